@@ -1,0 +1,511 @@
+//! The bytes of a `PERF_RECORD_SAMPLE` to a [`Sample`].
+//!
+//! The field order is that of `perf_output_sample()` in Linux `kernel/events/core.c`, written down
+//! in `include/uapi/linux/perf_event.h` above `PERF_RECORD_SAMPLE`. Every field is stepped over
+//! exactly, known or not wanted: a field that is skipped by the wrong width shifts all that follow
+//! without an error.
+
+use crate::data_source;
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::{EventIdx, Machine};
+use dataspace_proto::record::{CpuMode, Sample};
+use dataspace_proto::register::{Register, RegisterAbi, Registers};
+use perf_event_open_sys::bindings as abi;
+use thiserror::Error;
+
+/// Byte order of a recording; live rings have the machine's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+/// The byte order of this machine.
+pub const NATIVE: Endian =
+    if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
+
+/// What one event's samples consist of: the part of its `perf_event_attr` that decides layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleLayout {
+    /// `PERF_SAMPLE_*`.
+    pub sample_type: u64,
+    /// `PERF_FORMAT_*`, for `PERF_SAMPLE_READ`.
+    pub read_format: u64,
+    /// `PERF_SAMPLE_BRANCH_*`, for `PERF_SAMPLE_BRANCH_STACK`.
+    pub branch_sample_type: u64,
+    /// Mask of `PERF_SAMPLE_REGS_USER`.
+    pub user_registers: u64,
+    /// Mask of `PERF_SAMPLE_REGS_INTR`.
+    pub interrupt_registers: u64,
+    /// Other records end with ids and the time.
+    pub sample_id_all: bool,
+    /// Byte order.
+    pub endian: Endian,
+    /// The instruction set: whose registers these are.
+    pub machine: Machine,
+}
+
+/// A sample's bytes do not fit its event's layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Undecodable {
+    /// The record ends inside a field.
+    #[error("the record ends inside {field}")]
+    Short {
+        /// The field's `PERF_SAMPLE_*` name.
+        field: &'static str,
+    },
+    /// `sample_type` has a bit that this decoder does not know, so later fields cannot be placed.
+    #[error("sample_type has unknown bits {bits:#x}")]
+    UnknownField {
+        /// The bits.
+        bits: u64,
+    },
+}
+
+/// A sample and what of it is not for the analyzer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Decoded {
+    /// The sample; its event is left 0 and its period 1 where none was sampled.
+    pub sample: Sample,
+    /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
+    pub id: Option<u64>,
+    /// `PERF_SAMPLE_PERIOD`.
+    pub period: Option<u64>,
+}
+
+/// Reads fixed-width integers from the front of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    endian: Endian,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the front of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], endian: Endian) -> Self {
+        Self { bytes, endian }
+    }
+
+    /// What is left.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The next `n` bytes.
+    pub fn take(&mut self, n: u64) -> Option<&'a [u8]> {
+        let n = usize::try_from(n).ok()?;
+        let (front, rest) = self.bytes.split_at_checked(n)?;
+        self.bytes = rest;
+        Some(front)
+    }
+
+    /// The next 8 bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        let (front, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(match self.endian {
+            Endian::Little => u64::from_le_bytes(*front),
+            Endian::Big => u64::from_be_bytes(*front),
+        })
+    }
+
+    /// The next 4 bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        let (front, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(match self.endian {
+            Endian::Little => u32::from_le_bytes(*front),
+            Endian::Big => u32::from_be_bytes(*front),
+        })
+    }
+
+    /// The next 4 bytes as a task id, in which −1 means none.
+    pub fn task_id(&mut self) -> Option<i32> {
+        self.u32().map(u32::cast_signed)
+    }
+
+    /// The next 2 bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        let (front, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(match self.endian {
+            Endian::Little => u16::from_le_bytes(*front),
+            Endian::Big => u16::from_be_bytes(*front),
+        })
+    }
+
+    fn skip(&mut self, n_bytes: u64, field: &'static str) -> Result<(), Undecodable> {
+        self.take(n_bytes).map(|_| ()).ok_or(Undecodable::Short { field })
+    }
+}
+
+const KNOWN_SAMPLE_TYPE: u64 = (abi::PERF_SAMPLE_MAX as u64) - 1;
+
+/// Decodes the payload (all behind the 8-byte header) of one sample record.
+///
+/// `misc` is the header's. Fields we have no use for are stepped over.
+///
+/// # Errors
+/// [`Undecodable`], when the bytes do not fit `layout`.
+pub fn sample(layout: &SampleLayout, misc: u16, payload: &[u8]) -> Result<Decoded, Undecodable> {
+    if layout.sample_type & !KNOWN_SAMPLE_TYPE != 0 {
+        return Err(Undecodable::UnknownField { bits: layout.sample_type & !KNOWN_SAMPLE_TYPE });
+    }
+    let mut cursor = Cursor::new(payload, layout.endian);
+    let mut decoded = Decoded::default();
+    decoded.sample.mode = cpu_mode(misc);
+    decoded.sample.is_exact_ip = u32::from(misc) & abi::PERF_RECORD_MISC_EXACT_IP != 0;
+    fixed_head(layout, &mut cursor, &mut decoded)?;
+    variable_part(layout, &mut cursor, &mut decoded)?;
+    tail(layout, &mut cursor, &mut decoded)?;
+    decoded.sample.period = decoded.period.unwrap_or(1);
+    Ok(decoded)
+}
+
+/// The privilege level in a record header's `misc`.
+#[must_use]
+pub fn cpu_mode(misc: u16) -> CpuMode {
+    match u32::from(misc) & abi::PERF_RECORD_MISC_CPUMODE_MASK {
+        abi::PERF_RECORD_MISC_USER => CpuMode::User,
+        abi::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
+        abi::PERF_RECORD_MISC_HYPERVISOR
+        | abi::PERF_RECORD_MISC_GUEST_KERNEL
+        | abi::PERF_RECORD_MISC_GUEST_USER => CpuMode::Other,
+        _ => CpuMode::Unknown,
+    }
+}
+
+macro_rules! field {
+    ($layout:expr, $flag:ident) => {
+        $layout.sample_type & abi::$flag as u64 != 0
+    };
+}
+
+macro_rules! read {
+    ($cursor:expr, $method:ident, $field:literal) => {
+        $cursor.$method().ok_or(Undecodable::Short { field: $field })?
+    };
+}
+
+/// `PERF_SAMPLE_IDENTIFIER` to `PERF_SAMPLE_PERIOD`.
+fn fixed_head(
+    layout: &SampleLayout,
+    cursor: &mut Cursor<'_>,
+    decoded: &mut Decoded,
+) -> Result<(), Undecodable> {
+    if field!(layout, PERF_SAMPLE_IDENTIFIER) {
+        decoded.id = Some(read!(cursor, u64, "IDENTIFIER"));
+    }
+    let sample = &mut decoded.sample;
+    if field!(layout, PERF_SAMPLE_IP) {
+        sample.ip = Avma(read!(cursor, u64, "IP"));
+    }
+    (sample.pid, sample.tid) = (-1, -1);
+    if field!(layout, PERF_SAMPLE_TID) {
+        sample.pid = read!(cursor, task_id, "TID");
+        sample.tid = read!(cursor, task_id, "TID");
+    }
+    if field!(layout, PERF_SAMPLE_TIME) {
+        sample.time_ns = read!(cursor, u64, "TIME");
+    }
+    if field!(layout, PERF_SAMPLE_ADDR) {
+        let addr = read!(cursor, u64, "ADDR");
+        sample.addr = (addr != 0).then_some(Avma(addr));
+    }
+    if field!(layout, PERF_SAMPLE_ID) {
+        decoded.id = Some(read!(cursor, u64, "ID"));
+    }
+    if field!(layout, PERF_SAMPLE_STREAM_ID) {
+        cursor.skip(8, "STREAM_ID")?;
+    }
+    if field!(layout, PERF_SAMPLE_CPU) {
+        sample.cpu = Some(read!(cursor, u32, "CPU"));
+        cursor.skip(4, "CPU")?;
+    }
+    if field!(layout, PERF_SAMPLE_PERIOD) {
+        decoded.period = Some(read!(cursor, u64, "PERIOD"));
+    }
+    Ok(())
+}
+
+/// `PERF_SAMPLE_READ` to `PERF_SAMPLE_STACK_USER`: fields whose length is in the bytes.
+fn variable_part(
+    layout: &SampleLayout,
+    cursor: &mut Cursor<'_>,
+    decoded: &mut Decoded,
+) -> Result<(), Undecodable> {
+    if field!(layout, PERF_SAMPLE_READ) {
+        skip_read_format(layout.read_format, cursor)?;
+    }
+    if field!(layout, PERF_SAMPLE_CALLCHAIN) {
+        let n = read!(cursor, u64, "CALLCHAIN");
+        cursor.skip(n.saturating_mul(8), "CALLCHAIN")?;
+    }
+    if field!(layout, PERF_SAMPLE_RAW) {
+        let n_bytes = read!(cursor, u32, "RAW");
+        cursor.skip(u64::from(n_bytes), "RAW")?;
+    }
+    if field!(layout, PERF_SAMPLE_BRANCH_STACK) {
+        skip_branch_stack(layout.branch_sample_type, cursor)?;
+    }
+    if field!(layout, PERF_SAMPLE_REGS_USER) {
+        decoded.sample.user_registers =
+            registers(layout.user_registers, layout.machine, cursor, "REGS_USER")?;
+    }
+    if field!(layout, PERF_SAMPLE_STACK_USER) {
+        let n_bytes = read!(cursor, u64, "STACK_USER");
+        if n_bytes != 0 {
+            cursor.skip(n_bytes, "STACK_USER")?;
+            cursor.skip(8, "STACK_USER")?;
+        }
+    }
+    Ok(())
+}
+
+/// `PERF_SAMPLE_WEIGHT` to the end.
+fn tail(
+    layout: &SampleLayout,
+    cursor: &mut Cursor<'_>,
+    decoded: &mut Decoded,
+) -> Result<(), Undecodable> {
+    if field!(layout, PERF_SAMPLE_WEIGHT) {
+        let weight = read!(cursor, u64, "WEIGHT");
+        decoded.sample.latency = u32::try_from(weight).unwrap_or(u32::MAX);
+    } else if field!(layout, PERF_SAMPLE_WEIGHT_STRUCT) {
+        // union perf_sample_weight: var1_dw is the low half whatever the byte order, as the union
+        // is read and written as one u64.
+        let weight = read!(cursor, u64, "WEIGHT_STRUCT");
+        decoded.sample.latency = weight as u32;
+    }
+    if field!(layout, PERF_SAMPLE_DATA_SRC) {
+        decoded.sample.data_source = Some(data_source::decode(read!(cursor, u64, "DATA_SRC")));
+    }
+    if field!(layout, PERF_SAMPLE_TRANSACTION) {
+        cursor.skip(8, "TRANSACTION")?;
+    }
+    if field!(layout, PERF_SAMPLE_REGS_INTR) {
+        decoded.sample.registers =
+            registers(layout.interrupt_registers, layout.machine, cursor, "REGS_INTR")?;
+    }
+    for (flag, name) in [
+        (abi::PERF_SAMPLE_PHYS_ADDR, "PHYS_ADDR"),
+        (abi::PERF_SAMPLE_CGROUP, "CGROUP"),
+        (abi::PERF_SAMPLE_DATA_PAGE_SIZE, "DATA_PAGE_SIZE"),
+        (abi::PERF_SAMPLE_CODE_PAGE_SIZE, "CODE_PAGE_SIZE"),
+    ] {
+        if layout.sample_type & u64::from(flag) != 0 {
+            cursor.skip(8, name)?;
+        }
+    }
+    if field!(layout, PERF_SAMPLE_AUX) {
+        let n_bytes = read!(cursor, u64, "AUX");
+        cursor.skip(n_bytes, "AUX")?;
+    }
+    Ok(())
+}
+
+fn skip_read_format(read_format: u64, cursor: &mut Cursor<'_>) -> Result<(), Undecodable> {
+    let has = |flag: u32| u64::from(read_format & u64::from(flag) != 0);
+    let times = has(abi::PERF_FORMAT_TOTAL_TIME_ENABLED) + has(abi::PERF_FORMAT_TOTAL_TIME_RUNNING);
+    let per_value = 1 + has(abi::PERF_FORMAT_ID) + has(abi::PERF_FORMAT_LOST);
+    let n_words = if has(abi::PERF_FORMAT_GROUP) == 1 {
+        let n_values = read!(cursor, u64, "READ");
+        n_values.saturating_mul(per_value).saturating_add(times)
+    } else {
+        per_value + times
+    };
+    cursor.skip(n_words.saturating_mul(8), "READ")
+}
+
+fn skip_branch_stack(branch_type: u64, cursor: &mut Cursor<'_>) -> Result<(), Undecodable> {
+    let n = read!(cursor, u64, "BRANCH_STACK");
+    if branch_type & u64::from(abi::PERF_SAMPLE_BRANCH_HW_INDEX) != 0 {
+        cursor.skip(8, "BRANCH_STACK")?;
+    }
+    // struct perf_branch_entry is 24 bytes.
+    cursor.skip(n.saturating_mul(24), "BRANCH_STACK")?;
+    if branch_type & u64::from(abi::PERF_SAMPLE_BRANCH_COUNTERS) != 0 {
+        cursor.skip(n.saturating_mul(8), "BRANCH_STACK")?;
+    }
+    Ok(())
+}
+
+fn registers(
+    mask: u64,
+    machine: Machine,
+    cursor: &mut Cursor<'_>,
+    field: &'static str,
+) -> Result<Registers, Undecodable> {
+    let mut registers = Registers::default();
+    registers.abi = match cursor.u64().ok_or(Undecodable::Short { field })? {
+        u64_abi if u64_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_NONE) => return Ok(registers),
+        u64_abi if u64_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_32) => RegisterAbi::Bits32,
+        _ => RegisterAbi::Bits64,
+    };
+    for bit in 0..64 {
+        if mask & (1 << bit) == 0 {
+            continue;
+        }
+        let value = cursor.u64().ok_or(Undecodable::Short { field })?;
+        if let (Machine::X86_64, Some(register)) = (machine, Register::from_perf(bit)) {
+            registers.set(register, value);
+        }
+    }
+    Ok(registers)
+}
+
+/// The ids and the time that end every record but samples and mmaps made by `perf` itself, where
+/// `sample_id_all` is set (`struct sample_id`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleId {
+    /// The time, if it is sampled.
+    pub time_ns: Option<u64>,
+    /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
+    pub id: Option<u64>,
+    /// CPU, if it is sampled.
+    pub cpu: Option<u32>,
+}
+
+/// Reads the trailing `struct sample_id` of a non-sample record's payload.
+///
+/// `None` where the event has none or the record is too short.
+#[must_use]
+pub fn sample_id(layout: &SampleLayout, payload: &[u8]) -> Option<SampleId> {
+    if !layout.sample_id_all {
+        return None;
+    }
+    let n_fields = [
+        abi::PERF_SAMPLE_TID,
+        abi::PERF_SAMPLE_TIME,
+        abi::PERF_SAMPLE_ID,
+        abi::PERF_SAMPLE_STREAM_ID,
+        abi::PERF_SAMPLE_CPU,
+        abi::PERF_SAMPLE_IDENTIFIER,
+    ]
+    .iter()
+    .filter(|&&flag| layout.sample_type & u64::from(flag) != 0)
+    .count();
+    let start = payload.len().checked_sub(n_fields * 8)?;
+    let mut cursor = Cursor::new(&payload[start..], layout.endian);
+    let mut id = SampleId::default();
+    if field!(layout, PERF_SAMPLE_TID) {
+        cursor.u64()?;
+    }
+    if field!(layout, PERF_SAMPLE_TIME) {
+        id.time_ns = Some(cursor.u64()?);
+    }
+    if field!(layout, PERF_SAMPLE_ID) {
+        id.id = Some(cursor.u64()?);
+    }
+    if field!(layout, PERF_SAMPLE_STREAM_ID) {
+        cursor.u64()?;
+    }
+    if field!(layout, PERF_SAMPLE_CPU) {
+        id.cpu = Some(cursor.u32()?);
+        cursor.u32()?;
+    }
+    if field!(layout, PERF_SAMPLE_IDENTIFIER) {
+        id.id = Some(cursor.u64()?);
+    }
+    Some(id)
+}
+
+/// Where a sample's id stands: the byte offset of `PERF_SAMPLE_IDENTIFIER` or `PERF_SAMPLE_ID` in
+/// the payload, so that a session of several layouts can find the right one.
+#[must_use]
+pub fn sample_id_offset(sample_type: u64) -> Option<usize> {
+    if sample_type & u64::from(abi::PERF_SAMPLE_IDENTIFIER) != 0 {
+        return Some(0);
+    }
+    if sample_type & u64::from(abi::PERF_SAMPLE_ID) == 0 {
+        return None;
+    }
+    let before = [
+        abi::PERF_SAMPLE_IP,
+        abi::PERF_SAMPLE_TID,
+        abi::PERF_SAMPLE_TIME,
+        abi::PERF_SAMPLE_ADDR,
+    ];
+    Some(8 * before.iter().filter(|&&flag| sample_type & u64::from(flag) != 0).count())
+}
+
+/// A decoded sample's event is not told by its id where a session has one event only.
+pub const ONLY_EVENT: EventIdx = EventIdx(0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(sample_type: u32) -> SampleLayout {
+        SampleLayout {
+            sample_type: u64::from(sample_type),
+            read_format: 0,
+            branch_sample_type: 0,
+            user_registers: 0,
+            interrupt_registers: 0,
+            sample_id_all: true,
+            endian: Endian::Little,
+            machine: Machine::X86_64,
+        }
+    }
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn weight_struct_does_not_shift_what_follows() {
+        let mut layout = layout(
+            abi::PERF_SAMPLE_IP
+                | abi::PERF_SAMPLE_WEIGHT_STRUCT
+                | abi::PERF_SAMPLE_DATA_SRC
+                | abi::PERF_SAMPLE_REGS_INTR
+                | abi::PERF_SAMPLE_PHYS_ADDR,
+        );
+        layout.interrupt_registers = 1 << Register::Rbx.perf_bit() | 1 << Register::R8.perf_bit();
+        let words = [0x401000, 0x0001_0002_0000_002a, 0x02, 2, 0xb0b, 0x808, 0x9999];
+        let decoded = sample(&layout, abi::PERF_RECORD_MISC_USER as u16, &bytes(&words)).unwrap();
+        assert_eq!(decoded.sample.ip, Avma(0x401000));
+        assert_eq!(decoded.sample.latency, 42);
+        assert_eq!(decoded.sample.registers.get(Register::Rbx), Some(0xb0b));
+        assert_eq!(decoded.sample.registers.get(Register::R8), Some(0x808));
+        assert_eq!(decoded.sample.registers.get(Register::Rax), None);
+        assert_eq!(decoded.sample.mode, CpuMode::User);
+    }
+
+    #[test]
+    fn a_read_without_group_and_a_call_chain_are_stepped_over() {
+        let mut layout = layout(
+            abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN | abi::PERF_SAMPLE_DATA_SRC,
+        );
+        layout.read_format = u64::from(abi::PERF_FORMAT_ID | abi::PERF_FORMAT_TOTAL_TIME_ENABLED);
+        let words = [1, 2, 3, 2, 0xaaaa, 0xbbbb, 0x04];
+        let decoded = sample(&layout, 0, &bytes(&words)).unwrap();
+        let access = decoded.sample.data_source.unwrap().access;
+        assert_eq!(access, Some(dataspace_proto::memory::Access::Store));
+    }
+
+    #[test]
+    fn every_cut_is_an_error_and_no_panic() {
+        let mut layout = layout(0x00ff_ffff);
+        layout.user_registers = 0xff_ffff;
+        layout.interrupt_registers = 0xff_ffff;
+        for n in 0..64 {
+            let result = sample(&layout, 0, &vec![0xff; n]);
+            assert!(result.is_err(), "{n} bytes of 0xff cannot hold every field");
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_side_band_record_stands_at_its_end() {
+        let layout = layout(abi::PERF_SAMPLE_TID | abi::PERF_SAMPLE_TIME | abi::PERF_SAMPLE_CPU);
+        let words = [0xdead, 0x0000_0002_0000_0001, 77, 3];
+        let id = sample_id(&layout, &bytes(&words)).unwrap();
+        assert_eq!((id.time_ns, id.cpu), (Some(77), Some(3)));
+    }
+}

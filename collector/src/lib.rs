@@ -1,0 +1,7 @@
+//! Ordered memory samples with exact loss counts, from the kernel's rings or from a perf.data file.
+//!
+//! This crate knows the perf ABI and procfs. It knows nothing of debug information, of x86
+//! instructions or of totals.
+
+pub mod data_source;
+pub mod decode;

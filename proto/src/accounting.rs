@@ -1,0 +1,90 @@
+//! Counts whose sums must come out even: every sample the kernel took is somewhere.
+
+use crate::reason::Reason;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the kernel and the collector counted since the session began.
+///
+/// `kernel_samples = delivered + ring_full + channel_full + undecodable`, where the left side is
+/// the kernel's own figure: the samples found in the rings plus what `read()` with
+/// `PERF_FORMAT_LOST` says it could not store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Samples that the kernel took.
+    pub kernel_samples: u64,
+    /// Samples handed on to the analyzer.
+    pub delivered: u64,
+    /// Samples the kernel could not store because a ring was full.
+    pub ring_full: u64,
+    /// Samples dropped because the analyzer did not keep up.
+    pub channel_full: u64,
+    /// Samples whose bytes do not fit their event's layout.
+    pub undecodable: u64,
+    /// Time in which the kernel had throttled an event.
+    pub throttled_ns: u64,
+    /// Time in which the event was scheduled but could not count (multiplexing), or the target
+    /// ran where we may not look.
+    pub invisible_ns: u64,
+    /// Records that came after their time had been handed on; they are kept.
+    pub late: u64,
+    /// By event: how many events the kernel counted, where it was read.
+    pub event_counts: Vec<u64>,
+}
+
+/// The accounting line of a snapshot, in samples:
+/// `kernel = attributed + Σ unknown + not_memory + Σ lost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounting {
+    /// Samples that the kernel took: its own figure.
+    pub kernel: u64,
+    /// Samples with a data object.
+    pub attributed: u64,
+    /// Samples without one, by reason.
+    pub unknown: BTreeMap<Reason, u64>,
+    /// Samples whose trigger accesses no memory.
+    pub not_memory: u64,
+    /// Samples lost before attribution, by cause.
+    pub lost: Lost,
+    /// Samples whose two paths disagree (they are in `attributed`).
+    pub conflicts: u64,
+    /// Time in which the kernel had throttled an event.
+    pub throttled_ns: u64,
+    /// Time in which an event could not count.
+    pub invisible_ns: u64,
+}
+
+/// Lost samples by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// A kernel ring was full.
+    pub ring_full: u64,
+    /// The channel to the analyzer was full.
+    pub channel_full: u64,
+    /// The bytes do not fit the event's layout.
+    pub undecodable: u64,
+}
+
+impl Lost {
+    /// All causes together.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.ring_full + self.channel_full + self.undecodable
+    }
+}
+
+impl Accounting {
+    /// All samples without a data object.
+    #[must_use]
+    pub fn unknown_total(&self) -> u64 {
+        self.unknown.values().sum()
+    }
+
+    /// How far the two sides are apart: 0 when every sample is accounted for.
+    #[must_use]
+    pub fn imbalance(&self) -> i128 {
+        let right =
+            self.attributed + self.unknown_total() + self.not_memory + self.lost.total();
+        i128::from(self.kernel) - i128::from(right)
+    }
+}

@@ -1,0 +1,103 @@
+//! Events, and what is known of each one's samples.
+
+use crate::address::Avma;
+use serde::{Deserialize, Serialize};
+
+/// Which of a session's events a sample belongs to: an index into its list of [`Event`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventIdx(pub u16);
+
+/// How far the reported IP lies behind the instruction that caused the sample (design section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkidModel {
+    /// The instruction at IP is the trigger.
+    Exact,
+    /// The trigger retired just before IP.
+    AfterOne,
+    /// The trigger is at most so many instructions back; which one is not known.
+    #[serde(untagged, with = "bounded")]
+    Unknown(u32),
+}
+
+mod bounded {
+    //! `unknown(8)` as text.
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(range: &u32, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("unknown({range})"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(from)?;
+        text.strip_prefix("unknown(")
+            .and_then(|rest| rest.strip_suffix(')'))
+            .and_then(|range| range.parse().ok())
+            .ok_or_else(|| D::Error::custom("expected exact, after-one or unknown(N)"))
+    }
+}
+
+/// What an event counts, as far as attribution needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Time on a CPU: any instruction can be the trigger, and only a memory access is one of ours.
+    Clock,
+    /// Page faults: the trigger accesses memory at the sampled address.
+    PageFault,
+    /// A hardware breakpoint: the trigger touches these bytes. The sampled address is the
+    /// breakpoint's, not the access's (Linux `kernel/events/hw_breakpoint.c`).
+    Breakpoint {
+        /// First watched byte.
+        address: Avma,
+        /// How many bytes are watched.
+        len_bytes: u8,
+    },
+    /// A tracepoint: it fires in the kernel and names no data.
+    Tracepoint,
+    /// A hardware event of memory accesses.
+    Memory,
+    /// Any other counter: what triggers it is not known to be a memory access.
+    Other,
+}
+
+impl EventKind {
+    /// Whether every trigger of this event accesses memory, so that one that does not is a
+    /// contradiction (`unspecified`), not a fact about the program (`not_memory`).
+    #[must_use]
+    pub const fn is_memory_only(self) -> bool {
+        matches!(self, Self::PageFault | Self::Breakpoint { .. } | Self::Memory)
+    }
+}
+
+/// How often an event samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// One sample each so many events.
+    Period(u64),
+    /// So many samples a second; the kernel adapts the period.
+    FrequencyHz(u64),
+}
+
+/// One event of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The name as a user would give it to `--event`.
+    pub name: String,
+    /// What it counts.
+    pub kind: EventKind,
+    /// How far its samples skid.
+    pub skid: SkidModel,
+    /// How often it samples.
+    pub sampling: Sampling,
+    /// Whether it samples the kernel's own code too.
+    pub includes_kernel: bool,
+}
+
+/// The instruction set of the machine that the samples come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// x86-64; 32-bit tasks on it are told apart by their samples.
+    X86_64,
+    /// Any other: samples are counted, and none can be attributed.
+    Other,
+}

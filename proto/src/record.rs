@@ -1,0 +1,185 @@
+//! What the collector hands to the analyzer: samples, side-band events, counters, the time.
+
+use crate::accounting::Collected;
+use crate::address::{Avma, FileOffset};
+use crate::event::EventIdx;
+use crate::memory::DataSource;
+use crate::register::Registers;
+
+/// One thing that happened, in time order.
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "samples are nearly all of the stream, live in recycled batches and must not allocate"
+)]
+pub enum Record {
+    /// One counter overflow.
+    Sample(Sample),
+    /// A file or anonymous memory was mapped.
+    Mmap(Box<Mmap>),
+    /// A task got a name; on exec, its address space is a new one.
+    Comm(Box<Comm>),
+    /// A process or thread was born.
+    Fork(Fork),
+    /// A task ended.
+    Exit(Exit),
+    /// What the kernel and the collector counted so far. Each one replaces the one before.
+    Collected(Box<Collected>),
+    /// Something a person should know, said once.
+    Warning(Box<str>),
+    /// Time passed, perhaps without samples.
+    Tick {
+        /// The time in the samples' clock.
+        time_ns: u64,
+    },
+}
+
+impl Record {
+    /// When it happened, for the records that say so.
+    #[must_use]
+    pub fn time_ns(&self) -> Option<u64> {
+        match self {
+            Record::Sample(sample) => Some(sample.time_ns),
+            Record::Mmap(mmap) => Some(mmap.time_ns),
+            Record::Comm(comm) => Some(comm.time_ns),
+            Record::Fork(fork) => Some(fork.time_ns),
+            Record::Exit(exit) => Some(exit.time_ns),
+            Record::Tick { time_ns } => Some(*time_ns),
+            Record::Collected(_) | Record::Warning(_) => None,
+        }
+    }
+}
+
+/// The privilege level that was interrupted (`PERF_RECORD_MISC_CPUMODE_MASK`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CpuMode {
+    /// Not told.
+    #[default]
+    Unknown,
+    /// User code.
+    User,
+    /// The kernel.
+    Kernel,
+    /// A hypervisor, or a guest of this machine.
+    Other,
+}
+
+/// One counter overflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// When, in the session's clock.
+    pub time_ns: u64,
+    /// Process; −1 where the recording does not tell.
+    pub pid: i32,
+    /// Thread; −1 where the recording does not tell.
+    pub tid: i32,
+    /// CPU, where it is told.
+    pub cpu: Option<u32>,
+    /// Which event.
+    pub event: EventIdx,
+    /// Events that this sample stands for: its weight.
+    pub period: u64,
+    /// What was interrupted.
+    pub mode: CpuMode,
+    /// The hardware vouches for IP (`PERF_RECORD_MISC_EXACT_IP`).
+    pub is_exact_ip: bool,
+    /// The reported IP.
+    pub ip: Avma,
+    /// The sampled data address; `None` where the event has none (a clock, or a hardware event
+    /// that reported 0).
+    pub addr: Option<Avma>,
+    /// Registers at the interrupt, or as the hardware recorded them.
+    pub registers: Registers,
+    /// The user's registers where the sample is in the kernel.
+    pub user_registers: Registers,
+    /// Where the data came from.
+    pub data_source: Option<DataSource>,
+    /// Latency in core cycles, 0 where there is none.
+    pub latency: u32,
+}
+
+/// How the kernel names the file behind a mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FileIdentity {
+    /// Not told.
+    #[default]
+    None,
+    /// Device, inode and inode generation, as MMAP2 or `/proc/PID/maps` gives them (the latter
+    /// without a generation, which is then 0).
+    Inode {
+        /// Major device number.
+        major: u32,
+        /// Minor device number.
+        minor: u32,
+        /// Inode number.
+        inode: u64,
+        /// Inode generation.
+        generation: u64,
+    },
+    /// The build-id that the kernel, or the recorder, read from the mapped file.
+    BuildId(Box<[u8]>),
+}
+
+/// Memory was mapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mmap {
+    /// When, in the session's clock; 0 for what was mapped before the session.
+    pub time_ns: u64,
+    /// Process; −1 is the kernel.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// First address.
+    pub start: Avma,
+    /// Length.
+    pub len_bytes: u64,
+    /// Where in the file it begins.
+    pub file_offset: FileOffset,
+    /// Whether code can run there.
+    pub is_executable: bool,
+    /// The path as the kernel tells it, with " (deleted)", `[vdso]`, `[heap]`, `//anon`.
+    pub path: Box<[u8]>,
+    /// Which file it is.
+    pub identity: FileIdentity,
+}
+
+/// A task got a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comm {
+    /// When.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Because of exec: the address space is new.
+    pub is_exec: bool,
+    /// The name, at most 15 bytes of any kind.
+    pub name: Box<[u8]>,
+}
+
+/// A process or a thread was born.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fork {
+    /// When.
+    pub time_ns: u64,
+    /// The process it is in; differs from `parent_pid` for a process.
+    pub pid: i32,
+    /// The new thread.
+    pub tid: i32,
+    /// Process of the parent.
+    pub parent_pid: i32,
+    /// Thread of the parent.
+    pub parent_tid: i32,
+}
+
+/// A task ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// When.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+}

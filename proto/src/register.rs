@@ -1,0 +1,152 @@
+//! The register values that a sample carries.
+
+/// An x86-64 register that `perf_event` can sample.
+///
+/// The discriminants are our own dense order; [`Register::from_perf`] maps the kernel's
+/// (`arch/x86/include/uapi/asm/perf_regs.h`), which has holes for the segment registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the names are the registers' own")]
+pub enum Register {
+    Rax,
+    Rbx,
+    Rcx,
+    Rdx,
+    Rsi,
+    Rdi,
+    Rbp,
+    Rsp,
+    Rip,
+    Rflags,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+}
+
+/// How many registers [`Registers`] has room for.
+pub const N_REGISTERS: usize = 18;
+
+impl Register {
+    /// Every register, in the order of the discriminants.
+    pub const ALL: [Register; N_REGISTERS] = [
+        Register::Rax,
+        Register::Rbx,
+        Register::Rcx,
+        Register::Rdx,
+        Register::Rsi,
+        Register::Rdi,
+        Register::Rbp,
+        Register::Rsp,
+        Register::Rip,
+        Register::Rflags,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+        Register::R11,
+        Register::R12,
+        Register::R13,
+        Register::R14,
+        Register::R15,
+    ];
+
+    /// The register at bit `bit` of the kernel's x86 register mask, if we keep it.
+    #[must_use]
+    pub const fn from_perf(bit: u32) -> Option<Register> {
+        match bit {
+            0..=9 => Some(Self::ALL[bit as usize]),
+            // 10..=15 are CS SS DS ES FS GS; PERF_SAMPLE_REGS_INTR refuses the last four.
+            16..=23 => Some(Self::ALL[bit as usize - 6]),
+            _ => None,
+        }
+    }
+
+    /// The kernel's bit of this register.
+    #[must_use]
+    pub const fn perf_bit(self) -> u32 {
+        let index = self as u32;
+        if index < 10 { index } else { index + 6 }
+    }
+}
+
+/// The mask of every register we ask the kernel for: 16 general ones, IP and flags.
+pub const PERF_MASK: u64 = 0x00ff_03ff;
+
+/// What the sampled task ran as, from the ABI word in front of the registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RegisterAbi {
+    /// No registers: a kernel thread, or none were asked for.
+    #[default]
+    None,
+    /// A 32-bit task.
+    Bits32,
+    /// A 64-bit task.
+    Bits64,
+}
+
+/// Register values; each is there only if it was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// What the task ran as.
+    pub abi: RegisterAbi,
+    present: u32,
+    values: [u64; N_REGISTERS],
+}
+
+impl Registers {
+    /// The value of `register`, if it was sampled.
+    #[must_use]
+    pub const fn get(&self, register: Register) -> Option<u64> {
+        if self.present & (1 << register as u32) == 0 {
+            return None;
+        }
+        Some(self.values[register as usize])
+    }
+
+    /// Sets `register` to `value`.
+    pub const fn set(&mut self, register: Register, value: u64) {
+        self.present |= 1 << register as u32;
+        self.values[register as usize] = value;
+    }
+
+    /// Forgets the value of `register`.
+    pub const fn forget(&mut self, register: Register) {
+        self.present &= !(1 << register as u32);
+    }
+
+    /// Whether there is no value at all.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.present == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perf_bits_round_trip_and_make_up_the_mask() {
+        let mut mask = 0u64;
+        for register in Register::ALL {
+            assert_eq!(Register::from_perf(register.perf_bit()), Some(register));
+            mask |= 1 << register.perf_bit();
+        }
+        assert_eq!(mask, PERF_MASK);
+        assert_eq!(Register::from_perf(14), None, "FS is not sampled");
+    }
+
+    #[test]
+    fn only_what_was_set_is_there() {
+        let mut registers = Registers::default();
+        registers.set(Register::R15, 7);
+        assert_eq!(registers.get(Register::R15), Some(7));
+        assert_eq!(registers.get(Register::Rax), None);
+        registers.forget(Register::R15);
+        assert!(registers.is_empty());
+    }
+}

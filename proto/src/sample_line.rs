@@ -1,0 +1,130 @@
+//! The answer for one sample, as `dataspace script` prints it (design section 8, fixed).
+
+use crate::memory::Access;
+use crate::reason::Reason;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How an attribution was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Evidence {
+    /// Type path and address path agree.
+    Both,
+    /// Only the type path answered.
+    Type,
+    /// Only the address path answered.
+    Address,
+    /// They disagree.
+    Conflict,
+}
+
+impl Evidence {
+    /// Every kind, in the order of the discriminants.
+    pub const ALL: [Evidence; 4] =
+        [Evidence::Both, Evidence::Type, Evidence::Address, Evidence::Conflict];
+
+    /// The fixed name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Evidence::Both => "both",
+            Evidence::Type => "type",
+            Evidence::Address => "address",
+            Evidence::Conflict => "conflict",
+        }
+    }
+}
+
+/// Where the data address of an attribution comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AddressSource {
+    /// The sample carried it.
+    Sampled,
+    /// Computed from the registers: no second witness, as it comes from the same trigger.
+    Computed,
+}
+
+/// Where a data object, or the code that touched it, is declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Scope {
+    /// Path of the load object.
+    pub object: Arc<str>,
+    /// Compilation unit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<Arc<str>>,
+    /// Function.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub function: Option<Arc<str>>,
+}
+
+/// One sample and its answer. Every key is always there, `null` where there is nothing to say.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields are the JSON keys that design section 8 explains")]
+pub struct SampleLine {
+    pub time_ns: u64,
+    pub pid: i32,
+    pub tid: i32,
+    pub cpu: Option<u32>,
+    pub event: Arc<str>,
+    pub period: u64,
+    #[serde(with = "hex")]
+    pub ip: u64,
+    #[serde(with = "hex_option")]
+    pub trigger: Option<u64>,
+    #[serde(with = "hex_option")]
+    pub addr: Option<u64>,
+    pub addr_source: Option<AddressSource>,
+    pub access: Option<Access>,
+    pub size: Option<u32>,
+    pub object: Option<Arc<str>>,
+    pub scope: Option<Scope>,
+    #[serde(rename = "type")]
+    pub type_name: Option<Arc<str>>,
+    pub offset: Option<u64>,
+    pub member: Option<Arc<str>>,
+    pub variable: Option<Arc<str>>,
+    pub evidence: Option<Evidence>,
+    pub reason: Option<Reason>,
+    pub not_memory: bool,
+    pub latency: Option<u64>,
+    pub level: Option<crate::memory::Level>,
+}
+
+mod hex {
+    //! `"0x401000"` as text.
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{value:#x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        u64::from_str_radix(digits, 16).map_err(D::Error::custom)
+    }
+}
+
+mod hex_option {
+    //! `"0x401000"` or `null`.
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => super::hex::serialize(value, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        Option::<String>::deserialize(from)?
+            .map(|text| {
+                let digits = text.strip_prefix("0x").unwrap_or(&text);
+                u64::from_str_radix(digits, 16).map_err(D::Error::custom)
+            })
+            .transpose()
+    }
+}

@@ -1,0 +1,207 @@
+//! The state of the totals at one moment, as `top --json`, `report --json` and the API give it
+//! (design section 8, fixed).
+
+use crate::accounting::Accounting;
+use crate::event::SkidModel;
+use crate::sample_line::Scope;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Rises when the meaning of a field changes.
+pub const SCHEMA: u32 = 1;
+
+/// The totals at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// What is profiled.
+    pub target: Target,
+    /// The events, in the order of their indices.
+    pub events: Vec<EventLine>,
+    /// Time since the session began.
+    pub elapsed_ns: u64,
+    /// Whether `objects` was cut at a limit.
+    pub truncated: bool,
+    /// Where every sample went.
+    pub accounting: Accounting,
+    /// What profiling costs.
+    pub cost: Cost,
+    /// What a person should know: losses, removed events, damaged input.
+    pub warnings: Vec<String>,
+    /// `<Total>` first, then by samples since attach, most first.
+    pub objects: Vec<ObjectLine>,
+}
+
+/// What is profiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// How it was given: `pid 4711`, `sqlite-bench`, `perf.data`.
+    pub description: String,
+    /// Processes it had when the session began, where it is live.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pids: Vec<i32>,
+    /// Whether it still runs.
+    pub running: bool,
+}
+
+/// One event of the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventLine {
+    /// As `--event` takes it.
+    pub name: String,
+    /// How far its samples skid.
+    pub skid: SkidModel,
+    /// Events a sample, where it is fixed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub period: Option<u64>,
+    /// Samples a second, where that is what was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub frequency_hz: Option<u64>,
+}
+
+/// What profiling costs, so far as it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time of the profiler's own process since the session began.
+    pub own_cpu_ns: u64,
+    /// Resident memory of the profiler's own process.
+    pub own_rss_bytes: u64,
+    /// Time that taking the samples cost the target: samples × what one costs (estimated).
+    pub target_ns: u64,
+}
+
+/// What kind of row an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectKind {
+    /// `<Total>`.
+    Total,
+    /// A structure, union or class as a whole.
+    Aggregate,
+    /// A member of one.
+    Member,
+    /// A scalar variable, or scalars behind a pointer.
+    Scalar,
+    /// `<Scalars>`, `<Stack>`, `<Unknown>`, its reasons, `<Other>`.
+    Artificial,
+}
+
+/// One data object and its metrics.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ObjectLine {
+    /// Stays the same for the life of the session.
+    pub id: u32,
+    /// The object whose sum contains this one's; `None` for `<Total>`.
+    pub parent_id: Option<u32>,
+    /// The descriptor.
+    pub object: Arc<str>,
+    /// What kind of row it is.
+    pub kind: ObjectKind,
+    /// Offset in the outermost aggregate, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub offset: Option<u64>,
+    /// Size in bytes, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub size: Option<u64>,
+    /// Where the code is that touched it; at most a few.
+    pub scope: Vec<Scope>,
+    /// Sums by window.
+    pub metrics: Windows,
+}
+
+/// The same metrics over several spans.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Windows {
+    /// Since the session began.
+    pub all: Metrics,
+    /// The last 60 seconds.
+    #[serde(rename = "60s")]
+    pub last_60s: Metrics,
+    /// The last 10 seconds.
+    #[serde(rename = "10s")]
+    pub last_10s: Metrics,
+    /// The last second.
+    #[serde(rename = "1s")]
+    pub last_1s: Metrics,
+}
+
+/// One of [`Windows`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Window {
+    /// Since the session began.
+    #[default]
+    #[serde(rename = "all")]
+    All,
+    /// The last 60 seconds.
+    #[serde(rename = "60s")]
+    Last60s,
+    /// The last 10 seconds.
+    #[serde(rename = "10s")]
+    Last10s,
+    /// The last second.
+    #[serde(rename = "1s")]
+    Last1s,
+}
+
+impl Window {
+    /// The name as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Window::All => "all",
+            Window::Last60s => "60s",
+            Window::Last10s => "10s",
+            Window::Last1s => "1s",
+        }
+    }
+}
+
+impl Windows {
+    /// The metrics of `window`.
+    #[must_use]
+    pub const fn get(&self, window: Window) -> &Metrics {
+        match window {
+            Window::All => &self.all,
+            Window::Last60s => &self.last_60s,
+            Window::Last10s => &self.last_10s,
+            Window::Last1s => &self.last_1s,
+        }
+    }
+}
+
+/// Sums over samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Samples.
+    pub samples: u64,
+    /// Samples whose trigger reads memory.
+    pub loads: u64,
+    /// Samples whose trigger writes memory.
+    pub stores: u64,
+    /// Sum of latencies in core cycles.
+    pub latency: u64,
+    /// Samples whose access missed the first-level data TLB.
+    pub tlb_misses: u64,
+    /// Samples of locked accesses.
+    pub locked: u64,
+    /// Samples that found the line modified in another core's cache.
+    pub hitm: u64,
+    /// Threads that touched it (`all` only).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub threads: u64,
+    /// Samples by data-source level.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub levels: BTreeMap<String, u64>,
+    /// Samples by evidence.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub evidence: BTreeMap<String, u64>,
+    /// Sum of periods by event.
+    pub events: BTreeMap<String, u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}

@@ -1,0 +1,2 @@
+//! The `dataspace` binary.
+fn main() {}
