@@ -425,12 +425,8 @@ pub fn sample_id_offset(sample_type: u64) -> Option<usize> {
     if sample_type & u64::from(abi::PERF_SAMPLE_ID) == 0 {
         return None;
     }
-    let before = [
-        abi::PERF_SAMPLE_IP,
-        abi::PERF_SAMPLE_TID,
-        abi::PERF_SAMPLE_TIME,
-        abi::PERF_SAMPLE_ADDR,
-    ];
+    let before =
+        [abi::PERF_SAMPLE_IP, abi::PERF_SAMPLE_TID, abi::PERF_SAMPLE_TIME, abi::PERF_SAMPLE_ADDR];
     Some(8 * before.iter().filter(|&&flag| sample_type & u64::from(flag) != 0).count())
 }
 
@@ -480,9 +476,8 @@ mod tests {
 
     #[test]
     fn a_read_without_group_and_a_call_chain_are_stepped_over() {
-        let mut layout = layout(
-            abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN | abi::PERF_SAMPLE_DATA_SRC,
-        );
+        let mut layout =
+            layout(abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN | abi::PERF_SAMPLE_DATA_SRC);
         layout.read_format = u64::from(abi::PERF_FORMAT_ID | abi::PERF_FORMAT_TOTAL_TIME_ENABLED);
         let words = [1, 2, 3, 2, 0xaaaa, 0xbbbb, 0x04];
         let decoded = sample(&layout, 0, &bytes(&words)).unwrap();

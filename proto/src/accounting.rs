@@ -83,8 +83,7 @@ impl Accounting {
     /// How far the two sides are apart: 0 when every sample is accounted for.
     #[must_use]
     pub fn imbalance(&self) -> i128 {
-        let right =
-            self.attributed + self.unknown_total() + self.not_memory + self.lost.total();
+        let right = self.attributed + self.unknown_total() + self.not_memory + self.lost.total();
         i128::from(self.kernel) - i128::from(right)
     }
 }

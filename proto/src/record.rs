@@ -2,7 +2,7 @@
 
 use crate::accounting::Collected;
 use crate::address::{Avma, FileOffset};
-use crate::event::EventIdx;
+use crate::event::{Event, EventIdx, Machine};
 use crate::memory::DataSource;
 use crate::register::Registers;
 
@@ -13,6 +13,10 @@ use crate::register::Registers;
     reason = "samples are nearly all of the stream, live in recycled batches and must not allocate"
 )]
 pub enum Record {
+    /// The instruction set of what follows; x86-64 until it is told.
+    Machine(Machine),
+    /// The next event of the session, before its first sample; the first one has [`EventIdx`] 0.
+    Event(Box<Event>),
     /// One counter overflow.
     Sample(Sample),
     /// A file or anonymous memory was mapped.
@@ -45,7 +49,9 @@ impl Record {
             Record::Fork(fork) => Some(fork.time_ns),
             Record::Exit(exit) => Some(exit.time_ns),
             Record::Tick { time_ns } => Some(*time_ns),
-            Record::Collected(_) | Record::Warning(_) => None,
+            Record::Machine(_) | Record::Event(_) | Record::Collected(_) | Record::Warning(_) => {
+                None
+            }
         }
     }
 }
