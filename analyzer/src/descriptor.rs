@@ -37,6 +37,25 @@ pub struct ObjectLevel {
 }
 
 impl DataObject {
+    /// The artificial object `<Stack>`: spills, saved registers, return addresses.
+    #[must_use]
+    pub fn stack() -> Self {
+        let level = ObjectLevel {
+            descriptor: "<Stack>".into(),
+            kind: ObjectKind::Artificial,
+            offset: 0,
+            size: 0,
+        };
+        Self {
+            levels: vec![level],
+            type_name: "<Stack>".into(),
+            variable: None,
+            member: None,
+            is_scalar: false,
+            fingerprint: 0,
+        }
+    }
+
     /// The object itself: the innermost level.
     #[must_use]
     pub fn leaf(&self) -> Option<&ObjectLevel> {

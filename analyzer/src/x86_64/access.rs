@@ -158,28 +158,73 @@ pub fn accesses(
     factory: &mut InstructionInfoFactory,
 ) -> Vec<MemoryAccess> {
     let info = factory.info(instruction);
+    if is_prefetch(instruction) {
+        let parts = AddressParts::of_operand(instruction);
+        return vec![memory_access(instruction, &parts, info.used_registers(), Access::Prefetch)];
+    }
     let mut found: Vec<MemoryAccess> = info
         .used_memory()
         .iter()
         .filter_map(|memory| {
-            let access = access_kind(instruction, memory.access())?;
-            Some(memory_access(instruction, memory, info.used_registers(), access))
+            let access = access_kind(memory.access())?;
+            Some(memory_access(instruction, &memory.into(), info.used_registers(), access))
         })
         .collect();
     found.sort_by_key(|access| access.role != Role::Operand);
     found
 }
 
-fn access_kind(instruction: &Instruction, access: OpAccess) -> Option<Access> {
-    use iced_x86::Mnemonic as M;
-    let is_prefetch = matches!(
-        instruction.mnemonic(),
-        M::Prefetch | M::Prefetchnta | M::Prefetcht0 | M::Prefetcht1 | M::Prefetcht2
-            | M::Prefetchw | M::Prefetchwt1
-    );
-    if is_prefetch {
-        return Some(Access::Prefetch);
+/// The parts of an address, whether from a used-memory list or from the operand itself.
+struct AddressParts {
+    segment: Register,
+    base: Register,
+    index: Register,
+    scale: u32,
+    displacement: u64,
+    size: usize,
+}
+
+impl From<&UsedMemory> for AddressParts {
+    fn from(memory: &UsedMemory) -> Self {
+        Self {
+            segment: memory.segment(),
+            base: memory.base(),
+            index: memory.index(),
+            scale: memory.scale(),
+            displacement: memory.displacement(),
+            size: memory.memory_size().size(),
+        }
     }
+}
+
+impl AddressParts {
+    fn of_operand(instruction: &Instruction) -> Self {
+        Self {
+            segment: instruction.memory_segment(),
+            base: instruction.memory_base(),
+            index: instruction.memory_index(),
+            scale: instruction.memory_index_scale(),
+            displacement: instruction.memory_displacement64(),
+            size: 0,
+        }
+    }
+}
+
+fn is_prefetch(instruction: &Instruction) -> bool {
+    use iced_x86::Mnemonic as M;
+    matches!(
+        instruction.mnemonic(),
+        M::Prefetch
+            | M::Prefetchnta
+            | M::Prefetcht0
+            | M::Prefetcht1
+            | M::Prefetcht2
+            | M::Prefetchw
+            | M::Prefetchwt1
+    )
+}
+
+fn access_kind(access: OpAccess) -> Option<Access> {
     match access {
         OpAccess::Read | OpAccess::CondRead => Some(Access::Load),
         OpAccess::Write | OpAccess::CondWrite => Some(Access::Store),
@@ -190,20 +235,18 @@ fn access_kind(instruction: &Instruction, access: OpAccess) -> Option<Access> {
 
 fn memory_access(
     instruction: &Instruction,
-    memory: &UsedMemory,
+    parts: &AddressParts,
     used: &[UsedRegister],
     access: Access,
 ) -> MemoryAccess {
-    let role = role(instruction, memory);
-    let size = memory.memory_size().size() as u32;
+    let role = role(instruction, parts);
+    let size = parts.size as u32;
     let is_ip_relative = role == Role::Operand && instruction.is_ip_rel_memory_operand();
     let part = |register: Register| {
-        let is_real = register != Register::None
-            && register.full_register() != Register::RIP
-            && !register.is_segment_register();
+        let is_real = register != Register::None && register.full_register() != Register::RIP;
         is_real.then(|| address_register(instruction, register, used, role, size))
     };
-    let segment = match memory.segment() {
+    let segment = match parts.segment {
         Register::FS | Register::GS => SegmentBase::Thread,
         _ => SegmentBase::Flat,
     };
@@ -211,27 +254,27 @@ fn memory_access(
         access,
         size,
         role,
-        base: part(memory.base()),
-        index: part(memory.index()),
-        scale: memory.scale() as u8,
-        displacement: memory.displacement().cast_signed(),
+        base: part(parts.base),
+        index: part(parts.index),
+        scale: parts.scale as u8,
+        displacement: parts.displacement.cast_signed(),
         segment,
         is_ip_relative,
     }
 }
 
-fn role(instruction: &Instruction, memory: &UsedMemory) -> Role {
+fn role(instruction: &Instruction, memory: &AddressParts) -> Role {
     let kinds = (0..instruction.op_count()).map(|operand| instruction.op_kind(operand));
     for kind in kinds {
         match kind {
             OpKind::Memory => {
-                let is_same = memory.base() == instruction.memory_base()
-                    && memory.index() == instruction.memory_index();
+                let is_same = memory.base == instruction.memory_base()
+                    && memory.index == instruction.memory_index();
                 // `push 8(%rsp)` has both: its operand has the written-out displacement.
                 let is_ip = instruction.is_ip_rel_memory_operand();
-                if is_ip && memory.base() == Register::None
-                    || is_same && memory.displacement() == instruction.memory_displacement64()
-                    || memory.base().full_register() != Register::RSP
+                if is_ip && memory.base == Register::None
+                    || is_same && memory.displacement == instruction.memory_displacement64()
+                    || memory.base.full_register() != Register::RSP
                 {
                     return Role::Operand;
                 }
@@ -260,18 +303,8 @@ fn address_register(
 ) -> AddressRegister {
     let full = register.full_register();
     let sampled = sampled_register(full);
-    let is_written = used.iter().any(|used| {
-        used.register().full_register() == full
-            && matches!(
-                used.access(),
-                OpAccess::Write
-                    | OpAccess::CondWrite
-                    | OpAccess::ReadWrite
-                    | OpAccess::ReadCondWrite
-            )
-    });
     let stack_move = i64::from(instruction.stack_pointer_increment());
-    let recovery = if !is_written {
+    let recovery = if !is_written(used, full) {
         Recovery::Intact
     } else if full == Register::RSP && instruction.is_stack_instruction() && stack_move != 0 {
         Recovery::Moved(stack_move)
@@ -287,6 +320,42 @@ fn address_register(
         recovery,
         is_32_bit: register.is_gpr32(),
     }
+}
+
+fn is_written(used: &[UsedRegister], full: Register) -> bool {
+    used.iter().any(|used| {
+        used.register().full_register() == full
+            && matches!(
+                used.access(),
+                OpAccess::Write
+                    | OpAccess::CondWrite
+                    | OpAccess::ReadWrite
+                    | OpAccess::ReadCondWrite
+            )
+    })
+}
+
+/// The register with DWARF number `number`, as it stands around `instruction`: what a frame or a
+/// variable is counted from.
+#[must_use]
+pub fn register_around(
+    number: u16,
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+) -> Option<AddressRegister> {
+    let sampled = from_dwarf(number)?;
+    let used = factory.info(instruction).used_registers();
+    let is_lost = used.iter().any(|used| {
+        sampled_register(used.register().full_register()) == Some(sampled)
+            && is_written(std::slice::from_ref(used), used.register().full_register())
+    });
+    let recovery = if is_lost { Recovery::Lost } else { Recovery::Intact };
+    Some(AddressRegister {
+        register: Some(sampled),
+        dwarf: Some(number),
+        recovery,
+        is_32_bit: false,
+    })
 }
 
 fn sampled_register(register: Register) -> Option<Sampled> {
