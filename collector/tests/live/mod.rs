@@ -1,0 +1,3 @@
+//! One file for each kind of event and for the life of targets.
+
+mod clock;
