@@ -5,3 +5,4 @@
 
 pub mod data_source;
 pub mod decode;
+pub mod recording;
