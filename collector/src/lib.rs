@@ -17,3 +17,4 @@ pub mod side_band;
 mod sys;
 pub mod target;
 pub mod tracefs;
+pub mod recording;
