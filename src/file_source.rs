@@ -3,9 +3,7 @@
 //! FUSE mount that never answers, or another file than the one that was mapped.
 
 use crate::expendable::Expendable;
-use dataspace_analyzer::file::{
-    DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
-};
+use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -298,9 +296,9 @@ impl FileBytes for Memory {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
-        let range = usize::try_from(offset).ok().and_then(|start| {
-            self.0.get(start..start.checked_add(buffer.len())?)
-        });
+        let range = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.0.get(start..start.checked_add(buffer.len())?));
         let bytes = range.ok_or_else(|| FileError {
             offset,
             n_bytes,

@@ -279,7 +279,9 @@ impl Analyzer {
         let (ip, registers) = if is_kernel {
             match sample.user_registers.get(Register::Rip) {
                 Some(ip) => (Avma(ip), &sample.user_registers),
-                None => return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel)),
+                None => {
+                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+                }
             }
         } else {
             (sample.ip, &sample.registers)
@@ -309,8 +311,7 @@ impl Analyzer {
     /// The load object at `ip` and what the loader added to its addresses.
     fn locate(&self, pid: i32, ip: Avma) -> Result<(LoadObjectIdx, u64), NotLocated> {
         let unknown = NotLocated::Unknown;
-        let mapping =
-            self.processes.mapping(pid, ip).ok_or(unknown(Reason::MappingGone))?;
+        let mapping = self.processes.mapping(pid, ip).ok_or(unknown(Reason::MappingGone))?;
         let object = match mapping.backing {
             Backing::File(object) => object,
             Backing::Anonymous => return Err(unknown(Reason::JitCode)),
@@ -350,12 +351,7 @@ impl Analyzer {
         }
     }
 
-    fn decide(
-        &mut self,
-        sample: &Sample,
-        attribution: &Attribution,
-        observer: &mut dyn Observer,
-    ) {
+    fn decide(&mut self, sample: &Sample, attribution: &Attribution, observer: &mut dyn Observer) {
         let scope = attribution.site.map(|site| Arc::clone(&self.site(site).scope));
         let (object, evidence) = match attribution.verdict {
             Verdict::NotMemory => {
@@ -375,8 +371,7 @@ impl Analyzer {
                 (self.named_object(named).charged_to, Some(evidence))
             }
         };
-        let charge =
-            Charge { sample, access: attribution.access, evidence, scope: scope.as_ref() };
+        let charge = Charge { sample, access: attribution.access, evidence, scope: scope.as_ref() };
         self.totals.charge(object, &charge);
         observer.decided(self, Decided { sample, attribution });
     }
@@ -520,8 +515,8 @@ impl Analyzer {
         if is_loose {
             return Some(located);
         }
-        let is_storage = by_address.answer.object.is_scalar
-            && is_byte_name(&by_address.answer.object.type_name);
+        let is_storage =
+            by_address.answer.object.is_scalar && is_byte_name(&by_address.answer.object.type_name);
         is_storage.then_some(typed)
     }
 }
@@ -536,12 +531,7 @@ enum NotLocated {
 }
 
 /// Where the trigger of a user-mode sample is, by the event's model and what this sample says.
-fn skid(
-    model: SkidModel,
-    kind: EventKind,
-    is_exact_ip: bool,
-    forced: Option<SkidModel>,
-) -> Skid {
+fn skid(model: SkidModel, kind: EventKind, is_exact_ip: bool, forced: Option<SkidModel>) -> Skid {
     match model {
         SkidModel::AfterOne => Skid::AfterOne,
         SkidModel::Unknown(range) => Skid::Within(range),

@@ -108,9 +108,8 @@ impl Analyzer {
         let mut silent = None;
         let mut n_silent = 0;
         for (trigger_idx, trigger) in triggers.iter().enumerate().take(usize::from(u8::MAX)) {
-            let is_possible = trigger
-                .condition
-                .is_none_or(|condition| condition.is_possible(located.registers));
+            let is_possible =
+                trigger.condition.is_none_or(|condition| condition.is_possible(located.registers));
             if !is_possible {
                 continue;
             }
@@ -223,9 +222,9 @@ impl Analyzer {
         let (trigger, access) = (choice.trigger, choice.access);
         match &typed.answer {
             TypeAnswer::Unknown(reason) => Err(*reason),
-            TypeAnswer::Object(answer) => self
-                .named_static(located.site, trigger, access, answer)
-                .ok_or(Reason::Unidentified),
+            TypeAnswer::Object(answer) => {
+                self.named_static(located.site, trigger, access, answer).ok_or(Reason::Unidentified)
+            }
             TypeAnswer::Indexed(answer) => {
                 let index = typed.memory.index.ok_or(Reason::Unidentified)?;
                 let value = index
@@ -303,7 +302,8 @@ impl Analyzer {
         let Some(variable) = range else { return Ok(None) };
         let Some(offset) = svma.offset_from(variable.start) else { return Ok(None) };
         let element_size = variable.layout.innermost_element().size.max(1);
-        let key = NameKey::Static { object, start: variable.start, offset: offset % element_size, size };
+        let key =
+            NameKey::Static { object, start: variable.start, offset: offset % element_size, size };
         let root = crate::descriptor::Root::Variable(&variable.name);
         Ok(self.named(key, &variable.layout, root, offset, size))
     }

@@ -203,9 +203,12 @@ mod tests {
     }
 
     fn structure(name: &str, size: u64, members: Vec<(&str, u64, Arc<Layout>)>) -> Arc<Layout> {
-        let members = members
-            .into_iter()
-            .map(|(name, offset, layout)| Member { name: name.into(), offset, bits: None, layout });
+        let members = members.into_iter().map(|(name, offset, layout)| Member {
+            name: name.into(),
+            offset,
+            bits: None,
+            layout,
+        });
         let shape = Shape::Aggregate {
             kind: AggregateKind::Structure,
             members: members.collect::<Vec<_>>().into(),
@@ -221,7 +224,8 @@ mod tests {
     fn members_nest_by_concatenation() {
         let int = scalar_layout("int", 4);
         let pos = structure("pos_t", 8, vec![("x", 0, int.clone()), ("y", 4, int)]);
-        let order = structure("order", 16, vec![("id", 0, scalar_layout("long", 8)), ("pos", 8, pos)]);
+        let order =
+            structure("order", 16, vec![("id", 0, scalar_layout("long", 8)), ("pos", 8, pos)]);
         let (object, offset) = name(&order, Root::Pointer("o"), 12, 4).unwrap();
         assert_eq!(leaf(&object), "{structure:order}.{structure:pos_t pos}.{int y}");
         assert_eq!(object.member.as_deref(), Some("pos.y"));

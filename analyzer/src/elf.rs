@@ -6,7 +6,6 @@ use dataspace_proto::address::{FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
-use std::cell::Cell;
 use std::io::{Error, ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 use std::sync::Arc;
 
@@ -84,11 +83,7 @@ impl ElfImage {
             segments: segments(&elf),
             sections: sections(&elf),
             build_id: elf.build_id().ok().flatten().map(<[u8]>::to_vec),
-            debug_link: elf
-                .gnu_debuglink()
-                .ok()
-                .flatten()
-                .map(|(name, crc)| (name.to_vec(), crc)),
+            debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
             functions: Vec::new(),
         };
         image.functions = functions(&elf);
@@ -111,7 +106,8 @@ impl ElfImage {
             offset.offset_from(segment.file_offset).is_some_and(|n| n < segment.file_bytes)
         };
         let executable = self.segments.iter().filter(|segment| segment.is_executable);
-        let segment = executable.clone().find(holds).or_else(|| self.segments.iter().find(holds))?;
+        let segment =
+            executable.clone().find(holds).or_else(|| self.segments.iter().find(holds))?;
         Some(segment.start.plus(offset.offset_from(segment.file_offset)?))
     }
 
@@ -129,8 +125,7 @@ impl ElfImage {
     #[must_use]
     pub fn extent(&self) -> Option<(Svma, Svma)> {
         let start = self.segments.iter().map(|segment| segment.start).min()?;
-        let end =
-            self.segments.iter().map(|s| s.start.0.saturating_add(s.memory_bytes)).max()?;
+        let end = self.segments.iter().map(|s| s.start.0.saturating_add(s.memory_bytes)).max()?;
         Some((start, Svma(end)))
     }
 
@@ -288,29 +283,46 @@ fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
     functions
 }
 
+/// Bytes that are read at once: names of symbols are asked for one by one, and stand together.
+const BLOCK_BYTES: u64 = 1 << 18;
+
 /// `Read + Seek` over [`FileBytes`] that gives up after [`limit::MAX_HEADER_BYTES`], so that no
 /// header can ask for more.
 struct BoundedFile<'a> {
     file: &'a dyn FileBytes,
     position: u64,
-    left: Cell<u64>,
+    left: u64,
+    /// The block read last, and where it begins.
+    block: (u64, Vec<u8>),
 }
 
 impl<'a> BoundedFile<'a> {
     const fn new(file: &'a dyn FileBytes) -> Self {
-        Self { file, position: 0, left: Cell::new(limit::MAX_HEADER_BYTES) }
+        Self { file, position: 0, left: limit::MAX_HEADER_BYTES, block: (0, Vec::new()) }
+    }
+
+    /// The bytes from `position` to the end of its block; read now if they are not at hand.
+    fn block(&mut self) -> IoResult<&[u8]> {
+        let start = self.position - self.position % BLOCK_BYTES;
+        if self.block.1.is_empty() || self.block.0 != start {
+            let n_bytes = self.file.len().saturating_sub(start).min(BLOCK_BYTES);
+            let left = self.left.checked_sub(n_bytes);
+            self.left = left.ok_or_else(|| Error::new(ErrorKind::FileTooLarge, "header limit"))?;
+            self.block.0 = start;
+            self.block.1.resize(usize::try_from(n_bytes).unwrap_or(0), 0);
+            self.file.read_exact_at(start, &mut self.block.1).map_err(Error::other)?;
+        }
+        let into = usize::try_from(self.position - start).unwrap_or(usize::MAX);
+        Ok(self.block.1.get(into..).unwrap_or(&[]))
     }
 }
 
 impl Read for BoundedFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
-        let available = self.file.len().saturating_sub(self.position);
-        let n_bytes = available.min(buffer.len() as u64);
-        let left = self.left.get().checked_sub(n_bytes);
-        self.left.set(left.ok_or_else(|| Error::new(ErrorKind::FileTooLarge, "header limit"))?);
-        let n = usize::try_from(n_bytes).unwrap_or(0);
-        self.file.read_exact_at(self.position, &mut buffer[..n]).map_err(Error::other)?;
-        self.position += n_bytes;
+        let block = self.block()?;
+        let n = block.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&block[..n]);
+        self.position += n as u64;
         Ok(n)
     }
 }

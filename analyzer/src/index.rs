@@ -121,14 +121,19 @@ impl LoadObjectIndex {
     /// What is known of a reported IP.
     #[must_use]
     pub fn site(&mut self, query: SiteQuery) -> Site {
-        let scope = self.scope_at(query.ip);
-        let code_scope = scope.scope(&self.path);
+        let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
+        let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
         let outcome = self.triggers(query);
         Site { scope: Arc::new(code_scope), outcome }
     }
 
     fn scope_at(&mut self, svma: Svma) -> CodeScope {
         let known = self.debug.as_mut().and_then(|debug| debug.scope_at(svma));
+        self.with_symbol(known, svma)
+    }
+
+    /// A scope with its function's name from the symbol table, where debug information has none.
+    fn with_symbol(&self, known: Option<CodeScope>, svma: Svma) -> CodeScope {
         let mut scope = known.unwrap_or_default();
         if scope.function_name.is_none() {
             scope.function_name =
@@ -139,8 +144,7 @@ impl LoadObjectIndex {
 
     fn triggers(&mut self, query: SiteQuery) -> Result<Vec<Trigger>, Reason> {
         let function = self.function(query.ip)?;
-        let found =
-            backtrack::candidates(&function, query.ip, query.skid, &mut self.factory)?;
+        let found = backtrack::candidates(&function, query.ip, query.skid, &mut self.factory)?;
         Ok(found.iter().map(|candidate| self.trigger(candidate)).collect())
     }
 
@@ -193,8 +197,7 @@ impl LoadObjectIndex {
         let instruction = &candidate.instruction;
         let svma = Svma(instruction.ip());
         let memory = access::accesses(instruction, &mut self.factory);
-        let state =
-            if candidate.is_before { RegisterState::Before } else { RegisterState::After };
+        let state = if candidate.is_before { RegisterState::Before } else { RegisterState::After };
         let accesses = if memory.is_empty() {
             Vec::new()
         } else {
@@ -276,7 +279,10 @@ fn open_debug_file(
         let found = ElfImage::parse(file.as_ref()).ok()?;
         let is_ours = match (&image.build_id, &found.build_id) {
             (Some(ours), Some(theirs)) => is_same_build(ours, theirs),
-            _ => image.debug_link.as_ref().is_some_and(|(_, crc)| checksum(file.as_ref()) == Some(*crc)),
+            _ => image
+                .debug_link
+                .as_ref()
+                .is_some_and(|(_, crc)| checksum(file.as_ref()) == Some(*crc)),
         };
         (is_ours && found.section(".debug_info").is_some()).then_some((found, file))
     })

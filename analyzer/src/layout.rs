@@ -265,10 +265,11 @@ mod tests {
             8,
             vec![member("x", 0, &scalar("int", 4)), member("y", 4, &scalar("int", 4))],
         );
-        let line = aggregate(AggregateKind::Structure, 40, vec![
-            member("id", 0, &scalar("long", 8)),
-            member("points", 8, &array(&point, 4)),
-        ]);
+        let line = aggregate(
+            AggregateKind::Structure,
+            40,
+            vec![member("id", 0, &scalar("long", 8)), member("points", 8, &array(&point, 4))],
+        );
         let path = line.descend(8 + 2 * 8 + 4, 4).unwrap();
         assert_eq!(path.steps, [Step::Member(1), Step::Element, Step::Member(1)]);
         assert_eq!((path.offset, path.into), (12, 0));
@@ -306,11 +307,11 @@ mod tests {
             bits: Some((first, width)),
             ..member(name, 0, &int)
         };
-        let s = aggregate(AggregateKind::Structure, 4, vec![
-            bits("a", 0, 3),
-            bits("b", 3, 5),
-            bits("c", 8, 8),
-        ]);
+        let s = aggregate(
+            AggregateKind::Structure,
+            4,
+            vec![bits("a", 0, 3), bits("b", 3, 5), bits("c", 8, 8)],
+        );
         assert!(s.descend(0, 1).unwrap().steps.is_empty());
         assert_eq!(s.descend(1, 1).unwrap().steps, [Step::Member(2)]);
     }

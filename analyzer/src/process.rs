@@ -189,9 +189,8 @@ pub(crate) fn bias(facts: &ObjectFacts, mapping: &Mapping) -> Option<u64> {
     };
     let executable = facts.segments.iter().filter(|segment| segment.is_executable);
     let segment = executable.clone().find(holds).or_else(|| facts.segments.iter().find(holds))?;
-    let stated = segment.start.0.wrapping_add(
-        mapping.file_offset.0.wrapping_sub(segment.file_offset.0),
-    );
+    let stated =
+        segment.start.0.wrapping_add(mapping.file_offset.0.wrapping_sub(segment.file_offset.0));
     Some(mapping.start.0.wrapping_sub(stated))
 }
 
@@ -234,7 +233,14 @@ mod tests {
     use super::*;
 
     fn mmap(pid: i32, start: u64, len_bytes: u64, path: &str) -> Mmap {
-        Mmap { pid, tid: pid, start: Avma(start), len_bytes, path: path.as_bytes().into(), ..Mmap::default() }
+        Mmap {
+            pid,
+            tid: pid,
+            start: Avma(start),
+            len_bytes,
+            path: path.as_bytes().into(),
+            ..Mmap::default()
+        }
     }
 
     #[test]

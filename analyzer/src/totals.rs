@@ -373,8 +373,10 @@ mod tests {
         totals.charge(Totals::reason(Reason::Kernel), &charge(&sample(5)));
         let samples = |idx: ObjectIdx| totals.objects()[idx.0 as usize].all.sums.samples;
         assert_eq!((samples(TOTAL), samples(UNKNOWN), samples(SCALARS)), (1, 1, 0));
-        assert_eq!(&*totals.objects()[Totals::reason(Reason::Kernel).0 as usize].level.descriptor,
-            "<Unknown>.(kernel)");
+        assert_eq!(
+            &*totals.objects()[Totals::reason(Reason::Kernel).0 as usize].level.descriptor,
+            "<Unknown>.(kernel)"
+        );
     }
 
     proptest! {

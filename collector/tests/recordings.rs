@@ -36,33 +36,48 @@ fn read_path(path: &Path) -> Vec<Record> {
 }
 
 fn samples(records: &[Record]) -> Vec<&Sample> {
-    records.iter().filter_map(|record| match record {
-        Record::Sample(sample) => Some(sample),
-        _ => None,
-    }).collect()
+    records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Sample(sample) => Some(sample),
+            _ => None,
+        })
+        .collect()
 }
 
 fn events(records: &[Record]) -> Vec<&Event> {
-    records.iter().filter_map(|record| match record {
-        Record::Event(event) => Some(&**event),
-        _ => None,
-    }).collect()
+    records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Event(event) => Some(&**event),
+            _ => None,
+        })
+        .collect()
 }
 
 fn warnings(records: &[Record]) -> Vec<&str> {
-    records.iter().filter_map(|record| match record {
-        Record::Warning(text) => Some(&**text),
-        _ => None,
-    }).collect()
+    records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Warning(text) => Some(&**text),
+            _ => None,
+        })
+        .collect()
 }
 
 #[test]
 fn dump() {
     let dir = shared("").unwrap();
-    let mut paths: Vec<_> = std::fs::read_dir(&dir).unwrap().chain(std::fs::read_dir(dir.join("fuzz")).unwrap()).map(|e| e.unwrap().path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(&dir)
+        .unwrap()
+        .chain(std::fs::read_dir(dir.join("fuzz")).unwrap())
+        .map(|e| e.unwrap().path())
+        .collect();
     paths.sort();
     for path in paths {
-        if path.is_dir() { continue }
+        if path.is_dir() {
+            continue;
+        }
         match Recording::open(&path) {
             Err(e) => println!("{}: ERR {e}", path.display()),
             Ok(mut r) => {

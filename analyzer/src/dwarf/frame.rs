@@ -102,9 +102,9 @@ where
         // Damage ends the walk; the descriptions before it stay.
         while let Ok(Some(entry)) = entries.next() {
             let gimli::CieOrFde::Fde(partial) = entry else { continue };
-            let Ok(fde) = partial.parse(|section, bases, offset| {
-                section.cie_from_offset(bases, offset)
-            }) else {
+            let Ok(fde) =
+                partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset))
+            else {
                 continue;
             };
             if descriptions.len() >= limit::MAX_FRAME_DESCRIPTIONS {

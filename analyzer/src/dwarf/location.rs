@@ -54,9 +54,7 @@ pub(crate) fn frame_base(
     match operations(expression, encoding).as_deref() {
         Some([Operation::CallFrameCFA]) => FrameBase::Known(Base::Cfa, 0),
         // As a frame base, "in register r" means that r's value is the address.
-        Some([Operation::Register { register }]) => {
-            FrameBase::Known(Base::Register(register.0), 0)
-        }
+        Some([Operation::Register { register }]) => FrameBase::Known(Base::Register(register.0), 0),
         Some([Operation::RegisterOffset { register, offset, .. }]) => {
             FrameBase::Known(Base::Register(register.0), *offset)
         }

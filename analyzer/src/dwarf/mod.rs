@@ -175,9 +175,8 @@ impl DebugInfo {
             let Some(die) = next.take() else { break };
             let Some((unit, entry)) = self.entry(die) else { break };
             if name.is_none() {
-                name = entry
-                    .attr_value(gimli::DW_AT_name)
-                    .and_then(|value| self.string(&unit, value));
+                name =
+                    entry.attr_value(gimli::DW_AT_name).and_then(|value| self.string(&unit, value));
             }
             if type_die.is_none() {
                 type_die = entry

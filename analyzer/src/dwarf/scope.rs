@@ -38,14 +38,23 @@ impl CodeScope {
 }
 
 impl DebugInfo {
+    /// The unit and function at `svma`, without variables; `None` where no unit has code there.
+    pub(crate) fn function_scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
+        let unit_idx = self.unit_of_code(svma)?;
+        let unit = self.unit(unit_idx)?;
+        let mut scope = CodeScope { unit_name: unit.name.clone(), ..CodeScope::default() };
+        if let Some(offset) = unit.function_at(svma) {
+            scope.function_name = self.qualified_name(DieRef { unit: unit_idx, offset });
+        }
+        Some(scope)
+    }
+
     /// What is visible at `svma`; `None` where no unit has code there.
     pub(crate) fn scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
         let unit_idx = self.unit_of_code(svma)?;
         let unit = self.unit(unit_idx)?;
-        let mut scope = CodeScope { unit_name: unit.name.clone(), ..CodeScope::default() };
+        let mut scope = self.function_scope_at(svma)?;
         let Some(function) = unit.function_at(svma) else { return Some(scope) };
-        let die = DieRef { unit: unit_idx, offset: function };
-        scope.function_name = self.qualified_name(die);
         let mut walk = ScopeWalk {
             info: self,
             unit: &unit,

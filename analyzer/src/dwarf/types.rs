@@ -181,8 +181,7 @@ impl DebugInfo {
             }
         });
         self.layouts.n_members += raw.len();
-        let mut members: Vec<Member> =
-            raw.into_iter().map(|raw| self.member(raw)).collect();
+        let mut members: Vec<Member> = raw.into_iter().map(|raw| self.member(raw)).collect();
         members.sort_by_key(|member| (member.byte_range().0, member.bits));
         let shape = Shape::Aggregate { kind, members: members.into() };
         Some(Arc::new(Layout::new(spelled.into(), name, size, shape)))

@@ -15,6 +15,8 @@ pub(crate) struct ParsedUnit {
     pub(crate) name: Option<Arc<str>>,
     /// Code ranges of concrete functions: first address, end, entry; by first address.
     functions: Vec<(u64, u64, UnitOffset)>,
+    /// The unit is in C, whose names are not qualified.
+    is_c: bool,
     /// Variables with an address of their own.
     pub(crate) variables: Vec<(Svma, UnitOffset)>,
     /// Index into `scopes` of what is declared inside a name space or a type.
@@ -34,14 +36,31 @@ impl ParsedUnit {
             unit,
             name,
             functions: Vec::new(),
+            is_c: false,
             variables: Vec::new(),
             scope_of: FxHashMap::default(),
             scopes: Vec::new(),
         };
+        parsed.is_c = parsed.is_c();
         // Damage inside the unit ends the walk: what it found before stays.
         let _ = parsed.walk(dwarf);
         parsed.functions.sort_unstable_by_key(|(start, end, _)| (*start, *end));
         Ok(parsed)
+    }
+
+    fn is_c(&self) -> bool {
+        let root = self.unit.entry(self.unit.header.root_offset()).ok();
+        let language = root.and_then(|root| root.attr_value(gimli::DW_AT_language));
+        matches!(
+            language,
+            Some(gimli::AttributeValue::Language(
+                gimli::DW_LANG_C89
+                    | gimli::DW_LANG_C
+                    | gimli::DW_LANG_C99
+                    | gimli::DW_LANG_C11
+                    | gimli::DW_LANG_C17
+            ))
+        )
     }
 
     /// The entry of the function whose code holds `svma`; the innermost if they nest.
@@ -70,35 +89,47 @@ impl ParsedUnit {
         let mut entries = self.unit.header.clone().entries_raw(&abbreviations, None)?;
         // Enclosing name spaces and types: the depth of their children, and the qualified name.
         let mut open: Vec<(isize, u32)> = Vec::new();
-        let mut entry = Entry::null();
         for _ in 0..limit::MAX_UNIT_ENTRIES {
             if entries.is_empty() {
                 break;
             }
-            if !entries.read_entry(&mut entry)? {
-                continue;
-            }
-            while open.last().is_some_and(|(depth, _)| *depth > entry.depth()) {
+            let (offset, depth) = (entries.next_offset(), entries.next_depth());
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            entries.skip_attributes(abbreviation.attributes())?;
+            while open.last().is_some_and(|(inside, _)| *inside > depth) {
                 open.pop();
             }
             let scope = open.last().map(|(_, scope)| *scope);
-            match entry.tag() {
-                gimli::DW_TAG_subprogram => self.add_function(dwarf, &entry),
-                gimli::DW_TAG_variable => self.add_variable(dwarf, &entry),
+            let (tag, has_children) = (abbreviation.tag(), abbreviation.has_children());
+            // Few entries are of interest: only those are read whole.
+            let has = |name| abbreviation.attributes().iter().any(|spec| spec.name() == name);
+            match tag {
+                gimli::DW_TAG_subprogram
+                    if has(gimli::DW_AT_low_pc) || has(gimli::DW_AT_ranges) =>
+                {
+                    self.add_function(dwarf, &self.unit.entry(offset)?);
+                }
+                gimli::DW_TAG_variable if has(gimli::DW_AT_location) => {
+                    self.add_variable(dwarf, &self.unit.entry(offset)?);
+                }
                 _ => {}
             }
-            if is_named_in_scope(entry.tag()) {
-                if let Some(scope) = scope {
-                    self.scope_of.insert(entry.offset().0, scope);
-                }
-                if entry.has_children() && opens_scope(entry.tag()) {
-                    let name = self.scope_name(dwarf, &entry, scope);
-                    open.push((entry.depth() + 1, self.scopes.len() as u32));
-                    self.scopes.push(name);
-                }
+            if let Some(scope) = scope.filter(|_| is_named_in_scope(tag)) {
+                self.scope_of.insert(offset.0, scope);
+            }
+            // C has no name spaces, and its types hold no types by name.
+            if has_children && opens_scope(tag) && self.has_name_spaces() {
+                let name = self.scope_name(dwarf, &self.unit.entry(offset)?, scope);
+                open.push((depth + 1, self.scopes.len() as u32));
+                self.scopes.push(name);
             }
         }
         Ok(())
+    }
+
+    /// Whether the unit's language qualifies names.
+    fn has_name_spaces(&self) -> bool {
+        !self.is_c
     }
 
     fn scope_name(

@@ -472,7 +472,8 @@ mod tests {
     fn rip_relative_operands_are_static_and_biased() {
         let access = first(&[0x8b, 0x05, 0x00, 0x10, 0x00, 0x00])[0]; // mov 0x1000(%rip),%eax
         assert_eq!(access.static_address(), Some(Svma(0x2006)));
-        let address = access.effective_address(&Registers::default(), RegisterState::After, 0x10_0000);
+        let address =
+            access.effective_address(&Registers::default(), RegisterState::After, 0x10_0000);
         assert_eq!(address, Ok(Avma(0x10_2006)));
     }
 

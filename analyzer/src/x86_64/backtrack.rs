@@ -109,10 +109,7 @@ fn is_fusible(instruction: &Instruction) -> bool {
 fn kernel_entry(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>, Reason> {
     let before = index.checked_sub(1).and_then(|before| function.instruction(before));
     let is_call = |instruction: &Instruction| {
-        matches!(
-            instruction.mnemonic(),
-            Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int
-        )
+        matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int)
     };
     if before.is_some_and(is_call) {
         return Err(Reason::Kernel);
@@ -230,10 +227,8 @@ fn within(
         }
         let Some(before) = at_index.checked_sub(1) else { return Err(Reason::Blocked) };
         let instruction = function.instruction(before).ok_or(Reason::Unverifiable)?;
-        if !matches!(
-            instruction.flow_control(),
-            FlowControl::Next | FlowControl::ConditionalBranch
-        ) {
+        if !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
+        {
             return Err(Reason::Blocked);
         }
         let accesses = super::access::accesses(instruction, factory);
