@@ -2,7 +2,7 @@
 
 use super::attr::Attr;
 use super::event;
-use super::feature::EventDescription;
+use super::feature::{self, EventDescription};
 use crate::decode::{self, Cursor, Endian, SampleLayout};
 use dataspace_proto::event::{Event, EventIdx, Machine};
 use perf_event_open_sys::bindings as abi;
@@ -65,8 +65,14 @@ impl EventTable {
         self.entries.is_empty()
     }
 
-    /// Adds an event with its ids.
+    /// Adds an event with its ids; one that is there already is not added again, as when a pipe
+    /// was made into a file and its attributes stand in both places.
     pub(super) fn add(&mut self, attr: Attr, ids: impl Iterator<Item = u64>) {
+        let mut ids = ids.peekable();
+        let known = ids.peek().and_then(|id| self.entry_by_id.get(id).copied());
+        if let Some(entry) = known.filter(|&entry| self.attr(entry) == Some(&attr)) {
+            return self.add_ids(entry, ids);
+        }
         if self.entries.len() >= MAX_EVENTS {
             return;
         }
@@ -100,7 +106,7 @@ impl EventTable {
     /// `HEADER_EVENT_TYPE`, which only tells the names of tracepoints.
     pub(super) fn add_tracepoint_name(&mut self, id: u64, name: &[u8]) {
         if self.tracepoint_names.len() < MAX_TRACEPOINT_NAMES && !name.is_empty() {
-            self.tracepoint_names.insert(id, String::from_utf8_lossy(name).into());
+            self.tracepoint_names.insert(id, feature::name(name));
         }
     }
 
@@ -109,7 +115,7 @@ impl EventTable {
         let entry = self.entry_by_id.get(&id).copied();
         let entry = entry.or_else(|| (self.entries.len() == 1).then_some(0));
         if let Some(entry) = entry.and_then(|entry| self.entries.get_mut(entry)) {
-            entry.name = Some(String::from_utf8_lossy(name).into());
+            entry.name = Some(feature::name(name));
         }
     }
 
@@ -243,6 +249,13 @@ mod tests {
         assert_eq!(table.announce().unwrap().name, "cpu-clock");
         assert_eq!(table.announce().unwrap().name, "page-faults");
         assert!(table.announce().is_none());
+    }
+
+    #[test]
+    fn an_event_told_twice_is_one() {
+        let cycles = attr(abi::PERF_TYPE_HARDWARE, 0, abi::PERF_SAMPLE_ID);
+        let table = table(&[(cycles, 5), (cycles, 6), (cycles, 5)]);
+        assert_eq!(table.entries.len(), 2);
     }
 
     #[test]

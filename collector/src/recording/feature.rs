@@ -14,6 +14,8 @@ pub(super) const PMU_MAPPINGS: u32 = 16;
 
 /// More event names than a session can have events are not read.
 const MAX_DESCRIPTIONS: usize = 1 << 16;
+/// The longest name of an event that is kept; `perf` itself cuts at 128 in most places.
+const MAX_NAME_LEN: usize = 1 << 10;
 /// More PMUs than any machine has: the largest have some hundreds of uncore units.
 const MAX_PMUS: usize = 1 << 14;
 
@@ -50,7 +52,7 @@ pub(super) fn event_descriptions(section: &[u8], endian: Endian) -> Vec<EventDes
 fn event_description(cursor: &mut Cursor<'_>, attr_len: u64) -> Option<EventDescription> {
     cursor.take(attr_len)?;
     let n_ids = cursor.u32()?;
-    let name = String::from_utf8_lossy(string(cursor)?).into();
+    let name = name(string(cursor)?);
     let ids = (0..n_ids).map_while(|_| cursor.u64()).collect();
     Some(EventDescription { name, ids })
 }
@@ -63,9 +65,14 @@ pub(super) fn pmu_names(section: &[u8], endian: Endian) -> HashMap<u32, Box<str>
         .take(MAX_PMUS)
         .map_while(|_| {
             let kind = cursor.u32()?;
-            Some((kind, String::from_utf8_lossy(string(&mut cursor)?).into()))
+            Some((kind, name(string(&mut cursor)?)))
         })
         .collect()
+}
+
+/// The name of an event or a PMU as text, if need be cut.
+pub(super) fn name(bytes: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(bytes.get(..MAX_NAME_LEN).unwrap_or(bytes)).into()
 }
 
 /// `struct perf_header_string`: a length that includes padding, then a C string.

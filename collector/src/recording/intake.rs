@@ -37,6 +37,8 @@ pub(super) struct Intake {
     /// The time of the last record that had one.
     last_time_ns: u64,
     has_warned_of_aux: bool,
+    has_warned_of_attr: bool,
+    is_finished: bool,
 }
 
 impl Intake {
@@ -52,6 +54,8 @@ impl Intake {
             is_machine_announced: false,
             last_time_ns: 0,
             has_warned_of_aux: false,
+            has_warned_of_attr: false,
+            is_finished: false,
         }
     }
 
@@ -143,7 +147,10 @@ impl Intake {
     /// `PERF_RECORD_HEADER_ATTR`: the attributes, then ids to the end.
     fn attr(&mut self, payload: &[u8]) {
         let Some((attr, len)) = Attr::parse(payload, self.endian) else {
-            self.warn("an event's attributes are damaged: its samples cannot be read".to_owned());
+            if !self.has_warned_of_attr {
+                self.has_warned_of_attr = true;
+                self.warn("an event's attributes are damaged: its samples are missing".to_owned());
+            }
             return;
         };
         let mut ids = Cursor::new(payload.get(len..).unwrap_or_default(), self.endian);
@@ -235,6 +242,7 @@ impl Intake {
 
     /// Nothing more comes.
     pub(super) fn finish(&mut self) {
+        self.is_finished = true;
         self.order.finish();
         if self.tally.is_lost_approximate(self.events.counts_lost_samples()) {
             self.warn(format!(
@@ -257,7 +265,7 @@ impl Intake {
         if let Some(notice) = self.notices.pop_front() {
             return Some(notice);
         }
-        if !self.order.is_ready() {
+        if !self.order.is_ready() && !self.is_finished {
             return None;
         }
         if !self.is_machine_announced {

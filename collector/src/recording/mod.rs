@@ -32,6 +32,7 @@ use event_stream::EventStream;
 use header::Mode;
 use intake::Intake;
 use source::Source;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -189,5 +190,14 @@ impl Recording {
     #[must_use]
     pub fn collected(&self) -> Collected {
         self.intake.collected()
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("progress", &self.progress())
+            .field("collected", &self.collected())
+            .finish_non_exhaustive()
     }
 }

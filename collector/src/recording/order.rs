@@ -6,7 +6,7 @@
 //! queue can be emptied (`tools/perf/util/session.c`, the comment above
 //! `perf_event__process_finished_round()`).
 
-use dataspace_proto::record::Record;
+use dataspace_proto::record::{Comm, Mmap, Record};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -14,6 +14,9 @@ use std::collections::BinaryHeap;
 /// of 128 bytes, twice. Queued they take about 250 MB. A recording that needs more has no rounds;
 /// then the older half is let go.
 const MAX_QUEUED: usize = 1 << 19;
+/// Paths and names in the queue may take so much besides. A round of the largest machines maps
+/// some ten thousand files of 200 bytes; more is a recording made to exhaust us.
+const MAX_OWNED_BYTES: usize = 128 << 20;
 
 /// A queue that gives records back by time, and by arrival within one time.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub(super) struct Order {
     slots: Vec<Option<Record>>,
     free: Vec<usize>,
     max_queued: usize,
+    n_owned_bytes: usize,
     n_pushed: u64,
     /// Everything up to here can go.
     safe_ns: Option<u64>,
@@ -49,6 +53,7 @@ impl Order {
             slots: Vec::new(),
             free: Vec::new(),
             max_queued,
+            n_owned_bytes: 0,
             n_pushed: 0,
             safe_ns: None,
             newest_ns: None,
@@ -66,11 +71,12 @@ impl Order {
             self.n_late += 1;
         }
         self.n_samples += u64::from(matches!(record, Record::Sample(_)));
+        self.n_owned_bytes += owned_bytes(&record);
         self.newest_ns = self.newest_ns.max(Some(time_ns));
         let slot = self.store(record);
         self.heap.push(Reverse((time_ns, self.n_pushed, slot)));
         self.n_pushed += 1;
-        if self.heap.len() >= self.max_queued {
+        if self.heap.len() >= self.max_queued || self.n_owned_bytes >= MAX_OWNED_BYTES {
             self.n_forced = self.heap.len() / 2;
         }
     }
@@ -116,6 +122,7 @@ impl Order {
         self.free.push(slot);
         let record = self.slots.get_mut(slot)?.take()?;
         self.n_samples -= u64::from(matches!(record, Record::Sample(_)));
+        self.n_owned_bytes -= owned_bytes(&record);
         Some(record)
     }
 
@@ -127,6 +134,15 @@ impl Order {
     /// Records that came after their time had gone.
     pub(super) const fn n_late(&self) -> u64 {
         self.n_late
+    }
+}
+
+/// What a record takes outside its slot.
+fn owned_bytes(record: &Record) -> usize {
+    match record {
+        Record::Mmap(mmap) => size_of::<Mmap>() + mmap.path.len(),
+        Record::Comm(comm) => size_of::<Comm>() + comm.name.len(),
+        _ => 0,
     }
 }
 
@@ -186,5 +202,15 @@ mod tests {
         order.finish();
         assert_eq!(pop_pids(&mut order), [10, 9, 5, 6, 7, 8]);
         assert_eq!(order.n_late(), 1, "time 0 is before the session, and never late");
+    }
+
+    #[test]
+    fn long_paths_are_bounded_too() {
+        let mut order = Order::default();
+        for time_ns in 1..=MAX_OWNED_BYTES as u64 / 0xffff {
+            let path = vec![b'x'; 0xffff].into();
+            order.push(time_ns, Record::Mmap(Box::new(Mmap { path, ..Mmap::default() })));
+        }
+        assert!(order.is_ready());
     }
 }
