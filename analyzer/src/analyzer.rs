@@ -1,13 +1,12 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
 use crate::attribution::{Attribution, Located, Needs, Verdict};
-use crate::descriptor::{self, DataObject, Root};
-use crate::dwarf::variable::StaticVariable;
-use crate::layout::Layout;
 use crate::limit;
+use crate::name_table::NameTable;
 use crate::process::{self, Backing, LoadObjectIdx, ObjectState, ProcessTable};
-use crate::site::{Answer as NamedAnswer, Site, SiteQuery};
-use crate::totals::{Charge, ObjectIdx, Totals};
+use crate::site::{Site, SiteQuery};
+use crate::site_table::{DataTable, SiteTable};
+use crate::totals::{Charge, Totals};
 use crate::worker::{Answer, Question, Request, Response};
 use crate::x86_64::backtrack::Skid;
 use dataspace_proto::accounting::Collected;
@@ -17,7 +16,7 @@ use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{CpuMode, Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Which of the two paths may answer.
@@ -39,30 +38,6 @@ pub struct Config {
     pub skid: Option<SkidModel>,
     /// Which paths may answer.
     pub paths: Paths,
-}
-
-/// Which known site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SiteIdx(u32);
-
-/// Which named object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct NamedIdx(u32);
-
-/// What a name was made for, so that it is made once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum NameKey {
-    Object { site: SiteIdx, trigger: u8, access: u8 },
-    Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64 },
-    Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
-    Static { object: LoadObjectIdx, start: Svma, offset: u64, size: u64 },
-}
-
-/// A named object and where its samples are charged.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) answer: NamedAnswer,
-    pub(crate) charged_to: ObjectIdx,
 }
 
 /// Counts of samples by where they went.
@@ -97,9 +72,6 @@ impl Observer for Unobserved {
     fn decided(&mut self, _: &Analyzer, _: Decided<'_>) {}
 }
 
-type SiteTable = FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>;
-type DataTable = FxHashMap<LoadObjectIdx, BTreeMap<Svma, (Svma, Option<Arc<StaticVariable>>)>>;
-
 /// The state of one session's analysis. Pure: it reads no file and no clock, and has no thread.
 #[derive(Debug)]
 pub struct Analyzer {
@@ -107,13 +79,9 @@ pub struct Analyzer {
     machine: Machine,
     events: Vec<Event>,
     processes: ProcessTable,
-    sites: Vec<Site>,
-    site_of: SiteTable,
-    data: DataTable,
-    n_data_ranges: usize,
-    named: Vec<Named>,
-    named_of: FxHashMap<NameKey, Option<NamedIdx>>,
-    stack: Option<NamedIdx>,
+    pub(crate) sites: SiteTable,
+    pub(crate) data: DataTable,
+    pub(crate) names: NameTable,
     pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_pending: usize,
     requests: VecDeque<Request>,
@@ -136,13 +104,9 @@ impl Analyzer {
             machine: Machine::X86_64,
             events: Vec::new(),
             processes: ProcessTable::default(),
-            sites: Vec::new(),
-            site_of: FxHashMap::default(),
-            data: FxHashMap::default(),
-            n_data_ranges: 0,
-            named: Vec::new(),
-            named_of: FxHashMap::default(),
-            stack: None,
+            sites: SiteTable::default(),
+            data: DataTable::default(),
+            names: NameTable::default(),
             pending: FxHashMap::default(),
             n_pending: 0,
             requests: VecDeque::new(),
@@ -198,7 +162,7 @@ impl Analyzer {
                     self.add_site(object, query, *site);
                 }
             }
-            Answer::Data(range) => self.add_data(object, range.start, range.end, range.variable),
+            Answer::Data(range) => self.data.insert(object, range),
         }
         let waiting = self.pending.remove(&(object, question)).unwrap_or_default();
         self.n_pending -= waiting.len();
@@ -249,15 +213,8 @@ impl Analyzer {
         &self.processes
     }
 
-    pub(crate) fn site(&self, idx: SiteIdx) -> &Site {
-        &self.sites[idx.0 as usize]
-    }
-
-    pub(crate) fn named_object(&self, idx: NamedIdx) -> &Named {
-        &self.named[idx.0 as usize]
-    }
-
     fn attempt(&mut self, sample: &Sample, observer: &mut dyn Observer) {
+        self.names.make_room();
         match self.attribute(sample) {
             Ok(attribution) => self.decide(sample, &attribution, observer),
             Err(needs) => self.park(sample, needs, observer),
@@ -302,10 +259,10 @@ impl Analyzer {
             }
         };
         let query = SiteQuery { ip: Svma(ip.0.wrapping_sub(bias)), skid };
-        let Some(site) = self.site_of.get(&(object, query)).copied() else {
+        let Some(site) = self.sites.find(object, query) else {
             return Err(Needs { object, question: Question::Site(query) });
         };
-        self.attribute_at(Located { sample, kind, registers, object, bias, site })
+        self.attribute_at(Located { sample, kind, registers, bias, site })
     }
 
     /// The load object at `ip` and what the loader added to its addresses.
@@ -352,7 +309,7 @@ impl Analyzer {
     }
 
     fn decide(&mut self, sample: &Sample, attribution: &Attribution, observer: &mut dyn Observer) {
-        let scope = attribution.site.map(|site| Arc::clone(&self.site(site).scope));
+        let scope = attribution.site.map(|site| Arc::clone(&self.sites.get(site).scope));
         let (object, evidence) = match attribution.verdict {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;
@@ -368,7 +325,7 @@ impl Analyzer {
                 self.counts.attributed += 1;
                 self.counts.conflicts +=
                     u64::from(evidence == dataspace_proto::sample_line::Evidence::Conflict);
-                (self.named_object(named).charged_to, Some(evidence))
+                (self.names.get(named).charged_to, Some(evidence))
             }
         };
         let charge = Charge { sample, access: attribution.access, evidence, scope: scope.as_ref() };
@@ -389,140 +346,12 @@ impl Analyzer {
     }
 
     fn add_site(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
-        if self.sites.len() >= limit::MAX_SITES {
-            self.forget_sites();
+        if self.sites.is_full() {
+            self.sites.forget();
+            self.names.forget();
         }
-        let idx = SiteIdx(self.sites.len() as u32);
-        self.sites.push(site);
-        self.site_of.insert((object, query), idx);
+        self.sites.insert(object, query, site);
     }
-
-    /// Starts the caches of resolved triggers anew; workers are asked again as samples come.
-    fn forget_sites(&mut self) {
-        self.sites.clear();
-        self.site_of.clear();
-        self.forget_names();
-    }
-
-    fn forget_names(&mut self) {
-        self.named.clear();
-        self.named_of.clear();
-        self.stack = None;
-    }
-
-    fn add_data(
-        &mut self,
-        object: LoadObjectIdx,
-        start: Svma,
-        end: Svma,
-        variable: Option<Arc<StaticVariable>>,
-    ) {
-        if self.n_data_ranges >= limit::MAX_DATA_RANGES {
-            self.data.clear();
-            self.n_data_ranges = 0;
-        }
-        self.n_data_ranges += 1;
-        self.data.entry(object).or_default().insert(start, (end, variable));
-    }
-
-    /// What is known of a data address: `None` nothing yet, `Some(None)` that no variable is there.
-    #[allow(clippy::option_option, reason = "the two levels are two facts, told above")]
-    pub(crate) fn data_range(
-        &self,
-        object: LoadObjectIdx,
-        svma: Svma,
-    ) -> Option<Option<Arc<StaticVariable>>> {
-        // A gap may begin before a variable that is known too: the nearest start decides.
-        let (_, (end, variable)) = self.data.get(&object)?.range(..=svma).next_back()?;
-        (svma < *end).then(|| variable.clone())
-    }
-
-    /// The named object for `key`, made from `layout` if it is new.
-    pub(crate) fn named(
-        &mut self,
-        key: NameKey,
-        layout: &Arc<Layout>,
-        root: Root<'_>,
-        offset: u64,
-        size: u64,
-    ) -> Option<NamedIdx> {
-        if let Some(known) = self.named_of.get(&key) {
-            return *known;
-        }
-        let named = descriptor::name(layout, root, offset, size)
-            .map(|(object, offset)| self.add_named(NamedAnswer { object, offset }));
-        self.named_of.insert(key, named);
-        named
-    }
-
-    pub(crate) fn named_static(
-        &mut self,
-        site: SiteIdx,
-        trigger: u8,
-        access: u8,
-        answer: &NamedAnswer,
-    ) -> Option<NamedIdx> {
-        let key = NameKey::Object { site, trigger, access };
-        if let Some(known) = self.named_of.get(&key) {
-            return *known;
-        }
-        let named = Some(self.add_named(answer.clone()));
-        self.named_of.insert(key, named);
-        named
-    }
-
-    pub(crate) fn stack(&mut self) -> NamedIdx {
-        if let Some(stack) = self.stack {
-            return stack;
-        }
-        let stack = self.add_named(NamedAnswer { object: DataObject::stack(), offset: 0 });
-        self.stack = Some(stack);
-        stack
-    }
-
-    fn add_named(&mut self, answer: NamedAnswer) -> NamedIdx {
-        let charged_to = self.totals.intern(&answer.object);
-        let idx = NamedIdx(self.named.len() as u32);
-        self.named.push(Named { answer, charged_to });
-        idx
-    }
-
-    /// Of two answers for one access the finer one, if one contains the other; `None` if they
-    /// contradict each other.
-    pub(crate) fn finer(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
-        let (by_type, by_address) = (self.named_object(typed), self.named_object(located));
-        if by_type.charged_to == by_address.charged_to {
-            return Some(typed);
-        }
-        let is_inside = |inner: &Named, outer: &Named| {
-            let outer = outer.answer.object.leaf();
-            inner.answer.object.levels.iter().any(|level| {
-                outer.is_some_and(|outer| {
-                    outer.descriptor == level.descriptor && outer.kind == level.kind
-                })
-            })
-        };
-        if is_inside(by_address, by_type) {
-            return Some(located);
-        }
-        if is_inside(by_type, by_address) {
-            return Some(typed);
-        }
-        // A scalar behind a pointer that turns out to be part of a variable; `<Stack>` that turns
-        // out to be one.
-        let is_loose = by_type.answer.object.variable.is_none()
-            && (by_type.answer.object.is_scalar || Some(typed) == self.stack);
-        if is_loose {
-            return Some(located);
-        }
-        let is_storage =
-            by_address.answer.object.is_scalar && is_byte_name(&by_address.answer.object.type_name);
-        is_storage.then_some(typed)
-    }
-}
-
-fn is_byte_name(name: &str) -> bool {
-    matches!(name, "char" | "unsigned char" | "signed char" | "u8" | "i8" | "std::byte")
 }
 
 enum NotLocated {

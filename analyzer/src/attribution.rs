@@ -1,9 +1,12 @@
 //! One sample's way from its site to a data object: which candidate was the trigger, what the two
 //! paths say, and how their answers join.
 
-use crate::analyzer::{Analyzer, NameKey, NamedIdx, Paths, SiteIdx};
+use crate::analyzer::{Analyzer, Paths};
+use crate::choice::{Choice, Chosen};
+use crate::name_table::{NameKey, NamedIdx};
 use crate::process::LoadObjectIdx;
 use crate::site::{TypeAnswer, TypedAccess};
+use crate::site_table::SiteIdx;
 use crate::worker::Question;
 use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::{Avma, Svma};
@@ -63,23 +66,15 @@ pub(crate) struct Located<'a> {
     pub(crate) kind: EventKind,
     /// The registers of the code that the site is about.
     pub(crate) registers: &'a Registers,
-    pub(crate) object: LoadObjectIdx,
     /// What the loader added to the load object's addresses.
     pub(crate) bias: u64,
     pub(crate) site: SiteIdx,
 }
 
-/// Which trigger and which of its accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Choice {
-    trigger: u8,
-    access: u8,
-}
-
 impl Analyzer {
     /// Attributes a sample whose site is known.
     pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
-        let outcome = match &self.site(located.site).outcome {
+        let outcome = match &self.sites.get(located.site).outcome {
             Ok(_) => self.choose(located),
             Err(reason) => Err(Chosen::Unknown(*reason)),
         };
@@ -99,66 +94,8 @@ impl Analyzer {
         }
     }
 
-    /// Which candidate was the trigger, by flags, sampled address and event.
-    fn choose(&mut self, located: Located<'_>) -> Result<Choice, Chosen> {
-        let site = self.site(located.site);
-        let triggers = site.outcome.as_ref().map_or(&[][..], Vec::as_slice);
-        let is_memory_only = located.kind.is_memory_only();
-        let mut surviving: Vec<Choice> = Vec::new();
-        let mut silent = None;
-        let mut n_silent = 0;
-        for (trigger_idx, trigger) in triggers.iter().enumerate().take(usize::from(u8::MAX)) {
-            let is_possible =
-                trigger.condition.is_none_or(|condition| condition.is_possible(located.registers));
-            if !is_possible {
-                continue;
-            }
-            if trigger.accesses.is_empty() {
-                n_silent += 1;
-                silent = Some(trigger.svma);
-                continue;
-            }
-            match pick_access(&trigger.accesses, trigger.state, located) {
-                Picked::One(access) => {
-                    surviving.push(Choice { trigger: trigger_idx as u8, access });
-                }
-                Picked::Several => return Err(Chosen::Unknown(Reason::Unresolvable)),
-                Picked::None => {}
-            }
-        }
-        if is_memory_only {
-            n_silent = 0;
-        }
-        match (surviving.as_slice(), n_silent) {
-            ([only], 0) => Ok(*only),
-            ([], 0) if is_memory_only => Err(Chosen::Unknown(Reason::Unspecified)),
-            ([], 0) => Err(Chosen::Unknown(Reason::Unresolvable)),
-            ([], 1) => Err(Chosen::NotMemory(silent)),
-            ([], _) => Err(Chosen::NotMemory(None)),
-            ([first, rest @ ..], 0) => {
-                let object = self.static_object(located.site, *first);
-                let all_same = object.is_some()
-                    && rest.iter().all(|c| self.static_object(located.site, *c) == object);
-                if all_same { Ok(*first) } else { Err(Chosen::Unknown(Reason::Unresolvable)) }
-            }
-            _ => Err(Chosen::Unknown(Reason::Unresolvable)),
-        }
-    }
-
-    /// The object that a choice has whatever the sample's values are.
-    fn static_object(&mut self, site: SiteIdx, choice: Choice) -> Option<NamedIdx> {
-        let access = self.typed_access(site, choice)?;
-        match &access.answer {
-            TypeAnswer::Object(answer) => {
-                let answer = std::sync::Arc::clone(answer);
-                self.named_static(site, choice.trigger, choice.access, &answer)
-            }
-            _ => None,
-        }
-    }
-
-    fn typed_access(&self, site: SiteIdx, choice: Choice) -> Option<&TypedAccess> {
-        let triggers = self.site(site).outcome.as_ref().ok()?;
+    pub(crate) fn typed_access(&self, site: SiteIdx, choice: Choice) -> Option<&TypedAccess> {
+        let triggers = self.sites.get(site).outcome.as_ref().ok()?;
         triggers.get(usize::from(choice.trigger))?.accesses.get(usize::from(choice.access))
     }
 
@@ -169,9 +106,13 @@ impl Analyzer {
         choice: Choice,
     ) -> Result<Attribution, Needs> {
         let unknown = Attribution::unknown(Reason::Unresolvable);
-        let Some(trigger) = self.site(located.site).outcome.as_ref().ok().and_then(|triggers| {
-            triggers.get(usize::from(choice.trigger)).map(|trigger| (trigger.svma, trigger.state))
-        }) else {
+        let Some(trigger) =
+            self.sites.get(located.site).outcome.as_ref().ok().and_then(|triggers| {
+                triggers
+                    .get(usize::from(choice.trigger))
+                    .map(|trigger| (trigger.svma, trigger.state))
+            })
+        else {
             return Ok(unknown);
         };
         let (svma, state) = trigger;
@@ -203,9 +144,7 @@ impl Analyzer {
         };
         let by_address = match (self.config().paths, addr) {
             (Paths::Type, _) | (_, None) => None,
-            (_, Some((avma, _))) => {
-                self.address_path(located, choice, &typed, state, avma, by_type.ok())?
-            }
+            (_, Some((avma, _))) => self.address_path(located, choice, &typed, state, avma)?,
         };
         attribution.verdict = self.join(by_type, by_address, addr);
         Ok(attribution)
@@ -223,7 +162,8 @@ impl Analyzer {
         match &typed.answer {
             TypeAnswer::Unknown(reason) => Err(*reason),
             TypeAnswer::Object(answer) => {
-                self.named_static(located.site, trigger, access, answer).ok_or(Reason::Unidentified)
+                let key = NameKey::Object { site: located.site, trigger, access };
+                Ok(self.names.whole(&mut self.totals, key, answer))
             }
             TypeAnswer::Indexed(answer) => {
                 let index = typed.memory.index.ok_or(Reason::Unidentified)?;
@@ -244,7 +184,14 @@ impl Analyzer {
                 let offset = displacement.rem_euclid(period.cast_signed()).cast_unsigned();
                 let key = NameKey::Indexed { site: located.site, trigger, access, offset };
                 let size = u64::from(typed.memory.size);
-                self.named(key, &answer.layout, answer.root.borrow(), offset, size)
+                self.names
+                    .part(
+                        &mut self.totals,
+                        key,
+                        &answer.layout,
+                        answer.root.borrow(),
+                        (offset, size),
+                    )
                     .ok_or(Reason::Unidentified)
             }
         }
@@ -258,7 +205,6 @@ impl Analyzer {
         typed: &TypedAccess,
         state: crate::x86_64::access::RegisterState,
         avma: Avma,
-        _by_type: Option<NamedIdx>,
     ) -> Result<Option<NamedIdx>, Needs> {
         let size = u64::from(typed.memory.size);
         if let Some(named) = self.static_variable(located.sample.pid, avma, size)? {
@@ -279,10 +225,10 @@ impl Analyzer {
                 size,
             };
             let root = crate::descriptor::Root::Variable(&slot.name);
-            return Ok(self.named(key, &slot.layout, root, offset, size));
+            return Ok(self.names.part(&mut self.totals, key, &slot.layout, root, (offset, size)));
         }
         let is_stack_slot = typed.memory.role == Role::StackSlot;
-        Ok(is_stack_slot.then(|| self.stack()))
+        Ok(is_stack_slot.then(|| self.names.stack(&mut self.totals)))
     }
 
     /// The static variable at `avma` in process `pid`.
@@ -296,7 +242,7 @@ impl Analyzer {
             return Ok(None);
         };
         let svma = Svma(avma.0.wrapping_sub(bias));
-        let Some(range) = self.data_range(object, svma) else {
+        let Some(range) = self.data.find(object, svma) else {
             return Err(Needs { object, question: Question::Data(svma) });
         };
         let Some(variable) = range else { return Ok(None) };
@@ -305,7 +251,7 @@ impl Analyzer {
         let key =
             NameKey::Static { object, start: variable.start, offset: offset % element_size, size };
         let root = crate::descriptor::Root::Variable(&variable.name);
-        Ok(self.named(key, &variable.layout, root, offset, size))
+        Ok(self.names.part(&mut self.totals, key, &variable.layout, root, (offset, size)))
     }
 
     /// What the address alone says, for a sample without a trigger.
@@ -344,7 +290,7 @@ impl Analyzer {
             (Err(reason), None) => Verdict::Unknown(reason),
             (Ok(typed), None) => attributed(typed, Evidence::Type),
             (Err(_), Some(located)) => attributed(located, Evidence::Address),
-            (Ok(typed), Some(located)) => match self.finer(typed, located) {
+            (Ok(typed), Some(located)) => match self.names.finer(typed, located) {
                 Some(finer) => attributed(finer, Evidence::Both),
                 // A sampled address inside a declared variable beats the instruction; a computed
                 // one comes from the same trigger and never does.
@@ -355,62 +301,4 @@ impl Analyzer {
             },
         }
     }
-}
-
-/// Why there is no choice.
-enum Chosen {
-    NotMemory(Option<Svma>),
-    Unknown(Reason),
-}
-
-enum Picked {
-    One(u8),
-    Several,
-    None,
-}
-
-/// Which access of a trigger the sample is about. A sampled address rules out those that
-/// demonstrably went elsewhere; without one a written-out operand goes before the stack slot.
-fn pick_access(
-    accesses: &[TypedAccess],
-    state: crate::x86_64::access::RegisterState,
-    located: Located<'_>,
-) -> Picked {
-    let fits: Vec<u8> = accesses
-        .iter()
-        .enumerate()
-        .filter(|(_, typed)| {
-            let Some(sampled) = located.sample.addr else { return true };
-            let computed = typed.memory.effective_address(located.registers, state, located.bias);
-            computed.is_ok_and(|computed| is_overlapping(computed, typed, sampled, located.kind))
-                || computed.is_err()
-        })
-        .map(|(idx, _)| idx as u8)
-        .collect();
-    match fits.as_slice() {
-        [] => Picked::None,
-        [only] => Picked::One(*only),
-        several => {
-            let role = |idx: &u8| accesses[usize::from(*idx)].memory.role;
-            let mut operands = several.iter().filter(|idx| role(idx) == Role::Operand);
-            match (operands.next(), operands.next()) {
-                (Some(only), None) => Picked::One(*only),
-                _ => Picked::Several,
-            }
-        }
-    }
-}
-
-/// Whether an access at `computed` can have been sampled at `sampled`.
-fn is_overlapping(computed: Avma, typed: &TypedAccess, sampled: Avma, kind: EventKind) -> bool {
-    let size = u64::from(typed.memory.size.max(1));
-    let watched = match kind {
-        EventKind::Breakpoint { len_bytes, .. } => u64::from(len_bytes),
-        _ => 1,
-    };
-    // A page fault on an access that crosses a page reports the second page's start, which is
-    // inside the access. A repeated string instruction may have moved on.
-    let is_inside = computed.0 < sampled.0.saturating_add(watched)
-        && sampled.0 < computed.0.saturating_add(size);
-    is_inside || typed.memory.role == Role::String
 }

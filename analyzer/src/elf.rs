@@ -278,7 +278,7 @@ fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
             })
         })
         .collect();
-    functions.sort_by(|a, b| (a.start, a.len_bytes).cmp(&(b.start, b.len_bytes)));
+    functions.sort_by_key(|function| (function.start, function.len_bytes));
     functions.dedup_by(|a, b| a.start == b.start && a.len_bytes == b.len_bytes);
     functions
 }

@@ -23,6 +23,7 @@
 
 pub mod analyzer;
 mod attribution;
+mod choice;
 pub mod descriptor;
 pub mod dwarf;
 pub mod elf;
@@ -30,9 +31,11 @@ pub mod file;
 pub mod index;
 pub mod layout;
 pub mod limit;
+mod name_table;
 pub mod process;
 pub mod report;
 pub mod site;
+mod site_table;
 mod totals;
 mod type_path;
 pub mod worker;

@@ -67,6 +67,9 @@ pub const MAX_OBJECTS: usize = 1 << 13;
 /// Resolved triggers kept by the analyzer, over all load objects: about 500 bytes each.
 pub const MAX_SITES: usize = 1 << 16;
 
+/// Names made for (trigger, offset) pairs before the cache starts anew: about 300 bytes each.
+pub const MAX_NAMES: usize = 1 << 16;
+
 /// Address ranges with a known variable, or known to have none, kept by load object.
 pub const MAX_DATA_RANGES: usize = 1 << 16;
 

@@ -82,7 +82,7 @@ impl Analyzer {
         let Decided { sample, attribution } = decided;
         let event = self.events().get(usize::from(sample.event.0));
         let named = match attribution.verdict {
-            Verdict::Attributed { named, .. } => Some(&self.named_object(named).answer),
+            Verdict::Attributed { named, .. } => Some(&self.names.get(named).answer),
             _ => None,
         };
         let (evidence, reason) = match attribution.verdict {
@@ -108,7 +108,7 @@ impl Analyzer {
             object: named
                 .and_then(|named| named.object.leaf())
                 .map(|leaf| Arc::clone(&leaf.descriptor)),
-            scope: attribution.site.map(|site| Scope::clone(&self.site(site).scope)),
+            scope: attribution.site.map(|site| Scope::clone(&self.sites.get(site).scope)),
             type_name: named.map(|named| Arc::clone(&named.object.type_name)),
             offset: named.map(|named| named.offset),
             member: named.and_then(|named| named.object.member.clone()),

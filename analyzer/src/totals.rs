@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Which data object of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectIdx(pub u32);
+pub(crate) struct ObjectIdx(pub(crate) u32);
 
 /// `<Total>`: the parent of all.
 pub(crate) const TOTAL: ObjectIdx = ObjectIdx(0);

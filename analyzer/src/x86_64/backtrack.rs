@@ -120,13 +120,17 @@ fn kernel_entry(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>,
 /// What may have retired just before the instruction at `index`.
 fn after_one(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>, Reason> {
     let here = function.instruction(index).ok_or(Reason::Unverifiable)?;
+    let jumps = function.jumps_to(Svma(here.ip()));
     let mut found = Vec::new();
     if let Some(before) = index.checked_sub(1)
         && !is_alignment(function, before)
     {
-        found.extend(fall_through(function, before)?);
+        match fall_through(function, before) {
+            // Behind a call and jumped to: it may have been either.
+            Err(Reason::Blocked) if !jumps.is_empty() => return Err(Reason::Unresolvable),
+            candidate => found.extend(candidate?),
+        }
     }
-    let jumps = function.jumps_to(Svma(here.ip()));
     if jumps.len() > limit::MAX_PREDECESSORS {
         return Err(Reason::Unresolvable);
     }

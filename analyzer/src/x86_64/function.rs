@@ -80,10 +80,10 @@ impl FunctionCode {
             match instruction.flow_control() {
                 FlowControl::ConditionalBranch
                 | FlowControl::UnconditionalBranch
-                | FlowControl::XbeginXabortXend => {
-                    if instruction.op0_kind() == OpKind::NearBranch64 {
-                        self.add_source(instruction.near_branch_target(), idx);
-                    }
+                | FlowControl::XbeginXabortXend
+                    if instruction.op0_kind() == OpKind::NearBranch64 =>
+                {
+                    self.add_source(instruction.near_branch_target(), idx);
                 }
                 FlowControl::IndirectBranch => indirect.push(idx),
                 _ => {}
