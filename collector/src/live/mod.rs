@@ -55,7 +55,8 @@ impl LiveConfig {
     }
 }
 
-/// An open session, not counting yet. Dropped, it leaves the targets as they were.
+/// An open session. It counts already, into its rings, except for a command, which waits. Dropped,
+/// it leaves the targets as they were.
 #[derive(Debug)]
 pub struct Live {
     parts: Parts,
@@ -75,7 +76,6 @@ struct Parts {
     watched: Vec<Watched>,
     /// Mappings and names from before.
     before: Vec<Record>,
-    counts_from_exec: bool,
 }
 
 impl Live {
@@ -117,14 +117,7 @@ impl Live {
             description: target.description,
             pids: target.watched.iter().map(|watched| watched.pid).collect(),
             events: plans.iter().map(|plan| plan.event.clone()).collect(),
-            parts: Parts {
-                attached,
-                plans,
-                features,
-                watched: target.watched,
-                before,
-                counts_from_exec,
-            },
+            parts: Parts { attached, plans, features, watched: target.watched, before },
         })
     }
 
@@ -146,7 +139,7 @@ impl Live {
         &self.pids
     }
 
-    /// Lets the events count, and a command execute, and reads until the targets have ended or
+    /// Lets a command execute, and reads the rings until the targets have ended or
     /// [`Running::stop`] is called.
     ///
     /// # Errors
