@@ -43,6 +43,8 @@ impl KernelFeatures {
 pub(crate) enum Source {
     /// `PERF_TYPE_SOFTWARE` with this config.
     Software(u64),
+    /// `PERF_TYPE_HARDWARE` with this config.
+    Hardware(u64),
     /// `PERF_TYPE_TRACEPOINT` with this id.
     Tracepoint(u64),
     /// `PERF_TYPE_BREAKPOINT`.
@@ -106,6 +108,7 @@ pub(crate) fn sampled(
 ) -> perf_event_attr {
     let mut attr = match event.source {
         Source::Software(config) => base(abi::PERF_TYPE_SOFTWARE, config),
+        Source::Hardware(config) => base(abi::PERF_TYPE_HARDWARE, config),
         Source::Tracepoint(id) => base(abi::PERF_TYPE_TRACEPOINT, id),
         Source::Breakpoint { address, len_bytes, access } => {
             let mut attr = base(abi::PERF_TYPE_BREAKPOINT, 0);
