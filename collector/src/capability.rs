@@ -115,14 +115,8 @@ fn limits(procfs: &Procfs, is_privileged: bool, held: u64) -> Vec<Limit> {
         meaning,
         remedy: wanted.map(|wanted| format!("sudo sysctl {}={wanted}", path.replace('/', "."))),
     };
-    let resource = |name, which, meaning, remedy: Option<&str>| Limit {
-        name,
-        value: getrlimit(which).current.and_then(|limit| i64::try_from(limit).ok()),
-        meaning,
-        remedy: remedy.map(str::to_owned),
-    };
     let paranoid = procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(2);
-    vec![
+    let mut limits = vec![
         sysctl(
             "perf_event_paranoid",
             "kernel/perf_event_paranoid",
@@ -147,18 +141,27 @@ fn limits(procfs: &Procfs, is_privileged: bool, held: u64) -> Vec<Limit> {
             "from 1 on, only children of the same user may be looked into without CAP_SYS_PTRACE",
             None,
         ),
-        resource(
-            "RLIMIT_MEMLOCK",
-            Resource::Memlock,
-            "bytes of rings beyond perf_event_mlock_kb",
-            None,
-        ),
-        resource(
-            "RLIMIT_NOFILE",
-            Resource::Nofile,
-            "open files: each thread takes one for each event and CPU, and one for its side-band",
-            Some("ulimit -n \"$(ulimit -Hn)\""),
-        ),
+    ];
+    limits.extend(resources());
+    limits
+}
+
+fn resources() -> [Limit; 2] {
+    let value = |which| getrlimit(which).current.and_then(|limit| i64::try_from(limit).ok());
+    [
+        Limit {
+            name: "RLIMIT_MEMLOCK",
+            value: value(Resource::Memlock),
+            meaning: "bytes of rings beyond perf_event_mlock_kb",
+            remedy: None,
+        },
+        Limit {
+            name: "RLIMIT_NOFILE",
+            value: value(Resource::Nofile),
+            meaning: "open files: each thread takes one for each event and CPU, and one for its \
+                      side-band on each CPU; a session raises it to the hard limit by itself",
+            remedy: None,
+        },
     ]
 }
 

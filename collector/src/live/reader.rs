@@ -316,9 +316,7 @@ impl Reader {
             }
         });
         self.tell_side_band_lost();
-        if watch.watched.iter().all(|watched| pidfd::has_ended(&watched.pidfd)) {
-            self.tell_imbalance();
-        }
+        self.tell_imbalance();
         self.sender.push(Record::Tick { time_ns: last_ns });
         self.sender.flush_waiting();
         let n_dropped = self.sender.n_dropped_samples();
@@ -328,8 +326,8 @@ impl Reader {
         Outcome { collected, exit_status: child.and_then(|child| exit_status(child, watch)) }
     }
 
-    /// Where each event makes a sample, the kernel's two figures have to agree. In a target that
-    /// lives on, threads being cloned escape the disabling for a moment, as they would an enabling.
+    /// Where each event makes a sample, the kernel's two figures have to agree. While a thread of
+    /// the target lives they may not: one being cloned escapes the disabling for a moment.
     fn tell_imbalance(&mut self) {
         for event_idx in 0..self.plans.len() {
             let event = &self.plans[event_idx].event;
@@ -337,7 +335,9 @@ impl Reader {
                 continue;
             }
             let (n_samples, count) = self.drain.tally.samples_and_count(EventIdx(event_idx as u16));
-            if n_samples != count && self.drain.tally.n_undecodable == 0 {
+            let is_sound = n_samples == count || self.drain.tally.n_undecodable != 0;
+            let mut fds = self.events.iter().filter_map(|open| open.fd.as_ref());
+            if !is_sound && fds.all(pidfd::is_hung_up) {
                 let warning = format!(
                     "the kernel counted {count} events of {} and made {n_samples} samples of them",
                     event.name

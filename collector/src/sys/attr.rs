@@ -64,8 +64,8 @@ pub(crate) struct EventSource {
     pub(crate) source: Source,
     /// The period or the frequency. With a fixed period `PERF_SAMPLE_PERIOD` is not set: software
     /// events and breakpoints then ignore the period and sample every event
-    /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is, and is
-    /// right.
+    /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is: right on
+    /// hardware events, a guess on software ones.
     pub(crate) sampling: Sampling,
     pub(crate) exclude_user: bool,
     pub(crate) exclude_kernel: bool,

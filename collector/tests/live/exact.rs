@@ -81,6 +81,22 @@ fn every_page_fault_has_its_address() {
     assert_eq!(said.warnings(), Vec::<&str>::new());
 }
 
+#[test]
+fn with_a_frequency_the_weights_are_said_to_be_guesses() {
+    let program = Program::new(FAULTS);
+    let config = LiveConfig {
+        events: vec![EventSelector::parse("page-faults:u").unwrap()],
+        sampling: Some(Sampling::FrequencyHz(100)),
+        ..LiveConfig::new(TargetSpec::Command(program.argv()))
+    };
+    let Some(live) = open(config) else { return };
+    assert_eq!(live.events()[0].sampling, Sampling::FrequencyHz(100));
+    let (said, _) = Session::start(live).finish();
+    assert!(said.samples().count() > 0);
+    assert!(said.samples().all(|sample| sample.period > 0));
+    assert!(said.warnings().iter().any(|warning| warning.contains("guesses")));
+}
+
 const ASKS_FOR_ITS_PARENT: &str = r#"
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -231,6 +231,17 @@ pub(crate) fn with_tracefs(name: &str, test: impl FnOnce()) {
     run_inner(command, name);
 }
 
+/// Runs `test`, which is called `name`, where few files can be open.
+pub(crate) fn with_few_files(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(INNER).is_some() {
+        return test();
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 32 || exit 77; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap());
+    run_inner(command, name);
+}
+
 /// Runs `test`, which is called `name`, as a user without privileges.
 pub(crate) fn as_nobody(name: &str, test: impl FnOnce()) {
     let am_root = is_root();
@@ -256,7 +267,9 @@ fn is_root() -> bool {
 fn run_inner(mut command: Command, name: &str) {
     let status = command.args(["--exact", name, "--nocapture"]).env(INNER, "1").status();
     match status {
-        Ok(status) if status.code() == Some(77) => eprintln!("skipped: mounting is not permitted"),
+        Ok(status) if status.code() == Some(77) => {
+            eprintln!("skipped: {name} cannot be set up here");
+        }
         Ok(status) => assert!(status.success(), "{name} failed inside"),
         Err(error) => eprintln!("skipped: {command:?}: {error}"),
     }
