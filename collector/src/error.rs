@@ -164,7 +164,7 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
-/// What the caller can do about an [`Error`]: exit codes follow from it.
+/// What the caller can do about an [`enum@Error`]: exit codes follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// More privilege would help.

@@ -32,6 +32,7 @@ struct Place {
     /// Order of arrival, so that equal times keep it.
     arrival: u64,
     slot: u32,
+    source: u32,
 }
 
 /// What stands in a slot that is free.
@@ -49,8 +50,9 @@ impl Merge {
         }
     }
 
-    /// Takes in a record that happened at `time_ns`.
-    pub fn add(&mut self, time_ns: u64, record: Record) {
+    /// Takes in a record that happened at `time_ns`. `source` is the caller's own mark of where it
+    /// came from, handed back with it.
+    pub fn add(&mut self, time_ns: u64, source: u32, record: Record) {
         if time_ns < self.handed_on_to_ns {
             self.n_late += 1;
         }
@@ -65,24 +67,25 @@ impl Merge {
                 (self.slots.len() - 1) as u32
             }
         };
-        self.order.push(Place { time_ns, arrival: self.n_added, slot });
+        self.order.push(Place { time_ns, arrival: self.n_added, slot, source });
         self.n_added += 1;
     }
 
-    /// Gives every record with a time up to `until_ns` to `take`, in order.
-    pub fn hand_on(&mut self, until_ns: u64, mut take: impl FnMut(Record)) {
+    /// Gives every record with a time up to `until_ns` to `take`, with its source, in order.
+    pub fn hand_on(&mut self, until_ns: u64, mut take: impl FnMut(u32, Record)) {
         // Not the stable sort, which allocates; the order of arrival makes this one as good.
         self.order.sort_unstable();
         let n_ready = self.order.partition_point(|place| place.time_ns <= until_ns);
         for place in self.order.drain(..n_ready) {
-            take(std::mem::replace(&mut self.slots[place.slot as usize], NOTHING));
+            let record = std::mem::replace(&mut self.slots[place.slot as usize], NOTHING);
+            take(place.source, record);
             self.free.push(place.slot);
         }
         self.handed_on_to_ns = self.handed_on_to_ns.max(until_ns);
     }
 
     /// Gives everything that is left to `take`, in order.
-    pub fn hand_on_all(&mut self, take: impl FnMut(Record)) {
+    pub fn hand_on_all(&mut self, take: impl FnMut(u32, Record)) {
         self.hand_on(u64::MAX, take);
     }
 
@@ -129,11 +132,11 @@ mod tests {
     #[test]
     fn a_record_that_comes_too_late_is_counted_and_kept() {
         let mut merge = Merge::default();
-        merge.add(10, record(10, 0));
-        merge.hand_on(20, drop);
-        merge.add(15, record(15, 1));
+        merge.add(10, 0, record(10, 0));
+        merge.hand_on(20, |_, _| {});
+        merge.add(15, 0, record(15, 1));
         let mut out = Vec::new();
-        merge.hand_on(25, |record| out.push(record));
+        merge.hand_on(25, |_, record| out.push(record));
         assert_eq!((times_and_tids(&out), merge.n_late()), (vec![(15, 1)], 1));
     }
 
@@ -152,13 +155,13 @@ mod tests {
                 for offset in round {
                     let time_ns = previous_round_began + 1 + offset;
                     let tid = expected.len() as i32;
-                    merge.add(time_ns, record(time_ns, tid));
+                    merge.add(time_ns, tid as u32, record(time_ns, tid));
                     expected.push((time_ns, tid));
                 }
-                merge.hand_on(previous_round_began, |record| out.push(record));
+                merge.hand_on(previous_round_began, |_, record| out.push(record));
                 previous_round_began = began;
             }
-            merge.hand_on_all(|record| out.push(record));
+            merge.hand_on_all(|_, record| out.push(record));
             expected.sort();
             prop_assert_eq!(times_and_tids(&out), expected);
             prop_assert_eq!(merge.n_late(), 0);
@@ -171,9 +174,9 @@ mod tests {
         let mut merge = Merge::with_capacity(4);
         for round in 0..100 {
             for i in 0..4 {
-                merge.add(round * 4 + i, record(round * 4 + i, 0));
+                merge.add(round * 4 + i, 0, record(round * 4 + i, 0));
             }
-            merge.hand_on(round * 4 + 3, drop);
+            merge.hand_on(round * 4 + 3, |_, _| {});
         }
         assert_eq!(merge.slots.len(), 4);
     }

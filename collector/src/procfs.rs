@@ -5,6 +5,7 @@
 
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::record::{FileIdentity, Mmap};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -74,11 +75,11 @@ impl Procfs {
         Ok(name.into())
     }
 
-    /// Process and user of thread `tid`.
+    /// Process and user of a thread, which is a number or `self`.
     ///
     /// # Errors
     /// Those of reading the file.
-    pub fn status(&self, tid: i32) -> io::Result<Status> {
+    pub fn status(&self, tid: impl fmt::Display) -> io::Result<Status> {
         Ok(status(&self.read(&format!("{tid}/status"))?))
     }
 

@@ -16,15 +16,26 @@ use dataspace_proto::record::Record;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
 
 /// A process whose threads are born faster than we can look: beyond this the rest is left to
 /// inheritance, and a warning tells.
-const MAX_PASSES: usize = 100;
+const MAX_PASSES: usize = 1_000;
+
+/// Reading `/proc/PID/task` stops short, or skips threads, whenever the thread it has come to ends
+/// meanwhile (`proc_task_readdir()` in Linux `fs/proc/base.c`). Two equal lists are complete; where
+/// threads come and go, so many lists in a row without a new one are.
+const QUIET_PASSES: usize = 20;
+
+/// Gives the short-lived threads that cut the last list short the time to end.
+const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 
 /// One sampled event on one thread and one CPU.
 #[derive(Debug)]
 pub(crate) struct OpenEvent {
-    /// `None` once it was closed before the session's end.
+    /// `None` once it was found to double an inherited one. Its samples and counts are then as if
+    /// they had never been.
     pub(crate) fd: Option<OwnedFd>,
     pub(crate) event: EventIdx,
     pub(crate) pid: i32,
@@ -85,23 +96,21 @@ impl<'a> Attacher<'a> {
     ///
     /// A process that is gone, or goes meanwhile, is no error: the caller sees that it has ended.
     pub(crate) fn process(&mut self, pid: i32, only: Option<i32>) -> Result<(), Error> {
+        let mut n_quiet = 0;
+        let mut previous = Vec::new();
         for pass in 0..MAX_PASSES {
             self.read_side_band();
             self.births.settle();
-            let mut found_any = false;
-            for tid in self.procfs.tasks(pid).unwrap_or_default() {
-                if self.births.is_counted(tid) {
-                    continue;
-                }
-                found_any = true;
-                let is_sampled = only.is_none_or(|only| only == tid);
-                if self.thread(pid, tid, is_sampled)? && pass > 0 && self.binding.inherit {
-                    self.attached.suspects.insert(tid);
-                }
-            }
-            if !found_any {
+            let tids = self.procfs.tasks(pid).unwrap_or_default();
+            let found_any = self.new_threads(pid, &tids, only, pass > 0)?;
+            n_quiet = if found_any { 0 } else { n_quiet + 1 };
+            if n_quiet > 0 && (tids == previous || n_quiet >= QUIET_PASSES) {
                 return Ok(());
             }
+            if pass > 0 {
+                thread::sleep(BETWEEN_PASSES);
+            }
+            previous = tids;
         }
         self.attached.warnings.push(format!(
             "process {pid} starts threads faster than they can be found: {} were opened, some of \
@@ -109,6 +118,28 @@ impl<'a> Attacher<'a> {
             self.births.n_opened()
         ));
         Ok(())
+    }
+
+    /// Opens events on those of `tids` that are not counted yet. Whether there were any.
+    fn new_threads(
+        &mut self,
+        pid: i32,
+        tids: &[i32],
+        only: Option<i32>,
+        is_late: bool,
+    ) -> Result<bool, Error> {
+        let mut found_any = false;
+        for &tid in tids {
+            if self.births.is_counted(tid) {
+                continue;
+            }
+            found_any = true;
+            let is_sampled = only.is_none_or(|only| only == tid);
+            if self.thread(pid, tid, is_sampled)? && is_late && self.binding.inherit {
+                self.attached.suspects.insert(tid);
+            }
+        }
+        Ok(found_any)
     }
 
     /// Opens events on one thread. Whether it was there.

@@ -13,6 +13,9 @@ use dataspace_proto::record::Record;
 use perf_event_open_sys::bindings as abi;
 use std::collections::HashSet;
 
+/// The source, in the merge, of records that are no samples.
+pub(crate) const SIDE_BAND: u32 = u32::MAX;
+
 /// Takes the records of all rings.
 #[derive(Debug)]
 pub(crate) struct Drain {
@@ -75,7 +78,7 @@ impl Drain {
     }
 
     fn sample(&mut self, raw: &RawRecord<'_>, events: &[OpenEvent]) {
-        let Some(open) = self.open_event(raw, events) else {
+        let Some((source, open)) = self.open_event(raw, events) else {
             self.tally.n_undecodable += 1;
             return;
         };
@@ -99,7 +102,7 @@ impl Drain {
         {
             self.doubled.push(sample.tid);
         }
-        self.merge.add(sample.time_ns, Record::Sample(sample));
+        self.merge.add(sample.time_ns, source, Record::Sample(sample));
     }
 
     /// Whose sample it is. Inherited events have the id of the one that was opened.
@@ -107,11 +110,12 @@ impl Drain {
         &self,
         raw: &RawRecord<'_>,
         events: &'a [OpenEvent],
-    ) -> Option<&'a OpenEvent> {
+    ) -> Option<(u32, &'a OpenEvent)> {
         // IDENTIFIER comes first.
         let id = raw.payload.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))?;
         let found = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok()?;
-        events.get(self.ids[found].1 as usize)
+        let source = self.ids[found].1;
+        Some((source, events.get(source as usize)?))
     }
 
     fn other(&mut self, raw: &RawRecord<'_>, carries_samples: bool) {
@@ -136,6 +140,6 @@ impl Drain {
         {
             self.saw_leader_exit = true;
         }
-        self.merge.add(record.time_ns().unwrap_or(0), record);
+        self.merge.add(record.time_ns().unwrap_or(0), SIDE_BAND, record);
     }
 }

@@ -13,7 +13,7 @@ mod tally;
 
 use crate::error::Error;
 use crate::event::{EventPlan, EventSelector};
-use crate::live::attach::{Attached, Attacher, kernel_features};
+use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
 use crate::live::rings::Rings;
 use crate::procfs::Procfs;
 use crate::sys::attr::{Binding, KernelFeatures};
@@ -55,7 +55,8 @@ impl LiveConfig {
     }
 }
 
-/// An open session, not counting yet. Dropped, it leaves the targets as they were.
+/// An open session. It counts already, into its rings, except for a command, which waits. Dropped,
+/// it leaves the targets as they were.
 #[derive(Debug)]
 pub struct Live {
     parts: Parts,
@@ -75,7 +76,6 @@ struct Parts {
     watched: Vec<Watched>,
     /// Mappings and names from before.
     before: Vec<Record>,
-    counts_from_exec: bool,
 }
 
 impl Live {
@@ -86,10 +86,11 @@ impl Live {
     /// # Errors
     /// [`Error`], which says what would help.
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
-        raise_file_limit();
         let procfs = Procfs::new(Path::new("/proc"));
         let mut plans = plans(&config)?;
         let mut target = Target::find(&config.target, &procfs)?;
+        // After the fork: a command keeps the limit that its user gave it.
+        raise_file_limit();
         let features = kernel_features();
         let rings = Rings::new(&online_cpus(), config.ring_pages, &procfs)?;
         let counts_from_exec = target.held.is_some();
@@ -101,6 +102,9 @@ impl Live {
         }
         let attached = attacher.finish();
         target.drop_ended()?;
+        for watched in &target.watched {
+            check_is_open(watched, &attached, &procfs)?;
+        }
         let before = if counts_from_exec {
             // What the child has mapped now is our own, and goes with exec.
             Vec::new()
@@ -117,14 +121,7 @@ impl Live {
             description: target.description,
             pids: target.watched.iter().map(|watched| watched.pid).collect(),
             events: plans.iter().map(|plan| plan.event.clone()).collect(),
-            parts: Parts {
-                attached,
-                plans,
-                features,
-                watched: target.watched,
-                before,
-                counts_from_exec,
-            },
+            parts: Parts { attached, plans, features, watched: target.watched, before },
         })
     }
 
@@ -146,7 +143,7 @@ impl Live {
         &self.pids
     }
 
-    /// Lets the events count, and a command execute, and reads until the targets have ended or
+    /// Lets a command execute, and reads the rings until the targets have ended or
     /// [`Running::stop`] is called.
     ///
     /// # Errors
@@ -218,6 +215,23 @@ impl Running {
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+/// Without a thread in `/proc` nothing was opened, and the session would wait in silence.
+fn check_is_open(watched: &Watched, attached: &Attached, procfs: &Procfs) -> Result<(), Error> {
+    let &Watched { pid, tid, .. } = watched;
+    let is_ours = |open: &OpenEvent| open.pid == pid && tid.is_none_or(|tid| open.tid == tid);
+    if attached.events.iter().any(is_ours) {
+        return Ok(());
+    }
+    match procfs.tasks(pid) {
+        // It is on its way out: nothing can be opened on it any more.
+        Ok(_) => Err(Error::NoSuchProcess { id: tid.unwrap_or(pid) }),
+        Err(error) => Err(Error::ForeignProcess {
+            pid,
+            why: format!("does not show its threads in /proc ({error}; hidepid, perhaps)"),
+        }),
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(
     shared: &Shared,
     child: Option<Child>,
 ) -> Outcome {
-    let Parts { attached, plans, features, watched, before, counts_from_exec } = parts;
+    let Parts { attached, plans, features, watched, before } = parts;
     let outputs = attached.rings.outputs;
     let watch = Watch::new(&outputs, &watched, shared);
     let mut tally = Tally::new(plans.len(), outputs.len(), features.lost);
@@ -113,9 +113,6 @@ pub(crate) fn run(
         told_corrupt_rings: 0,
     };
     reader.announce(before, attached.warnings, features.lost);
-    if !counts_from_exec {
-        reader.enable();
-    }
     reader.rounds(&watch);
     reader.finish(&watch, child.as_ref())
 }
@@ -186,14 +183,6 @@ impl Reader {
         self.push(Record::Warning(warning.into()));
     }
 
-    fn enable(&mut self) {
-        for fd in self.events.iter().filter_map(|open| open.fd.as_ref()) {
-            if let Err(errno) = open::enable(fd.as_fd()) {
-                tracing::warn!(%errno, "an event could not be enabled");
-            }
-        }
-    }
-
     /// Reads until all targets have ended, or we are asked to stop, or nobody listens.
     fn rounds(&mut self, watch: &Watch<'_>) {
         let mut poll_fds = watch.poll_fds();
@@ -204,8 +193,8 @@ impl Reader {
             wait(&mut poll_fds, self.next_tick_ns);
             let began_ns = now_ns();
             self.round();
-            self.hand_on(previous_began_ns);
             self.close_doubled();
+            self.hand_on(previous_began_ns);
             if began_ns >= self.next_tick_ns {
                 self.tick(previous_began_ns);
                 self.next_tick_ns = began_ns + TICK_NS;
@@ -230,10 +219,10 @@ impl Reader {
     }
 
     fn hand_on(&mut self, until_ns: u64) {
-        let Self { drain: Drain { merge, tally, .. }, sender, .. } = self;
-        merge.hand_on(until_ns, |record| {
-            if let Record::Sample(sample) = &record {
-                tally.n_pushed[usize::from(sample.event.0)] += 1;
+        let Self { drain: Drain { merge, tally, .. }, sender, events, .. } = self;
+        merge.hand_on(until_ns, |source, record| {
+            if !tally.pushes(&record, events.get(source as usize)) {
+                return;
             }
             sender.push(record);
             if sender.is_full() {
@@ -291,6 +280,9 @@ impl Reader {
     }
 
     /// Closes the events of threads that turned out to have inherited their parent's.
+    ///
+    /// A breakpoint, fault or tracepoint writes the samples of both into one ring, one behind the
+    /// other, so the double is still in the merge when it is found out, and is dropped there.
     fn close_doubled(&mut self) {
         while let Some(tid) = self.drain.doubled.pop() {
             self.drain.suspects.remove(&tid);
@@ -298,7 +290,6 @@ impl Reader {
             let n_events = self.events[start..].iter().take_while(|open| open.tid == tid).count();
             let events = &mut self.events[start..start + n_events];
             disable(events);
-            self.drain.tally.retire(events);
             for open in events {
                 open.fd = None;
             }
@@ -310,12 +301,13 @@ impl Reader {
         // The targets see no more of us from here on, whatever the analyzer takes for the rest.
         self.side_band.clear();
         self.round();
+        self.close_doubled();
         self.drain.tally.read(&self.events);
-        let Self { drain: Drain { merge, tally, .. }, sender, .. } = &mut self;
+        let Self { drain: Drain { merge, tally, .. }, sender, events, .. } = &mut self;
         let mut last_ns = now_ns();
-        merge.hand_on_all(|record| {
-            if let Record::Sample(sample) = &record {
-                tally.n_pushed[usize::from(sample.event.0)] += 1;
+        merge.hand_on_all(|source, record| {
+            if !tally.pushes(&record, events.get(source as usize)) {
+                return;
             }
             last_ns = last_ns.max(record.time_ns().unwrap_or(0));
             sender.push(record);
@@ -334,7 +326,8 @@ impl Reader {
         Outcome { collected, exit_status: child.and_then(|child| exit_status(child, watch)) }
     }
 
-    /// Where each event makes a sample, the kernel's two figures have to agree.
+    /// Where each event makes a sample, the kernel's two figures have to agree. While a thread of
+    /// the target lives they may not: one being cloned escapes the disabling for a moment.
     fn tell_imbalance(&mut self) {
         for event_idx in 0..self.plans.len() {
             let event = &self.plans[event_idx].event;
@@ -342,7 +335,9 @@ impl Reader {
                 continue;
             }
             let (n_samples, count) = self.drain.tally.samples_and_count(EventIdx(event_idx as u16));
-            if n_samples != count && self.drain.tally.n_undecodable == 0 {
+            let is_sound = n_samples == count || self.drain.tally.n_undecodable != 0;
+            let mut fds = self.events.iter().filter_map(|open| open.fd.as_ref());
+            if !is_sound && fds.all(pidfd::is_hung_up) {
                 let warning = format!(
                     "the kernel counted {count} events of {} and made {n_samples} samples of them",
                     event.name

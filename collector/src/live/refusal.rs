@@ -98,7 +98,6 @@ impl Request<'_> {
 
 /// Whether `perf_event_paranoid` does not apply to us.
 pub(crate) fn is_privileged(procfs: &Procfs) -> bool {
-    let own = i32::try_from(std::process::id()).unwrap_or(0);
-    let capabilities = procfs.status(own).ok().and_then(|status| status.effective_capabilities);
+    let capabilities = procfs.status("self").ok().and_then(|status| status.effective_capabilities);
     capabilities.is_some_and(|bits| bits & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0)
 }

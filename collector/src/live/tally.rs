@@ -4,6 +4,7 @@ use crate::live::attach::OpenEvent;
 use crate::sys::open::{self, Counts};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
+use dataspace_proto::record::Record;
 use std::collections::HashMap;
 
 /// The clocks of the events on one thread are read one after the other, so they differ by what
@@ -28,8 +29,6 @@ pub(crate) struct Tally {
     throttled_ns: u64,
     throttled_since: HashMap<u64, u64>,
     read: Read,
-    /// What the events counted that were closed since.
-    retired: Read,
     n_cpus: usize,
 }
 
@@ -47,10 +46,10 @@ impl Read {
         Self { values: vec![0; n_events], lost: vec![0; n_events], ..Self::default() }
     }
 
-    fn copy(&mut self, other: &Self) {
-        (self.n_lost, self.invisible_ns) = (other.n_lost, other.invisible_ns);
-        self.values.copy_from_slice(&other.values);
-        self.lost.copy_from_slice(&other.lost);
+    fn clear(&mut self) {
+        (self.n_lost, self.invisible_ns) = (0, 0);
+        self.values.fill(0);
+        self.lost.fill(0);
     }
 
     /// Adds the counts of one event on one thread, by CPU.
@@ -90,31 +89,28 @@ impl Tally {
         Self {
             n_pushed: vec![0; n_events],
             read: Read::new(n_events),
-            retired: Read::new(n_events),
             n_cpus,
             knows_lost,
             ..Self::default()
         }
     }
 
-    /// Reads the counts of all open events again.
-    pub(crate) fn read(&mut self, events: &[OpenEvent]) {
-        self.read.copy(&self.retired);
-        self.read.add_all(events, self.n_cpus);
+    /// Counts `record` if it is a sample. Whether it is to be pushed: one of an event that was
+    /// found to double another is not.
+    pub(crate) fn pushes(&mut self, record: &Record, open: Option<&OpenEvent>) -> bool {
+        if let Record::Sample(sample) = record {
+            if open.is_some_and(|open| open.fd.is_none()) {
+                return false;
+            }
+            self.n_pushed[usize::from(sample.event.0)] += 1;
+        }
+        true
     }
 
-    /// Reads the counts of `events` for the last time: they are about to be closed.
-    pub(crate) fn retire(&mut self, events: &[OpenEvent]) {
-        let mut last = Read::new(self.n_pushed.len());
-        last.add_all(events, self.n_cpus);
-        for sums in [&mut self.retired, &mut self.read] {
-            sums.n_lost += last.n_lost;
-            sums.invisible_ns += last.invisible_ns;
-            for event_idx in 0..last.values.len() {
-                sums.values[event_idx] += last.values[event_idx];
-                sums.lost[event_idx] += last.lost[event_idx];
-            }
-        }
+    /// Reads the counts of all open events again.
+    pub(crate) fn read(&mut self, events: &[OpenEvent]) {
+        self.read.clear();
+        self.read.add_all(events, self.n_cpus);
     }
 
     /// The kernel stopped the event `stream_id` or let it go.

@@ -43,6 +43,8 @@ impl KernelFeatures {
 pub(crate) enum Source {
     /// `PERF_TYPE_SOFTWARE` with this config.
     Software(u64),
+    /// `PERF_TYPE_HARDWARE` with this config.
+    Hardware(u64),
     /// `PERF_TYPE_TRACEPOINT` with this id.
     Tracepoint(u64),
     /// `PERF_TYPE_BREAKPOINT`.
@@ -62,8 +64,8 @@ pub(crate) struct EventSource {
     pub(crate) source: Source,
     /// The period or the frequency. With a fixed period `PERF_SAMPLE_PERIOD` is not set: software
     /// events and breakpoints then ignore the period and sample every event
-    /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is, and is
-    /// right.
+    /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is: right on
+    /// hardware events, a guess on software ones.
     pub(crate) sampling: Sampling,
     pub(crate) exclude_user: bool,
     pub(crate) exclude_kernel: bool,
@@ -74,7 +76,7 @@ pub(crate) struct EventSource {
 pub(crate) struct Binding {
     /// Threads and children born later are counted too.
     pub(crate) inherit: bool,
-    /// Counting begins at the task's next exec, not by `PERF_EVENT_IOC_ENABLE`.
+    /// Counting begins at the task's next exec, not at once.
     pub(crate) enable_on_exec: bool,
 }
 
@@ -93,7 +95,12 @@ fn base(type_: u32, config: u64) -> perf_event_attr {
     attr
 }
 
-/// The attr of an event whose overflows are sampled. It starts disabled.
+/// The attr of an event whose overflows are sampled. It counts from the start, or from exec.
+///
+/// Opening it disabled and letting all go at once would be tidier, but leaves threads unseen:
+/// `PERF_EVENT_IOC_ENABLE` passes over a thread that is being cloned at that moment, and a thread
+/// that is not enabled can trade its events with its parent's at a context switch
+/// (`perf_event_context_sched_out()` in Linux `kernel/events/core.c`).
 pub(crate) fn sampled(
     event: &EventSource,
     binding: Binding,
@@ -101,6 +108,7 @@ pub(crate) fn sampled(
 ) -> perf_event_attr {
     let mut attr = match event.source {
         Source::Software(config) => base(abi::PERF_TYPE_SOFTWARE, config),
+        Source::Hardware(config) => base(abi::PERF_TYPE_HARDWARE, config),
         Source::Tracepoint(id) => base(abi::PERF_TYPE_TRACEPOINT, id),
         Source::Breakpoint { address, len_bytes, access } => {
             let mut attr = base(abi::PERF_TYPE_BREAKPOINT, 0);
@@ -124,7 +132,7 @@ pub(crate) fn sampled(
     attr.read_format = features.read_format();
     attr.set_exclude_user(u64::from(event.exclude_user));
     attr.set_exclude_kernel(u64::from(event.exclude_kernel));
-    attr.set_disabled(1);
+    attr.set_disabled(u64::from(binding.enable_on_exec));
     attr.set_inherit(u64::from(binding.inherit));
     attr.set_enable_on_exec(u64::from(binding.enable_on_exec));
     attr

@@ -22,12 +22,6 @@ pub(crate) fn open(attr: &perf_event_attr, tid: i32, cpu: i32) -> Result<OwnedFd
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Lets the event of `fd`, and what inherited it, count.
-pub(crate) fn enable(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    // SAFETY: PERF_EVENT_IOC_ENABLE takes flags, not a pointer; `fd` is borrowed for the call.
-    check(unsafe { perf::ioctls::ENABLE(fd.as_raw_fd(), 0) })
-}
-
 /// Stops the event of `fd`, and what inherited it.
 pub(crate) fn disable(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: PERF_EVENT_IOC_DISABLE takes flags, not a pointer; `fd` is borrowed for the call.

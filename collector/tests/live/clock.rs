@@ -45,7 +45,7 @@ fn a_running_process_is_sampled_and_its_mappings_are_told() {
         session.wait_for(|record| matches!(record, Record::Sample(_)));
     }
     partner.finish();
-    let (said, outcome) = session.to_end();
+    let (said, outcome) = session.finish();
     assert!(said.has_mapping(&program.path()));
     assert!(said.samples().all(|sample| sample.pid == partner.pid() && sample.addr.is_none()));
     assert!(said.samples().all(|sample| sample.period == 1_000_000_000 / 997));

@@ -46,8 +46,12 @@ impl Program {
     /// Runs it with pipes as its input and output, which is how test and program wait for each
     /// other.
     pub(crate) fn spawn(&self) -> Partner {
-        let mut child =
-            Command::new(self.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(self.path())
+            .current_dir(self.dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Partner { input: child.stdin.take(), child, output }
     }
@@ -144,7 +148,7 @@ impl Session {
     }
 
     /// Takes what is left.
-    pub(crate) fn to_end(mut self) -> (Said, Outcome) {
+    pub(crate) fn finish(mut self) -> (Said, Outcome) {
         while let Some(batch) = self.receiver.receive() {
             self.said.records.extend(batch.iter().cloned());
             self.receiver.recycle(batch);
@@ -164,11 +168,13 @@ impl Said {
     }
 
     pub(crate) fn warnings(&self) -> Vec<&str> {
-        let text = |record| match record {
-            &Record::Warning(ref text) => Some(&**text),
-            _ => None,
-        };
-        self.records.iter().filter_map(text).collect()
+        self.records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Warning(text) => Some(&**text),
+                _ => None,
+            })
+            .collect()
     }
 
     pub(crate) fn has_mapping(&self, path: &Path) -> bool {
@@ -206,5 +212,65 @@ impl Said {
         assert!(n_late <= last.late, "{n_late} went back in time, {} were told of", last.late);
         assert!(matches!(self.records.last(), Some(Record::Collected(_))));
         assert_eq!(last.undecodable, 0);
+    }
+}
+
+/// Set in the copy of the test that runs in another place.
+const INNER: &str = "DATASPACE_TEST_INNER";
+
+/// Runs `test`, which is called `name`, where tracefs is mounted: in a mount namespace of its own
+/// if it is not here.
+pub(crate) fn with_tracefs(name: &str, test: impl FnOnce()) {
+    let is_there = Path::new("/sys/kernel/tracing/events").exists();
+    if is_there || std::env::var_os(INNER).is_some() {
+        return test();
+    }
+    let mount = "mount -t tracefs nodev /sys/kernel/tracing || exit 77; exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", mount]).arg(std::env::current_exe().unwrap());
+    run_inner(command, name);
+}
+
+/// Runs `test`, which is called `name`, where few files can be open.
+pub(crate) fn with_few_files(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(INNER).is_some() {
+        return test();
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 32 || exit 77; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap());
+    run_inner(command, name);
+}
+
+/// Runs `test`, which is called `name`, as a user without privileges.
+pub(crate) fn as_nobody(name: &str, test: impl FnOnce()) {
+    let am_root = is_root();
+    if !am_root || std::env::var_os(INNER).is_some() {
+        return test();
+    }
+    // The test's own directory may be closed to others.
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let open = Command::new("chmod").arg("755").arg(dir.path()).arg(&copy).status().unwrap();
+    assert!(open.success());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    command.arg("--").arg(&copy).current_dir("/tmp");
+    run_inner(command, name);
+}
+
+fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t0")
+}
+
+fn run_inner(mut command: Command, name: &str) {
+    let status = command.args(["--exact", name, "--nocapture"]).env(INNER, "1").status();
+    match status {
+        Ok(status) if status.code() == Some(77) => {
+            eprintln!("skipped: {name} cannot be set up here");
+        }
+        Ok(status) => assert!(status.success(), "{name} failed inside"),
+        Err(error) => eprintln!("skipped: {command:?}: {error}"),
     }
 }
