@@ -1,2 +1,28 @@
-//! The `dataspace` binary.
-fn main() {}
+//! The `dataspace` binary: reads the command line, runs one command, gives its exit code.
+
+mod arrangement;
+mod cli;
+mod column;
+mod commands;
+mod config;
+mod demo;
+mod diagnostic;
+mod exit;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod golden;
+mod header;
+mod interrupt;
+mod session;
+mod table;
+mod text;
+mod tui;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    exit::report(commands::run(cli))
+}
