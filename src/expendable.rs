@@ -16,7 +16,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Runs jobs one at a time on a thread that can be given up.
 #[derive(Debug, Default)]
-pub struct Expendable {
+pub(crate) struct Expendable {
     state: Mutex<State>,
 }
 
@@ -28,7 +28,10 @@ struct State {
 
 impl Expendable {
     /// What `job` returns; `None` if it does not return in time, or too many before it did not.
-    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if state.n_left_behind >= MAX_LEFT_BEHIND {
             return None;

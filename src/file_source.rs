@@ -20,16 +20,16 @@ const CHUNK_BYTES: usize = 4 << 20;
 
 /// Where to look for files.
 #[derive(Clone, Debug, Default)]
-pub struct FilePolicy {
+pub(crate) struct FilePolicy {
     /// A directory that holds the recorded machine's files (`--symfs`).
-    pub symfs: Option<PathBuf>,
+    pub(crate) symfs: Option<PathBuf>,
     /// Whether the processes run on this machine, now.
-    pub is_live: bool,
+    pub(crate) is_live: bool,
 }
 
 /// The session's [`FileSource`].
 #[derive(Debug)]
-pub struct SystemFiles {
+pub(crate) struct SystemFiles {
     policy: FilePolicy,
     home: Option<PathBuf>,
     expendable: Arc<Expendable>,
@@ -38,7 +38,7 @@ pub struct SystemFiles {
 impl SystemFiles {
     /// A source that follows `policy`.
     #[must_use]
-    pub fn new(policy: FilePolicy) -> Self {
+    pub(crate) fn new(policy: FilePolicy) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         Self { policy, home, expendable: Arc::new(Expendable::default()) }
     }

@@ -18,6 +18,18 @@ pub enum TargetSpec {
     Command(Vec<OsString>),
 }
 
+/// Where a command's output goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandOutput {
+    /// Where ours goes.
+    #[default]
+    Inherit,
+    /// To our standard error: our standard output is for data.
+    Stderr,
+    /// Nowhere, and it has no input: the terminal is ours.
+    Discard,
+}
+
 /// A task whose end is watched.
 #[derive(Debug)]
 pub(crate) struct Watched {
@@ -41,7 +53,11 @@ pub(crate) struct Target {
 
 impl Target {
     /// Finds, or forks, what `spec` names. Tasks that are not there are left out.
-    pub(crate) fn find(spec: &TargetSpec, procfs: &Procfs) -> Result<Self, Error> {
+    pub(crate) fn find(
+        spec: &TargetSpec,
+        output: CommandOutput,
+        procfs: &Procfs,
+    ) -> Result<Self, Error> {
         match spec {
             TargetSpec::Pids(pids) => Self::existing(pids, procfs, "process", |pid| {
                 let pidfd = pidfd::open_process(pid)?;
@@ -55,7 +71,7 @@ impl Target {
                 let pidfd = pidfd::open_thread(tid, pid)?;
                 Ok(Watched { pid, tid: Some(tid), pidfd })
             }),
-            TargetSpec::Command(argv) => Self::forked(argv),
+            TargetSpec::Command(argv) => Self::forked(argv, output),
         }
     }
 
@@ -91,10 +107,10 @@ impl Target {
         Ok(Self { watched, held: None, description: names.join(", ") })
     }
 
-    fn forked(argv: &[OsString]) -> Result<Self, Error> {
+    fn forked(argv: &[OsString], output: CommandOutput) -> Result<Self, Error> {
         let Some(name) = argv.first() else { return Err(Error::NoTarget) };
-        let held =
-            spawn::hold(argv).map_err(|errno| Error::Command { name: name.clone(), errno })?;
+        let held = spawn::hold(argv, output)
+            .map_err(|errno| Error::Command { name: name.clone(), errno })?;
         let pid = held.pid();
         let pidfd = pidfd::open_process(pid)
             .map_err(|errno| Error::System { call: "pidfd_open of the command", errno })?;

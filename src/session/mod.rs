@@ -16,7 +16,7 @@ use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::LiveConfig;
 use dataspace_collector::recording::Recording;
-use dataspace_collector::target::TargetSpec;
+use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
 use live::LiveSession;
@@ -47,13 +47,17 @@ pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source
         LiveTarget::Threads(tids) => TargetSpec::Tids(tids.clone()),
         LiveTarget::Command(argv) => TargetSpec::Command(argv.clone()),
     };
-    let mut config = LiveConfig::new(target);
+    let mut live = LiveConfig::new(target);
     for name in &options.events {
         let event = EventSelector::parse(name);
-        config.events.push(event.map_err(|error| failure(&error.into()))?);
+        live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
-    config.sampling = options.sampling;
-    let session = LiveSession::start(config).map_err(|error| failure(&error))?;
+    live.sampling = options.sampling;
+    live.command_output = match options.command_output {
+        config::CommandOutput::Stderr => CommandOutput::Stderr,
+        config::CommandOutput::Discard => CommandOutput::Discard,
+    };
+    let session = LiveSession::start(live).map_err(|error| failure(&error))?;
     Ok(Box::new(session))
 }
 

@@ -18,7 +18,7 @@ use crate::live::rings::Rings;
 use crate::procfs::Procfs;
 use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::HeldChild;
-use crate::target::{Target, TargetSpec, Watched};
+use crate::target::{CommandOutput, Target, TargetSpec, Watched};
 use crate::tracefs::Tracefs;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch::BatchSender;
@@ -45,13 +45,16 @@ pub struct LiveConfig {
     /// Pages of each sample ring, rounded up to a power of two; `None`: 512 KiB a CPU, or what is
     /// allowed.
     pub ring_pages: Option<usize>,
+    /// Where the output of a command goes.
+    pub command_output: CommandOutput,
 }
 
 impl LiveConfig {
     /// The best available event on `target`.
     #[must_use]
     pub const fn new(target: TargetSpec) -> Self {
-        Self { target, events: Vec::new(), sampling: None, ring_pages: None }
+        let command_output = CommandOutput::Inherit;
+        Self { target, events: Vec::new(), sampling: None, ring_pages: None, command_output }
     }
 }
 
@@ -88,7 +91,7 @@ impl Live {
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
         let procfs = Procfs::new(Path::new("/proc"));
         let mut plans = plans(&config)?;
-        let mut target = Target::find(&config.target, &procfs)?;
+        let mut target = Target::find(&config.target, config.command_output, &procfs)?;
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let features = kernel_features();

@@ -1,6 +1,8 @@
 //! A command that waits, forked but not executed, until its events are open.
 
+use crate::target::CommandOutput;
 use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
@@ -23,8 +25,8 @@ pub(crate) struct Child {
     pid: Pid,
 }
 
-/// Forks a child that will execute `argv`.
-pub(crate) fn hold(argv: &[OsString]) -> Result<HeldChild, Errno> {
+/// Forks a child that will execute `argv`, with its output where `output` says.
+pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild, Errno> {
     let argv: Vec<CString> = argv
         .iter()
         .map(|word| CString::new(word.as_bytes()).map_err(|_| Errno::INVAL))
@@ -38,8 +40,18 @@ pub(crate) fn hold(argv: &[OsString]) -> Result<HeldChild, Errno> {
     let (wait, release) = pipe_with(PipeFlags::CLOEXEC)?;
     let (exec_errno, report) = pipe_with(PipeFlags::CLOEXEC)?;
     // The child's copy of `release` would keep its own `wait` from ever ending.
-    let ends =
-        ChildEnds { wait: wait.as_raw_fd(), report: report.as_raw_fd(), own: release.as_raw_fd() };
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let null_fd = null.as_raw_fd();
+    let ends = ChildEnds {
+        wait: wait.as_raw_fd(),
+        report: report.as_raw_fd(),
+        own: release.as_raw_fd(),
+        stdio: match output {
+            CommandOutput::Inherit => [0, 1, 2],
+            CommandOutput::Stderr => [0, 2, 2],
+            CommandOutput::Discard => [null_fd; 3],
+        },
+    };
     // SAFETY: the child calls only async-signal-safe functions (`execute`) before it executes or
     // exits, so the locks that other threads held at the fork do not matter.
     let pid = unsafe { libc::fork() };
@@ -63,6 +75,8 @@ struct ChildEnds {
     wait: libc::c_int,
     report: libc::c_int,
     own: libc::c_int,
+    /// What its standard input, output and error become.
+    stdio: [libc::c_int; 3],
 }
 
 /// The child's life up to exec.
@@ -87,6 +101,11 @@ unsafe fn execute(argv: &[*const c_char], ends: ChildEnds) -> ! {
                 -1 if *libc::__errno_location() == libc::EINTR => {}
                 // End of file: the profiler gave up, or is gone.
                 _ => libc::_exit(0),
+            }
+        }
+        for (stream, source) in (0..).zip(ends.stdio) {
+            if stream != source {
+                libc::dup2(source, stream);
             }
         }
         libc::execvp(argv[0], argv.as_ptr());

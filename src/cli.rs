@@ -1,0 +1,259 @@
+//! What the user typed: the command line as it stands, without looking at anything outside it.
+
+mod resolve;
+mod value;
+
+use crate::config::Paths;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use dataspace_proto::snapshot::Window;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  dataspace demo                             see it work with nothing at hand
+  dataspace top -p 4711                      watch a running process
+  dataspace top -- ./server --port 1         run a command under it
+  dataspace top --once --duration 5 -p 4711  one table after five seconds
+  dataspace report -i perf.data              what `perf record` recorded, here or elsewhere
+  dataspace doctor                           what this machine can do
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 not permitted, 4 this machine cannot,
+130 interrupted before there was a result.";
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  dataspace top -p 4711,4712
+  dataspace top --json --duration 10 -p 4711 > snapshots.jsonl
+  dataspace top -F 199 -- ./server --port 1
+  dataspace top -e page-faults -p 4711
+  dataspace top -e mem:0x404028/8:rw -c 1 -- ./count 1000000
+
+Everything after -- is the command and its arguments. Without a terminal on standard output,
+one plain table is printed when the target ends or on Ctrl-C.";
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  dataspace report -i perf.data
+  perf record -e cpu-clock --intr-regs -o - ./a.out | dataspace report -i -
+  dataspace report -i perf.data --json --limit 20";
+
+const SCRIPT_EXAMPLES: &str = "\
+Examples:
+  dataspace script -i perf.data | jq -c 'select(.member == \"next\")'
+  dataspace script -i perf.data --skid 0 --paths type";
+
+const TARGETS: &str = "Target";
+const EVENTS: &str = "Events";
+const VIEW: &str = "View";
+
+/// Tells which data objects a running program spends its memory time on: struct members, globals,
+/// array elements, locals. It needs nothing but debug information (-g).
+#[derive(Debug, Parser)]
+#[command(name = "dataspace", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every command has.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Say more on standard error; twice or thrice for more still.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// When to use colour; `auto` honours NO_COLOR.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: When,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch the hot data objects of a running process, or of a command.
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(TopArgs),
+    /// Show the data objects of a recording (perf.data).
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArgs),
+    /// Print one JSON object for each sample of a recording, in time order.
+    #[command(after_help = SCRIPT_EXAMPLES)]
+    Script(ScriptArgs),
+    /// Tell what this machine and these privileges allow, and what would allow more.
+    Doctor,
+    /// Profile a small bundled program, to see it work.
+    Demo(DemoArgs),
+}
+
+/// `top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) event: EventArgs,
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+}
+
+/// `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) event: EventArgs,
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+}
+
+/// Whom to profile.
+#[derive(Debug, Default, Args)]
+#[group(multiple = false)]
+#[command(next_help_heading = TARGETS)]
+pub(crate) struct TargetArgs {
+    /// Processes: all their threads, and the children born from now on.
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = value::task)]
+    pub(crate) pids: Vec<i32>,
+    /// Single threads.
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', value_parser = value::task)]
+    pub(crate) tids: Vec<i32>,
+    /// A command to run, counted from its first instruction.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What to sample.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = EVENTS)]
+pub(crate) struct EventArgs {
+    /// Events in perf's spelling: cpu-clock, page-faults, mem:0x404028/8:rw, syscalls:sys_enter_read
+    /// [default: the best one that this machine and these privileges allow].
+    #[arg(short, long = "event", value_name = "NAME", value_parser = value::event_list)]
+    pub(crate) events: Vec<value::EventList>,
+    /// Take one sample each N events.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) period: Option<u64>,
+    /// Take HZ samples a second of each thread on a CPU.
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) frequency: Option<u64>,
+}
+
+/// How to show a live session.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = VIEW)]
+pub(crate) struct ViewArgs {
+    /// Print one JSON snapshot a line each interval, and the last one at the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print one plain table at the end.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) once: bool,
+    /// Stop after so long: 5, 0.5, 10s, 1m.
+    #[arg(long, value_name = "SECS", value_parser = value::duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Time between two snapshots.
+    #[arg(long, value_name = "SECS", value_parser = value::interval)]
+    pub(crate) interval: Option<Duration>,
+    /// Span that shares and rates are taken over [default: 10s on the screen, else all].
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) window: Option<WindowArg>,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+}
+
+/// Which objects to show.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = VIEW)]
+pub(crate) struct SelectionArgs {
+    /// Show at most N objects, <Total> among them.
+    #[arg(long, value_name = "N", value_parser = value::limit)]
+    pub(crate) limit: Option<usize>,
+    /// Show only objects whose descriptor contains TEXT, whatever the case.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    /// Print one JSON snapshot instead of a table.
+    #[arg(long, help_heading = VIEW)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+}
+
+/// `script`.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArgs {
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    /// Print at most N lines.
+    #[arg(long, value_name = "N", value_parser = value::limit)]
+    pub(crate) limit: Option<usize>,
+    /// Accepted as on `report`: the lines are JSON in any case.
+    #[arg(long, hide = true)]
+    pub(crate) json: bool,
+}
+
+/// Which recording, and how to read it.
+#[derive(Debug, Args)]
+pub(crate) struct RecordingArgs {
+    /// The recording; `-` is standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) input: PathBuf,
+    /// Look for load objects below DIR first, as `perf report --symfs` does.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symfs: Option<PathBuf>,
+    /// Take the reported IP (0), the instruction before it (1), or at most N back as the trigger.
+    #[arg(long, value_name = "0|1|auto|N", default_value = "auto", value_parser = value::skid)]
+    pub(crate) skid: crate::config::Skid,
+    /// Let only one path from trigger to data object answer, for measuring.
+    #[arg(long, value_name = "WHICH", default_value = "both")]
+    pub(crate) paths: Paths,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// A window as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WindowArg {
+    /// The last second.
+    #[value(name = "1s")]
+    Last1s,
+    /// The last 10 seconds.
+    #[value(name = "10s")]
+    Last10s,
+    /// The last 60 seconds.
+    #[value(name = "60s")]
+    Last60s,
+    /// Since the session began.
+    #[value(name = "all")]
+    All,
+}
+
+impl From<WindowArg> for Window {
+    fn from(arg: WindowArg) -> Self {
+        match arg {
+            WindowArg::Last1s => Window::Last1s,
+            WindowArg::Last10s => Window::Last10s,
+            WindowArg::Last60s => Window::Last60s,
+            WindowArg::All => Window::All,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! From what was typed to what the program needs.
+
+use super::{EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
+use crate::config::{
+    CommandOutput, Input, LiveOptions, LiveTarget, Output, RecordingOptions, Selection, TopOptions,
+};
+use crate::exit::{Failure, Kind};
+use dataspace_proto::event::Sampling;
+use dataspace_proto::snapshot::Window;
+use std::time::Duration;
+
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
+
+impl TargetArgs {
+    /// Whom to profile.
+    ///
+    /// # Errors
+    /// When nobody was named: what to type.
+    pub(crate) fn resolve(self) -> Result<LiveTarget, Failure> {
+        if !self.pids.is_empty() {
+            return Ok(LiveTarget::Processes(without_repeats(self.pids)));
+        }
+        if !self.tids.is_empty() {
+            return Ok(LiveTarget::Threads(without_repeats(self.tids)));
+        }
+        if !self.command.is_empty() {
+            return Ok(LiveTarget::Command(self.command));
+        }
+        Err(Failure::new(Kind::Usage, "no target given").with_remedy(
+            "dataspace top -p PID           a running process, as `pgrep -n NAME` finds it\n\
+             dataspace top -- COMMAND ARGS  a command to run\n\
+             dataspace demo                 a bundled program, to see it work",
+        ))
+    }
+}
+
+impl EventArgs {
+    /// The session that samples these events of `target`.
+    pub(crate) fn resolve(self, target: LiveTarget, output: Output) -> LiveOptions {
+        let sampling = match (self.period, self.frequency) {
+            (Some(period), _) => Some(Sampling::Period(period)),
+            (None, Some(hz)) => Some(Sampling::FrequencyHz(hz)),
+            (None, None) => None,
+        };
+        LiveOptions {
+            target,
+            events: self.events.into_iter().flat_map(|list| list.0).collect(),
+            sampling,
+            command_output: match output {
+                Output::Screen => CommandOutput::Discard,
+                Output::Json | Output::Table => CommandOutput::Stderr,
+            },
+        }
+    }
+}
+
+impl ViewArgs {
+    /// How to show the session, given whether standard output is a terminal.
+    pub(crate) fn resolve(self, color: When, is_terminal: bool) -> TopOptions {
+        let output = match (self.json, self.once) {
+            (true, _) => Output::Json,
+            (_, true) => Output::Table,
+            _ if is_terminal => Output::Screen,
+            _ => Output::Table,
+        };
+        let default_window = if output == Output::Screen { Window::Last10s } else { Window::All };
+        TopOptions {
+            output,
+            interval: self.interval.unwrap_or(DEFAULT_INTERVAL),
+            duration: self.duration,
+            selection: self.selection.resolve(),
+            window: self.window.map_or(default_window, Window::from),
+            has_color: color.resolve(is_terminal),
+        }
+    }
+}
+
+impl SelectionArgs {
+    /// Which objects to show.
+    pub(crate) fn resolve(self) -> Selection {
+        Selection { limit: self.limit, filter: self.filter.unwrap_or_default() }
+    }
+}
+
+impl RecordingArgs {
+    /// Which recording, and how to read it.
+    pub(crate) fn resolve(self) -> RecordingOptions {
+        let is_stdin = self.input.as_os_str() == "-";
+        RecordingOptions {
+            input: if is_stdin { Input::Stdin } else { Input::File(self.input) },
+            symfs: self.symfs,
+            skid: self.skid,
+            paths: self.paths,
+        }
+    }
+}
+
+impl When {
+    /// Whether to use colour on standard output. See <https://no-color.org>: any non-empty value
+    /// of `NO_COLOR` means no, unless the command line asks for it.
+    pub(crate) fn resolve(self, is_terminal: bool) -> bool {
+        let is_unwanted = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        match self {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => is_terminal && !is_unwanted() && !is_dumb(),
+        }
+    }
+}
+
+fn without_repeats(mut ids: Vec<i32>) -> Vec<i32> {
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use super::*;
+    use clap::{CommandFactory, Parser};
+    use std::ffi::OsString;
+
+    fn top(args: &[&str]) -> Result<(LiveOptions, TopOptions), String> {
+        let args = ["dataspace", "top"].iter().chain(args);
+        let cli = Cli::try_parse_from(args).map_err(|error| error.to_string())?;
+        let Command::Top(top) = cli.command else { return Err("another command".into()) };
+        let view = top.view.resolve(cli.global.color, true);
+        let target = top.target.resolve().map_err(|failure| failure.to_string())?;
+        Ok((top.event.resolve(target, view.output), view))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn targets_are_processes_threads_or_a_command() {
+        let check = |args: &[&str], expect: LiveTarget| {
+            assert_eq!(top(args).unwrap().0.target, expect, "{args:?}");
+        };
+        check(&["-p", "12,13"], LiveTarget::Processes(vec![12, 13]));
+        check(&["-p13", "--pid", "12", "-p", "13"], LiveTarget::Processes(vec![12, 13]));
+        check(&["-t", "7"], LiveTarget::Threads(vec![7]));
+        let command = ["./a", "-p", "--", "--json"].map(OsString::from).to_vec();
+        check(&["--", "./a", "-p", "--", "--json"], LiveTarget::Command(command));
+        for wrong in
+            [&["-p", "0"][..], &["-p", "x"], &["-p", "1", "-t", "1"], &["-p", "1", "--", "a"]]
+        {
+            assert!(top(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(top(&[]).unwrap_err(), "no target given");
+    }
+
+    #[test]
+    fn events_and_rates_reach_the_session() {
+        let args = ["-e", "mem:0x404028/8:rw,cpu-clock", "-e", "page-faults", "-c", "1", "-p", "1"];
+        let live = top(&args).unwrap().0;
+        assert_eq!(live.events, ["mem:0x404028/8:rw", "cpu-clock", "page-faults"]);
+        assert_eq!(live.sampling, Some(Sampling::Period(1)));
+        assert_eq!(live.command_output, CommandOutput::Discard);
+        assert_eq!(top(&["-F", "99", "-p1"]).unwrap().0.sampling, Some(Sampling::FrequencyHz(99)));
+        assert!(top(&["-F", "99", "-c", "1", "-p1"]).is_err(), "they contradict each other");
+        assert!(top(&["-F", "0", "-p1"]).is_err() && top(&["-c", "0", "-p1"]).is_err());
+    }
+
+    #[test]
+    fn the_output_follows_the_flags_and_then_the_terminal() {
+        let output = |args: &[&str]| top(args).unwrap().1.output;
+        assert_eq!(output(&["-p1"]), Output::Screen);
+        assert_eq!(output(&["-p1", "--json"]), Output::Json);
+        assert_eq!(output(&["-p1", "--once"]), Output::Table);
+        assert_eq!(ViewArgs::default().resolve(When::Auto, false).output, Output::Table);
+        assert_eq!(ViewArgs::default().resolve(When::Auto, false).window, Window::All);
+        assert_eq!(top(&["-p1"]).unwrap().1.window, Window::Last10s);
+        assert_eq!(top(&["-p1", "--window", "60s"]).unwrap().1.window, Window::Last60s);
+        assert!(top(&["-p1", "--json", "--once"]).is_err());
+    }
+
+    #[test]
+    fn a_dash_is_standard_input() {
+        let args = ["dataspace", "script", "-i", "-", "--skid", "0", "--paths", "type"];
+        let Command::Script(script) = Cli::try_parse_from(args).unwrap().command else {
+            unreachable!("script was typed")
+        };
+        let recording = script.recording.resolve();
+        assert_eq!(recording.input, Input::Stdin);
+        assert_eq!(recording.paths, crate::config::Paths::Type);
+    }
+}

@@ -1,0 +1,152 @@
+//! How single values on the command line are read.
+
+use crate::config::Skid;
+use dataspace_proto::event::SkidModel;
+use std::time::Duration;
+
+/// The longest duration: 100 years, so that adding it to a clock cannot overflow.
+const MAX_SECONDS: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// The shortest interval: below it, printing would be the profiler's main work.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The furthest that `--skid N` walks back: longer than any skid that hardware is known for.
+const MAX_SKID: u32 = 256;
+
+/// One `--event`: names between commas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventList(pub(crate) Vec<String>);
+
+/// A process or thread number.
+pub(super) fn task(text: &str) -> Result<i32, String> {
+    match text.parse() {
+        Ok(id) if id > 0 => Ok(id),
+        _ => Err("expected the number of a process or thread, as `pgrep -n NAME` prints it".into()),
+    }
+}
+
+/// Splits at the commas that separate events, not at those between an event's own terms, as in
+/// `cpu/mem-loads,ldlat=30/P`. A breakpoint's slash opens no terms: `mem:0x404028/8:rw`.
+pub(super) fn event_list(text: &str) -> Result<EventList, String> {
+    let mut names = vec![String::new()];
+    let mut is_in_terms = false;
+    for c in text.chars() {
+        let name = names.last_mut().ok_or("no event")?;
+        match c {
+            ',' if !is_in_terms => names.push(String::new()),
+            _ => {
+                is_in_terms ^= c == '/' && !name.starts_with("mem:");
+                name.push(c);
+            }
+        }
+    }
+    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+    if is_in_terms {
+        return Err("the terms of an event end with a slash: cpu/mem-loads,ldlat=30/".into());
+    }
+    if names.iter().any(String::is_empty) {
+        return Err("expected event names between commas, as in cpu-clock,page-faults".into());
+    }
+    Ok(EventList(names))
+}
+
+/// A span of time: seconds, or a number with ms, s, m or h behind it.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected seconds, or a number with a unit: 5, 0.5, 10s, 1m, 2h".to_owned();
+    let number_len = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_len);
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| wrong())? * factor;
+    if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
+        return Err(wrong());
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+/// A [`duration`] that is not too short to print at.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
+    let interval = duration(text)?;
+    if interval < MIN_INTERVAL { Err("the shortest interval is 50ms".into()) } else { Ok(interval) }
+}
+
+/// How many lines.
+pub(super) fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err("expected a number from 1 up".into()),
+    }
+}
+
+/// `0`, `1`, `auto`, or how many instructions to walk back at most.
+pub(super) fn skid(text: &str) -> Result<Skid, String> {
+    match text {
+        "auto" => return Ok(Skid::Auto),
+        "0" => return Ok(Skid::Forced(SkidModel::Exact)),
+        "1" => return Ok(Skid::Forced(SkidModel::AfterOne)),
+        _ => {}
+    }
+    match text.parse() {
+        Ok(range) if range <= MAX_SKID => Ok(Skid::Forced(SkidModel::Unknown(range))),
+        _ => Err(format!("expected 0, 1, auto, or a number up to {MAX_SKID}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_inside_terms_do_not_separate_events() {
+        let check = |text: &str, expect: Option<&[&str]>| {
+            let names = event_list(text).ok().map(|list| list.0);
+            assert_eq!(
+                names,
+                expect.map(|e| e.iter().map(|s| (*s).to_owned()).collect()),
+                "{text}"
+            );
+        };
+        check("cpu-clock", Some(&["cpu-clock"]));
+        check("cpu-clock, page-faults", Some(&["cpu-clock", "page-faults"]));
+        check("mem:0x404028/8:rw", Some(&["mem:0x404028/8:rw"]));
+        check("mem:0x404028/8:rw,cpu-clock", Some(&["mem:0x404028/8:rw", "cpu-clock"]));
+        check(
+            "cpu/mem-loads,ldlat=30/P,cpu-clock",
+            Some(&["cpu/mem-loads,ldlat=30/P", "cpu-clock"]),
+        );
+        check("cpu/mem-loads,ldlat=30", None);
+        check("", None);
+        check("cpu-clock,", None);
+    }
+
+    #[test]
+    fn durations_take_fractions_and_units() {
+        let check = |text: &str, expect: Option<u64>| {
+            assert_eq!(duration(text).ok(), expect.map(Duration::from_millis), "{text}");
+        };
+        check("5", Some(5_000));
+        check("0.5", Some(500));
+        check("10s", Some(10_000));
+        check("1m", Some(60_000));
+        check("1.5h", Some(5_400_000));
+        check("250ms", Some(250));
+        for wrong in ["", "s", "-1", "0", "1d", "nan", "inf", "1e300", "1 s", "NaNs", "1e12"] {
+            check(wrong, None);
+        }
+        assert!(interval("1ms").is_err());
+    }
+
+    #[test]
+    fn skid_is_a_model() {
+        assert_eq!(skid("auto"), Ok(Skid::Auto));
+        assert_eq!(skid("0"), Ok(Skid::Forced(SkidModel::Exact)));
+        assert_eq!(skid("1"), Ok(Skid::Forced(SkidModel::AfterOne)));
+        assert_eq!(skid("8"), Ok(Skid::Forced(SkidModel::Unknown(8))));
+        assert!(skid("-1").is_err() && skid("10000").is_err() && skid("x").is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! The columns of the object table, the same in the plain table and on the screen.
+
+use crate::text::{percent, rate, ratio};
+use dataspace_proto::sample_line::Evidence;
+use dataspace_proto::snapshot::{Metrics, Snapshot, Window};
+
+/// One number, or text, about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Share of the samples of `<Total>`.
+    Share,
+    /// Samples.
+    Samples,
+    /// Samples a second.
+    Rate,
+    /// Samples that load.
+    Loads,
+    /// Samples that store.
+    Stores,
+    /// Latency of a sample on average, in core cycles.
+    Latency,
+    /// How the attributions were reached.
+    Evidence,
+}
+
+/// What the numbers of a window are compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// The window.
+    pub(crate) window: Window,
+    /// Samples of `<Total>` in it.
+    pub(crate) n_total_samples: u64,
+    /// How much of it there is already.
+    pub(crate) seconds: f64,
+}
+
+impl Scale {
+    /// The scale of `window` in `snapshot`.
+    pub(crate) fn new(snapshot: &Snapshot, window: Window) -> Self {
+        let total = snapshot.objects.first();
+        Self {
+            window,
+            n_total_samples: total.map_or(0, |total| total.metrics.get(window).samples),
+            seconds: seconds(window, snapshot.elapsed_ns),
+        }
+    }
+
+    /// Samples a second.
+    #[allow(clippy::cast_precision_loss, reason = "shown with at most four digits")]
+    pub(crate) fn rate(&self, metrics: &Metrics) -> f64 {
+        if self.seconds > 0.0 { metrics.samples as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// How many seconds `window` has covered since the session began.
+pub(crate) fn seconds(window: Window, elapsed_ns: u64) -> f64 {
+    let elapsed = ratio(elapsed_ns, 1_000_000_000);
+    match window {
+        Window::All => elapsed,
+        Window::Last60s => elapsed.min(60.0),
+        Window::Last10s => elapsed.min(10.0),
+        Window::Last1s => elapsed.min(1.0),
+    }
+}
+
+impl Column {
+    /// The heading.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Column::Share => "SHARE",
+            Column::Samples => "SAMPLES",
+            Column::Rate => "RATE/S",
+            Column::Loads => "LOADS",
+            Column::Stores => "STORES",
+            Column::Latency => "LATENCY",
+            Column::Evidence => "EVIDENCE",
+        }
+    }
+
+    /// Whether its cells end at the same column.
+    pub(crate) const fn is_number(self) -> bool {
+        !matches!(self, Column::Evidence)
+    }
+
+    /// What stands in it for an object with these metrics.
+    pub(crate) fn cell(self, metrics: &Metrics, scale: &Scale) -> String {
+        match self {
+            Column::Share => percent(metrics.samples, scale.n_total_samples),
+            Column::Samples => metrics.samples.to_string(),
+            Column::Rate => rate(scale.rate(metrics)),
+            Column::Loads => metrics.loads.to_string(),
+            Column::Stores => metrics.stores.to_string(),
+            Column::Latency if metrics.latency == 0 => String::new(),
+            Column::Latency => format!("{:.0}", ratio(metrics.latency, metrics.samples)),
+            Column::Evidence => evidence(metrics, Evidence::ALL.len()),
+        }
+    }
+}
+
+/// `both 93% type 7%`: at most `n_kinds` kinds, most first. Conflicts are never left out.
+pub(crate) fn evidence(metrics: &Metrics, n_kinds: usize) -> String {
+    let mut kinds: Vec<(Evidence, u64)> = Evidence::ALL
+        .into_iter()
+        .filter_map(|kind| Some((kind, *metrics.evidence.get(kind.name())?)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let whole: u64 = kinds.iter().map(|(_, count)| count).sum();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    if kinds.len() > n_kinds {
+        let is_conflict = |kind: &(Evidence, u64)| kind.0 == Evidence::Conflict;
+        let conflict = kinds[n_kinds..].iter().copied().find(is_conflict);
+        kinds.truncate(n_kinds);
+        if let (Some(conflict), Some(last)) = (conflict, kinds.last_mut()) {
+            *last = conflict;
+        }
+    }
+    let texts = kinds.iter().map(|(kind, count)| {
+        let share = (ratio(*count, whole) * 100.0).round();
+        if share < 1.0 {
+            format!("{} <1%", kind.name())
+        } else {
+            format!("{} {share}%", kind.name())
+        }
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metrics(evidence: &[(Evidence, u64)]) -> Metrics {
+        let evidence = evidence.iter().map(|(kind, count)| (kind.name().to_owned(), *count));
+        Metrics { evidence: evidence.collect(), ..Metrics::default() }
+    }
+
+    #[test]
+    fn a_conflict_is_never_left_out_of_the_evidence() {
+        use Evidence::{Address, Both, Conflict, Type};
+        let check = |kinds: &[(Evidence, u64)], n_kinds: usize, expect: &str| {
+            assert_eq!(evidence(&metrics(kinds), n_kinds), expect);
+        };
+        check(&[], 2, "");
+        check(&[(Both, 93), (Type, 7)], 2, "both 93% type 7%");
+        check(&[(Address, 5)], 2, "address 100%");
+        check(&[(Both, 900), (Type, 95), (Conflict, 5)], 2, "both 90% conflict 1%");
+        check(&[(Both, 9990), (Conflict, 10)], 2, "both 100% conflict <1%");
+        check(&[(Both, 50), (Type, 30), (Address, 20)], 4, "both 50% type 30% address 20%");
+    }
+
+    #[test]
+    fn a_young_session_has_not_filled_its_windows() {
+        assert!((seconds(Window::Last10s, 4_000_000_000) - 4.0).abs() < 1e-9);
+        assert!((seconds(Window::Last10s, 40_000_000_000) - 10.0).abs() < 1e-9);
+        assert!((seconds(Window::All, 40_000_000_000) - 40.0).abs() < 1e-9);
+    }
+}

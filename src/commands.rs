@@ -1,0 +1,22 @@
+//! One module for each command.
+
+mod demo;
+pub(crate) mod doctor;
+mod json;
+mod report;
+mod script;
+mod top;
+
+use crate::cli::{Cli, Command};
+
+/// Runs the command that was typed.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    let global = cli.global;
+    match cli.command {
+        Command::Top(args) => top::run(args, &global),
+        Command::Report(args) => report::run(args, &global),
+        Command::Script(args) => script::run(args, &global),
+        Command::Doctor => doctor::run(&global),
+        Command::Demo(args) => demo::run(args, &global),
+    }
+}

@@ -1,0 +1,31 @@
+//! `dataspace demo`: a bundled program in a child process, profiled live.
+
+use super::top;
+use crate::cli::{DemoArgs, Global};
+use crate::config::{LiveTarget, Output};
+use crate::demo::Workload;
+use crate::diagnostic;
+use crate::interrupt::Interrupt;
+use crate::session;
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+/// How long it samples where there is no screen to watch.
+const DURATION: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
+    let mut view = args.view.resolve(global.color, stdout().is_terminal());
+    if view.output != Output::Screen {
+        view.duration.get_or_insert(DURATION);
+    }
+    diagnostic::start(global.verbose, view.output == Output::Screen);
+    let interrupt = Interrupt::listen()?;
+    let workload = Workload::start()?;
+    let target = LiveTarget::Processes(vec![workload.pid()?]);
+    let source = session::start_live(&args.event.resolve(target, view.output))?;
+    let shown = top::show(&*source, &view, &interrupt);
+    // The session has ended: it was not the workload's end that ended it.
+    drop(workload);
+    shown
+}

@@ -1,0 +1,118 @@
+//! `dataspace doctor`: what this machine and these privileges allow, and what would allow more.
+
+use crate::cli::Global;
+use crate::diagnostic;
+use crate::text::visible;
+use dataspace_collector::capability::{self, Capabilities};
+use std::io::{self, IsTerminal, Write, stdout};
+use std::path::Path;
+
+/// Whether something is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It is.
+    Good,
+    /// Only in part.
+    Limited,
+    /// It is not.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// What: an event, a privilege, a limit.
+    pub(crate) name: String,
+    /// Whether it is there.
+    pub(crate) status: Status,
+    /// What was found, with its value.
+    pub(crate) detail: String,
+    /// The one command that would lift it.
+    pub(crate) remedy: Option<String>,
+}
+
+/// Runs the command.
+pub(super) fn run(global: &Global) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose, false);
+    let findings = findings(&capability::probe(Path::new("/")));
+    let mut out = stdout().lock();
+    render(&findings, global.color.resolve(stdout().is_terminal()), &mut out)?;
+    Ok(())
+}
+
+/// What the collector found, as lines.
+fn findings(found: &Capabilities) -> Vec<Finding> {
+    let status = |is_there| if is_there { Status::Good } else { Status::Missing };
+    let kernel = Finding {
+        name: "kernel".to_owned(),
+        status: Status::Good,
+        detail: found.kernel.clone(),
+        remedy: None,
+    };
+    let events = found.events.iter().map(|event| Finding {
+        name: event.name.to_owned(),
+        status: status(event.is_available),
+        detail: event.detail.clone(),
+        remedy: event.remedy.clone(),
+    });
+    let privileges = found.privileges.iter().map(|privilege| Finding {
+        name: privilege.name.to_owned(),
+        status: status(privilege.is_held),
+        detail: privilege.purpose.to_owned(),
+        remedy: privilege.remedy.clone(),
+    });
+    let limits = found.limits.iter().map(|limit| {
+        let value = limit.value.map_or_else(|| "unlimited".to_owned(), |value| value.to_string());
+        Finding {
+            name: limit.name.to_owned(),
+            status: if limit.remedy.is_none() { Status::Good } else { Status::Limited },
+            detail: format!("{value}: {}", limit.meaning),
+            remedy: limit.remedy.clone(),
+        }
+    });
+    std::iter::once(kernel).chain(events).chain(privileges).chain(limits).collect()
+}
+
+/// Writes the findings, one a line, each remedy on a line below.
+pub(crate) fn render(findings: &[Finding], has_color: bool, out: &mut dyn Write) -> io::Result<()> {
+    let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
+    for finding in findings {
+        // ECMA-48, select graphic rendition: green, yellow, red.
+        let (word, code) = match finding.status {
+            Status::Good => ("ok", "32"),
+            Status::Limited => ("limited", "33"),
+            Status::Missing => ("no", "31"),
+        };
+        let (on, off) =
+            if has_color { (format!("\x1b[{code}m"), "\x1b[0m") } else { Default::default() };
+        let (name, detail) = (visible(&finding.name), visible(&finding.detail));
+        writeln!(out, "{on}{word:<7}{off}  {name:<width$}  {detail}")?;
+        if let Some(remedy) = &finding.remedy {
+            writeln!(out, "{:9}{:width$}  → {}", "", "", visible(remedy))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(name: &str, status: Status, detail: &str, remedy: Option<&str>) -> Finding {
+        let remedy = remedy.map(str::to_owned);
+        Finding { name: name.into(), status, detail: detail.into(), remedy }
+    }
+
+    #[test]
+    fn each_remedy_stands_below_what_it_lifts() {
+        let remedy = Some("sudo sysctl kernel.perf_event_paranoid=1");
+        let findings = [
+            finding("cpu-clock", Status::Good, "499 Hz, skid after-one", None),
+            finding("perf_event_paranoid", Status::Limited, "2: no kernel samples", remedy),
+            finding("cpu PMU", Status::Missing, "this virtual machine has none", None),
+        ];
+        let mut out = Vec::new();
+        render(&findings, false, &mut out).unwrap();
+        crate::golden::check("golden/doctor.txt", &String::from_utf8(out).unwrap());
+    }
+}

@@ -1,0 +1,65 @@
+//! Snapshots as lines of JSON.
+
+use crate::config::Selection;
+use dataspace_proto::snapshot::{ObjectKind, Snapshot};
+use std::io::Write;
+
+/// Writes `snapshot` as one line, with the objects that `selection` leaves, and hands it on: a
+/// reader at the other end of the pipe is to have it now.
+pub(super) fn write_line(
+    snapshot: &Snapshot,
+    selection: &Selection,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    if *selection == Selection::default() {
+        serde_json::to_writer(&mut *out, snapshot)?;
+    } else {
+        serde_json::to_writer(&mut *out, &select(snapshot, selection))?;
+    }
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn select(snapshot: &Snapshot, selection: &Selection) -> Snapshot {
+    let needle = selection.filter.to_lowercase();
+    let mut selected = snapshot.clone();
+    selected.objects.retain(|object| {
+        object.kind == ObjectKind::Total || object.object.to_lowercase().contains(&needle)
+    });
+    let limit = selection.limit.unwrap_or(usize::MAX);
+    selected.truncated |= selected.objects.len() > limit;
+    selected.objects.truncate(limit);
+    selected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn line(selection: &Selection) -> serde_json::Value {
+        let mut out = Vec::new();
+        write_line(&fixture::running(), selection, &mut out).unwrap();
+        assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), 1);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_limit_cuts_the_list_and_says_so() {
+        let whole = line(&Selection::default());
+        assert_eq!(whole["truncated"], false);
+        let cut = line(&Selection { limit: Some(3), filter: String::new() });
+        assert_eq!(cut["truncated"], true);
+        assert_eq!(cut["objects"].as_array().unwrap().len(), 3);
+        assert_eq!(cut["objects"][0]["object"], "<Total>");
+        assert_eq!(cut["accounting"], whole["accounting"]);
+    }
+
+    #[test]
+    fn a_filter_is_no_truncation() {
+        let filtered = line(&Selection { limit: None, filter: "PARTICLE".into() });
+        assert_eq!(filtered["truncated"], false);
+        assert_eq!(filtered["objects"].as_array().unwrap().len(), 3);
+    }
+}

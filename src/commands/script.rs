@@ -1,0 +1,107 @@
+//! `dataspace script`: the answer for each sample of a recording, as lines of JSON.
+
+use crate::cli::{Global, ScriptArgs};
+use crate::diagnostic;
+use crate::exit::{Failure, Kind};
+use crate::interrupt::Interrupt;
+use crate::session;
+use crate::text::visible;
+use dataspace_proto::sample_line::SampleLine;
+use std::fmt;
+use std::io::{BufWriter, Write, stdout};
+
+/// Runs the command.
+pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose, false);
+    let interrupt = Interrupt::listen()?;
+    let mut printer = Printer {
+        out: BufWriter::new(stdout().lock()),
+        n_left: args.limit.unwrap_or(usize::MAX),
+        interrupt,
+    };
+    let read = session::script(&args.recording.resolve(), &mut |line| printer.print(line));
+    printer.out.flush()?;
+    match read {
+        Ok(warnings) => {
+            for warning in warnings {
+                eprintln!("warning: {}", visible(&warning));
+            }
+            Ok(())
+        }
+        Err(error) if error.is::<Enough>() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+struct Printer<W: Write> {
+    out: W,
+    n_left: usize,
+    interrupt: Interrupt,
+}
+
+impl<W: Write> Printer<W> {
+    fn print(&mut self, line: &SampleLine) -> anyhow::Result<()> {
+        if self.interrupt.is_set() {
+            return Err(Failure::new(Kind::Interrupted, "interrupted while reading").into());
+        }
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")?;
+        self.n_left -= 1;
+        if self.n_left == 0 { Err(Enough.into()) } else { Ok(()) }
+    }
+}
+
+/// As many lines as were asked for: ends the reading, and is no failure.
+#[derive(Debug)]
+struct Enough;
+
+impl fmt::Display for Enough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("as many lines as were asked for")
+    }
+}
+
+impl std::error::Error for Enough {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> SampleLine {
+        SampleLine {
+            time_ns: 1,
+            pid: 2,
+            tid: 3,
+            cpu: Some(0),
+            event: "cpu-clock".into(),
+            period: 4,
+            ip: 0x401_000,
+            trigger: None,
+            addr: None,
+            addr_source: None,
+            access: None,
+            size: None,
+            object: None,
+            scope: None,
+            type_name: None,
+            offset: None,
+            member: None,
+            variable: None,
+            evidence: None,
+            reason: None,
+            not_memory: true,
+            latency: None,
+            level: None,
+        }
+    }
+
+    #[test]
+    fn a_limit_ends_the_reading_without_a_failure() {
+        let mut printer = Printer { out: Vec::new(), n_left: 2, interrupt: Interrupt::default() };
+        printer.print(&line()).unwrap();
+        assert!(printer.print(&line()).unwrap_err().is::<Enough>());
+        let text = String::from_utf8(printer.out).unwrap();
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.starts_with("{\"time_ns\":1,\"pid\":2,"), "{text}");
+    }
+}

@@ -1,0 +1,213 @@
+//! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
+
+use super::json;
+use crate::cli::{Global, TopArgs};
+use crate::config::{Output, Selection, TopOptions};
+use crate::diagnostic;
+use crate::exit::{Failure, Kind};
+use crate::header;
+use crate::interrupt::Interrupt;
+use crate::session::{self, Source};
+use crate::table::{self, TableOptions};
+use crate::tui;
+use dataspace_proto::snapshot::Window;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::time::Instant;
+
+/// How many objects stay on the terminal after the screen is left.
+const FAREWELL_LIMIT: usize = 12;
+
+/// Runs the command.
+pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
+    let view = args.view.resolve(global.color, stdout().is_terminal());
+    let target = args.target.resolve()?;
+    let live = args.event.resolve(target, view.output);
+    diagnostic::start(global.verbose, view.output == Output::Screen);
+    let interrupt = Interrupt::listen()?;
+    let started = session::start_live(&live);
+    if interrupt.is_set() {
+        if let Ok(source) = started {
+            source.stop();
+        }
+        return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
+    }
+    show(&*started?, &view, &interrupt)
+}
+
+/// Shows the session until the target ends, the time is over or somebody ends it; then ends it
+/// and gives its results.
+pub(super) fn show(
+    source: &dyn Source,
+    view: &TopOptions,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    match view.output {
+        Output::Json => print_json(source, view, interrupt, &mut out),
+        Output::Table => {
+            announce(source, view, &mut stderr().lock());
+            print_table(source, view, interrupt, &mut out)
+        }
+        Output::Screen => {
+            let shown = tui::run(source, view, interrupt);
+            source.stop();
+            shown?;
+            let limit = view.selection.limit.unwrap_or(FAREWELL_LIMIT);
+            let options = TableOptions {
+                window: Window::All,
+                selection: Selection { limit: Some(limit), ..view.selection.clone() },
+                has_color: view.has_color,
+            };
+            table::render(&source.snapshot(), &options, &mut out)?;
+            Ok(())
+        }
+    }
+}
+
+/// One line each interval, and one with the final totals.
+fn print_json(
+    source: &dyn Source,
+    view: &TopOptions,
+    interrupt: &Interrupt,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let end = view.duration.map(|duration| start + duration);
+    let mut next = start + view.interval;
+    loop {
+        let until = end.map_or(next, |end| end.min(next));
+        interrupt.wait_until(until, || source.is_finished());
+        let is_over = end.is_some_and(|end| end <= Instant::now());
+        if is_over || interrupt.is_set() || source.is_finished() {
+            break;
+        }
+        json::write_line(&source.snapshot(), &view.selection, out)?;
+        // Not `now + interval`: the time that printing takes must not add up.
+        next += view.interval;
+    }
+    stop(source, interrupt)?;
+    json::write_line(&source.snapshot(), &view.selection, out)
+}
+
+/// One table with the final totals.
+fn print_table(
+    source: &dyn Source,
+    view: &TopOptions,
+    interrupt: &Interrupt,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let end = view.duration.map(|duration| Instant::now() + duration);
+    loop {
+        let until = end.unwrap_or_else(|| Instant::now() + view.interval);
+        interrupt.wait_until(until, || source.is_finished());
+        let is_over = end.is_some_and(|end| end <= Instant::now());
+        if is_over || interrupt.is_set() || source.is_finished() {
+            break;
+        }
+    }
+    stop(source, interrupt)?;
+    let options = TableOptions {
+        window: view.window,
+        selection: view.selection.clone(),
+        has_color: view.has_color,
+    };
+    table::render(&source.snapshot(), &options, out)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn stop(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
+    if interrupt.is_set() {
+        interrupt.end_at_next()?;
+    }
+    source.stop();
+    Ok(())
+}
+
+/// Says on standard error what goes on while nothing is printed.
+fn announce(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) {
+    let snapshot = source.snapshot();
+    let events: Vec<String> =
+        header::events(&snapshot).into_iter().map(|event| event.text).collect();
+    let target = header::target(&snapshot);
+    let name = target.first().map_or("", |segment| segment.text.as_str());
+    let until = match view.duration {
+        Some(duration) => format!("for {} s", duration.as_secs_f64()),
+        None => "until it ends or Ctrl-C".to_owned(),
+    };
+    // Nobody may be reading standard error; the table is what was asked for.
+    let _ = writeln!(out, "sampling {name} with {} {until}", events.join(", "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, FakeSource};
+    use std::time::Duration;
+
+    const FOREVER: u64 = u64::MAX;
+
+    fn view(duration: Option<Duration>) -> TopOptions {
+        TopOptions {
+            output: Output::Json,
+            interval: Duration::from_millis(5),
+            duration,
+            selection: Selection::default(),
+            window: Window::All,
+            has_color: false,
+        }
+    }
+
+    fn json_lines(
+        n_snapshots: u64,
+        duration: Option<Duration>,
+        interrupt: &Interrupt,
+    ) -> Vec<bool> {
+        let source = FakeSource::new(fixture::running(), n_snapshots);
+        let mut out = Vec::new();
+        print_json(&source, &view(duration), interrupt, &mut out).unwrap();
+        let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let parsed = lines.map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap());
+        parsed.map(|line| line["target"]["running"].as_bool().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_last_json_line_has_the_final_totals() {
+        assert_eq!(json_lines(3, None, &Interrupt::default()), [true, true, true, false]);
+        assert_eq!(json_lines(0, None, &Interrupt::default()), [false]);
+    }
+
+    #[test]
+    fn the_duration_ends_an_endless_target() {
+        let lines = json_lines(FOREVER, Some(Duration::from_millis(30)), &Interrupt::default());
+        assert_eq!(lines.last(), Some(&false));
+        assert!(lines.iter().filter(|running| **running).count() <= 6, "{lines:?}");
+    }
+
+    #[test]
+    fn an_interrupt_ends_in_order_with_results() {
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        assert_eq!(json_lines(FOREVER, None, &interrupt), [false]);
+        let source = FakeSource::new(fixture::running(), FOREVER);
+        let mut out = Vec::new();
+        print_table(&source, &view(None), &interrupt, &mut out).unwrap();
+        let table = String::from_utf8(out).unwrap();
+        assert!(table.contains("totals are final") && table.contains("<Total>"), "{table}");
+    }
+
+    #[test]
+    fn the_note_names_target_events_and_end() {
+        let note = |duration: Option<Duration>| {
+            let mut out = Vec::new();
+            let source = FakeSource::new(fixture::running(), FOREVER);
+            announce(&source, &view(duration), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert!(
+            note(None).starts_with("sampling pid 4711 order-book with cpu-clock (skid after-one")
+        );
+        assert!(note(None).ends_with("until it ends or Ctrl-C\n"));
+        assert!(note(Some(Duration::from_millis(2500))).ends_with("for 2.5 s\n"));
+    }
+}

@@ -1,0 +1,123 @@
+//! What the program needs, worked out from what was typed: no flag is looked at below here.
+
+use dataspace_proto::event::{Sampling, SkidModel};
+use dataspace_proto::snapshot::Window;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a live session samples, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LiveOptions {
+    /// Whom to profile.
+    pub(crate) target: LiveTarget,
+    /// Events as `--event` takes them; none: the best one that there is.
+    pub(crate) events: Vec<String>,
+    /// How often, where the user said so.
+    pub(crate) sampling: Option<Sampling>,
+    /// Where a command's own output goes.
+    pub(crate) command_output: CommandOutput,
+}
+
+/// Whom a live session profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LiveTarget {
+    /// Running processes: all their threads and the children born from now on.
+    Processes(Vec<i32>),
+    /// Single threads.
+    Threads(Vec<i32>),
+    /// A program to start: its path or name, then its arguments.
+    Command(Vec<OsString>),
+}
+
+/// Where the output of a started command goes. Our standard output is for data only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandOutput {
+    /// Its standard output goes to our standard error, its standard error too; it keeps the
+    /// standard input.
+    Stderr,
+    /// Everything is discarded and the standard input is empty: the full-screen table has the
+    /// terminal.
+    Discard,
+}
+
+/// Which recording to read, and how to attribute its samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordingOptions {
+    /// The recording.
+    pub(crate) input: Input,
+    /// A directory below which load objects are looked for first.
+    pub(crate) symfs: Option<PathBuf>,
+    /// The skid model.
+    pub(crate) skid: Skid,
+    /// Which paths may answer.
+    pub(crate) paths: Paths,
+}
+
+/// Where a recording is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Standard input, in pipe mode.
+    Stdin,
+}
+
+/// How far the reported IP is taken to lie behind the trigger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Skid {
+    /// As each event tells.
+    #[default]
+    Auto,
+    /// The same for all events.
+    Forced(SkidModel),
+}
+
+/// Which of the two paths from trigger to data object may answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Paths {
+    /// Only the instruction and the debug information.
+    Type,
+    /// Only the data address.
+    Address,
+    /// Both, joined.
+    #[default]
+    Both,
+}
+
+/// How `top` shows what it finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TopOptions {
+    /// What comes out.
+    pub(crate) output: Output,
+    /// Time between two snapshots.
+    pub(crate) interval: Duration,
+    /// When to stop, if not at the target's end.
+    pub(crate) duration: Option<Duration>,
+    /// Which objects.
+    pub(crate) selection: Selection,
+    /// The window shown first.
+    pub(crate) window: Window,
+    /// Whether to use colour.
+    pub(crate) has_color: bool,
+}
+
+/// What form the answer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// The full-screen table.
+    Screen,
+    /// One JSON snapshot a line.
+    Json,
+    /// One plain table at the end.
+    Table,
+}
+
+/// Which objects of a snapshot are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// At most so many objects, `<Total>` among them.
+    pub(crate) limit: Option<usize>,
+    /// Only objects whose descriptor contains this text.
+    pub(crate) filter: String,
+}

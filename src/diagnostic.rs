@@ -1,0 +1,24 @@
+//! What the program says about itself on standard error.
+
+use std::io::{IsTerminal, stderr};
+use tracing::level_filters::LevelFilter;
+
+/// Begins to print diagnostics as `verbosity` (the number of `-v`) asks. A full-screen table on
+/// the same terminal silences them: they would be written across it.
+pub(crate) fn start(verbosity: u8, is_full_screen: bool) {
+    let level = match verbosity {
+        _ if is_full_screen && stderr().is_terminal() => LevelFilter::OFF,
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    // A second subscriber is refused; then the first stays, as in tests.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(stderr)
+        .with_ansi(false)
+        .without_time()
+        .with_target(verbosity > 1)
+        .try_init();
+}

@@ -1,0 +1,153 @@
+//! Exit codes, and which one an error leads to (design section 8, fixed).
+
+use crate::text::visible;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Failed for a reason that no other code names.
+pub(crate) const FAILED: u8 = 1;
+/// The command line makes no sense. Clap uses the same.
+pub(crate) const USAGE: u8 = 2;
+/// A privilege is missing.
+pub(crate) const NOT_PERMITTED: u8 = 3;
+/// This machine or its kernel has not got it.
+pub(crate) const UNSUPPORTED: u8 = 4;
+/// Ctrl-C or SIGTERM came before there was a result: 128 + SIGINT, as shells count.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// What kind of failure it is, so far as the exit code tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// [`USAGE`].
+    Usage,
+    /// [`NOT_PERMITTED`].
+    NotPermitted,
+    /// [`UNSUPPORTED`].
+    Unsupported,
+    /// [`INTERRUPTED`].
+    Interrupted,
+}
+
+/// An error that knows its exit code and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    remedy: Option<String>,
+}
+
+impl Failure {
+    /// A failure with nothing to be done about it.
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), remedy: None }
+    }
+
+    /// Says what lifts the failure: a command to type, if there is one.
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints the error, if there is one, and gives the exit code.
+pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    let code = code(&error);
+    if code != 0 {
+        eprint!("{}", message(&error));
+    }
+    ExitCode::from(code)
+}
+
+/// The exit code of `error`: the first of its causes that knows one decides.
+pub(crate) fn code(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            return match failure.kind {
+                Kind::Usage => USAGE,
+                Kind::NotPermitted => NOT_PERMITTED,
+                Kind::Unsupported => UNSUPPORTED,
+                Kind::Interrupted => INTERRUPTED,
+            };
+        }
+        let io_kind = match cause.downcast_ref::<serde_json::Error>() {
+            Some(json) => json.io_error_kind(),
+            None => cause.downcast_ref::<io::Error>().map(io::Error::kind),
+        };
+        match io_kind {
+            // `dataspace script | head` is a success of both.
+            Some(io::ErrorKind::BrokenPipe) => return 0,
+            Some(io::ErrorKind::PermissionDenied) => return NOT_PERMITTED,
+            _ => {}
+        }
+    }
+    FAILED
+}
+
+fn message(error: &anyhow::Error) -> String {
+    let mut text = format!("error: {}\n", visible(&format!("{error:#}")));
+    let remedies =
+        error.chain().filter_map(|cause| cause.downcast_ref::<Failure>()?.remedy.as_deref());
+    for remedy in remedies {
+        for line in remedy.lines() {
+            text.push_str(&format!("  {}\n", visible(line)));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn the_cause_decides_the_code() {
+        let check =
+            |error: anyhow::Error, expect: u8| assert_eq!(code(&error), expect, "{error:#}");
+        check(anyhow::anyhow!("plain"), FAILED);
+        check(Failure::new(Kind::Usage, "no target").into(), USAGE);
+        check(Failure::new(Kind::NotPermitted, "paranoid").into(), NOT_PERMITTED);
+        check(Failure::new(Kind::Unsupported, "no such event").into(), UNSUPPORTED);
+        check(Failure::new(Kind::Interrupted, "interrupted").into(), INTERRUPTED);
+        let pipe: io::Result<()> = Err(io::ErrorKind::BrokenPipe.into());
+        check(pipe.context("writing the table").unwrap_err(), 0);
+        let denied: io::Result<()> = Err(io::ErrorKind::PermissionDenied.into());
+        check(denied.context("opening perf.data").unwrap_err(), NOT_PERMITTED);
+    }
+
+    #[test]
+    fn json_written_to_a_closed_pipe_is_no_failure() {
+        struct Closed;
+        impl io::Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let error = serde_json::to_writer(Closed, &1).unwrap_err();
+        assert_eq!(code(&error.into()), 0);
+    }
+
+    #[test]
+    fn the_remedy_follows_the_message() {
+        let failure = Failure::new(Kind::NotPermitted, "pid 1 belongs to root")
+            .with_remedy("run: sudo dataspace top -p 1");
+        let error = anyhow::Error::from(failure).context("attaching");
+        assert_eq!(
+            message(&error),
+            "error: attaching: pid 1 belongs to root\n  run: sudo dataspace top -p 1\n"
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! A hand-made snapshot for the tests of the views, in which everything adds up.
+
+use crate::session::Source;
+use dataspace_proto::accounting::{Accounting, Lost};
+use dataspace_proto::event::SkidModel;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::Scope;
+use dataspace_proto::snapshot::{
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Windows,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Id, parent, kind, samples, loads, stores, latency, offset, size, evidence, descriptor.
+type Spec = (
+    u32,
+    u32,
+    ObjectKind,
+    [u64; 4],
+    Option<(u64, u64)>,
+    &'static [(&'static str, u64)],
+    &'static str,
+);
+
+const OBJECTS: &[Spec] = &[
+    (1, 0, ObjectKind::Total, [12_000, 9_300, 1_700, 0], None, BOTH_MOSTLY, "<Total>"),
+    (
+        2,
+        1,
+        ObjectKind::Aggregate,
+        [7_100, 5_600, 1_500, 0],
+        Some((0, 64)),
+        BOTH_MOSTLY,
+        "{structure:order}",
+    ),
+    (
+        3,
+        2,
+        ObjectKind::Member,
+        [4_000, 4_000, 0, 880_000],
+        Some((0, 8)),
+        BOTH_MOSTLY,
+        "{structure:order}.{pointer+structure:order next}",
+    ),
+    (
+        4,
+        2,
+        ObjectKind::Aggregate,
+        [2_000, 1_000, 1_000, 0],
+        Some((16, 8)),
+        TYPE_ONLY,
+        "{structure:order}.{structure:pos_t pos}",
+    ),
+    (
+        5,
+        4,
+        ObjectKind::Member,
+        [2_000, 1_000, 1_000, 0],
+        Some((20, 4)),
+        TYPE_ONLY,
+        "{structure:order}.{structure:pos_t pos}.{int y}",
+    ),
+    (
+        6,
+        2,
+        ObjectKind::Member,
+        [1_100, 600, 500, 0],
+        Some((8, 8)),
+        CONFLICTING,
+        "{structure:order}.{long_int price}",
+    ),
+    (
+        7,
+        1,
+        ObjectKind::Aggregate,
+        [2_400, 2_300, 100, 0],
+        Some((0, 48)),
+        BOTH_MOSTLY,
+        "{structure:particle}",
+    ),
+    (
+        8,
+        7,
+        ObjectKind::Member,
+        [2_400, 2_300, 100, 0],
+        Some((8, 8)),
+        BOTH_MOSTLY,
+        "{structure:particle}.{double x}",
+    ),
+    (9, 1, ObjectKind::Artificial, [1_500, 1_400, 100, 0], None, ADDRESS_ONLY, "<Scalars>"),
+    (
+        10,
+        9,
+        ObjectKind::Scalar,
+        [1_400, 1_300, 100, 0],
+        Some((0, 32_768)),
+        ADDRESS_ONLY,
+        "{long_int counters[]}",
+    ),
+    (
+        11,
+        9,
+        ObjectKind::Scalar,
+        [100, 100, 0, 0],
+        Some((0, 1)),
+        ADDRESS_ONLY,
+        "{char hostile\x1b[2Jname}",
+    ),
+    (12, 1, ObjectKind::Artificial, [1_000, 0, 0, 0], None, &[], "<Unknown>"),
+    (13, 12, ObjectKind::Artificial, [700, 0, 0, 0], None, &[], "<Unknown>.(unresolvable)"),
+    (14, 12, ObjectKind::Artificial, [300, 0, 0, 0], None, &[], "<Unknown>.(unascertainable)"),
+];
+
+const BOTH_MOSTLY: &[(&str, u64)] = &[("both", 93), ("type", 7)];
+const TYPE_ONLY: &[(&str, u64)] = &[("type", 10)];
+const ADDRESS_ONLY: &[(&str, u64)] = &[("address", 10)];
+const CONFLICTING: &[(&str, u64)] = &[("both", 90), ("type", 6), ("conflict", 4)];
+
+/// A running target of which nothing was lost.
+pub(crate) fn running() -> Snapshot {
+    let unknown = [(Reason::Unresolvable, 700), (Reason::Unascertainable, 300)];
+    Snapshot {
+        schema: SCHEMA,
+        target: Target {
+            description: "pid 4711 order-book".into(),
+            pids: vec![4711],
+            running: true,
+        },
+        events: vec![
+            event("cpu-clock", SkidModel::AfterOne, None, Some(499)),
+            event("page-faults", SkidModel::Exact, Some(1), None),
+        ],
+        elapsed_ns: 24_300_000_000,
+        truncated: false,
+        accounting: Accounting {
+            kernel: 12_900,
+            attributed: 11_000,
+            unknown: unknown.into_iter().collect(),
+            not_memory: 900,
+            conflicts: 44,
+            ..Accounting::default()
+        },
+        cost: Cost { own_cpu_ns: 97_200_000, own_rss_bytes: 35 << 20, target_ns: 170_000_000 },
+        warnings: Vec::new(),
+        objects: OBJECTS.iter().map(object).collect(),
+    }
+}
+
+/// The same, with losses, throttling and a warning.
+pub(crate) fn lossy() -> Snapshot {
+    let mut snapshot = running();
+    snapshot.accounting.kernel += 300;
+    snapshot.accounting.lost = Lost { ring_full: 250, channel_full: 0, undecodable: 50 };
+    snapshot.accounting.throttled_ns = 1_250_000_000;
+    snapshot.warnings.push("the ring buffer is small: memory for it was limited".into());
+    snapshot
+}
+
+/// The same, after the target's end.
+pub(crate) fn ended() -> Snapshot {
+    let mut snapshot = running();
+    snapshot.target.running = false;
+    snapshot
+}
+
+/// A session that has not begun to sample.
+pub(crate) fn empty() -> Snapshot {
+    Snapshot {
+        target: Target { description: "pid 4711".into(), pids: vec![4711], running: true },
+        events: Vec::new(),
+        elapsed_ns: 0,
+        accounting: Accounting::default(),
+        cost: Cost::default(),
+        objects: Vec::new(),
+        ..running()
+    }
+}
+
+/// A session that gives `snapshot`, and ends after it was asked for it so many times.
+pub(crate) struct FakeSource {
+    snapshot: Snapshot,
+    n_left: AtomicU64,
+}
+
+impl FakeSource {
+    /// Ends after `n_snapshots`.
+    pub(crate) fn new(snapshot: Snapshot, n_snapshots: u64) -> Self {
+        Self { snapshot, n_left: AtomicU64::new(n_snapshots) }
+    }
+}
+
+impl Source for FakeSource {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let left = self.n_left.load(Ordering::Relaxed);
+        self.n_left.store(left.saturating_sub(1), Ordering::Relaxed);
+        let mut snapshot = self.snapshot.clone();
+        snapshot.target.running = left > 0;
+        Arc::new(snapshot)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.n_left.load(Ordering::Relaxed) == 0
+    }
+
+    fn stop(&self) {
+        self.n_left.store(0, Ordering::Relaxed);
+    }
+}
+
+fn event(name: &str, skid: SkidModel, period: Option<u64>, frequency_hz: Option<u64>) -> EventLine {
+    EventLine { name: name.into(), skid, period, frequency_hz }
+}
+
+fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectLine {
+    let scope = Scope {
+        object: "/usr/bin/order-book".into(),
+        unit: Some("book.c".into()),
+        function: Some("match_orders".into()),
+    };
+    ObjectLine {
+        id,
+        parent_id: (parent_id > 0).then_some(parent_id),
+        object: name.into(),
+        kind,
+        offset: place.map(|(offset, _)| offset),
+        size: place.map(|(_, size)| size),
+        scope: if kind == ObjectKind::Artificial { Vec::new() } else { vec![scope] },
+        metrics: Windows {
+            all: metrics(sums, 1, evidence, 4),
+            last_60s: metrics(sums, 1, evidence, 0),
+            last_10s: metrics(sums, 2, evidence, 0),
+            last_1s: metrics(sums, 25, evidence, 0),
+        },
+    }
+}
+
+fn metrics(
+    [samples, loads, stores, latency]: [u64; 4],
+    divisor: u64,
+    evidence: &[(&str, u64)],
+    threads: u64,
+) -> Metrics {
+    let levels = [("L1", samples / 2), ("RAM", samples / 4)];
+    Metrics {
+        samples: samples / divisor,
+        loads: loads / divisor,
+        stores: stores / divisor,
+        latency: latency / divisor,
+        tlb_misses: samples / divisor / 10,
+        threads,
+        levels: if latency == 0 { BTreeMap::new() } else { named(&levels, divisor) },
+        evidence: named(evidence, 1),
+        events: named(&[("cpu-clock", samples * 2_004_008)], divisor),
+        ..Metrics::default()
+    }
+}
+
+fn named(counts: &[(&str, u64)], divisor: u64) -> BTreeMap<String, u64> {
+    counts.iter().map(|(name, count)| ((*name).to_owned(), count / divisor)).collect()
+}

@@ -1,0 +1,177 @@
+//! What stands above the objects, in the plain table and on the screen: the target, the events,
+//! where every sample went, and what profiling costs.
+
+use crate::text::{percent, ratio, size, span, visible};
+use dataspace_proto::accounting::{Accounting, Lost};
+use dataspace_proto::event::SkidModel;
+use dataspace_proto::snapshot::{EventLine, Snapshot};
+
+/// How a piece of text is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As it is.
+    Plain,
+    /// What to look at first.
+    Strong,
+    /// What may be overlooked.
+    Faint,
+    /// Something was lost or is wrong: red.
+    Loss,
+}
+
+/// A piece of text that is not broken over lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
+}
+
+impl Segment {
+    /// A piece of text.
+    pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+}
+
+/// What is profiled, and for how long.
+pub(crate) fn target(snapshot: &Snapshot) -> Vec<Segment> {
+    let name = visible(&snapshot.target.description).into_owned();
+    let elapsed = span(snapshot.elapsed_ns);
+    let state = if snapshot.target.running {
+        Segment::new(format!("running {elapsed}"), Tone::Plain)
+    } else {
+        Segment::new(format!("ended after {elapsed}, totals are final"), Tone::Strong)
+    };
+    vec![Segment::new(name, Tone::Strong), state]
+}
+
+/// The events: how far each one's samples skid, and how often it samples.
+pub(crate) fn events(snapshot: &Snapshot) -> Vec<Segment> {
+    if snapshot.events.is_empty() {
+        return vec![Segment::new("no event yet", Tone::Faint)];
+    }
+    snapshot.events.iter().map(|event| Segment::new(event_text(event), Tone::Plain)).collect()
+}
+
+/// `samples … = attributed … + unknown … + not memory … + lost …`, then what else went amiss.
+pub(crate) fn accounting(snapshot: &Snapshot) -> Vec<Segment> {
+    let Accounting { kernel, attributed, not_memory, lost, .. } = snapshot.accounting;
+    let unknown = snapshot.accounting.unknown_total();
+    let term = |sign: &str, name: &str, count: u64, tone: Tone| {
+        let share =
+            if count == 0 { String::new() } else { format!(" ({})", percent(count, kernel)) };
+        Segment::new(format!("{sign} {name} {count}{share}"), tone)
+    };
+    let loss_tone = if lost.total() > 0 { Tone::Loss } else { Tone::Plain };
+    let mut segments = vec![
+        Segment::new(format!("samples {kernel}"), Tone::Strong),
+        term("=", "attributed", attributed, Tone::Plain),
+        term("+", "unknown", unknown, Tone::Plain),
+        term("+", "not memory", not_memory, Tone::Plain),
+        term("+", "lost", lost.total(), loss_tone),
+    ];
+    if lost.total() > 0 {
+        segments.push(Segment::new(loss_causes(lost), Tone::Loss));
+    }
+    segments.extend(imbalance(snapshot));
+    segments
+}
+
+/// Time in which nothing was seen, contradictions, and the costs on both sides.
+pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
+    let Accounting { attributed, conflicts, throttled_ns, invisible_ns, .. } = snapshot.accounting;
+    let cost = snapshot.cost;
+    let mut segments = Vec::new();
+    for (time_ns, what) in [(throttled_ns, "throttled"), (invisible_ns, "not visible")] {
+        if time_ns > 0 {
+            segments.push(Segment::new(format!("{what} {}", span(time_ns)), Tone::Loss));
+        }
+    }
+    let rate = if attributed == 0 { "none".into() } else { percent(conflicts, attributed) };
+    segments.push(Segment::new(format!("conflicts {rate}"), Tone::Plain));
+    if cost.own_cpu_ns > 0 || cost.own_rss_bytes > 0 {
+        let cpu = ratio(cost.own_cpu_ns, snapshot.elapsed_ns) * 100.0;
+        let memory = size(cost.own_rss_bytes);
+        segments.push(Segment::new(format!("own cost {cpu:.1}% of a CPU, {memory}"), Tone::Faint));
+    }
+    if cost.target_ns > 0 {
+        let cpu = ratio(cost.target_ns, snapshot.elapsed_ns) * 100.0;
+        segments.push(Segment::new(format!("cost to the target {cpu:.1}% of a CPU"), Tone::Faint));
+    }
+    segments
+}
+
+fn event_text(event: &EventLine) -> String {
+    let skid = match event.skid {
+        SkidModel::Exact => "exact".to_owned(),
+        SkidModel::AfterOne => "after-one".to_owned(),
+        SkidModel::Unknown(range) => format!("unknown({range})"),
+    };
+    let rate = match (event.period, event.frequency_hz) {
+        (_, Some(hz)) => format!(", {hz} Hz"),
+        (Some(period), None) => format!(", period {period}"),
+        (None, None) => String::new(),
+    };
+    format!("{} (skid {skid}{rate})", visible(&event.name))
+}
+
+fn loss_causes(lost: Lost) -> String {
+    let causes = [
+        (lost.ring_full, "ring full"),
+        (lost.channel_full, "channel full"),
+        (lost.undecodable, "undecodable"),
+    ];
+    let named = causes.iter().filter(|(count, _)| *count > 0);
+    let texts: Vec<String> = named.map(|(count, cause)| format!("{cause} {count}")).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// Samples on their way while the session runs; once it has ended, there must be none.
+fn imbalance(snapshot: &Snapshot) -> Option<Segment> {
+    let imbalance = snapshot.accounting.imbalance();
+    if imbalance == 0 {
+        return None;
+    }
+    Some(if snapshot.target.running {
+        Segment::new(format!("+ on their way {imbalance}"), Tone::Faint)
+    } else {
+        Segment::new(format!("+ NOT ACCOUNTED FOR {imbalance}"), Tone::Loss)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn joined(segments: Vec<Segment>) -> String {
+        segments.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn losses_are_named_and_red() {
+        let segments = accounting(&fixture::lossy());
+        let lost: Vec<&Segment> = segments.iter().filter(|s| s.tone == Tone::Loss).collect();
+        assert_eq!(lost[0].text, "+ lost 300 (2.3%)");
+        assert_eq!(lost[1].text, "[ring full 250, undecodable 50]");
+        assert!(accounting(&fixture::running()).iter().all(|s| s.tone != Tone::Loss));
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_said() {
+        let mut snapshot = fixture::running();
+        snapshot.accounting.kernel += 7;
+        assert!(joined(accounting(&snapshot)).ends_with("+ on their way 7"));
+        snapshot.target.running = false;
+        let last = accounting(&snapshot).pop().unwrap();
+        assert_eq!((last.text.as_str(), last.tone), ("+ NOT ACCOUNTED FOR 7", Tone::Loss));
+    }
+
+    #[test]
+    fn events_tell_skid_and_rate() {
+        assert_eq!(
+            joined(events(&fixture::running())),
+            "cpu-clock (skid after-one, 499 Hz) page-faults (skid exact, period 1)"
+        );
+    }
+}
