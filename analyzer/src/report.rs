@@ -173,7 +173,9 @@ impl Analyzer {
     }
 }
 
-fn event_line(event: &Event) -> EventLine {
+/// An event as snapshots show it.
+#[must_use]
+pub fn event_line(event: &Event) -> EventLine {
     let (period, frequency_hz) = match event.sampling {
         Sampling::Period(period) => (Some(period), None),
         Sampling::FrequencyHz(hz) => (None, Some(hz)),

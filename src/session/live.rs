@@ -5,8 +5,9 @@ use super::Source;
 use super::index_worker::IndexWorker;
 use super::published::Published;
 use crate::file_source::FilePolicy;
-use crossbeam_channel::{RecvTimeoutError, select_biased};
+use crossbeam_channel::{Receiver, RecvTimeoutError, select_biased};
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
+use dataspace_analyzer::report::event_line;
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running};
 use dataspace_proto::batch::{self, BatchReceiver};
@@ -53,8 +54,10 @@ impl LiveSession {
         };
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
         let analyzer = Analyzer::new(Config::default());
-        let first = analyzer.snapshot(target.clone(), Cost::default(), None);
-        let published = Arc::new(Published::new(first));
+        let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
+        first.events = live.events().iter().map(event_line).collect();
+        let (published, wishes) = Published::new(first);
+        let published = Arc::new(published);
         let collector = live.start(sender)?;
         let for_thread = Arc::clone(&published);
         let policy = FilePolicy { symfs: None, is_live: true };
@@ -62,7 +65,8 @@ impl LiveSession {
             .name("analyzer".to_owned())
             .spawn(move || {
                 let worker = IndexWorker::start(policy);
-                AnalyzerThread { analyzer, target, worker, published: for_thread }.run(&receiver);
+                let published = for_thread;
+                AnalyzerThread { analyzer, target, worker, published, wishes }.run(&receiver);
             })
             .map_err(Error::Thread)?;
         Ok(Self { published, threads: Mutex::new(Some(Threads { collector, analyzer })) })
@@ -101,12 +105,14 @@ struct AnalyzerThread {
     target: Target,
     worker: IndexWorker,
     published: Arc<Published>,
+    wishes: Receiver<()>,
 }
 
 impl AnalyzerThread {
     fn run(mut self, batches: &BatchReceiver) {
         loop {
             select_biased! {
+                recv(self.wishes) -> _ => self.published.publish(self.snapshot()),
                 recv(self.worker.responses) -> response => if let Ok(response) = response {
                     self.analyzer.answer(response, &mut Unobserved);
                 },
@@ -119,9 +125,6 @@ impl AnalyzerThread {
                 },
             }
             self.send_requests();
-            if self.published.is_wanted() {
-                self.published.publish(self.snapshot());
-            }
         }
         self.drain();
         self.analyzer.finish();

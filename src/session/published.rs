@@ -1,51 +1,76 @@
 //! The newest snapshot, swapped in whole by the thread that makes it.
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_proto::snapshot::Snapshot;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Holds the newest snapshot, and whether somebody waits for a newer one: making one costs, so
-/// none is made that nobody asks for.
+/// How long a view waits for a fresh snapshot before it takes the one before.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Holds the newest snapshot. Making one costs, so none is made that nobody asks for.
 #[derive(Debug)]
 pub(super) struct Published {
-    newest: Mutex<Arc<Snapshot>>,
-    is_wanted: AtomicBool,
-    is_final: AtomicBool,
+    state: Mutex<State>,
+    is_newer: Condvar,
+    wishes: Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    newest: Arc<Snapshot>,
+    n_published: u64,
+    is_final: bool,
 }
 
 impl Published {
-    pub(super) fn new(first: Snapshot) -> Self {
-        Self {
-            newest: Mutex::new(Arc::new(first)),
-            is_wanted: AtomicBool::new(true),
-            is_final: AtomicBool::new(false),
-        }
+    /// A holder of `first`, and the end at which wishes for a newer one arrive.
+    pub(super) fn new(first: Snapshot) -> (Self, Receiver<()>) {
+        let (wishes, wished) = bounded(1);
+        let newest = Arc::new(first);
+        let state = Mutex::new(State { newest, n_published: 0, is_final: false });
+        (Self { state, is_newer: Condvar::new(), wishes }, wished)
     }
 
-    /// The newest snapshot; asks for a newer one.
+    /// A fresh snapshot; the one before if making one takes long.
     pub(super) fn newest(&self) -> Arc<Snapshot> {
-        self.is_wanted.store(true, Ordering::Release);
-        Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether somebody asked since the last snapshot; takes the wish.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.is_wanted.swap(false, Ordering::AcqRel)
+        let state = self.lock();
+        if state.is_final {
+            return Arc::clone(&state.newest);
+        }
+        let n_before = state.n_published;
+        // A wish that already waits there serves us too.
+        let _ = self.wishes.try_send(());
+        let is_old = |state: &mut State| state.n_published == n_before && !state.is_final;
+        let waited = self.is_newer.wait_timeout_while(state, PATIENCE, is_old);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&state.newest)
     }
 
     /// Swaps a snapshot in.
     pub(super) fn publish(&self, snapshot: Snapshot) {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        self.swap(snapshot, false);
     }
 
     /// Swaps the last snapshot in.
     pub(super) fn publish_final(&self, snapshot: Snapshot) {
-        self.publish(snapshot);
-        self.is_final.store(true, Ordering::Release);
+        self.swap(snapshot, true);
     }
 
     /// Whether the newest snapshot is the last one.
     pub(super) fn is_final(&self) -> bool {
-        self.is_final.load(Ordering::Acquire)
+        self.lock().is_final
+    }
+
+    fn swap(&self, snapshot: Snapshot, is_final: bool) {
+        let mut state = self.lock();
+        state.newest = Arc::new(snapshot);
+        state.n_published += 1;
+        state.is_final = is_final;
+        self.is_newer.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -115,12 +115,13 @@ pub(super) struct ReplaySession {
 
 impl ReplaySession {
     pub(super) fn start(mut replay: Replay) -> std::io::Result<Self> {
-        let published = Arc::new(Published::new(replay.snapshot()));
+        let (published, wishes) = Published::new(replay.snapshot());
+        let published = Arc::new(published);
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (for_thread, stop) = (Arc::clone(&published), Arc::clone(&is_stopped));
         let thread = std::thread::Builder::new().name("replay".to_owned()).spawn(move || {
             let result = replay.run(&mut Unobserved, |replay, _| {
-                if for_thread.is_wanted() {
+                if wishes.try_recv().is_ok() {
                     for_thread.publish(replay.snapshot());
                 }
                 is_over(stop.load(Ordering::Acquire))
