@@ -8,6 +8,8 @@ mod config;
 mod demo;
 mod diagnostic;
 mod exit;
+mod expendable;
+mod file_source;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use crate::cli::Global;
 use crate::diagnostic;
 use crate::text::visible;
+use dataspace_collector::capability::{self, Capabilities};
 use std::io::{self, IsTerminal, Write, stdout};
+use std::path::Path;
 
 /// Whether something is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +34,43 @@ pub(crate) struct Finding {
 /// Runs the command.
 pub(super) fn run(global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let findings = crate::session::examine()?;
+    let findings = findings(&capability::probe(Path::new("/")));
     let mut out = stdout().lock();
     render(&findings, global.color.resolve(stdout().is_terminal()), &mut out)?;
     Ok(())
+}
+
+/// What the collector found, as lines.
+fn findings(found: &Capabilities) -> Vec<Finding> {
+    let status = |is_there| if is_there { Status::Good } else { Status::Missing };
+    let kernel = Finding {
+        name: "kernel".to_owned(),
+        status: Status::Good,
+        detail: found.kernel.clone(),
+        remedy: None,
+    };
+    let events = found.events.iter().map(|event| Finding {
+        name: event.name.to_owned(),
+        status: status(event.is_available),
+        detail: event.detail.clone(),
+        remedy: event.remedy.clone(),
+    });
+    let privileges = found.privileges.iter().map(|privilege| Finding {
+        name: privilege.name.to_owned(),
+        status: status(privilege.is_held),
+        detail: privilege.purpose.to_owned(),
+        remedy: privilege.remedy.clone(),
+    });
+    let limits = found.limits.iter().map(|limit| {
+        let value = limit.value.map_or_else(|| "unlimited".to_owned(), |value| value.to_string());
+        Finding {
+            name: limit.name.to_owned(),
+            status: if limit.remedy.is_none() { Status::Good } else { Status::Limited },
+            detail: format!("{value}: {}", limit.meaning),
+            remedy: limit.remedy.clone(),
+        }
+    });
+    std::iter::once(kernel).chain(events).chain(privileges).chain(limits).collect()
 }
 
 /// Writes the findings, one a line, each remedy on a line below.

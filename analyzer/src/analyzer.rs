@@ -1,0 +1,373 @@
+//! The analyzer: records in, questions to workers out, attributions charged to totals.
+
+use crate::attribution::{Attribution, Located, Needs, Verdict};
+use crate::limit;
+use crate::name_table::NameTable;
+use crate::process::{self, Backing, LoadObjectIdx, ObjectState, ProcessTable};
+use crate::site::{Site, SiteQuery};
+use crate::site_table::{DataTable, SiteTable};
+use crate::totals::{Charge, Totals};
+use crate::worker::{Answer, Question, Request, Response};
+use crate::x86_64::backtrack::Skid;
+use dataspace_proto::accounting::Collected;
+use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
+use dataspace_proto::reason::{N_REASONS, Reason};
+use dataspace_proto::record::{CpuMode, Record, Sample};
+use dataspace_proto::register::{Register, RegisterAbi};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Which of the two paths may answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paths {
+    /// Both, joined.
+    #[default]
+    Both,
+    /// Instruction and debug information only.
+    Type,
+    /// The data address only.
+    Address,
+}
+
+/// How to analyze.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// A skid model for all events, instead of each one's own.
+    pub skid: Option<SkidModel>,
+    /// Which paths may answer.
+    pub paths: Paths,
+}
+
+/// Counts of samples by where they went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) received: u64,
+    pub(crate) attributed: u64,
+    pub(crate) not_memory: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) unknown: [u64; N_REASONS],
+}
+
+/// Called with each sample and its answer, in the order in which they are decided.
+pub trait Observer {
+    /// One sample is decided.
+    fn decided(&mut self, analyzer: &Analyzer, decided: Decided<'_>);
+}
+
+/// A decided sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Decided<'a> {
+    /// The sample.
+    pub sample: &'a Sample,
+    pub(crate) attribution: &'a Attribution,
+}
+
+/// An observer that looks away.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn decided(&mut self, _: &Analyzer, _: Decided<'_>) {}
+}
+
+/// The state of one session's analysis. Pure: it reads no file and no clock, and has no thread.
+#[derive(Debug)]
+pub struct Analyzer {
+    config: Config,
+    machine: Machine,
+    events: Vec<Event>,
+    processes: ProcessTable,
+    pub(crate) sites: SiteTable,
+    pub(crate) data: DataTable,
+    pub(crate) names: NameTable,
+    pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
+    n_pending: usize,
+    requests: VecDeque<Request>,
+    pub(crate) totals: Totals,
+    pub(crate) counts: Counts,
+    pub(crate) collected: Collected,
+    /// Samples received when `collected` came: later ones are newer than it.
+    pub(crate) received_at_collected: u64,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) first_time_ns: Option<u64>,
+    pub(crate) last_time_ns: u64,
+}
+
+impl Analyzer {
+    /// An analyzer that has seen nothing.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            machine: Machine::X86_64,
+            events: Vec::new(),
+            processes: ProcessTable::default(),
+            sites: SiteTable::default(),
+            data: DataTable::default(),
+            names: NameTable::default(),
+            pending: FxHashMap::default(),
+            n_pending: 0,
+            requests: VecDeque::new(),
+            totals: Totals::new(),
+            counts: Counts::default(),
+            collected: Collected::default(),
+            received_at_collected: 0,
+            warnings: Vec::new(),
+            first_time_ns: None,
+            last_time_ns: 0,
+        }
+    }
+
+    /// Takes one record in. Samples that cannot be decided yet are parked.
+    pub fn apply(&mut self, record: &Record, observer: &mut dyn Observer) {
+        if let Some(time_ns) = record.time_ns().filter(|time_ns| *time_ns != 0) {
+            self.first_time_ns.get_or_insert(time_ns);
+            self.last_time_ns = self.last_time_ns.max(time_ns);
+        }
+        match record {
+            Record::Machine(machine) => self.machine = *machine,
+            Record::Event(event) => self.events.push((**event).clone()),
+            Record::Sample(sample) => {
+                self.counts.received += 1;
+                self.attempt(sample, observer);
+            }
+            Record::Mmap(mmap) => self.processes.mmap(mmap),
+            Record::Comm(comm) => self.processes.comm(comm),
+            Record::Fork(fork) => self.processes.fork(fork),
+            Record::Exit(exit) => self.processes.exit(exit),
+            Record::Collected(collected) => {
+                self.collected.clone_from(collected);
+                self.received_at_collected = self.counts.received;
+            }
+            Record::Warning(text) => self.warn(text.to_string()),
+            Record::Tick { time_ns } => self.totals.advance(*time_ns),
+        }
+    }
+
+    /// The next question for a worker, if there is one.
+    pub fn next_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Takes a worker's answer in and decides the samples that waited for it.
+    pub fn answer(&mut self, response: Response, observer: &mut dyn Observer) {
+        let Response { object, question, answer } = response;
+        match answer {
+            Answer::Open(facts) => self.set_state(object, ObjectState::Open(facts)),
+            Answer::Failed(reason) => self.set_state(object, ObjectState::Failed(reason)),
+            Answer::Site(site) => {
+                if let Question::Site(query) = question {
+                    self.add_site(object, query, *site);
+                }
+            }
+            Answer::Data(range) => self.data.insert(object, range),
+        }
+        let waiting = self.pending.remove(&(object, question)).unwrap_or_default();
+        self.n_pending -= waiting.len();
+        for sample in &waiting {
+            self.attempt(sample, observer);
+        }
+    }
+
+    /// Decides every sample that still waits as `over_budget`: the session ends.
+    pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
+        let pending = std::mem::take(&mut self.pending);
+        self.n_pending = 0;
+        self.requests.clear();
+        for sample in pending.into_values().flatten() {
+            self.decide(&sample, &Attribution::unknown(Reason::OverBudget), observer);
+        }
+    }
+
+    /// Closes the last second, so that the windows hold it.
+    pub fn finish(&mut self) {
+        self.totals.finish();
+    }
+
+    /// Samples that wait for a worker.
+    #[must_use]
+    pub const fn n_pending(&self) -> usize {
+        self.n_pending
+    }
+
+    /// The session's events so far.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Adds a warning to what snapshots show.
+    pub fn warn(&mut self, text: String) {
+        if self.warnings.len() < limit::MAX_WARNINGS && !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    pub(crate) const fn config(&self) -> Config {
+        self.config
+    }
+
+    pub(crate) const fn processes(&self) -> &ProcessTable {
+        &self.processes
+    }
+
+    fn attempt(&mut self, sample: &Sample, observer: &mut dyn Observer) {
+        self.names.make_room();
+        match self.attribute(sample) {
+            Ok(attribution) => self.decide(sample, &attribution, observer),
+            Err(needs) => self.park(sample, needs, observer),
+        }
+    }
+
+    fn attribute(&mut self, sample: &Sample) -> Result<Attribution, Needs> {
+        if self.machine != Machine::X86_64 {
+            return Ok(Attribution::unknown(Reason::UnsupportedMachine));
+        }
+        let event = self.events.get(usize::from(sample.event.0));
+        let kind = event.map_or(EventKind::Other, |event| event.kind);
+        let model = event.map_or(SkidModel::AfterOne, |event| event.skid);
+        let is_kernel = match sample.mode {
+            CpuMode::User => false,
+            CpuMode::Kernel | CpuMode::Other => true,
+            CpuMode::Unknown => !sample.ip.is_user(),
+        };
+        let (ip, registers) = if is_kernel {
+            match sample.user_registers.get(Register::Rip) {
+                Some(ip) => (Avma(ip), &sample.user_registers),
+                None => {
+                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+                }
+            }
+        } else {
+            (sample.ip, &sample.registers)
+        };
+        if registers.abi == RegisterAbi::Bits32 {
+            return Ok(Attribution::unknown(Reason::UnsupportedMachine));
+        }
+        let skid = if is_kernel {
+            Skid::KernelEntry
+        } else {
+            skid(self.config.skid.unwrap_or(model), kind, sample.is_exact_ip, self.config.skid)
+        };
+        let (object, bias) = match self.locate(sample.pid, ip) {
+            Ok(located) => located,
+            Err(NotLocated::Needs(needs)) => return Err(needs),
+            Err(NotLocated::Unknown(reason)) => {
+                return self.by_sampled_address(sample, Attribution::unknown(reason));
+            }
+        };
+        let query = SiteQuery { ip: Svma(ip.0.wrapping_sub(bias)), skid };
+        let Some(site) = self.sites.find(object, query) else {
+            return Err(Needs { object, question: Question::Site(query) });
+        };
+        self.attribute_at(Located { sample, kind, registers, bias, site })
+    }
+
+    /// The load object at `ip` and what the loader added to its addresses.
+    fn locate(&self, pid: i32, ip: Avma) -> Result<(LoadObjectIdx, u64), NotLocated> {
+        let unknown = NotLocated::Unknown;
+        let mapping = self.processes.mapping(pid, ip).ok_or(unknown(Reason::MappingGone))?;
+        let object = match mapping.backing {
+            Backing::File(object) => object,
+            Backing::Anonymous => return Err(unknown(Reason::JitCode)),
+            Backing::Kernel => return Err(unknown(Reason::Kernel)),
+        };
+        let state = self.processes.object(object).map(|object| &object.state);
+        match state {
+            Some(ObjectState::Open(facts)) => {
+                let bias = process::bias(facts, mapping).ok_or(unknown(Reason::Unverifiable))?;
+                Ok((object, bias))
+            }
+            Some(ObjectState::Failed(reason)) => Err(unknown(*reason)),
+            Some(ObjectState::Unopened | ObjectState::Opening) => {
+                Err(NotLocated::Needs(Needs { object, question: Question::Open }))
+            }
+            None => Err(unknown(Reason::MappingGone)),
+        }
+    }
+
+    fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {
+        if self.n_pending >= limit::MAX_PENDING_SAMPLES {
+            self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
+            return;
+        }
+        let Needs { object, question } = needs;
+        self.n_pending += 1;
+        let waiting = self.pending.entry((object, question)).or_default();
+        waiting.push(*sample);
+        if waiting.len() == 1
+            && let Some(known) = self.processes.object_mut(object)
+        {
+            if matches!(known.state, ObjectState::Unopened) {
+                known.state = ObjectState::Opening;
+            }
+            let key = Arc::clone(&known.key);
+            self.requests.push_back(Request { object, key, question });
+        }
+    }
+
+    fn decide(&mut self, sample: &Sample, attribution: &Attribution, observer: &mut dyn Observer) {
+        let scope = attribution.site.map(|site| Arc::clone(&self.sites.get(site).scope));
+        let (object, evidence) = match attribution.verdict {
+            Verdict::NotMemory => {
+                self.counts.not_memory += 1;
+                self.totals.advance(sample.time_ns);
+                observer.decided(self, Decided { sample, attribution });
+                return;
+            }
+            Verdict::Unknown(reason) => {
+                self.counts.unknown[reason as usize] += 1;
+                (Totals::reason(reason), None)
+            }
+            Verdict::Attributed { named, evidence, .. } => {
+                self.counts.attributed += 1;
+                self.counts.conflicts +=
+                    u64::from(evidence == dataspace_proto::sample_line::Evidence::Conflict);
+                (self.names.get(named).charged_to, Some(evidence))
+            }
+        };
+        let charge = Charge { sample, access: attribution.access, evidence, scope: scope.as_ref() };
+        self.totals.charge(object, &charge);
+        observer.decided(self, Decided { sample, attribution });
+    }
+
+    fn set_state(&mut self, object: LoadObjectIdx, state: ObjectState) {
+        if let ObjectState::Failed(reason @ (Reason::ObjectChanged | Reason::ObjectMissing)) = state
+            && let Some(known) = self.processes.object(object)
+        {
+            let path = String::from_utf8_lossy(&known.key.path).into_owned();
+            self.warn(format!("{path}: {}", reason.sentence()));
+        }
+        if let Some(known) = self.processes.object_mut(object) {
+            known.state = state;
+        }
+    }
+
+    fn add_site(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
+        if self.sites.is_full() {
+            self.sites.forget();
+            self.names.forget();
+        }
+        self.sites.insert(object, query, site);
+    }
+}
+
+enum NotLocated {
+    Needs(Needs),
+    Unknown(Reason),
+}
+
+/// Where the trigger of a user-mode sample is, by the event's model and what this sample says.
+fn skid(model: SkidModel, kind: EventKind, is_exact_ip: bool, forced: Option<SkidModel>) -> Skid {
+    match model {
+        SkidModel::AfterOne => Skid::AfterOne,
+        SkidModel::Unknown(range) => Skid::Within(range),
+        // Hardware that could not vouch for this one sample gives the next instruction.
+        SkidModel::Exact if forced.is_none() && kind == EventKind::Memory && !is_exact_ip => {
+            Skid::AfterOne
+        }
+        SkidModel::Exact => Skid::Exact,
+    }
+}

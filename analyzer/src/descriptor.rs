@@ -1,0 +1,254 @@
+//! The names of data objects: the descriptor grammar of design section 6.
+
+use crate::layout::{Layout, Shape, Step};
+use crate::limit;
+use dataspace_proto::snapshot::ObjectKind;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// A data object by name, with the objects around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataObject {
+    /// The object and everything around it, outermost first: never empty.
+    pub levels: Vec<ObjectLevel>,
+    /// The outermost named type, or the variable's type.
+    pub type_name: Arc<str>,
+    /// The variable, if the object was reached by its name.
+    pub variable: Option<Arc<str>>,
+    /// Dotted member path.
+    pub member: Option<Arc<str>>,
+    /// Whether it is a scalar, whose metrics go to `<Scalars>` too.
+    pub is_scalar: bool,
+    /// Tells two types of one name apart.
+    pub fingerprint: u64,
+}
+
+/// One object of a nest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectLevel {
+    /// The whole descriptor.
+    pub descriptor: Arc<str>,
+    /// Aggregate, member or scalar.
+    pub kind: ObjectKind,
+    /// Offset in the outermost aggregate.
+    pub offset: u64,
+    /// Size in bytes, 0 if not known.
+    pub size: u64,
+}
+
+impl DataObject {
+    /// The artificial object `<Stack>`: spills, saved registers, return addresses.
+    #[must_use]
+    pub fn stack() -> Self {
+        let level = ObjectLevel {
+            descriptor: "<Stack>".into(),
+            kind: ObjectKind::Artificial,
+            offset: 0,
+            size: 0,
+        };
+        Self {
+            levels: vec![level],
+            type_name: "<Stack>".into(),
+            variable: None,
+            member: None,
+            is_scalar: false,
+            fingerprint: 0,
+        }
+    }
+
+    /// The object itself: the innermost level.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&ObjectLevel> {
+        self.levels.last()
+    }
+}
+
+/// How an access came to its layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root<'a> {
+    /// Through a pointer held in this variable; empty where it has no name.
+    Pointer(&'a str),
+    /// The access is inside this variable.
+    Variable(&'a str),
+}
+
+/// Names the part of `layout` that holds `size` bytes at `offset`, and gives the offset of the
+/// access inside the outermost element.
+///
+/// `None` where the access lies outside `layout`.
+#[must_use]
+pub fn name(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    offset: u64,
+    size: u64,
+) -> Option<(DataObject, u64)> {
+    let element = layout.innermost_element();
+    if !element.is_aggregate() {
+        return Some((scalar(layout, &element, root), offset.checked_rem(element.size)?));
+    }
+    // An array of aggregates is named after its element: every element is the same data object.
+    let into = if offset < layout.size { offset.checked_rem(element.size)? } else { offset };
+    let path = element.descend(into, size)?;
+    let (levels, member) = member_levels(&element, &path.steps);
+    let variable = match root {
+        Root::Variable(variable) => Some(variable.into()),
+        Root::Pointer(_) => None,
+    };
+    let object = DataObject {
+        levels,
+        type_name: Arc::clone(&element.name),
+        variable,
+        member,
+        is_scalar: false,
+        fingerprint: element.fingerprint,
+    };
+    Some((object, into))
+}
+
+fn scalar(layout: &Layout, element: &Layout, root: Root<'_>) -> DataObject {
+    let descriptor = match root {
+        Root::Variable(variable) => format!("{{{} {variable}}}", layout.spelled),
+        Root::Pointer("") => format!("{{{} -}}", element.spelled),
+        Root::Pointer(pointer) => format!("{{{} {pointer}[]}}", element.spelled),
+    };
+    let variable = match root {
+        Root::Variable(variable) => Some(variable.into()),
+        Root::Pointer(_) => None,
+    };
+    let level = ObjectLevel {
+        descriptor: descriptor.into(),
+        kind: ObjectKind::Scalar,
+        offset: 0,
+        size: layout.size,
+    };
+    DataObject {
+        levels: vec![level],
+        type_name: Arc::clone(&element.name),
+        variable,
+        member: None,
+        is_scalar: true,
+        fingerprint: element.fingerprint,
+    }
+}
+
+/// The nest from `outer` along `steps`, and the dotted member path.
+fn member_levels(outer: &Layout, steps: &[Step]) -> (Vec<ObjectLevel>, Option<Arc<str>>) {
+    let mut descriptor = format!("{{{}}}", outer.spelled);
+    let mut levels = vec![ObjectLevel {
+        descriptor: descriptor.as_str().into(),
+        kind: ObjectKind::Aggregate,
+        offset: 0,
+        size: outer.size,
+    }];
+    let mut dotted = String::new();
+    let mut part = outer;
+    let mut offset = 0u64;
+    for step in steps {
+        let (Step::Member(idx), Shape::Aggregate { members, .. }) = (step, &part.shape) else {
+            if let Shape::Array { element, .. } = &part.shape {
+                part = element;
+            }
+            continue;
+        };
+        let Some(member) = members.get(usize::from(*idx)) else { break };
+        offset = offset.saturating_add(member.byte_range().0);
+        // Writing to a String cannot fail.
+        let _ = match member.bits {
+            Some((_, width)) => {
+                write!(descriptor, ".{{{}:{width} {}}}", member.layout.spelled, member.name)
+            }
+            None => write!(descriptor, ".{{{} {}}}", member.layout.spelled, member.name),
+        };
+        if !dotted.is_empty() {
+            dotted.push('.');
+        }
+        dotted.push_str(&member.name);
+        levels.push(ObjectLevel {
+            descriptor: descriptor.as_str().into(),
+            kind: ObjectKind::Member,
+            offset,
+            size: member.layout.size,
+        });
+        part = &member.layout;
+    }
+    let member = (!dotted.is_empty()).then(|| dotted.into());
+    (levels, member)
+}
+
+/// A type name as descriptors spell it: blanks become `_`.
+#[must_use]
+pub fn spell(name: &str) -> String {
+    name.replace(' ', "_")
+}
+
+/// `name` cut at [`limit::MAX_NAME_BYTES`], at a character's boundary.
+#[must_use]
+pub fn bounded_name(name: &str) -> &str {
+    if name.len() <= limit::MAX_NAME_BYTES {
+        return name;
+    }
+    let end = (0..=limit::MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end));
+    &name[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{AggregateKind, Member, ScalarKind};
+
+    fn scalar_layout(spelled: &str, size: u64) -> Arc<Layout> {
+        let shape = Shape::Scalar(ScalarKind::Number);
+        Arc::new(Layout::new(spelled.into(), spelled.into(), size, shape))
+    }
+
+    fn structure(name: &str, size: u64, members: Vec<(&str, u64, Arc<Layout>)>) -> Arc<Layout> {
+        let members = members.into_iter().map(|(name, offset, layout)| Member {
+            name: name.into(),
+            offset,
+            bits: None,
+            layout,
+        });
+        let shape = Shape::Aggregate {
+            kind: AggregateKind::Structure,
+            members: members.collect::<Vec<_>>().into(),
+        };
+        Arc::new(Layout::new(format!("structure:{name}").into(), name.into(), size, shape))
+    }
+
+    fn leaf(object: &DataObject) -> &str {
+        &object.leaf().unwrap().descriptor
+    }
+
+    #[test]
+    fn members_nest_by_concatenation() {
+        let int = scalar_layout("int", 4);
+        let pos = structure("pos_t", 8, vec![("x", 0, int.clone()), ("y", 4, int)]);
+        let order =
+            structure("order", 16, vec![("id", 0, scalar_layout("long", 8)), ("pos", 8, pos)]);
+        let (object, offset) = name(&order, Root::Pointer("o"), 12, 4).unwrap();
+        assert_eq!(leaf(&object), "{structure:order}.{structure:pos_t pos}.{int y}");
+        assert_eq!(object.member.as_deref(), Some("pos.y"));
+        assert_eq!(offset, 12);
+        let around: Vec<_> = object.levels.iter().map(|level| &*level.descriptor).collect();
+        assert_eq!(around[..2], ["{structure:order}", "{structure:order}.{structure:pos_t pos}"]);
+    }
+
+    #[test]
+    fn scalars_behind_a_pointer_are_named_after_it() {
+        let double = scalar_layout("double", 8);
+        let (behind, _) = name(&double, Root::Pointer("a"), 0, 8).unwrap();
+        assert_eq!(leaf(&behind), "{double a[]}");
+        let (nameless, _) = name(&double, Root::Pointer(""), 0, 8).unwrap();
+        assert_eq!(leaf(&nameless), "{double -}");
+        let (variable, _) = name(&double, Root::Variable("sum"), 0, 8).unwrap();
+        assert_eq!(leaf(&variable), "{double sum}");
+        assert!(variable.is_scalar);
+    }
+
+    #[test]
+    fn long_names_are_cut_at_a_character() {
+        let long = "é".repeat(limit::MAX_NAME_BYTES);
+        assert_eq!(bounded_name(&long).len(), limit::MAX_NAME_BYTES);
+    }
+}

@@ -1,0 +1,141 @@
+//! Call frame information: where a function's frame is, and where functions begin and end.
+
+use super::Reader;
+use super::location::Base;
+use crate::elf::ElfImage;
+use crate::file::FileBytes;
+use crate::limit;
+use dataspace_proto::address::Svma;
+use gimli::{LittleEndian, UnwindSection};
+
+/// The canonical frame address as a register plus an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CfaRule {
+    /// The register, by its DWARF number.
+    pub register: u16,
+    /// How far above the register's value the CFA is.
+    pub offset: i64,
+}
+
+impl CfaRule {
+    /// A displacement from `base` as one from a register.
+    #[must_use]
+    pub fn rebase(rule: Option<Self>, base: Base, offset: i64) -> Option<(u16, i64)> {
+        match base {
+            Base::Register(register) => Some((register, offset)),
+            Base::Cfa => rule.map(|rule| (rule.register, rule.offset.wrapping_add(offset))),
+        }
+    }
+}
+
+/// `.eh_frame` and `.debug_frame` of one load object, indexed by address.
+#[derive(Debug, Default)]
+pub struct FrameTable {
+    eh: Option<Indexed<gimli::EhFrame<Reader>>>,
+    debug: Option<Indexed<gimli::DebugFrame<Reader>>>,
+}
+
+#[derive(Debug)]
+struct Indexed<S> {
+    section: S,
+    bases: gimli::BaseAddresses,
+    /// First address, end and offset of the description, by first address.
+    descriptions: Vec<(u64, u64, usize)>,
+}
+
+impl FrameTable {
+    /// Indexes the frame descriptions of `file`. `debug` holds `.debug_frame` where it is apart.
+    #[must_use]
+    pub fn load(
+        image: &ElfImage,
+        file: &dyn FileBytes,
+        debug: Option<(&ElfImage, &dyn FileBytes)>,
+    ) -> Self {
+        let address = |name: &str| image.section(name).map_or(0, |section| section.start.0);
+        let bases = gimli::BaseAddresses::default()
+            .set_eh_frame(address(".eh_frame"))
+            .set_text(address(".text"))
+            .set_got(address(".got"));
+        let read = |image: &ElfImage, file: &dyn FileBytes, name: &str| {
+            let bytes = image.read_section(file, image.section(name)?).ok()?;
+            (!bytes.is_empty()).then(|| Reader::new(bytes, LittleEndian))
+        };
+        let eh = read(image, file, ".eh_frame").map(|bytes| {
+            let mut section = gimli::EhFrame::from(bytes);
+            section.set_address_size(8);
+            Indexed::new(section, bases.clone())
+        });
+        let debug_frame = read(image, file, ".debug_frame")
+            .or_else(|| debug.and_then(|(image, file)| read(image, file, ".debug_frame")));
+        let debug = debug_frame.map(|bytes| {
+            let mut section = gimli::DebugFrame::from(bytes);
+            section.set_address_size(8);
+            Indexed::new(section, bases)
+        });
+        Self { eh, debug }
+    }
+
+    /// The code range of the description that holds `svma`.
+    #[must_use]
+    pub fn function_range(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        let eh = self.eh.as_ref().and_then(|table| table.find(svma));
+        let found = eh.or_else(|| self.debug.as_ref().and_then(|table| table.find(svma)));
+        found.map(|(start, end, _)| (Svma(start), Svma(end)))
+    }
+
+    /// How the CFA is computed at `svma`, where a register and an offset say it.
+    #[must_use]
+    pub fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
+        let eh = self.eh.as_ref().and_then(|table| table.cfa_at(svma));
+        eh.or_else(|| self.debug.as_ref().and_then(|table| table.cfa_at(svma)))
+    }
+}
+
+impl<S> Indexed<S>
+where
+    S: UnwindSection<Reader>,
+    S::Offset: gimli::UnwindOffset<usize> + From<usize>,
+{
+    fn new(section: S, bases: gimli::BaseAddresses) -> Self {
+        let mut descriptions = Vec::new();
+        let mut entries = section.entries(&bases);
+        // Damage ends the walk; the descriptions before it stay.
+        while let Ok(Some(entry)) = entries.next() {
+            let gimli::CieOrFde::Fde(partial) = entry else { continue };
+            let Ok(fde) =
+                partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset))
+            else {
+                continue;
+            };
+            if descriptions.len() >= limit::MAX_FRAME_DESCRIPTIONS {
+                break;
+            }
+            if fde.initial_address() != 0 && fde.len() != 0 {
+                descriptions.push((fde.initial_address(), fde.end_address(), fde.offset()));
+            }
+        }
+        descriptions.sort_unstable();
+        Self { section, bases, descriptions }
+    }
+
+    fn find(&self, svma: Svma) -> Option<(u64, u64, usize)> {
+        let end = self.descriptions.partition_point(|(start, ..)| *start <= svma.0);
+        let found = *self.descriptions[..end].last()?;
+        (svma.0 < found.1).then_some(found)
+    }
+
+    fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
+        let (.., offset) = self.find(svma)?;
+        let get_cie = S::cie_from_offset;
+        let fde = self.section.fde_from_offset(&self.bases, offset.into(), get_cie).ok()?;
+        let mut context = gimli::UnwindContext::new();
+        let row =
+            fde.unwind_info_for_address(&self.section, &self.bases, &mut context, svma.0).ok()?;
+        match row.cfa() {
+            gimli::CfaRule::RegisterAndOffset { register, offset } => {
+                Some(CfaRule { register: register.0, offset: *offset })
+            }
+            gimli::CfaRule::Expression(_) => None,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Location expressions, as far as they say where a variable is in terms of one register.
+
+use super::Reader;
+use crate::limit;
+use dataspace_proto::address::Svma;
+use gimli::Operation;
+
+/// What a displacement is counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// A register, by its DWARF number (psABI, figure 3.36).
+    Register(u16),
+    /// The canonical frame address.
+    Cfa,
+}
+
+/// Where a variable is, at one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Its value is in a register.
+    Register(u16),
+    /// It is in memory, `offset` bytes from `base`.
+    Memory {
+        /// From where.
+        base: Base,
+        /// How far.
+        offset: i64,
+    },
+    /// It has no place; its value is that of a base plus `offset`.
+    Value {
+        /// From where.
+        base: Base,
+        /// How much.
+        offset: i64,
+    },
+    /// It is at a fixed address.
+    Static(Svma),
+}
+
+/// What `DW_OP_fbreg` is counted from in a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FrameBase {
+    #[default]
+    Unknown,
+    /// Register or CFA, plus an offset.
+    Known(Base, i64),
+}
+
+/// Reads `DW_AT_frame_base` (DWARF 5 section 3.3.5).
+pub(crate) fn frame_base(
+    expression: gimli::Expression<Reader>,
+    encoding: gimli::Encoding,
+) -> FrameBase {
+    match operations(expression, encoding).as_deref() {
+        Some([Operation::CallFrameCFA]) => FrameBase::Known(Base::Cfa, 0),
+        // As a frame base, "in register r" means that r's value is the address.
+        Some([Operation::Register { register }]) => FrameBase::Known(Base::Register(register.0), 0),
+        Some([Operation::RegisterOffset { register, offset, .. }]) => {
+            FrameBase::Known(Base::Register(register.0), *offset)
+        }
+        _ => FrameBase::Unknown,
+    }
+}
+
+/// Where a variable with this location expression is; `None` for what is none of the forms above.
+pub(crate) fn place(
+    dwarf: &gimli::Dwarf<Reader>,
+    unit: &gimli::Unit<Reader>,
+    expression: gimli::Expression<Reader>,
+    frame_base: FrameBase,
+) -> Option<Place> {
+    let operations = operations(expression, unit.encoding())?;
+    match operations.as_slice() {
+        [Operation::Register { register }] => Some(Place::Register(register.0)),
+        [Operation::Address { address }] => Some(Place::Static(Svma(*address))),
+        [Operation::AddressIndex { index }] => {
+            Some(Place::Static(Svma(dwarf.address(unit, *index).ok()?)))
+        }
+        [first, rest @ ..] => {
+            let (base, mut offset) = based(first, frame_base)?;
+            let mut is_value = false;
+            for operation in rest {
+                match operation {
+                    Operation::PlusConstant { value } if !is_value => {
+                        offset = offset.wrapping_add(value.cast_signed());
+                    }
+                    Operation::StackValue if !is_value => is_value = true,
+                    _ => return None,
+                }
+            }
+            Some(if is_value {
+                Place::Value { base, offset }
+            } else {
+                Place::Memory { base, offset }
+            })
+        }
+        [] => None,
+    }
+}
+
+fn based(operation: &Operation<Reader>, frame_base: FrameBase) -> Option<(Base, i64)> {
+    match operation {
+        // A typed register (DW_OP_regval_type) holds no address.
+        Operation::RegisterOffset { register, offset, base_type } if base_type.0 == 0 => {
+            Some((Base::Register(register.0), *offset))
+        }
+        Operation::CallFrameCFA => Some((Base::Cfa, 0)),
+        Operation::FrameOffset { offset } => match frame_base {
+            FrameBase::Known(base, start) => Some((base, start.wrapping_add(*offset))),
+            FrameBase::Unknown => None,
+        },
+        _ => None,
+    }
+}
+
+/// The address in an expression that is nothing but a fixed address.
+pub(crate) fn static_address(
+    dwarf: &gimli::Dwarf<Reader>,
+    unit: &gimli::Unit<Reader>,
+    expression: gimli::Expression<Reader>,
+) -> Option<Svma> {
+    match place(dwarf, unit, expression, FrameBase::Unknown)? {
+        Place::Static(address) => Some(address),
+        _ => None,
+    }
+}
+
+fn operations(
+    expression: gimli::Expression<Reader>,
+    encoding: gimli::Encoding,
+) -> Option<Vec<Operation<Reader>>> {
+    let mut operations = expression.operations(encoding);
+    let mut found = Vec::new();
+    while let Some(operation) = operations.next().ok()? {
+        if found.len() >= limit::MAX_LOCATION_OPERATIONS {
+            return None;
+        }
+        found.push(operation);
+    }
+    Some(found)
+}

@@ -1,0 +1,224 @@
+//! One compilation unit, walked once: its functions, its static variables, its name spaces.
+
+use super::{Entry, Reader};
+use crate::limit;
+use dataspace_proto::address::Svma;
+use gimli::UnitOffset;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A unit and what one walk over it found.
+#[derive(Debug)]
+pub(crate) struct ParsedUnit {
+    pub(crate) unit: gimli::Unit<Reader>,
+    /// `DW_AT_name`: the main source file.
+    pub(crate) name: Option<Arc<str>>,
+    /// Code ranges of concrete functions: first address, end, entry; by first address.
+    functions: Vec<(u64, u64, UnitOffset)>,
+    /// The unit is in C, whose names are not qualified.
+    is_c: bool,
+    /// Variables with an address of their own.
+    pub(crate) variables: Vec<(Svma, UnitOffset)>,
+    /// Index into `scopes` of what is declared inside a name space or a type.
+    scope_of: FxHashMap<usize, u32>,
+    /// Qualified names of name spaces and types.
+    scopes: Vec<Arc<str>>,
+}
+
+impl ParsedUnit {
+    pub(crate) fn parse(
+        dwarf: &gimli::Dwarf<Reader>,
+        header: gimli::UnitHeader<Reader>,
+    ) -> gimli::Result<Self> {
+        let unit = dwarf.unit(header)?;
+        let name = unit.name.as_ref().and_then(bounded_string);
+        let mut parsed = Self {
+            unit,
+            name,
+            functions: Vec::new(),
+            is_c: false,
+            variables: Vec::new(),
+            scope_of: FxHashMap::default(),
+            scopes: Vec::new(),
+        };
+        parsed.is_c = parsed.is_c();
+        // Damage inside the unit ends the walk: what it found before stays.
+        let _ = parsed.walk(dwarf);
+        parsed.functions.sort_unstable_by_key(|(start, end, _)| (*start, *end));
+        Ok(parsed)
+    }
+
+    fn is_c(&self) -> bool {
+        let root = self.unit.entry(self.unit.header.root_offset()).ok();
+        let language = root.and_then(|root| root.attr_value(gimli::DW_AT_language));
+        matches!(
+            language,
+            Some(gimli::AttributeValue::Language(
+                gimli::DW_LANG_C89
+                    | gimli::DW_LANG_C
+                    | gimli::DW_LANG_C99
+                    | gimli::DW_LANG_C11
+                    | gimli::DW_LANG_C17
+            ))
+        )
+    }
+
+    /// The entry of the function whose code holds `svma`; the innermost if they nest.
+    pub(crate) fn function_at(&self, svma: Svma) -> Option<UnitOffset> {
+        let end = self.functions.partition_point(|(start, ..)| *start <= svma.0);
+        let holds = |function: &&(u64, u64, UnitOffset)| svma.0 < function.1;
+        self.functions[..end].iter().rev().take(32).find(holds).map(|(.., die)| *die)
+    }
+
+    /// The code range that holds `svma`.
+    pub(crate) fn function_range_at(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        let end = self.functions.partition_point(|(start, ..)| *start <= svma.0);
+        let holds = |function: &&(u64, u64, UnitOffset)| svma.0 < function.1;
+        let (start, end, _) = self.functions[..end].iter().rev().take(32).find(holds)?;
+        Some((Svma(*start), Svma(*end)))
+    }
+
+    /// The qualified name of the name space or type around the entry at `offset`.
+    pub(crate) fn scope_of(&self, offset: UnitOffset) -> Option<&Arc<str>> {
+        let idx = self.scope_of.get(&offset.0)?;
+        self.scopes.get(usize::try_from(*idx).ok()?)
+    }
+
+    fn walk(&mut self, dwarf: &gimli::Dwarf<Reader>) -> gimli::Result<()> {
+        let abbreviations = Arc::clone(&self.unit.abbreviations);
+        let mut entries = self.unit.header.clone().entries_raw(&abbreviations, None)?;
+        // Enclosing name spaces and types: the depth of their children, and the qualified name.
+        let mut open: Vec<(isize, u32)> = Vec::new();
+        for _ in 0..limit::MAX_UNIT_ENTRIES {
+            if entries.is_empty() {
+                break;
+            }
+            let (offset, depth) = (entries.next_offset(), entries.next_depth());
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            entries.skip_attributes(abbreviation.attributes())?;
+            while open.last().is_some_and(|(inside, _)| *inside > depth) {
+                open.pop();
+            }
+            let scope = open.last().map(|(_, scope)| *scope);
+            let (tag, has_children) = (abbreviation.tag(), abbreviation.has_children());
+            // Few entries are of interest: only those are read whole.
+            let has = |name| abbreviation.attributes().iter().any(|spec| spec.name() == name);
+            match tag {
+                gimli::DW_TAG_subprogram
+                    if has(gimli::DW_AT_low_pc) || has(gimli::DW_AT_ranges) =>
+                {
+                    self.add_function(dwarf, &self.unit.entry(offset)?);
+                }
+                gimli::DW_TAG_variable if has(gimli::DW_AT_location) => {
+                    self.add_variable(dwarf, &self.unit.entry(offset)?);
+                }
+                _ => {}
+            }
+            if let Some(scope) = scope.filter(|_| is_named_in_scope(tag)) {
+                self.scope_of.insert(offset.0, scope);
+            }
+            // C has no name spaces, and its types hold no types by name.
+            if has_children && opens_scope(tag) && self.has_name_spaces() {
+                let name = self.scope_name(dwarf, &self.unit.entry(offset)?, scope);
+                open.push((depth + 1, self.scopes.len() as u32));
+                self.scopes.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the unit's language qualifies names.
+    fn has_name_spaces(&self) -> bool {
+        !self.is_c
+    }
+
+    fn scope_name(
+        &self,
+        dwarf: &gimli::Dwarf<Reader>,
+        entry: &Entry,
+        outer: Option<u32>,
+    ) -> Arc<str> {
+        let name = entry
+            .attr_value(gimli::DW_AT_name)
+            .and_then(|value| dwarf.attr_string(&self.unit, value).ok())
+            .and_then(|bytes| bounded_string(&bytes))
+            .unwrap_or_else(|| "(anonymous)".into());
+        match outer.and_then(|outer| self.scopes.get(outer as usize)) {
+            // A nest of long names is cut, so that its sum stays bounded.
+            Some(outer) if outer.len() < limit::MAX_NAME_BYTES => format!("{outer}::{name}").into(),
+            _ => name,
+        }
+    }
+
+    fn add_function(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
+        let Ok(mut ranges) = dwarf.die_ranges(&self.unit, entry) else { return };
+        while let Ok(Some(range)) = ranges.next() {
+            // Address 0 is what the linker leaves of a function it dropped.
+            if range.begin < range.end && range.begin != 0 {
+                self.functions.push((range.begin, range.end, entry.offset()));
+            }
+        }
+    }
+
+    fn add_variable(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
+        let Some(gimli::AttributeValue::Exprloc(expression)) =
+            entry.attr_value(gimli::DW_AT_location)
+        else {
+            return;
+        };
+        if let Some(address) = super::location::static_address(dwarf, &self.unit, expression)
+            && address.0 != 0
+            && self.variables.len() < limit::MAX_STATIC_VARIABLES
+        {
+            self.variables.push((address, entry.offset()));
+        }
+    }
+}
+
+/// Entries whose descriptor is qualified by the name space around them.
+fn is_named_in_scope(tag: gimli::DwTag) -> bool {
+    opens_scope(tag)
+        || matches!(
+            tag,
+            gimli::DW_TAG_enumeration_type
+                | gimli::DW_TAG_typedef
+                | gimli::DW_TAG_variable
+                | gimli::DW_TAG_subprogram
+        )
+}
+
+fn opens_scope(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_namespace
+            | gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_union_type
+    )
+}
+
+/// The address ranges in a unit's root entry.
+pub(crate) fn code_ranges(
+    dwarf: &gimli::Dwarf<Reader>,
+    header: &gimli::UnitHeader<Reader>,
+) -> gimli::Result<Vec<(u64, u64)>> {
+    let unit = dwarf.unit(header.clone())?;
+    let mut ranges = dwarf.unit_ranges(&unit)?;
+    let mut found = Vec::new();
+    while let Some(range) = ranges.next()? {
+        if range.begin < range.end && range.begin != 0 && found.len() < limit::MAX_UNITS {
+            found.push((range.begin, range.end));
+        }
+    }
+    Ok(found)
+}
+
+/// Text of any bytes, cut at the limit.
+pub(crate) fn bounded_string(bytes: &Reader) -> Option<Arc<str>> {
+    use gimli::Reader as _;
+    let mut bytes = bytes.clone();
+    if bytes.len() > limit::MAX_NAME_BYTES {
+        bytes.truncate(limit::MAX_NAME_BYTES).ok()?;
+    }
+    Some(bytes.to_string_lossy().ok()?.into())
+}

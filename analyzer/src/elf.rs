@@ -1,0 +1,340 @@
+//! The parts of an ELF file that attribution needs: segments, sections, symbols, build-id.
+
+use crate::file::{FileBytes, FileError};
+use crate::limit;
+use dataspace_proto::address::{FileOffset, Svma};
+use dataspace_proto::reason::Reason;
+use object::read::elf::{ElfFile64, ProgramHeader as _};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
+use std::io::{Error, ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
+use std::sync::Arc;
+
+/// A `PT_LOAD` segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins in the file.
+    pub file_offset: FileOffset,
+    /// How much of the file it covers.
+    pub file_bytes: u64,
+    /// Where the headers place it.
+    pub start: Svma,
+    /// How long it is in memory.
+    pub memory_bytes: u64,
+    /// Whether code can run there.
+    pub is_executable: bool,
+}
+
+/// A section's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its name.
+    pub name: String,
+    /// Where it is in memory; 0 for what is not loaded.
+    pub start: Svma,
+    /// Its length in the file, compressed where it is.
+    pub file_bytes: u64,
+    /// Its place in the file.
+    pub file_offset: FileOffset,
+    /// Whether its bytes must be decompressed.
+    pub is_compressed: bool,
+}
+
+/// A function's symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionSymbol {
+    /// First address.
+    pub start: Svma,
+    /// Length; 0 where the symbol does not tell, as in hand-written assembly.
+    pub len_bytes: u64,
+    /// The name as in the symbol table.
+    pub name: Arc<str>,
+}
+
+/// What was read of an ELF file.
+#[derive(Clone, Debug, Default)]
+pub struct ElfImage {
+    /// `PT_LOAD` segments by address.
+    pub segments: Vec<Segment>,
+    /// Sections in file order.
+    pub sections: Vec<Section>,
+    /// Function symbols by address.
+    pub functions: Vec<FunctionSymbol>,
+    /// The GNU build-id.
+    pub build_id: Option<Vec<u8>>,
+    /// File name and CRC of `.gnu_debuglink`.
+    pub debug_link: Option<(Vec<u8>, u32)>,
+}
+
+impl ElfImage {
+    /// Parses the headers and symbols of `file`.
+    ///
+    /// # Errors
+    /// `unsupported_machine` for an ELF that is not x86-64, `object_missing` for what cannot be
+    /// read, `unascertainable` for what is no whole ELF file.
+    pub fn parse(file: &dyn FileBytes) -> Result<Self, Reason> {
+        check_identification(file)?;
+        let cache = ReadCache::new(BoundedFile::new(file));
+        let elf = ElfFile64::<object::LittleEndian, _>::parse(&cache)
+            .map_err(|_| Reason::Unascertainable)?;
+        if elf.architecture() != object::Architecture::X86_64 {
+            return Err(Reason::UnsupportedMachine);
+        }
+        let mut image = Self {
+            segments: segments(&elf),
+            sections: sections(&elf),
+            build_id: elf.build_id().ok().flatten().map(<[u8]>::to_vec),
+            debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
+            functions: Vec::new(),
+        };
+        image.functions = functions(&elf);
+        Ok(image)
+    }
+
+    /// The section called `name`.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// Where file offset `offset` of an executable mapping is stated to be in memory.
+    ///
+    /// lld lets segments share a page of the file, so a mapping can begin inside the segment
+    /// before its own: the segment that holds the very offset decides.
+    #[must_use]
+    pub fn svma_of_offset(&self, offset: FileOffset) -> Option<Svma> {
+        let holds = |segment: &&Segment| {
+            offset.offset_from(segment.file_offset).is_some_and(|n| n < segment.file_bytes)
+        };
+        let executable = self.segments.iter().filter(|segment| segment.is_executable);
+        let segment =
+            executable.clone().find(holds).or_else(|| self.segments.iter().find(holds))?;
+        Some(segment.start.plus(offset.offset_from(segment.file_offset)?))
+    }
+
+    /// Where in the file the byte at `svma` is; `None` outside what the file holds.
+    #[must_use]
+    pub fn offset_of_svma(&self, svma: Svma) -> Option<(FileOffset, u64)> {
+        self.segments.iter().find_map(|segment| {
+            let into = svma.offset_from(segment.start)?;
+            let left = segment.file_bytes.checked_sub(into).filter(|left| *left != 0)?;
+            Some((segment.file_offset.plus(into), left))
+        })
+    }
+
+    /// First address and end of all segments: what a data address must lie in to be static.
+    #[must_use]
+    pub fn extent(&self) -> Option<(Svma, Svma)> {
+        let start = self.segments.iter().map(|segment| segment.start).min()?;
+        let end = self.segments.iter().map(|s| s.start.0.saturating_add(s.memory_bytes)).max()?;
+        Some((start, Svma(end)))
+    }
+
+    /// The function symbol whose range holds `svma`; where several overlap, the one that begins
+    /// last.
+    #[must_use]
+    pub fn function_at(&self, svma: Svma) -> Option<&FunctionSymbol> {
+        let end = self.functions.partition_point(|function| function.start <= svma);
+        // Overlapping symbols nest only a little: aliases, `.cold` parts, local labels.
+        self.functions[..end].iter().rev().take(16).find(|function| {
+            svma.offset_from(function.start).is_some_and(|into| into < function.len_bytes)
+        })
+    }
+
+    /// The first function symbol behind `svma`.
+    #[must_use]
+    pub fn function_after(&self, svma: Svma) -> Option<&FunctionSymbol> {
+        let next = self.functions.partition_point(|function| function.start <= svma);
+        self.functions.get(next)
+    }
+
+    /// Reads, and where needed decompresses, a whole section.
+    ///
+    /// # Errors
+    /// Where it lies outside the file, does not decompress or is larger than
+    /// [`limit::MAX_SECTION_BYTES`].
+    pub fn read_section(
+        &self,
+        file: &dyn FileBytes,
+        section: &Section,
+    ) -> Result<Arc<[u8]>, FileError> {
+        let failed = |cause: &str| FileError {
+            offset: section.file_offset.0,
+            n_bytes: section.file_bytes,
+            cause: format!("section {}: {cause}", section.name),
+        };
+        let end = section.file_offset.0.checked_add(section.file_bytes);
+        if end.is_none_or(|end| end > file.len()) {
+            return Err(failed("it lies outside the file"));
+        }
+        if section.file_bytes > limit::MAX_SECTION_BYTES {
+            return Err(failed("it is larger than the limit"));
+        }
+        let bytes = read_shared(file, section.file_offset.0, section.file_bytes)?;
+        if section.is_compressed { decompress(&bytes).map_err(failed) } else { Ok(bytes) }
+    }
+}
+
+/// Reads a range of a file into shared memory, without a second copy.
+fn read_shared(file: &dyn FileBytes, offset: u64, n_bytes: u64) -> Result<Arc<[u8]>, FileError> {
+    let n = usize::try_from(n_bytes).unwrap_or(0);
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, n).collect();
+    if let Some(buffer) = Arc::get_mut(&mut bytes) {
+        file.read_exact_at(offset, buffer)?;
+    }
+    Ok(bytes)
+}
+
+/// Undoes `SHF_COMPRESSED` (`Elf64_Chdr` in front, gABI chapter 4).
+fn decompress(bytes: &[u8]) -> Result<Arc<[u8]>, &'static str> {
+    const ELFCOMPRESS_ZLIB: u32 = 1;
+    const ELFCOMPRESS_ZSTD: u32 = 2;
+    let (header, data) = bytes.split_at_checked(24).ok_or("no compression header")?;
+    let word = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok());
+    let format = match word(0).map(u32::from_le_bytes) {
+        Some(ELFCOMPRESS_ZLIB) => object::CompressionFormat::Zlib,
+        Some(ELFCOMPRESS_ZSTD) => object::CompressionFormat::Zstandard,
+        _ => return Err("unknown compression"),
+    };
+    let size = header.get(8..16).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+    // Zlib cannot shrink by more than about 1:1032; zstd has no such bound, so the cap holds it.
+    if size > limit::MAX_SECTION_BYTES || size > (data.len() as u64).saturating_mul(1 << 14) {
+        return Err("it claims to decompress to more than the limit");
+    }
+    let compressed = object::CompressedData { format, data, uncompressed_size: size };
+    let plain = compressed.decompress().map_err(|_| "it does not decompress")?;
+    Ok(plain.into())
+}
+
+/// `e_ident` and `e_machine` before a parser sees anything else.
+fn check_identification(file: &dyn FileBytes) -> Result<(), Reason> {
+    let mut head = [0; 20];
+    if file.len() < head.len() as u64 {
+        return Err(Reason::Unascertainable);
+    }
+    file.read_exact_at(0, &mut head).map_err(|_| Reason::ObjectMissing)?;
+    let is_elf = head.starts_with(b"\x7fELF");
+    // EI_CLASS = ELFCLASS64, EI_DATA = ELFDATA2LSB, e_machine = EM_X86_64.
+    let is_x86_64 = head[4] == 2 && head[5] == 1 && head[18..20] == [62, 0];
+    match (is_elf, is_x86_64) {
+        (true, true) => Ok(()),
+        (true, false) => Err(Reason::UnsupportedMachine),
+        (false, _) => Err(Reason::Unascertainable),
+    }
+}
+
+type Elf<'a, 'f> = ElfFile64<'a, object::LittleEndian, &'a ReadCache<BoundedFile<'f>>>;
+
+fn segments(elf: &Elf<'_, '_>) -> Vec<Segment> {
+    let endian = object::LittleEndian;
+    let mut segments: Vec<Segment> = elf
+        .elf_program_headers()
+        .iter()
+        .filter(|header| header.p_type(endian) == object::elf::PT_LOAD)
+        .map(|header| Segment {
+            file_offset: FileOffset(header.p_offset(endian)),
+            file_bytes: header.p_filesz(endian),
+            start: Svma(header.p_vaddr(endian)),
+            memory_bytes: header.p_memsz(endian),
+            is_executable: header.p_flags(endian).contains(object::elf::PF_X),
+        })
+        .collect();
+    segments.sort_by_key(|segment| segment.start);
+    segments
+}
+
+fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
+    elf.sections()
+        .take(limit::MAX_SECTIONS)
+        .filter_map(|section| {
+            let name = section.name().ok()?;
+            let (file_offset, file_bytes) = section.file_range()?;
+            let flags = match section.flags() {
+                object::SectionFlags::Elf { sh_flags, .. } => sh_flags.0,
+                _ => 0,
+            };
+            Some(Section {
+                name: name.to_owned(),
+                start: Svma(section.address()),
+                file_bytes,
+                file_offset: FileOffset(file_offset),
+                is_compressed: flags & 0x800 != 0, // SHF_COMPRESSED
+            })
+        })
+        .collect()
+}
+
+fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
+    let mut functions: Vec<FunctionSymbol> = elf
+        .symbols()
+        .chain(elf.dynamic_symbols())
+        .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.is_definition())
+        .take(limit::MAX_SYMBOLS)
+        .filter_map(|symbol| {
+            let name = symbol.name().ok()?;
+            Some(FunctionSymbol {
+                start: Svma(symbol.address()),
+                len_bytes: symbol.size(),
+                name: crate::descriptor::bounded_name(name).into(),
+            })
+        })
+        .collect();
+    functions.sort_by_key(|function| (function.start, function.len_bytes));
+    functions.dedup_by(|a, b| a.start == b.start && a.len_bytes == b.len_bytes);
+    functions
+}
+
+/// Bytes that are read at once: names of symbols are asked for one by one, and stand together.
+const BLOCK_BYTES: u64 = 1 << 18;
+
+/// `Read + Seek` over [`FileBytes`] that gives up after [`limit::MAX_HEADER_BYTES`], so that no
+/// header can ask for more.
+struct BoundedFile<'a> {
+    file: &'a dyn FileBytes,
+    position: u64,
+    left: u64,
+    /// The block read last, and where it begins.
+    block: (u64, Vec<u8>),
+}
+
+impl<'a> BoundedFile<'a> {
+    const fn new(file: &'a dyn FileBytes) -> Self {
+        Self { file, position: 0, left: limit::MAX_HEADER_BYTES, block: (0, Vec::new()) }
+    }
+
+    /// The bytes from `position` to the end of its block; read now if they are not at hand.
+    fn block(&mut self) -> IoResult<&[u8]> {
+        let start = self.position - self.position % BLOCK_BYTES;
+        if self.block.1.is_empty() || self.block.0 != start {
+            let n_bytes = self.file.len().saturating_sub(start).min(BLOCK_BYTES);
+            let left = self.left.checked_sub(n_bytes);
+            self.left = left.ok_or_else(|| Error::new(ErrorKind::FileTooLarge, "header limit"))?;
+            self.block.0 = start;
+            self.block.1.resize(usize::try_from(n_bytes).unwrap_or(0), 0);
+            self.file.read_exact_at(start, &mut self.block.1).map_err(Error::other)?;
+        }
+        let into = usize::try_from(self.position - start).unwrap_or(usize::MAX);
+        Ok(self.block.1.get(into..).unwrap_or(&[]))
+    }
+}
+
+impl Read for BoundedFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
+        let block = self.block()?;
+        let n = block.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&block[..n]);
+        self.position += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for BoundedFile<'_> {
+    fn seek(&mut self, to: SeekFrom) -> IoResult<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::End(delta) => self.file.len().checked_add_signed(delta),
+            SeekFrom::Current(delta) => self.position.checked_add_signed(delta),
+        };
+        self.position = target.ok_or_else(|| Error::from(ErrorKind::InvalidInput))?;
+        Ok(self.position)
+    }
+}

@@ -1,0 +1,76 @@
+//! How the index gets file bytes: through traits that the session implements, so that the analyzer
+//! itself does no I/O.
+
+use dataspace_proto::address::Avma;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::FileIdentity;
+use std::sync::Arc;
+
+/// Random access to the bytes of one file.
+pub trait FileBytes: Send {
+    /// The file's length in bytes.
+    fn len(&self) -> u64;
+
+    /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// Where the file is shorter, cannot be read, or does not answer in time.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError>;
+
+    /// Whether there is nothing in it.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Why bytes could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read {n_bytes} bytes at offset {offset:#x}: {cause}")]
+pub struct FileError {
+    /// Where.
+    pub offset: u64,
+    /// How many.
+    pub n_bytes: u64,
+    /// What went wrong.
+    pub cause: String,
+}
+
+/// Which file is mapped, and in which process it was seen, so that it can be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LoadObjectKey {
+    /// The path as the kernel tells it.
+    pub path: Arc<[u8]>,
+    /// Which file it is.
+    pub identity: FileIdentity,
+    /// The process in which it was seen first; −1 where there is none any more.
+    pub pid: i32,
+    /// The mapping's range in that process, by which `/proc/PID/map_files` names it.
+    pub range: (Avma, Avma),
+}
+
+/// What names the separate debug file of a load object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DebugFileQuery {
+    /// Path of the load object.
+    pub path: Arc<[u8]>,
+    /// Its build-id.
+    pub build_id: Option<Vec<u8>>,
+    /// File name in `.gnu_debuglink`.
+    pub debug_link: Option<Vec<u8>>,
+    /// The process in which the load object was seen.
+    pub pid: i32,
+}
+
+/// Opens files for the index.
+pub trait FileSource: Send {
+    /// Opens the load object that `key` names.
+    ///
+    /// # Errors
+    /// `object_missing` where it cannot be opened or is no regular file, `object_changed` where
+    /// what is there now is another file than the one that was mapped.
+    fn load_object(&self, key: &LoadObjectKey) -> Result<Box<dyn FileBytes>, Reason>;
+
+    /// The files that may hold the debug information of a load object, best first. The index
+    /// checks build-id or checksum itself.
+    fn debug_files(&self, query: &DebugFileQuery) -> Vec<Box<dyn FileBytes>>;
+}

@@ -1,0 +1,312 @@
+//! One load object's index, which lives on a worker: opened by its key, asked about IPs and data
+//! addresses.
+
+use crate::dwarf::DebugInfo;
+use crate::dwarf::frame::{CfaRule, FrameTable};
+use crate::dwarf::location::Place;
+use crate::dwarf::scope::CodeScope;
+use crate::dwarf::variable::DataRange;
+use crate::elf::{ElfImage, Segment};
+use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
+use crate::limit;
+use crate::site::{FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
+use crate::type_path::TypePath;
+use crate::x86_64::access::{self, RegisterState};
+use crate::x86_64::backtrack::{self, Candidate};
+use crate::x86_64::function::{FunctionCode, ImageBytes};
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::FileIdentity;
+use iced_x86::InstructionInfoFactory;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What the analyzer needs of a load object before it can ask about its addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectFacts {
+    /// `PT_LOAD` segments by address.
+    pub segments: Vec<Segment>,
+    /// Whether debug information was found.
+    pub has_debug_info: bool,
+}
+
+/// A load object and what has been read of it.
+pub struct LoadObjectIndex {
+    path: Arc<str>,
+    code: CodeImage,
+    debug: Option<DebugInfo>,
+    frames: FrameTable,
+    functions: FxHashMap<Svma, Arc<FunctionCode>>,
+    n_cached_instructions: usize,
+    factory: InstructionInfoFactory,
+}
+
+/// The file that was mapped.
+struct CodeImage {
+    file: Box<dyn FileBytes>,
+    image: ElfImage,
+}
+
+impl ImageBytes for CodeImage {
+    fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
+        let (offset, left) = self.image.offset_of_svma(svma)?;
+        let in_file = self.file.len().saturating_sub(offset.0);
+        let n = usize::try_from(left.min(in_file)).ok()?.min(n_bytes);
+        let mut bytes = vec![0; n];
+        self.file.read_exact_at(offset.0, &mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+impl LoadObjectIndex {
+    /// Opens the load object of `key`, and its debug file where that is apart.
+    ///
+    /// # Errors
+    /// The reason that every sample in it gets.
+    pub fn open(key: &LoadObjectKey, source: &dyn FileSource) -> Result<Self, Reason> {
+        let file = source.load_object(key)?;
+        let image = ElfImage::parse(file.as_ref())?;
+        if let (FileIdentity::BuildId(mapped), Some(found)) = (&key.identity, &image.build_id)
+            && !is_same_build(mapped, found)
+        {
+            return Err(Reason::ObjectChanged);
+        }
+        let separate = match image.section(".debug_info") {
+            Some(_) => None,
+            None => open_debug_file(key, &image, source),
+        };
+        let (debug, debug_parts) = match &separate {
+            Some((debug_image, debug_file)) => (
+                DebugInfo::load(debug_image, debug_file.as_ref()),
+                Some((debug_image, debug_file.as_ref())),
+            ),
+            None => (DebugInfo::load(&image, file.as_ref()), None),
+        };
+        let frames = FrameTable::load(&image, file.as_ref(), debug_parts);
+        let mut image = image;
+        if image.functions.is_empty()
+            && let Some((debug_image, _)) = separate
+        {
+            image.functions = debug_image.functions;
+        }
+        Ok(Self {
+            path: String::from_utf8_lossy(&key.path).into(),
+            code: CodeImage { file, image },
+            debug,
+            frames,
+            functions: FxHashMap::default(),
+            n_cached_instructions: 0,
+            factory: InstructionInfoFactory::new(),
+        })
+    }
+
+    /// What the analyzer must know first.
+    #[must_use]
+    pub fn facts(&self) -> ObjectFacts {
+        ObjectFacts {
+            segments: self.code.image.segments.clone(),
+            has_debug_info: self.debug.is_some(),
+        }
+    }
+
+    /// What is at a data address.
+    #[must_use]
+    pub fn data(&mut self, svma: Svma) -> DataRange {
+        match &mut self.debug {
+            Some(debug) => debug.variable_at(svma),
+            None => DataRange { start: Svma(0), end: Svma(u64::MAX), variable: None },
+        }
+    }
+
+    /// What is known of a reported IP.
+    #[must_use]
+    pub fn site(&mut self, query: SiteQuery) -> Site {
+        let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
+        let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
+        let outcome = self.triggers(query);
+        Site { scope: Arc::new(code_scope), outcome }
+    }
+
+    fn scope_at(&mut self, svma: Svma) -> CodeScope {
+        let known = self.debug.as_mut().and_then(|debug| debug.scope_at(svma));
+        self.with_symbol(known, svma)
+    }
+
+    /// A scope with its function's name from the symbol table, where debug information has none.
+    fn with_symbol(&self, known: Option<CodeScope>, svma: Svma) -> CodeScope {
+        let mut scope = known.unwrap_or_default();
+        if scope.function_name.is_none() {
+            scope.function_name =
+                self.code.image.function_at(svma).map(|function| Arc::clone(&function.name));
+        }
+        scope
+    }
+
+    fn triggers(&mut self, query: SiteQuery) -> Result<Vec<Trigger>, Reason> {
+        let function = self.function(query.ip)?;
+        let found = backtrack::candidates(&function, query.ip, query.skid, &mut self.factory)?;
+        Ok(found.iter().map(|candidate| self.trigger(candidate)).collect())
+    }
+
+    /// The decoded function around `svma`.
+    fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason> {
+        let (start, end) = self.function_range(svma).ok_or(Reason::Unverifiable)?;
+        if let Some(function) = self.functions.get(&start) {
+            return Ok(Arc::clone(function));
+        }
+        let n_bytes = end.offset_from(start).ok_or(Reason::Unverifiable)?;
+        if n_bytes > limit::MAX_FUNCTION_BYTES {
+            return Err(Reason::OverBudget);
+        }
+        let n = usize::try_from(n_bytes).map_err(|_| Reason::OverBudget)?;
+        let bytes = self.code.bytes_at(start, n).ok_or(Reason::ObjectMissing)?;
+        let function = Arc::new(FunctionCode::decode(start, &bytes, &self.code));
+        if self.n_cached_instructions > limit::MAX_CACHED_INSTRUCTIONS {
+            self.functions.clear();
+            self.n_cached_instructions = 0;
+        }
+        self.n_cached_instructions += function.n_instructions();
+        self.functions.insert(start, Arc::clone(&function));
+        Ok(function)
+    }
+
+    /// First address and end of the function around `svma`: by symbol, frame description or debug
+    /// information, whichever is there.
+    fn function_range(&mut self, svma: Svma) -> Option<(Svma, Svma)> {
+        let frame = self.frames.function_range(svma);
+        let symbol = self.code.image.function_at(svma);
+        // A symbol can span several descriptions (hand-written code) and a description several
+        // symbols (PLT): the one that begins last is the nearest known start of an instruction
+        // stream; both ends are ends.
+        match (symbol, frame) {
+            (Some(symbol), Some((start, end))) => {
+                let symbol_end = symbol.start.plus(symbol.len_bytes);
+                Some((symbol.start.max(start), symbol_end.min(end)))
+            }
+            (Some(symbol), None) => Some((symbol.start, symbol.start.plus(symbol.len_bytes))),
+            (None, Some(range)) => Some(range),
+            (None, None) => {
+                let debug = self.debug.as_mut()?;
+                let unit = debug.unit_of_code(svma)?;
+                debug.unit(unit)?.function_range_at(svma)
+            }
+        }
+    }
+
+    fn trigger(&mut self, candidate: &Candidate) -> Trigger {
+        let instruction = &candidate.instruction;
+        let svma = Svma(instruction.ip());
+        let memory = access::accesses(instruction, &mut self.factory);
+        let state = if candidate.is_before { RegisterState::Before } else { RegisterState::After };
+        let accesses = if memory.is_empty() {
+            Vec::new()
+        } else {
+            self.typed_accesses(candidate, svma, memory)
+        };
+        Trigger { svma, state, condition: candidate.condition, accesses }
+    }
+
+    fn typed_accesses(
+        &mut self,
+        candidate: &Candidate,
+        svma: Svma,
+        memory: Vec<access::MemoryAccess>,
+    ) -> Vec<TypedAccess> {
+        let cfa = self.frames.cfa_at(svma);
+        let scope = self.scope_at(svma);
+        let frame = Arc::new(self.frame_slots(candidate, &scope, cfa));
+        let mut typed = Vec::with_capacity(memory.len());
+        for memory in memory {
+            let answer = match &mut self.debug {
+                Some(debug) if scope.unit_name.is_some() => {
+                    TypePath { debug, scope: &scope, cfa }.answer(&memory)
+                }
+                // The stack slot of a push is known without debug information.
+                _ if memory.role == access::Role::StackSlot => stack_slot(),
+                _ => TypeAnswer::Unknown(Reason::Unascertainable),
+            };
+            typed.push(TypedAccess { memory, answer, frame: Arc::clone(&frame) });
+        }
+        typed
+    }
+
+    fn frame_slots(
+        &mut self,
+        candidate: &Candidate,
+        scope: &CodeScope,
+        cfa: Option<CfaRule>,
+    ) -> Vec<FrameSlot> {
+        let Some(debug) = &mut self.debug else { return Vec::new() };
+        let mut slots = Vec::new();
+        for variable in &scope.variables {
+            let Place::Memory { base, offset } = variable.place else { continue };
+            let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
+            let around =
+                access::register_around(register, &candidate.instruction, &mut self.factory);
+            let Some(base) = around else { continue };
+            let layout = debug.layout(variable.type_die);
+            slots.push(FrameSlot { base, offset, layout, name: Arc::clone(&variable.name) });
+        }
+        slots
+    }
+}
+
+fn stack_slot() -> TypeAnswer {
+    let object = crate::descriptor::DataObject::stack();
+    TypeAnswer::Object(Arc::new(crate::site::Answer { object, offset: 0 }))
+}
+
+/// The kernel pads a build-id to 20 bytes in MMAP2; perf cuts or pads it too.
+fn is_same_build(mapped: &[u8], found: &[u8]) -> bool {
+    let n = mapped.len().min(found.len());
+    let rest = |bytes: &[u8]| bytes[n..].iter().all(|byte| *byte == 0);
+    n != 0 && mapped[..n] == found[..n] && rest(mapped) && rest(found)
+}
+
+/// The first file offered that really is the debug file: by build-id, else by checksum.
+fn open_debug_file(
+    key: &LoadObjectKey,
+    image: &ElfImage,
+    source: &dyn FileSource,
+) -> Option<(ElfImage, Box<dyn FileBytes>)> {
+    let query = DebugFileQuery {
+        path: Arc::clone(&key.path),
+        build_id: image.build_id.clone(),
+        debug_link: image.debug_link.as_ref().map(|(name, _)| name.clone()),
+        pid: key.pid,
+    };
+    source.debug_files(&query).into_iter().find_map(|file| {
+        let found = ElfImage::parse(file.as_ref()).ok()?;
+        let is_ours = match (&image.build_id, &found.build_id) {
+            (Some(ours), Some(theirs)) => is_same_build(ours, theirs),
+            _ => image
+                .debug_link
+                .as_ref()
+                .is_some_and(|(_, crc)| checksum(file.as_ref()) == Some(*crc)),
+        };
+        (is_ours && found.section(".debug_info").is_some()).then_some((found, file))
+    })
+}
+
+/// CRC-32 of a whole file, as `.gnu_debuglink` holds it.
+fn checksum(file: &dyn FileBytes) -> Option<u32> {
+    if file.len() > limit::MAX_SECTION_BYTES {
+        return None;
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut offset = 0;
+    while offset < file.len() {
+        let n = (file.len() - offset).min(buffer.len() as u64) as usize;
+        file.read_exact_at(offset, &mut buffer[..n]).ok()?;
+        hasher.update(&buffer[..n]);
+        offset += n as u64;
+    }
+    Some(hasher.finalize())
+}
+
+impl std::fmt::Debug for LoadObjectIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadObjectIndex").field("path", &self.path).finish_non_exhaustive()
+    }
+}

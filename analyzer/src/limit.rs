@@ -1,0 +1,92 @@
+//! Every limit of the analyzer, each with its reason: a profiled process controls the input.
+
+/// Largest section that is read into memory. Chromium's `.debug_info` is about 1.5 GB; a larger
+/// one is damage or an attack.
+pub const MAX_SECTION_BYTES: u64 = 2 << 30;
+
+/// All that may be read of one file while its headers and symbols are parsed.
+pub const MAX_HEADER_BYTES: u64 = 512 << 20;
+
+/// Sections a file may have; the largest known objects (`-ffunction-sections`) have about 10^5.
+pub const MAX_SECTIONS: usize = 1 << 18;
+
+/// Function symbols kept of one file: 40 bytes each. Chromium has about 1.5 million.
+pub const MAX_SYMBOLS: usize = 1 << 22;
+
+/// Frame descriptions kept of one file: 24 bytes each.
+pub const MAX_FRAME_DESCRIPTIONS: usize = 1 << 22;
+
+/// Bytes of one function that are decoded; the largest generated parsers have about a megabyte.
+pub const MAX_FUNCTION_BYTES: u64 = 4 << 20;
+
+/// Decoded instructions kept by one load object before the cache starts anew: 48 bytes each.
+pub const MAX_CACHED_INSTRUCTIONS: usize = 1 << 18;
+
+/// Entries of one jump table; the largest `switch` seen has a few thousand cases.
+pub const MAX_JUMP_TABLE_ENTRIES: usize = 1 << 14;
+
+/// Predecessors of one instruction that are weighed.
+pub const MAX_PREDECESSORS: usize = 16;
+
+/// Typedefs, qualifiers, arrays and nested members that are followed; real types stay under 30.
+pub const MAX_TYPE_DEPTH: usize = 48;
+
+/// Members of one aggregate that are kept; the largest generated structures have a few thousand.
+pub const MAX_MEMBERS: usize = 1 << 14;
+
+/// All members that one aggregate may hold over all levels: 2^n nesting of n types is possible.
+pub const MAX_LAYOUTS: usize = 1 << 20;
+
+/// Bytes of a name that are kept; C++ template names reach a few kilobytes.
+pub const MAX_NAME_BYTES: usize = 4096;
+
+/// Nested scopes (inlined calls, blocks) around one instruction.
+pub const MAX_SCOPE_DEPTH: usize = 256;
+
+/// Operations of one location expression.
+pub const MAX_LOCATION_OPERATIONS: usize = 64;
+
+/// Variables of one load object that are indexed by address.
+pub const MAX_STATIC_VARIABLES: usize = 1 << 20;
+
+/// Compilation units of one load object.
+pub const MAX_UNITS: usize = 1 << 18;
+
+/// Parsed units kept by one load object before the oldest is dropped.
+pub const MAX_CACHED_UNITS: usize = 64;
+
+/// Entries of one unit that are walked. A unit of this many is about 2 GB.
+pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
+
+/// Samples that wait for debug information: about 15 MB. What comes above is `over_budget`.
+pub const MAX_PENDING_SAMPLES: usize = 1 << 15;
+
+/// Data objects with totals of their own; what comes above is summed under `<Other>`.
+pub const MAX_OBJECTS: usize = 1 << 13;
+
+/// Resolved triggers kept by the analyzer, over all load objects: about 500 bytes each.
+pub const MAX_SITES: usize = 1 << 16;
+
+/// Names made for (trigger, offset) pairs before the cache starts anew: about 300 bytes each.
+pub const MAX_NAMES: usize = 1 << 16;
+
+/// Address ranges with a known variable, or known to have none, kept by load object.
+pub const MAX_DATA_RANGES: usize = 1 << 16;
+
+/// Mappings of one process; `vm.max_map_count` is 65,530 by default.
+pub const MAX_MAPPINGS: usize = 1 << 17;
+
+/// Processes whose mappings are kept.
+pub const MAX_PROCESSES: usize = 1 << 16;
+
+/// Load objects of a session.
+pub const MAX_LOAD_OBJECTS: usize = 1 << 14;
+
+/// Threads that an object's thread count tells apart.
+pub const MAX_THREADS_AN_OBJECT: usize = 256;
+
+/// Scopes (functions) that an object lists.
+pub const MAX_SCOPES_AN_OBJECT: usize = 4;
+
+/// Warnings that a snapshot carries.
+pub const MAX_WARNINGS: usize = 32;

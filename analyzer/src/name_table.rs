@@ -1,0 +1,143 @@
+//! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
+
+use crate::descriptor::{self, DataObject, Root};
+use crate::layout::Layout;
+use crate::limit;
+use crate::process::LoadObjectIdx;
+use crate::site::Answer;
+use crate::site_table::SiteIdx;
+use crate::totals::{ObjectIdx, Totals};
+use dataspace_proto::address::Svma;
+use dataspace_proto::snapshot::ObjectKind;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Which named object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NamedIdx(u32);
+
+/// What a name was made for, so that it is made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NameKey {
+    Object { site: SiteIdx, trigger: u8, access: u8 },
+    Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64 },
+    Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
+    Static { object: LoadObjectIdx, start: Svma, offset: u64, size: u64 },
+}
+
+/// A named object and where its samples are charged.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) answer: Answer,
+    pub(crate) charged_to: ObjectIdx,
+}
+
+/// All names of a session.
+#[derive(Debug, Default)]
+pub(crate) struct NameTable {
+    named: Vec<Named>,
+    of_key: FxHashMap<NameKey, Option<NamedIdx>>,
+    stack: Option<NamedIdx>,
+}
+
+impl NameTable {
+    pub(crate) fn get(&self, idx: NamedIdx) -> &Named {
+        &self.named[idx.0 as usize]
+    }
+
+    /// Starts anew when the limit is reached: names are made again as samples come. Not to be
+    /// called while an index is held.
+    pub(crate) fn make_room(&mut self) {
+        if self.of_key.len() >= limit::MAX_NAMES {
+            self.forget();
+        }
+    }
+
+    /// Forgets every name; what was charged stays charged.
+    pub(crate) fn forget(&mut self) {
+        self.named.clear();
+        self.of_key.clear();
+        self.stack = None;
+    }
+
+    /// The part of `layout` that `key` stands for; `None` outside it.
+    pub(crate) fn part(
+        &mut self,
+        totals: &mut Totals,
+        key: NameKey,
+        layout: &Arc<Layout>,
+        root: Root<'_>,
+        (offset, size): (u64, u64),
+    ) -> Option<NamedIdx> {
+        if let Some(known) = self.of_key.get(&key) {
+            return *known;
+        }
+        let named = descriptor::name(layout, root, offset, size)
+            .map(|(object, offset)| self.add(totals, Answer { object, offset }));
+        self.of_key.insert(key, named);
+        named
+    }
+
+    /// An answer that is the same for every sample.
+    pub(crate) fn whole(&mut self, totals: &mut Totals, key: NameKey, answer: &Answer) -> NamedIdx {
+        if let Some(Some(known)) = self.of_key.get(&key) {
+            return *known;
+        }
+        let named = self.add(totals, answer.clone());
+        self.of_key.insert(key, Some(named));
+        named
+    }
+
+    /// `<Stack>`.
+    pub(crate) fn stack(&mut self, totals: &mut Totals) -> NamedIdx {
+        if let Some(stack) = self.stack {
+            return stack;
+        }
+        let stack = self.add(totals, Answer { object: DataObject::stack(), offset: 0 });
+        self.stack = Some(stack);
+        stack
+    }
+
+    fn add(&mut self, totals: &mut Totals, answer: Answer) -> NamedIdx {
+        let charged_to = totals.intern(&answer.object);
+        let idx = NamedIdx(self.named.len() as u32);
+        self.named.push(Named { answer, charged_to });
+        idx
+    }
+
+    /// Of two answers for one access the finer one, if one contains the other; `None` if they
+    /// contradict each other (design section 6).
+    pub(crate) fn finer(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
+        let (by_type, by_address) = (self.get(typed), self.get(located));
+        if by_type.charged_to == by_address.charged_to {
+            return Some(typed);
+        }
+        if is_inside(&by_address.answer.object, &by_type.answer.object) {
+            return Some(located);
+        }
+        if is_inside(&by_type.answer.object, &by_address.answer.object) {
+            return Some(typed);
+        }
+        // A scalar behind a pointer that turns out to be part of a variable; `<Stack>` that turns
+        // out to be one.
+        let object = &by_type.answer.object;
+        let is_artificial = object.levels.iter().all(|level| level.kind == ObjectKind::Artificial);
+        if object.variable.is_none() && (object.is_scalar || is_artificial) {
+            return Some(located);
+        }
+        let storage = &by_address.answer.object;
+        (storage.is_scalar && is_byte_name(&storage.type_name)).then_some(typed)
+    }
+}
+
+/// Whether `inner` is a part of `outer`, or the same.
+fn is_inside(inner: &DataObject, outer: &DataObject) -> bool {
+    let outer = outer.leaf();
+    inner.levels.iter().any(|level| {
+        outer.is_some_and(|outer| outer.descriptor == level.descriptor && outer.kind == level.kind)
+    })
+}
+
+fn is_byte_name(name: &str) -> bool {
+    matches!(name, "char" | "unsigned char" | "signed char" | "u8" | "i8" | "std::byte")
+}

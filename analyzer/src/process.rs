@@ -1,0 +1,278 @@
+//! Processes, what is mapped in each one, and the load objects behind the mappings.
+
+use crate::file::LoadObjectKey;
+use crate::index::ObjectFacts;
+use crate::limit;
+use dataspace_proto::address::{Avma, FileOffset, Svma};
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Which load object of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LoadObjectIdx(pub u32);
+
+/// What is behind a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backing {
+    File(LoadObjectIdx),
+    Anonymous,
+    Kernel,
+}
+
+/// One mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) start: Avma,
+    pub(crate) end: Avma,
+    pub(crate) file_offset: FileOffset,
+    pub(crate) backing: Backing,
+}
+
+/// The state of a load object as the analyzer knows it.
+#[derive(Debug)]
+pub(crate) enum ObjectState {
+    /// No sample needed it yet.
+    Unopened,
+    /// A worker was asked to open it.
+    Opening,
+    /// It can be asked about.
+    Open(Arc<ObjectFacts>),
+    /// It cannot, and why.
+    Failed(Reason),
+}
+
+/// One load object.
+#[derive(Debug)]
+pub(crate) struct LoadObject {
+    pub(crate) key: Arc<LoadObjectKey>,
+    pub(crate) state: ObjectState,
+}
+
+/// All processes and load objects of a session.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessTable {
+    spaces: FxHashMap<i32, BTreeMap<Avma, Mapping>>,
+    /// Processes that ended, oldest first: the first to be forgotten.
+    ended: VecDeque<i32>,
+    objects: Vec<LoadObject>,
+    by_identity: FxHashMap<(Arc<[u8]>, FileIdentity), LoadObjectIdx>,
+}
+
+impl ProcessTable {
+    pub(crate) fn mmap(&mut self, mmap: &Mmap) {
+        let backing = self.backing(mmap);
+        let mapping = Mapping {
+            start: mmap.start,
+            end: Avma(mmap.start.0.saturating_add(mmap.len_bytes)),
+            file_offset: mmap.file_offset,
+            backing,
+        };
+        self.make_room();
+        insert(self.spaces.entry(mmap.pid).or_default(), mapping);
+    }
+
+    pub(crate) fn comm(&mut self, comm: &Comm) {
+        if comm.is_exec {
+            self.spaces.entry(comm.pid).or_default().clear();
+        }
+    }
+
+    pub(crate) fn fork(&mut self, fork: &Fork) {
+        if fork.pid == fork.parent_pid {
+            return;
+        }
+        let inherited = self.spaces.get(&fork.parent_pid).cloned().unwrap_or_default();
+        self.make_room();
+        self.ended.retain(|pid| *pid != fork.pid);
+        self.spaces.insert(fork.pid, inherited);
+    }
+
+    pub(crate) fn exit(&mut self, exit: &Exit) {
+        // Other threads may still run when the first one ends, so mappings stay for a while.
+        if exit.pid == exit.tid && self.spaces.contains_key(&exit.pid) {
+            self.ended.push_back(exit.pid);
+        }
+    }
+
+    /// The mapping of process `pid` that holds `avma`.
+    pub(crate) fn mapping(&self, pid: i32, avma: Avma) -> Option<&Mapping> {
+        let (_, mapping) = self.spaces.get(&pid)?.range(..=avma).next_back()?;
+        (avma < mapping.end).then_some(mapping)
+    }
+
+    /// The opened load object of process `pid` whose segments hold the data address `avma`, and
+    /// what the loader added to its addresses.
+    pub(crate) fn data_object(&self, pid: i32, avma: Avma) -> Option<(LoadObjectIdx, u64)> {
+        let space = self.spaces.get(&pid)?;
+        // A load object's segments lie together: the nearest mapped file at or below the address
+        // is the one, bss included, which is anonymous memory behind it.
+        let below = space.range(..=avma).rev().map(|(_, mapping)| mapping);
+        let file = |mapping: &Mapping| match mapping.backing {
+            Backing::File(object) => Some((object, *mapping)),
+            _ => None,
+        };
+        // Anonymous mappings between are bss or the heap: a few are stepped over.
+        let (object, mapping) = below.take(4).find_map(file)?;
+        let ObjectState::Open(facts) = &self.object(object)?.state else { return None };
+        let bias = bias(facts, &mapping)?;
+        let svma = Svma(avma.0.wrapping_sub(bias));
+        let holds = facts.segments.iter().any(|segment| {
+            svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
+        });
+        holds.then_some((object, bias))
+    }
+
+    pub(crate) fn object(&self, idx: LoadObjectIdx) -> Option<&LoadObject> {
+        self.objects.get(idx.0 as usize)
+    }
+
+    pub(crate) fn object_mut(&mut self, idx: LoadObjectIdx) -> Option<&mut LoadObject> {
+        self.objects.get_mut(idx.0 as usize)
+    }
+
+    fn backing(&mut self, mmap: &Mmap) -> Backing {
+        if mmap.pid == -1 || !mmap.start.is_user() || &*mmap.path == b"[vsyscall]" {
+            return Backing::Kernel;
+        }
+        let path = &*mmap.path;
+        let is_file = path.first() == Some(&b'/') && !path.starts_with(b"//anon");
+        if !is_file && path != b"[vdso]" {
+            return Backing::Anonymous;
+        }
+        let path: Arc<[u8]> = path.into();
+        let identity = (Arc::clone(&path), mmap.identity.clone());
+        if let Some(known) = self.by_identity.get(&identity) {
+            return Backing::File(*known);
+        }
+        if self.objects.len() >= limit::MAX_LOAD_OBJECTS {
+            return Backing::Anonymous;
+        }
+        let key = LoadObjectKey {
+            path,
+            identity: mmap.identity.clone(),
+            pid: mmap.pid,
+            range: (mmap.start, Avma(mmap.start.0.saturating_add(mmap.len_bytes))),
+        };
+        let idx = LoadObjectIdx(self.objects.len() as u32);
+        self.objects.push(LoadObject { key: Arc::new(key), state: ObjectState::Unopened });
+        self.by_identity.insert(identity, idx);
+        Backing::File(idx)
+    }
+
+    fn make_room(&mut self) {
+        while self.spaces.len() >= limit::MAX_PROCESSES {
+            let Some(pid) = self.ended.pop_front() else {
+                // None has ended: the table starts anew rather than grow.
+                self.spaces.clear();
+                return;
+            };
+            self.spaces.remove(&pid);
+        }
+    }
+}
+
+/// What the loader added to a load object's addresses, by one of its mappings.
+pub(crate) fn bias(facts: &ObjectFacts, mapping: &Mapping) -> Option<u64> {
+    let holds = |segment: &&crate::elf::Segment| {
+        mapping
+            .file_offset
+            .offset_from(segment.file_offset)
+            .is_some_and(|into| into < segment.file_bytes)
+            // The loader maps whole pages, so a mapping may begin a little before its segment.
+            || segment
+                .file_offset
+                .offset_from(mapping.file_offset)
+                .is_some_and(|before| before < 4096)
+    };
+    let executable = facts.segments.iter().filter(|segment| segment.is_executable);
+    let segment = executable.clone().find(holds).or_else(|| facts.segments.iter().find(holds))?;
+    let stated =
+        segment.start.0.wrapping_add(mapping.file_offset.0.wrapping_sub(segment.file_offset.0));
+    Some(mapping.start.0.wrapping_sub(stated))
+}
+
+/// Inserts a mapping over whatever was there, as mmap(2) with MAP_FIXED does.
+fn insert(space: &mut BTreeMap<Avma, Mapping>, mapping: Mapping) {
+    if mapping.end <= mapping.start || space.len() >= limit::MAX_MAPPINGS {
+        return;
+    }
+    if let Some((_, below)) = space.range_mut(..mapping.start).next_back()
+        && below.end > mapping.start
+    {
+        let tail = cut_front(below, mapping.end);
+        below.end = mapping.start;
+        if let Some(tail) = tail {
+            space.insert(tail.start, tail);
+        }
+    }
+    while let Some((&start, inside)) = space.range(mapping.start..mapping.end).next() {
+        let tail = cut_front(inside, mapping.end);
+        space.remove(&start);
+        if let Some(tail) = tail {
+            space.insert(tail.start, tail);
+        }
+    }
+    space.insert(mapping.start, mapping);
+}
+
+/// What of `mapping` lies from `from` on.
+fn cut_front(mapping: &Mapping, from: Avma) -> Option<Mapping> {
+    let cut = from.offset_from(mapping.start)?;
+    (from < mapping.end).then(|| Mapping {
+        start: from,
+        file_offset: mapping.file_offset.plus(cut),
+        ..*mapping
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mmap(pid: i32, start: u64, len_bytes: u64, path: &str) -> Mmap {
+        Mmap {
+            pid,
+            tid: pid,
+            start: Avma(start),
+            len_bytes,
+            path: path.as_bytes().into(),
+            ..Mmap::default()
+        }
+    }
+
+    #[test]
+    fn a_new_mapping_replaces_what_it_covers() {
+        let mut table = ProcessTable::default();
+        table.mmap(&mmap(1, 0x1000, 0x4000, "/a"));
+        table.mmap(&mmap(1, 0x2000, 0x1000, "/b"));
+        let at = |address| table.mapping(1, Avma(address)).copied().unwrap();
+        assert_eq!((at(0x1fff).start, at(0x1fff).end), (Avma(0x1000), Avma(0x2000)));
+        assert_eq!(at(0x2000).backing, Backing::File(LoadObjectIdx(1)));
+        assert_eq!(at(0x3000).file_offset, FileOffset(0x2000), "the tail keeps its place");
+        assert!(table.mapping(1, Avma(0x5000)).is_none());
+    }
+
+    #[test]
+    fn exec_forgets_and_fork_inherits() {
+        let mut table = ProcessTable::default();
+        table.mmap(&mmap(1, 0x1000, 0x1000, "/a"));
+        table.fork(&Fork { pid: 2, tid: 2, parent_pid: 1, parent_tid: 1, ..Fork::default() });
+        table.comm(&Comm { pid: 1, tid: 1, is_exec: true, ..Comm::default() });
+        assert!(table.mapping(1, Avma(0x1000)).is_none());
+        assert!(table.mapping(2, Avma(0x1000)).is_some());
+    }
+
+    #[test]
+    fn the_same_file_is_one_load_object() {
+        let mut table = ProcessTable::default();
+        table.mmap(&mmap(1, 0x1000, 0x1000, "/a"));
+        table.mmap(&mmap(2, 0x9000, 0x1000, "/a"));
+        assert_eq!(
+            table.mapping(1, Avma(0x1000)).unwrap().backing,
+            table.mapping(2, Avma(0x9000)).unwrap().backing
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! All that is known of a reported IP before any sample's values are looked at: its possible
+//! triggers, what each one touches, and what the type path says of it. Made once by a worker.
+
+use crate::descriptor::DataObject;
+use crate::layout::Layout;
+use crate::x86_64::access::{AddressRegister, MemoryAccess, RegisterState};
+use crate::x86_64::backtrack::{BranchCondition, Skid};
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::Scope;
+use std::sync::Arc;
+
+/// What is asked of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SiteQuery {
+    /// The reported IP in the file's terms.
+    pub ip: Svma,
+    /// Where the trigger is, relative to it.
+    pub skid: Skid,
+}
+
+/// The worker's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// The code around IP.
+    pub scope: Arc<Scope>,
+    /// The possible triggers, at least one, or why there is none.
+    pub outcome: Result<Vec<Trigger>, Reason>,
+}
+
+/// An instruction that may have caused the sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trigger {
+    /// Where it is.
+    pub svma: Svma,
+    /// Which state the sampled registers are in, relative to it.
+    pub state: RegisterState,
+    /// What the sampled flags must say for it to be possible.
+    pub condition: Option<BranchCondition>,
+    /// What it touches; nothing for an instruction without memory operands.
+    pub accesses: Vec<TypedAccess>,
+}
+
+/// One access of a trigger and the type path's answer to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypedAccess {
+    /// The operand.
+    pub memory: MemoryAccess,
+    /// What instruction and debug information say.
+    pub answer: TypeAnswer,
+    /// Variables in the frame there, for addresses on the stack.
+    pub frame: Arc<Vec<FrameSlot>>,
+}
+
+/// The type path's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeAnswer {
+    /// One object for every sample.
+    Object(Arc<Answer>),
+    /// The index register's value decides which part.
+    Indexed(Arc<IndexedAnswer>),
+    /// None, and why.
+    Unknown(Reason),
+}
+
+/// A named object and where in it the access begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The object.
+    pub object: DataObject,
+    /// Byte offset in the outermost element.
+    pub offset: u64,
+}
+
+/// An object of which the index register's value tells the part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedAnswer {
+    /// What the base is at the start of.
+    pub layout: Arc<Layout>,
+    /// Displacement from there.
+    pub displacement: i64,
+    /// The name behind it.
+    pub root: OwnedRoot,
+}
+
+/// [`crate::descriptor::Root`], owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnedRoot {
+    /// Through the pointer of this name.
+    Pointer(Arc<str>),
+    /// Inside the variable of this name.
+    Variable(Arc<str>),
+}
+
+impl OwnedRoot {
+    /// The borrowed form.
+    #[must_use]
+    pub fn borrow(&self) -> crate::descriptor::Root<'_> {
+        match self {
+            Self::Pointer(name) => crate::descriptor::Root::Pointer(name),
+            Self::Variable(name) => crate::descriptor::Root::Variable(name),
+        }
+    }
+}
+
+/// A variable in a function's frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameSlot {
+    /// What its place is counted from.
+    pub base: AddressRegister,
+    /// How far.
+    pub offset: i64,
+    /// Its type.
+    pub layout: Arc<Layout>,
+    /// Its name.
+    pub name: Arc<str>,
+}

@@ -1,0 +1,80 @@
+//! What workers answered: resolved IPs, and variables by address.
+
+use crate::dwarf::variable::{DataRange, StaticVariable};
+use crate::limit;
+use crate::process::LoadObjectIdx;
+use crate::site::{Site, SiteQuery};
+use dataspace_proto::address::Svma;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which known site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SiteIdx(u32);
+
+/// Resolved IPs of all load objects.
+#[derive(Debug, Default)]
+pub(crate) struct SiteTable {
+    sites: Vec<Site>,
+    of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
+}
+
+impl SiteTable {
+    pub(crate) fn get(&self, idx: SiteIdx) -> &Site {
+        &self.sites[idx.0 as usize]
+    }
+
+    pub(crate) fn find(&self, object: LoadObjectIdx, query: SiteQuery) -> Option<SiteIdx> {
+        self.of_query.get(&(object, query)).copied()
+    }
+
+    /// Whether the next site would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sites.len() >= limit::MAX_SITES
+    }
+
+    /// Starts anew; workers are asked again as samples come.
+    pub(crate) fn forget(&mut self) {
+        self.sites.clear();
+        self.of_query.clear();
+    }
+
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
+        let idx = SiteIdx(self.sites.len() as u32);
+        self.sites.push(site);
+        self.of_query.insert((object, query), idx);
+    }
+}
+
+type Ranges = BTreeMap<Svma, (Svma, Option<Arc<StaticVariable>>)>;
+
+/// What is at data addresses: variables, and gaps between them.
+#[derive(Debug, Default)]
+pub(crate) struct DataTable {
+    of_object: FxHashMap<LoadObjectIdx, Ranges>,
+    n_ranges: usize,
+}
+
+impl DataTable {
+    /// What is known of a data address: `None` nothing yet, `Some(None)` that no variable is there.
+    #[allow(clippy::option_option, reason = "the two levels are two facts, told above")]
+    pub(crate) fn find(
+        &self,
+        object: LoadObjectIdx,
+        svma: Svma,
+    ) -> Option<Option<Arc<StaticVariable>>> {
+        let (_, (end, variable)) = self.of_object.get(&object)?.range(..=svma).next_back()?;
+        (svma < *end).then(|| variable.clone())
+    }
+
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, range: DataRange) {
+        if self.n_ranges >= limit::MAX_DATA_RANGES {
+            self.of_object.clear();
+            self.n_ranges = 0;
+        }
+        self.n_ranges += 1;
+        let ranges = self.of_object.entry(object).or_default();
+        ranges.insert(range.start, (range.end, range.variable));
+    }
+}

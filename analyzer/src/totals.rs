@@ -1,0 +1,403 @@
+//! Rolling totals by data object: since attach and over the last 1, 10 and 60 seconds, all exact.
+
+use crate::descriptor::{DataObject, ObjectLevel};
+use crate::limit;
+use dataspace_proto::event::EventIdx;
+use dataspace_proto::memory::{Access, Level, N_LEVELS};
+use dataspace_proto::reason::{N_REASONS, Reason};
+use dataspace_proto::record::Sample;
+use dataspace_proto::sample_line::{Evidence, Scope};
+use dataspace_proto::snapshot::{ObjectKind, Window};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Which data object of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ObjectIdx(pub(crate) u32);
+
+/// `<Total>`: the parent of all.
+pub(crate) const TOTAL: ObjectIdx = ObjectIdx(0);
+const SCALARS: ObjectIdx = ObjectIdx(1);
+const STACK: ObjectIdx = ObjectIdx(2);
+const UNKNOWN: ObjectIdx = ObjectIdx(3);
+const OTHER: ObjectIdx = ObjectIdx(4);
+const FIRST_REASON: u32 = 5;
+
+/// Seconds of the longest window.
+const RING_SECONDS: usize = 60;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Windows, longest first, and how many one-second deltas each one sums.
+const WINDOWS: [(Window, usize); 3] =
+    [(Window::Last60s, RING_SECONDS), (Window::Last10s, 10), (Window::Last1s, 1)];
+
+/// Sums of one object over one span.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) samples: u64,
+    pub(crate) loads: u64,
+    pub(crate) stores: u64,
+    pub(crate) latency: u64,
+    pub(crate) tlb_misses: u64,
+    pub(crate) locked: u64,
+    pub(crate) hitm: u64,
+    pub(crate) levels: [u32; N_LEVELS],
+    pub(crate) evidence: [u32; 4],
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.each(other, u64::wrapping_add, u32::wrapping_add);
+    }
+
+    fn subtract(&mut self, other: &Sums) {
+        self.each(other, u64::wrapping_sub, u32::wrapping_sub);
+    }
+
+    fn each(&mut self, other: &Sums, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
+        for (sum, value) in [
+            (&mut self.samples, other.samples),
+            (&mut self.loads, other.loads),
+            (&mut self.stores, other.stores),
+            (&mut self.latency, other.latency),
+            (&mut self.tlb_misses, other.tlb_misses),
+            (&mut self.locked, other.locked),
+            (&mut self.hitm, other.hitm),
+        ] {
+            *sum = wide(*sum, value);
+        }
+        for (sum, value) in self.levels.iter_mut().zip(other.levels) {
+            *sum = narrow(*sum, value);
+        }
+        for (sum, value) in self.evidence.iter_mut().zip(other.evidence) {
+            *sum = narrow(*sum, value);
+        }
+    }
+}
+
+/// What one event added to one object in one second.
+#[derive(Clone, Debug)]
+struct Delta {
+    object: ObjectIdx,
+    event: EventIdx,
+    period: u64,
+    sums: Sums,
+}
+
+/// Sums of one object over one span, with the sum of periods by event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SpanSums {
+    pub(crate) sums: Sums,
+    pub(crate) events: Vec<u64>,
+}
+
+impl SpanSums {
+    fn event(&mut self, event: EventIdx) -> &mut u64 {
+        let idx = usize::from(event.0);
+        if idx >= self.events.len() {
+            self.events.resize(idx + 1, 0);
+        }
+        &mut self.events[idx]
+    }
+}
+
+/// One data object and its totals.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectTotals {
+    pub(crate) parent: Option<ObjectIdx>,
+    pub(crate) level: ObjectLevel,
+    pub(crate) scopes: Vec<Arc<Scope>>,
+    pub(crate) threads: FxHashSet<i32>,
+    pub(crate) all: SpanSums,
+    /// As in `WINDOWS`.
+    pub(crate) windows: [SpanSums; 3],
+    /// Where this object's delta of an event stands in the open second.
+    open: Vec<(u64, u32)>,
+}
+
+/// What a sample adds besides its count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charge<'a> {
+    pub(crate) sample: &'a Sample,
+    pub(crate) access: Option<Access>,
+    pub(crate) evidence: Option<Evidence>,
+    pub(crate) scope: Option<&'a Arc<Scope>>,
+}
+
+/// All data objects of a session.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    objects: Vec<ObjectTotals>,
+    by_name: FxHashMap<(Arc<str>, u64), ObjectIdx>,
+    /// Closed seconds, newest last; at most [`RING_SECONDS`].
+    ring: VecDeque<Vec<Delta>>,
+    open: Vec<Delta>,
+    open_second: Option<u64>,
+    /// Buffers of expired seconds.
+    spare: Vec<Vec<Delta>>,
+}
+
+impl Totals {
+    pub(crate) fn new() -> Self {
+        let mut totals = Self {
+            objects: Vec::new(),
+            by_name: FxHashMap::default(),
+            ring: VecDeque::with_capacity(RING_SECONDS + 1),
+            open: Vec::new(),
+            open_second: None,
+            spare: Vec::new(),
+        };
+        totals.push(None, artificial("<Total>", ObjectKind::Total));
+        for name in ["<Scalars>", "<Stack>", "<Unknown>", "<Other>"] {
+            totals.push(Some(TOTAL), artificial(name, ObjectKind::Artificial));
+        }
+        for reason in Reason::ALL {
+            let name = format!("<Unknown>.({})", reason.name());
+            totals.push(Some(UNKNOWN), artificial(&name, ObjectKind::Artificial));
+        }
+        debug_assert_eq!(totals.objects.len(), FIRST_REASON as usize + N_REASONS);
+        totals
+    }
+
+    /// The object that a named object's samples are charged to: made now if it is new, `<Other>`
+    /// if there are too many.
+    pub(crate) fn intern(&mut self, object: &DataObject) -> ObjectIdx {
+        if object.levels.len() == 1 && object.levels[0].kind == ObjectKind::Artificial {
+            return STACK;
+        }
+        let mut parent = if object.is_scalar { SCALARS } else { TOTAL };
+        for level in &object.levels {
+            let key = (Arc::clone(&level.descriptor), object.fingerprint);
+            parent = match self.by_name.get(&key) {
+                Some(known) => *known,
+                None if self.objects.len() >= limit::MAX_OBJECTS => return OTHER,
+                None => {
+                    let idx = self.push(Some(parent), level.clone());
+                    self.by_name.insert(key, idx);
+                    idx
+                }
+            };
+        }
+        parent
+    }
+
+    /// The object of a reason.
+    pub(crate) const fn reason(reason: Reason) -> ObjectIdx {
+        ObjectIdx(FIRST_REASON + reason as u32)
+    }
+
+    /// Charges a sample to an object and everything around it.
+    pub(crate) fn charge(&mut self, object: ObjectIdx, charge: &Charge<'_>) {
+        self.advance(charge.sample.time_ns);
+        let second = self.open_second.unwrap_or(0);
+        let sums = sums_of(charge);
+        let (event, period) = (charge.sample.event, charge.sample.period);
+        let mut next = Some(object);
+        while let Some(idx) = next {
+            let Some(totals) = self.objects.get_mut(idx.0 as usize) else { break };
+            next = totals.parent;
+            totals.all.sums.add(&sums);
+            *totals.all.event(event) += period;
+            if totals.threads.len() < limit::MAX_THREADS_AN_OBJECT {
+                totals.threads.insert(charge.sample.tid);
+            }
+            if let Some(scope) = charge.scope
+                && totals.scopes.len() < limit::MAX_SCOPES_AN_OBJECT
+                && !totals.scopes.iter().any(|known| Arc::ptr_eq(known, scope) || known == scope)
+            {
+                totals.scopes.push(Arc::clone(scope));
+            }
+            add_delta(totals, &mut self.open, second, idx, event, period, &sums);
+        }
+    }
+
+    /// Moves the windows on to `time_ns`. A time before the open second changes nothing: what is
+    /// late counts in the open second.
+    pub(crate) fn advance(&mut self, time_ns: u64) {
+        let second = time_ns / SECOND_NS;
+        let Some(open) = self.open_second else {
+            self.open_second = Some(second);
+            return;
+        };
+        // After a gap longer than the ring all seconds in between are empty.
+        let n_steps = second.saturating_sub(open).min(RING_SECONDS as u64 + 1);
+        for _ in 0..n_steps {
+            self.close_second();
+        }
+        self.open_second = Some(open.max(second));
+    }
+
+    /// Closes the open second, so that windows hold it: at the end of a session.
+    pub(crate) fn finish(&mut self) {
+        self.close_second();
+        self.open_second = self.open_second.map(|second| second + 1);
+    }
+
+    pub(crate) fn objects(&self) -> &[ObjectTotals] {
+        &self.objects
+    }
+
+    fn close_second(&mut self) {
+        let spare = self.spare.pop().unwrap_or_default();
+        let closed = std::mem::replace(&mut self.open, spare);
+        self.ring.push_back(closed);
+        for (slot, (_, seconds)) in WINDOWS.iter().enumerate() {
+            let newest = self.ring.back().map_or(&[][..], Vec::as_slice);
+            apply(&mut self.objects, slot, newest, Sums::add, u64::wrapping_add);
+            // The second that falls out of a window of n is the one n before the newest.
+            if let Some(expired) = self.ring.len().checked_sub(seconds + 1) {
+                let deltas = self.ring.get(expired).map_or(&[][..], Vec::as_slice);
+                apply(&mut self.objects, slot, deltas, Sums::subtract, u64::wrapping_sub);
+            }
+        }
+        if self.ring.len() > RING_SECONDS
+            && let Some(mut expired) = self.ring.pop_front()
+        {
+            expired.clear();
+            self.spare.push(expired);
+        }
+    }
+
+    fn push(&mut self, parent: Option<ObjectIdx>, level: ObjectLevel) -> ObjectIdx {
+        let idx = ObjectIdx(self.objects.len() as u32);
+        self.objects.push(ObjectTotals {
+            parent,
+            level,
+            scopes: Vec::new(),
+            threads: FxHashSet::default(),
+            all: SpanSums::default(),
+            windows: Default::default(),
+            open: Vec::new(),
+        });
+        idx
+    }
+}
+
+impl ObjectTotals {
+    /// The sums of `window`.
+    pub(crate) fn window(&self, window: Window) -> &SpanSums {
+        let slot = WINDOWS.iter().position(|(candidate, _)| *candidate == window);
+        slot.map_or(&self.all, |slot| &self.windows[slot])
+    }
+}
+
+fn add_delta(
+    totals: &mut ObjectTotals,
+    open: &mut Vec<Delta>,
+    second: u64,
+    object: ObjectIdx,
+    event: EventIdx,
+    period: u64,
+    sums: &Sums,
+) {
+    let idx = usize::from(event.0);
+    if idx >= totals.open.len() {
+        totals.open.resize(idx + 1, (u64::MAX, 0));
+    }
+    let (stamp, slot) = totals.open[idx];
+    if stamp == second
+        && let Some(delta) = open.get_mut(slot as usize)
+        && delta.object == object
+    {
+        delta.period += period;
+        delta.sums.add(sums);
+        return;
+    }
+    totals.open[idx] = (second, open.len() as u32);
+    open.push(Delta { object, event, period, sums: sums.clone() });
+}
+
+fn apply(
+    objects: &mut [ObjectTotals],
+    slot: usize,
+    deltas: &[Delta],
+    sums: fn(&mut Sums, &Sums),
+    periods: fn(u64, u64) -> u64,
+) {
+    for delta in deltas {
+        let Some(totals) = objects.get_mut(delta.object.0 as usize) else { continue };
+        let window = &mut totals.windows[slot];
+        sums(&mut window.sums, &delta.sums);
+        let event = window.event(delta.event);
+        *event = periods(*event, delta.period);
+    }
+}
+
+fn sums_of(charge: &Charge<'_>) -> Sums {
+    let sample = charge.sample;
+    let source = sample.data_source.unwrap_or_default();
+    let access = source.access.or(charge.access);
+    let mut sums = Sums {
+        samples: 1,
+        loads: u64::from(matches!(access, Some(Access::Load | Access::LoadStore))),
+        stores: u64::from(matches!(access, Some(Access::Store | Access::LoadStore))),
+        latency: u64::from(sample.latency),
+        tlb_misses: u64::from(source.is_tlb_miss),
+        locked: u64::from(source.is_locked),
+        hitm: u64::from(source.is_hitm),
+        ..Sums::default()
+    };
+    if let Some(level) = source.level {
+        sums.levels[level as usize] = 1;
+    }
+    if let Some(evidence) = charge.evidence {
+        sums.evidence[evidence as usize] = 1;
+    }
+    sums
+}
+
+fn artificial(name: &str, kind: ObjectKind) -> ObjectLevel {
+    ObjectLevel { descriptor: name.into(), kind, offset: 0, size: 0 }
+}
+
+/// The names of the levels, in the order of [`Sums::levels`].
+pub(crate) const LEVELS: [Level; N_LEVELS] = Level::ALL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(time_ns: u64) -> Sample {
+        Sample { time_ns, period: 3, ..Sample::default() }
+    }
+
+    fn charge<'a>(sample: &'a Sample) -> Charge<'a> {
+        Charge { sample, access: None, evidence: None, scope: None }
+    }
+
+    #[test]
+    fn a_reason_is_charged_to_unknown_and_total_once() {
+        let mut totals = Totals::new();
+        totals.charge(Totals::reason(Reason::Kernel), &charge(&sample(5)));
+        let samples = |idx: ObjectIdx| totals.objects()[idx.0 as usize].all.sums.samples;
+        assert_eq!((samples(TOTAL), samples(UNKNOWN), samples(SCALARS)), (1, 1, 0));
+        assert_eq!(
+            &*totals.objects()[Totals::reason(Reason::Kernel).0 as usize].level.descriptor,
+            "<Unknown>.(kernel)"
+        );
+    }
+
+    proptest! {
+        /// Every window is the sum over the samples of its seconds, whatever the times.
+        #[test]
+        fn windows_are_exact(times in proptest::collection::vec(0u64..200, 1..200)) {
+            let mut times = times;
+            times.sort_unstable();
+            let mut totals = Totals::new();
+            for second in &times {
+                totals.charge(STACK, &charge(&sample(second * SECOND_NS)));
+            }
+            totals.finish();
+            let last = *times.last().unwrap();
+            for (window, seconds) in WINDOWS {
+                let first = (last + 1).saturating_sub(seconds as u64);
+                let expected = times.iter().filter(|second| **second >= first).count() as u64;
+                let span = totals.objects()[STACK.0 as usize].window(window);
+                prop_assert_eq!(span.sums.samples, expected);
+                prop_assert_eq!(span.events[0], expected * 3);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the analyzer asks of workers, and the worker that answers.
+
+use crate::dwarf::variable::DataRange;
+use crate::file::{FileSource, LoadObjectKey};
+use crate::index::{LoadObjectIndex, ObjectFacts};
+use crate::process::LoadObjectIdx;
+use crate::site::{Site, SiteQuery};
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A question about one load object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Its segments.
+    Open,
+    /// A reported IP.
+    Site(SiteQuery),
+    /// A data address.
+    Data(Svma),
+}
+
+/// Work for a worker.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The load object.
+    pub object: LoadObjectIdx,
+    /// How to open it.
+    pub key: Arc<LoadObjectKey>,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// What a worker found.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// To [`Question::Open`].
+    Open(Arc<ObjectFacts>),
+    /// To [`Question::Site`].
+    Site(Box<Site>),
+    /// To [`Question::Data`].
+    Data(DataRange),
+    /// To any: the load object cannot be asked.
+    Failed(Reason),
+}
+
+/// A worker's reply to a [`Request`].
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The load object.
+    pub object: LoadObjectIdx,
+    /// What was asked.
+    pub question: Question,
+    /// What was found.
+    pub answer: Answer,
+}
+
+/// Answers requests, one after the other, keeping the load objects it opened.
+pub struct Worker {
+    source: Box<dyn FileSource>,
+    objects: FxHashMap<LoadObjectIdx, Result<LoadObjectIndex, Reason>>,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("n_objects", &self.objects.len()).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker that opens files through `source`.
+    #[must_use]
+    pub fn new(source: Box<dyn FileSource>) -> Self {
+        Self { source, objects: FxHashMap::default() }
+    }
+
+    /// Answers one request. Reads files; may take long.
+    pub fn answer(&mut self, request: &Request) -> Response {
+        let opened = self
+            .objects
+            .entry(request.object)
+            .or_insert_with(|| LoadObjectIndex::open(&request.key, self.source.as_ref()));
+        let answer = match (opened, request.question) {
+            (Err(reason), _) => Answer::Failed(*reason),
+            (Ok(index), Question::Open) => Answer::Open(Arc::new(index.facts())),
+            (Ok(index), Question::Site(query)) => Answer::Site(Box::new(index.site(query))),
+            (Ok(index), Question::Data(svma)) => Answer::Data(index.data(svma)),
+        };
+        Response { object: request.object, question: request.question, answer }
+    }
+}

@@ -1,0 +1,228 @@
+//! One function, decoded once: where its instructions begin and which of them are jumped to.
+
+use crate::limit;
+use dataspace_proto::address::Svma;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use rustc_hash::FxHashMap;
+
+/// A decoded function.
+#[derive(Debug)]
+pub struct FunctionCode {
+    /// First address.
+    pub start: Svma,
+    /// End.
+    pub end: Svma,
+    instructions: Vec<Instruction>,
+    /// Who jumps to an instruction; branches by their index.
+    sources: FxHashMap<u64, Vec<u32>>,
+    /// It has an indirect jump whose targets are not all known.
+    has_unknown_jumps: bool,
+}
+
+/// Reads jump tables: the bytes at an address of the load object, as many as there are up to a
+/// length.
+pub trait ImageBytes {
+    /// Up to `n_bytes` bytes at `svma`.
+    fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>>;
+}
+
+impl FunctionCode {
+    /// Decodes `code`, the bytes from `start` on.
+    #[must_use]
+    pub fn decode(start: Svma, code: &[u8], image: &dyn ImageBytes) -> Self {
+        let decoder = Decoder::with_ip(64, code, start.0, DecoderOptions::NONE);
+        let instructions: Vec<Instruction> = decoder.into_iter().collect();
+        let mut function = Self {
+            start,
+            end: start.plus(code.len() as u64),
+            instructions,
+            sources: FxHashMap::default(),
+            has_unknown_jumps: false,
+        };
+        function.find_sources(image);
+        function
+    }
+
+    /// How many instructions it has.
+    #[must_use]
+    pub fn n_instructions(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// The index of the instruction that begins at `svma`; `None` between two.
+    #[must_use]
+    pub fn index_of(&self, svma: Svma) -> Option<usize> {
+        self.instructions.binary_search_by_key(&svma.0, Instruction::ip).ok()
+    }
+
+    /// The instruction at `index`.
+    #[must_use]
+    pub fn instruction(&self, index: usize) -> Option<&Instruction> {
+        self.instructions.get(index).filter(|instruction| !instruction.is_invalid())
+    }
+
+    /// The branches inside the function that jump to `svma`.
+    #[must_use]
+    pub fn jumps_to(&self, svma: Svma) -> &[u32] {
+        self.sources.get(&svma.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether some indirect jump may reach any instruction.
+    #[must_use]
+    pub const fn has_unknown_jumps(&self) -> bool {
+        self.has_unknown_jumps
+    }
+
+    fn find_sources(&mut self, image: &dyn ImageBytes) {
+        let mut indirect = Vec::new();
+        for idx in 0..self.instructions.len() {
+            let instruction = self.instructions[idx];
+            match instruction.flow_control() {
+                FlowControl::ConditionalBranch
+                | FlowControl::UnconditionalBranch
+                | FlowControl::XbeginXabortXend
+                    if instruction.op0_kind() == OpKind::NearBranch64 =>
+                {
+                    self.add_source(instruction.near_branch_target(), idx);
+                }
+                FlowControl::IndirectBranch => indirect.push(idx),
+                _ => {}
+            }
+        }
+        if indirect.is_empty() {
+            return;
+        }
+        let tables = self.jump_tables(image);
+        for jump in indirect {
+            // Which table belongs to which jump is not traced: each jump may use each table, so a
+            // target too many is possible and one too few is not.
+            for target in &tables {
+                self.add_source(*target, jump);
+            }
+            self.has_unknown_jumps |= tables.is_empty() && !self.is_tail_call(jump);
+        }
+    }
+
+    fn add_source(&mut self, target: u64, source: usize) {
+        if (self.start.0..self.end.0).contains(&target) {
+            let sources = self.sources.entry(target).or_default();
+            let source = source as u32;
+            if sources.len() <= limit::MAX_PREDECESSORS && !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+    }
+
+    /// Whether an indirect jump leaves the function: through memory that is no table of its own
+    /// (a PLT slot, a method table), or at the very end behind the epilogue.
+    fn is_tail_call(&self, jump: usize) -> bool {
+        let instruction = &self.instructions[jump];
+        let is_indexed = instruction.memory_index() != iced_x86::Register::None;
+        instruction.op0_kind() == OpKind::Memory && !is_indexed
+    }
+
+    /// Targets in every jump table that the function refers to.
+    ///
+    /// gcc, clang and rustc address a table by `lea table(%rip),%reg` and store 32-bit distances
+    /// from the table, or by `jmp *table(,%reg,8)` and store 64-bit addresses.
+    fn jump_tables(&self, image: &dyn ImageBytes) -> Vec<u64> {
+        let mut targets = Vec::new();
+        let mut seen = rustc_hash::FxHashSet::default();
+        for instruction in &self.instructions {
+            let is_table_address = instruction.is_ip_rel_memory_operand()
+                && instruction.mnemonic() == iced_x86::Mnemonic::Lea;
+            let is_absolute = instruction.memory_base() == iced_x86::Register::None
+                && instruction.memory_index() != iced_x86::Register::None
+                && instruction.memory_index_scale() == 8;
+            let table = instruction.memory_displacement64();
+            if !(is_table_address || is_absolute) || !seen.insert((table, is_absolute)) {
+                continue;
+            }
+            let is_own_code = (self.start.0..self.end.0).contains(&table);
+            if table == 0 || is_own_code || targets.len() >= limit::MAX_JUMP_TABLE_ENTRIES {
+                continue;
+            }
+            if is_absolute {
+                self.read_absolute_table(Svma(table), image, &mut targets);
+            } else {
+                self.read_relative_table(Svma(table), image, &mut targets);
+            }
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    fn read_relative_table(&self, table: Svma, image: &dyn ImageBytes, targets: &mut Vec<u64>) {
+        let Some(bytes) = image.bytes_at(table, limit::MAX_JUMP_TABLE_ENTRIES * 4) else { return };
+        let (entries, _) = bytes.as_chunks::<4>();
+        for entry in entries {
+            let target = table.0.wrapping_add_signed(i64::from(i32::from_le_bytes(*entry)));
+            if self.index_of(Svma(target)).is_none() {
+                break;
+            }
+            targets.push(target);
+        }
+    }
+
+    fn read_absolute_table(&self, table: Svma, image: &dyn ImageBytes, targets: &mut Vec<u64>) {
+        let Some(bytes) = image.bytes_at(table, limit::MAX_JUMP_TABLE_ENTRIES * 8) else { return };
+        let (entries, _) = bytes.as_chunks::<8>();
+        for entry in entries {
+            let target = u64::from_le_bytes(*entry);
+            if self.index_of(Svma(target)).is_none() {
+                break;
+            }
+            targets.push(target);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl ImageBytes for Nothing {
+        fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    struct Table(u64, Vec<u8>);
+
+    impl ImageBytes for Table {
+        fn bytes_at(&self, svma: Svma, _: usize) -> Option<Vec<u8>> {
+            (svma.0 == self.0).then(|| self.1.clone())
+        }
+    }
+
+    #[test]
+    fn a_loop_head_knows_its_branch() {
+        // 1000: mov (%rax),%rax   1003: sub $1,%rdx   1007: jne 1000   1009: ret
+        let code = [0x48, 0x8b, 0x00, 0x48, 0x83, 0xea, 0x01, 0x75, 0xf7, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &Nothing);
+        assert_eq!(function.jumps_to(Svma(0x1000)), [2]);
+        assert!(function.jumps_to(Svma(0x1003)).is_empty());
+        assert_eq!(function.index_of(Svma(0x1003)), Some(1));
+        assert_eq!(function.index_of(Svma(0x1004)), None, "inside an instruction");
+    }
+
+    #[test]
+    fn a_relative_jump_table_gives_its_targets() {
+        // 1000: lea 0xff9(%rip),%rdx   1007: movslq (%rdx,%rax,4),%rax   100b: add %rdx,%rax
+        // 100e: jmp *%rax   1010: ret   1011: nop   1012: ret
+        let code = [
+            0x48, 0x8d, 0x15, 0xf9, 0x0f, 0, 0, 0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff,
+            0xe0, 0xc3, 0x90, 0xc3,
+        ];
+        let entry = |target: i32| (target - 0x2000).to_le_bytes();
+        let table = [entry(0x1010), entry(0x1012), entry(0x5000)].concat();
+        let function = FunctionCode::decode(Svma(0x1000), &code, &Table(0x2000, table));
+        assert_eq!(function.jumps_to(Svma(0x1010)), [3]);
+        assert_eq!(function.jumps_to(Svma(0x1012)), [3]);
+        assert!(function.jumps_to(Svma(0x1011)).is_empty());
+        assert!(!function.has_unknown_jumps());
+    }
+}

@@ -1,0 +1,290 @@
+//! Opens a session's events on the threads of its targets.
+
+use crate::error::Error;
+use crate::event::EventPlan;
+use crate::live::births::Births;
+use crate::live::clock::now_ns;
+use crate::live::refusal::Request;
+use crate::live::rings::Rings;
+use crate::procfs::Procfs;
+use crate::ring::{Joint, RingReader};
+use crate::side_band::{self, SideBand};
+use crate::sys::attr::{self, Binding, KernelFeatures, Source};
+use crate::sys::open;
+use dataspace_proto::event::EventIdx;
+use dataspace_proto::record::Record;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+/// A process whose threads are born faster than we can look: beyond this the rest is left to
+/// inheritance, and a warning tells.
+const MAX_PASSES: usize = 1_000;
+
+/// Reading `/proc/PID/task` stops short, or skips threads, whenever the thread it has come to ends
+/// meanwhile (`proc_task_readdir()` in Linux `fs/proc/base.c`). Two equal lists are complete; where
+/// threads come and go, so many lists in a row without a new one are.
+const QUIET_PASSES: usize = 20;
+
+/// Gives the short-lived threads that cut the last list short the time to end.
+const BETWEEN_PASSES: Duration = Duration::from_millis(1);
+
+/// One sampled event on one thread and one CPU.
+#[derive(Debug)]
+pub(crate) struct OpenEvent {
+    /// `None` once it was found to double an inherited one. Its samples and counts are then as if
+    /// they had never been.
+    pub(crate) fd: Option<OwnedFd>,
+    pub(crate) event: EventIdx,
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+}
+
+/// All that is open.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) rings: Rings,
+    /// By thread, then event, then CPU.
+    pub(crate) events: Vec<OpenEvent>,
+    /// Ids as they stand in samples, with the index in `events`; sorted.
+    pub(crate) ids: Vec<(u64, u32)>,
+    /// Kept open, not read.
+    pub(crate) side_band: Vec<OwnedFd>,
+    /// Threads that turned up late: their events may double inherited ones.
+    pub(crate) suspects: HashSet<i32>,
+    /// What the side-band rings held while we were still opening.
+    pub(crate) early: Vec<Record>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Opens events, thread by thread.
+#[derive(Debug)]
+pub(crate) struct Attacher<'a> {
+    pub(crate) procfs: &'a Procfs,
+    pub(crate) plans: &'a mut [EventPlan],
+    pub(crate) binding: Binding,
+    pub(crate) features: KernelFeatures,
+    attached: Attached,
+    births: Births,
+    joint: Joint,
+}
+
+impl<'a> Attacher<'a> {
+    pub(crate) fn new(
+        procfs: &'a Procfs,
+        plans: &'a mut [EventPlan],
+        binding: Binding,
+        features: KernelFeatures,
+        rings: Rings,
+    ) -> Self {
+        let attached = Attached {
+            rings,
+            events: Vec::new(),
+            ids: Vec::new(),
+            side_band: Vec::new(),
+            suspects: HashSet::new(),
+            early: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let (births, joint) = (Births::default(), Joint::default());
+        Self { procfs, plans, binding, features, attached, births, joint }
+    }
+
+    /// Opens events on every thread of process `pid`; sampled ones only on `only`, if given.
+    ///
+    /// A process that is gone, or goes meanwhile, is no error: the caller sees that it has ended.
+    pub(crate) fn process(&mut self, pid: i32, only: Option<i32>) -> Result<(), Error> {
+        let mut n_quiet = 0;
+        let mut previous = Vec::new();
+        for pass in 0..MAX_PASSES {
+            self.read_side_band();
+            self.births.settle();
+            let tids = self.procfs.tasks(pid).unwrap_or_default();
+            let found_any = self.new_threads(pid, &tids, only, pass > 0)?;
+            n_quiet = if found_any { 0 } else { n_quiet + 1 };
+            if n_quiet > 0 && (tids == previous || n_quiet >= QUIET_PASSES) {
+                return Ok(());
+            }
+            if pass > 0 {
+                thread::sleep(BETWEEN_PASSES);
+            }
+            previous = tids;
+        }
+        self.attached.warnings.push(format!(
+            "process {pid} starts threads faster than they can be found: {} were opened, some of \
+             the others may not be seen",
+            self.births.n_opened()
+        ));
+        Ok(())
+    }
+
+    /// Opens events on those of `tids` that are not counted yet. Whether there were any.
+    fn new_threads(
+        &mut self,
+        pid: i32,
+        tids: &[i32],
+        only: Option<i32>,
+        is_late: bool,
+    ) -> Result<bool, Error> {
+        let mut found_any = false;
+        for &tid in tids {
+            if self.births.is_counted(tid) {
+                continue;
+            }
+            found_any = true;
+            let is_sampled = only.is_none_or(|only| only == tid);
+            if self.thread(pid, tid, is_sampled)? && is_late && self.binding.inherit {
+                self.attached.suspects.insert(tid);
+            }
+        }
+        Ok(found_any)
+    }
+
+    /// Opens events on one thread. Whether it was there.
+    pub(crate) fn thread(&mut self, pid: i32, tid: i32, is_sampled: bool) -> Result<bool, Error> {
+        // Also for one that is gone: it need not be tried again.
+        self.births.opened(tid, u64::MAX / 2);
+        if is_sampled {
+            for event_idx in 0..self.plans.len() {
+                for cpu_idx in 0..self.attached.rings.outputs.len() {
+                    if !self.sampled(pid, tid, event_idx, cpu_idx)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        // After the sampled events: a birth that is told of has inherited them (`births`).
+        let attr = attr::side_band(self.features);
+        for output in &self.attached.rings.outputs {
+            match open::open(&attr, tid, output.cpu) {
+                Ok(fd) => {
+                    set_output(&fd, &output.side_band)?;
+                    self.attached.side_band.push(fd);
+                }
+                Err(Errno::SRCH) => return Ok(false),
+                Err(errno) => return Err(self.request("its side-band", pid, tid).error(errno)),
+            }
+        }
+        self.births.opened(tid, now_ns());
+        Ok(true)
+    }
+
+    fn request<'b>(&'b self, event: &'b str, pid: i32, tid: i32) -> Request<'b> {
+        Request { event, pid, tid, sampling: None, procfs: self.procfs }
+    }
+
+    fn sampled(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        event_idx: usize,
+        cpu_idx: usize,
+    ) -> Result<bool, Error> {
+        let cpu = self.attached.rings.outputs[cpu_idx].cpu;
+        let fd = match self.open_or_without_kernel(tid, event_idx, cpu) {
+            Ok(fd) => fd,
+            Err(Errno::SRCH) => return Ok(false),
+            Err(errno) => {
+                let plan = &self.plans[event_idx].event;
+                let sampling = Some(plan.sampling);
+                let request = self.request(&plan.name, pid, tid);
+                return Err(Request { sampling, ..request }.error(errno));
+            }
+        };
+        set_output(&fd, &self.attached.rings.outputs[cpu_idx].samples)?;
+        let id = open::id(fd.as_fd()).map_err(|errno| Error::System { call: "ID", errno })?;
+        // More than 2^32 descriptors cannot be open, nor 2^16 events be asked for in one line.
+        self.attached.ids.push((id, self.attached.events.len() as u32));
+        let event = EventIdx(event_idx as u16);
+        self.attached.events.push(OpenEvent { fd: Some(fd), event, pid, tid });
+        Ok(true)
+    }
+
+    /// Opens the event; on its first thread, where the kernel's side is refused, without that.
+    fn open_or_without_kernel(
+        &mut self,
+        tid: i32,
+        event_idx: usize,
+        cpu: i32,
+    ) -> Result<OwnedFd, Errno> {
+        let is_first =
+            !self.attached.events.iter().any(|open| usize::from(open.event.0) == event_idx);
+        let plan = &mut self.plans[event_idx];
+        let source = &mut plan.source;
+        match open::open(&attr::sampled(source, self.binding, self.features), tid, cpu) {
+            Err(errno @ (Errno::ACCESS | Errno::PERM)) => {
+                // A tracepoint fires in the kernel only.
+                let would_be_empty =
+                    source.exclude_user || matches!(source.source, Source::Tracepoint(_));
+                if !is_first || source.exclude_kernel || would_be_empty {
+                    return Err(errno);
+                }
+                source.exclude_kernel = true;
+                plan.event.includes_kernel = false;
+                open::open(&attr::sampled(source, self.binding, self.features), tid, cpu)
+            }
+            other => other,
+        }
+    }
+
+    /// Takes what the side-band rings hold: births, for us, and all of it for the session.
+    fn read_side_band(&mut self) {
+        let layout = attr::layout(&attr::side_band(self.features));
+        for ring in self.attached.rings.rings.iter_mut().filter(|ring| !ring.carries_samples) {
+            let Some((front, back, head)) = ring.mapped.unread() else { continue };
+            let mut reader = RingReader::new(front, back, &mut self.joint);
+            while let Ok(Some(raw)) = reader.next() {
+                match side_band::decode(&layout, &raw) {
+                    Some(SideBand::Record(record)) => {
+                        if let Record::Fork(fork) = record {
+                            self.births.born(fork);
+                        }
+                        self.attached.early.push(record);
+                    }
+                    Some(SideBand::Lost(n)) => self.attached.warnings.push(format!(
+                        "{n} mappings and births were lost while the target was being attached to"
+                    )),
+                    _ => {}
+                }
+            }
+            ring.mapped.release(head);
+        }
+    }
+
+    /// All that was opened.
+    pub(crate) fn finish(mut self) -> Attached {
+        self.attached.ids.sort_unstable();
+        self.attached
+    }
+}
+
+fn set_output(fd: &OwnedFd, owner: &OwnedFd) -> Result<(), Error> {
+    open::set_output(fd.as_fd(), owner.as_fd())
+        .map_err(|errno| Error::System { call: "PERF_EVENT_IOC_SET_OUTPUT", errno })
+}
+
+/// Asks the kernel for the newer parts of its interface. Where it refuses for another reason, the
+/// first event of the session will say so.
+pub(crate) fn kernel_features() -> KernelFeatures {
+    use dataspace_proto::event::Sampling;
+    use perf_event_open_sys::bindings as abi;
+
+    let own_task = 0;
+    let is_known = |attr: &attr::perf_event_attr| {
+        !matches!(open::open(attr, own_task, -1), Err(Errno::INVAL | Errno::TOOBIG))
+    };
+    let clock = attr::EventSource {
+        source: Source::Software(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
+        sampling: Sampling::Period(1_000_000_000),
+        exclude_user: false,
+        exclude_kernel: true,
+    };
+    let binding = Binding { inherit: false, enable_on_exec: false };
+    let all = KernelFeatures { lost: true, build_id: true };
+    KernelFeatures {
+        lost: is_known(&attr::sampled(&clock, binding, all)),
+        build_id: is_known(&attr::side_band(all)),
+    }
+}

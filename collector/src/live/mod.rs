@@ -1,0 +1,286 @@
+//! A live session: events on running tasks, and the thread that reads their rings.
+
+mod announce;
+mod attach;
+mod births;
+pub(crate) mod clock;
+mod drain;
+mod reader;
+pub(crate) mod refusal;
+mod removal;
+mod rings;
+mod tally;
+
+use crate::error::Error;
+use crate::event::{EventPlan, EventSelector};
+use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
+use crate::live::rings::Rings;
+use crate::procfs::Procfs;
+use crate::sys::attr::{Binding, KernelFeatures};
+use crate::sys::spawn::HeldChild;
+use crate::target::{CommandOutput, Target, TargetSpec, Watched};
+use crate::tracefs::Tracefs;
+use dataspace_proto::accounting::Collected;
+use dataspace_proto::batch::BatchSender;
+use dataspace_proto::event::{Event, Sampling};
+use dataspace_proto::record::Record;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// What to attach to, and how.
+#[derive(Clone, Debug)]
+pub struct LiveConfig {
+    /// What to profile.
+    pub target: TargetSpec,
+    /// What to sample; empty: the best that is there.
+    pub events: Vec<EventSelector>,
+    /// How often; `None`: as is sane for each event.
+    pub sampling: Option<Sampling>,
+    /// Pages of each sample ring, rounded up to a power of two; `None`: 512 KiB a CPU, or what is
+    /// allowed.
+    pub ring_pages: Option<usize>,
+    /// Where the output of a command goes.
+    pub command_output: CommandOutput,
+}
+
+impl LiveConfig {
+    /// The best available event on `target`.
+    #[must_use]
+    pub const fn new(target: TargetSpec) -> Self {
+        let command_output = CommandOutput::Inherit;
+        Self { target, events: Vec::new(), sampling: None, ring_pages: None, command_output }
+    }
+}
+
+/// An open session. It counts already, into its rings, except for a command, which waits. Dropped,
+/// it leaves the targets as they were.
+#[derive(Debug)]
+pub struct Live {
+    parts: Parts,
+    held: Option<HeldChild>,
+    command: Option<std::ffi::OsString>,
+    description: String,
+    pids: Vec<i32>,
+    events: Vec<Event>,
+}
+
+/// What the reader thread takes over.
+#[derive(Debug)]
+struct Parts {
+    attached: Attached,
+    plans: Vec<EventPlan>,
+    features: KernelFeatures,
+    watched: Vec<Watched>,
+    /// Mappings and names from before.
+    before: Vec<Record>,
+}
+
+impl Live {
+    /// Opens the events of a session on all its targets.
+    ///
+    /// A command is forked, and waits.
+    ///
+    /// # Errors
+    /// [`Error`], which says what would help.
+    pub fn open(config: LiveConfig) -> Result<Self, Error> {
+        let procfs = Procfs::new(Path::new("/proc"));
+        let mut plans = plans(&config)?;
+        let mut target = Target::find(&config.target, config.command_output, &procfs)?;
+        // After the fork: a command keeps the limit that its user gave it.
+        raise_file_limit();
+        let features = kernel_features();
+        let rings = Rings::new(&online_cpus(), config.ring_pages, &procfs)?;
+        let counts_from_exec = target.held.is_some();
+        let inherit = !matches!(config.target, TargetSpec::Tids(_));
+        let binding = Binding { inherit, enable_on_exec: counts_from_exec };
+        let mut attacher = Attacher::new(&procfs, &mut plans, binding, features, rings);
+        for watched in &target.watched {
+            attacher.process(watched.pid, watched.tid)?;
+        }
+        let attached = attacher.finish();
+        target.drop_ended()?;
+        for watched in &target.watched {
+            check_is_open(watched, &attached, &procfs)?;
+        }
+        let before = if counts_from_exec {
+            // What the child has mapped now is our own, and goes with exec.
+            Vec::new()
+        } else {
+            announce::what_was_before(&target.watched, &procfs)
+        };
+        let command = match config.target {
+            TargetSpec::Command(argv) => argv.into_iter().next(),
+            _ => None,
+        };
+        Ok(Self {
+            held: target.held,
+            command,
+            description: target.description,
+            pids: target.watched.iter().map(|watched| watched.pid).collect(),
+            events: plans.iter().map(|plan| plan.event.clone()).collect(),
+            parts: Parts { attached, plans, features, watched: target.watched, before },
+        })
+    }
+
+    /// The events, as they were opened.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The target, for a person.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The processes attached to.
+    #[must_use]
+    pub fn pids(&self) -> &[i32] {
+        &self.pids
+    }
+
+    /// Lets a command execute, and reads the rings until the targets have ended or
+    /// [`Running::stop`] is called.
+    ///
+    /// # Errors
+    /// [`Error::Command`] if the command cannot be executed; [`Error::System`] or
+    /// [`Error::Thread`] if there is no descriptor or thread left.
+    pub fn start(self, sender: BatchSender) -> Result<Running, Error> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| Error::System { call: "eventfd", errno })?;
+        let shared = Arc::new(Shared { stop: AtomicBool::new(false), wake });
+        let name = self.command.unwrap_or_default();
+        let child = match self.held {
+            Some(held) => Some(held.release().map_err(|errno| Error::Command { name, errno })?),
+            None => None,
+        };
+        let for_reader = Arc::clone(&shared);
+        let parts = self.parts;
+        let thread = thread::Builder::new()
+            .name("collector".to_owned())
+            .spawn(move || reader::run(parts, sender, &for_reader, child))
+            .map_err(Error::Thread)?;
+        Ok(Running { shared, thread })
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    /// Written once, to end the reader's wait.
+    wake: OwnedFd,
+}
+
+/// A session that counts.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Outcome>,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The final counts.
+    pub collected: Collected,
+    /// How the command ended, if there was one and it has.
+    pub exit_status: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Asks the session to detach. It does so in its own time: see [`Self::join`].
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        // It cannot block: the counter is far from full.
+        let _ = rustix::io::write(&self.shared.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Whether the session has ended, its last record sent.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the session's end, which comes with that of its targets or with [`Self::stop`].
+    ///
+    /// # Panics
+    /// If the reader thread did.
+    #[must_use]
+    pub fn join(self) -> Outcome {
+        match self.thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Without a thread in `/proc` nothing was opened, and the session would wait in silence.
+fn check_is_open(watched: &Watched, attached: &Attached, procfs: &Procfs) -> Result<(), Error> {
+    let &Watched { pid, tid, .. } = watched;
+    let is_ours = |open: &OpenEvent| open.pid == pid && tid.is_none_or(|tid| open.tid == tid);
+    if attached.events.iter().any(is_ours) {
+        return Ok(());
+    }
+    match procfs.tasks(pid) {
+        // It is on its way out: nothing can be opened on it any more.
+        Ok(_) => Err(Error::NoSuchProcess { id: tid.unwrap_or(pid) }),
+        Err(error) => Err(Error::ForeignProcess {
+            pid,
+            why: format!("does not show its threads in /proc ({error}; hidepid, perhaps)"),
+        }),
+    }
+}
+
+fn plans(config: &LiveConfig) -> Result<Vec<EventPlan>, Error> {
+    let tracefs = Tracefs::new(Path::new("/"));
+    let best = [EventSelector::cpu_clock()];
+    let selectors = if config.events.is_empty() { &best[..] } else { &config.events };
+    selectors.iter().map(|selector| selector.plan(config.sampling, &tracefs)).collect()
+}
+
+/// A thread takes a descriptor for each event and CPU: as many as we may have.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(errno) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%errno, "the file limit stays as it is");
+    }
+}
+
+/// The CPUs on line: `0-3,5` in `/sys/devices/system/cpu/online`.
+fn online_cpus() -> Vec<i32> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = cpu_list(list.trim());
+    if !cpus.is_empty() {
+        return cpus;
+    }
+    let n_cpus = thread::available_parallelism().map_or(1, usize::from);
+    (0..i32::try_from(n_cpus).unwrap_or(1)).collect()
+}
+
+fn cpu_list(list: &str) -> Vec<i32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_have_ranges_and_single_ones() {
+        assert_eq!(cpu_list("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list("0"), [0]);
+        assert_eq!(cpu_list("x,3-"), Vec::<i32>::new());
+    }
+}

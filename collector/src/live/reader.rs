@@ -1,0 +1,388 @@
+//! The reader thread: round after round over the rings, until the targets have ended.
+
+use crate::decode::SampleLayout;
+use crate::event::EventPlan;
+use crate::live::attach::OpenEvent;
+use crate::live::clock::now_ns;
+use crate::live::drain::Drain;
+use crate::live::removal::Removal;
+use crate::live::rings::{CpuOutputs, Ring};
+use crate::live::tally::Tally;
+use crate::live::{Outcome, Parts, Shared};
+use crate::merge::Merge;
+use crate::period::PeriodLog;
+use crate::ring::Joint;
+use crate::sys::attr::{Binding, KernelFeatures};
+use crate::sys::spawn::Child;
+use crate::sys::{attr, open, pidfd};
+use crate::target::Watched;
+use dataspace_proto::batch::BatchSender;
+use dataspace_proto::event::{EventIdx, EventKind, Sampling};
+use dataspace_proto::record::Record;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+
+/// How often the analyzer is told the time, samples or not. Also the longest wait for a ring to
+/// fill to its mark.
+const TICK_NS: u64 = 100_000_000;
+/// How often the counts are told.
+const COUNTS_NS: u64 = 1_000_000_000;
+/// Reading a descriptor takes about a microsecond, and interrupts the CPU that runs its thread:
+/// beyond so many, counts are read only when something was lost, and at the end.
+const MAX_READ_EACH_SECOND: usize = 512;
+/// Records that wait in order, at first: two rounds at 10,000 samples a second.
+const N_WAITING: usize = 2_048;
+
+/// What the reader waits for: rings to fill, targets to end, a call to stop.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    owners: Vec<&'a OwnedFd>,
+    watched: &'a [Watched],
+    shared: &'a Shared,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(
+        outputs: &'a [CpuOutputs],
+        watched: &'a [Watched],
+        shared: &'a Shared,
+    ) -> Self {
+        let owners = outputs.iter().flat_map(|cpu| [&cpu.samples, &cpu.side_band]).collect();
+        Self { owners, watched, shared }
+    }
+
+    /// The call to stop, then the rings, then the targets.
+    fn poll_fds(&self) -> Vec<PollFd<'a>> {
+        let poll_fd = |fd: &'a OwnedFd| PollFd::new(fd, PollFlags::IN);
+        let mut fds = vec![poll_fd(&self.shared.wake)];
+        fds.extend(self.owners.iter().map(|fd| poll_fd(fd)));
+        fds.extend(self.watched.iter().map(|watched| poll_fd(&watched.pidfd)));
+        fds
+    }
+
+    fn n_not_targets(&self) -> usize {
+        1 + self.owners.len()
+    }
+}
+
+/// Reads a session from its first record to its last.
+pub(crate) fn run(
+    parts: Parts,
+    sender: BatchSender,
+    shared: &Shared,
+    child: Option<Child>,
+) -> Outcome {
+    let Parts { attached, plans, features, watched, before } = parts;
+    let outputs = attached.rings.outputs;
+    let watch = Watch::new(&outputs, &watched, shared);
+    let mut tally = Tally::new(plans.len(), outputs.len(), features.lost);
+    tally.read(&attached.events);
+    let mut drain = Drain {
+        merge: Merge::with_capacity(N_WAITING),
+        tally,
+        periods: periods(&plans),
+        layouts: layouts(&plans, features),
+        kinds: plans.iter().map(|plan| plan.event.kind).collect(),
+        side_band_layout: attr::layout(&attr::side_band(features)),
+        ids: attached.ids,
+        suspects: attached.suspects,
+        doubled: Vec::new(),
+        saw_leader_exit: false,
+        saw_loss: false,
+        n_side_band_lost: 0,
+        n_corrupt_rings: 0,
+        joint: Joint::default(),
+    };
+    for record in attached.early {
+        drain.side_band(record);
+    }
+    let mut reader = Reader {
+        drain,
+        rings: attached.rings.rings,
+        events: attached.events,
+        side_band: attached.side_band,
+        plans,
+        sender,
+        removal: Removal::default(),
+        next_tick_ns: 0,
+        next_counts_ns: 0,
+        told_side_band_lost: 0,
+        told_corrupt_rings: 0,
+    };
+    reader.announce(before, attached.warnings, features.lost);
+    reader.rounds(&watch);
+    reader.finish(&watch, child.as_ref())
+}
+
+fn periods(plans: &[EventPlan]) -> PeriodLog {
+    let mut periods = PeriodLog::default();
+    for (event_idx, plan) in plans.iter().enumerate() {
+        // With a frequency every sample carries its own.
+        if let Sampling::Period(period) = plan.event.sampling {
+            periods.set(EventIdx(event_idx as u16), 0, period);
+        }
+    }
+    periods
+}
+
+fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
+    let binding = Binding { inherit: true, enable_on_exec: false };
+    plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
+}
+
+#[derive(Debug)]
+struct Reader {
+    drain: Drain,
+    rings: Vec<Ring>,
+    events: Vec<OpenEvent>,
+    /// Held open.
+    side_band: Vec<OwnedFd>,
+    plans: Vec<EventPlan>,
+    sender: BatchSender,
+    removal: Removal,
+    next_tick_ns: u64,
+    next_counts_ns: u64,
+    told_side_band_lost: u64,
+    told_corrupt_rings: u64,
+}
+
+impl Reader {
+    fn announce(&mut self, before: Vec<Record>, warnings: Vec<String>, knows_lost: bool) {
+        let machine = self.drain.side_band_layout.machine;
+        self.push(Record::Machine(machine));
+        for plan in &self.plans {
+            self.sender.push(Record::Event(Box::new(plan.event.clone())));
+        }
+        for warning in self.plans.iter().filter_map(|plan| plan.warning.clone()).chain(warnings) {
+            self.sender.push(Record::Warning(warning.into()));
+        }
+        if !knows_lost {
+            self.sender.push(Record::Warning(
+                "this kernel (before 6.0) does not tell how many samples it lost; the last loss \
+                 on each CPU may be missing"
+                    .into(),
+            ));
+        }
+        for record in before {
+            self.push(record);
+        }
+        self.sender.flush_or_drop_samples();
+    }
+
+    fn push(&mut self, record: Record) {
+        self.sender.push(record);
+        if self.sender.is_full() {
+            self.sender.flush_or_drop_samples();
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.push(Record::Warning(warning.into()));
+    }
+
+    /// Reads until all targets have ended, or we are asked to stop, or nobody listens.
+    fn rounds(&mut self, watch: &Watch<'_>) {
+        let mut poll_fds = watch.poll_fds();
+        let mut previous_began_ns = 0;
+        self.next_tick_ns = now_ns() + TICK_NS;
+        self.next_counts_ns = now_ns() + COUNTS_NS;
+        loop {
+            wait(&mut poll_fds, self.next_tick_ns);
+            let began_ns = now_ns();
+            self.round();
+            self.close_doubled();
+            self.hand_on(previous_began_ns);
+            if began_ns >= self.next_tick_ns {
+                self.tick(previous_began_ns);
+                self.next_tick_ns = began_ns + TICK_NS;
+            }
+            if began_ns >= self.next_counts_ns {
+                self.tell_counts(watch);
+                self.next_counts_ns = began_ns + COUNTS_NS;
+            }
+            forget_ended(&mut poll_fds, watch.n_not_targets());
+            let is_over = poll_fds.len() == watch.n_not_targets();
+            if is_over || watch.shared.stop.load(Ordering::Acquire) || self.sender.is_closed() {
+                return;
+            }
+            previous_began_ns = began_ns;
+        }
+    }
+
+    fn round(&mut self) {
+        for ring in &mut self.rings {
+            self.drain.ring(ring, &self.events);
+        }
+    }
+
+    fn hand_on(&mut self, until_ns: u64) {
+        let Self { drain: Drain { merge, tally, .. }, sender, events, .. } = self;
+        merge.hand_on(until_ns, |source, record| {
+            if !tally.pushes(&record, events.get(source as usize)) {
+                return;
+            }
+            sender.push(record);
+            if sender.is_full() {
+                sender.flush_or_drop_samples();
+            }
+        });
+    }
+
+    /// The time up to which everything was handed on: what follows is not before it.
+    fn tick(&mut self, time_ns: u64) {
+        self.sender.push(Record::Tick { time_ns });
+        self.sender.flush_or_drop_samples();
+    }
+
+    fn tell_counts(&mut self, watch: &Watch<'_>) {
+        let few = self.events.len() <= MAX_READ_EACH_SECOND;
+        if few || std::mem::take(&mut self.drain.saw_loss) {
+            self.drain.tally.read(&self.events);
+        }
+        self.tell_collected();
+        self.tell_side_band_lost();
+        if self.removal.is_open() || std::mem::take(&mut self.drain.saw_leader_exit) {
+            for warning in self.removal.check(watch.watched, &self.events) {
+                self.warn(warning);
+            }
+        }
+    }
+
+    /// Counts go behind the samples that they count, and those have met a full channel or not.
+    fn tell_collected(&mut self) {
+        self.sender.flush_or_drop_samples();
+        let n_dropped = self.sender.n_dropped_samples();
+        let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
+        self.push(Record::Collected(Box::new(collected)));
+    }
+
+    fn tell_side_band_lost(&mut self) {
+        let n_lost = self.drain.n_side_band_lost;
+        // Again when it has doubled: a flood is not to become one of warnings.
+        if n_lost > self.told_side_band_lost.saturating_mul(2) {
+            self.told_side_band_lost = n_lost;
+            self.warn(format!(
+                "{n_lost} mappings, names or births were lost because a ring was full: some data \
+                 objects may stay unknown"
+            ));
+        }
+        let n_corrupt = self.drain.n_corrupt_rings;
+        if n_corrupt > self.told_corrupt_rings.saturating_mul(2) {
+            self.told_corrupt_rings = n_corrupt;
+            self.warn(format!(
+                "a ring held a record of impossible size, {n_corrupt} times: what stood behind \
+                 it is lost, and counted as one undecodable sample each time"
+            ));
+        }
+    }
+
+    /// Closes the events of threads that turned out to have inherited their parent's.
+    ///
+    /// A breakpoint, fault or tracepoint writes the samples of both into one ring, one behind the
+    /// other, so the double is still in the merge when it is found out, and is dropped there.
+    fn close_doubled(&mut self) {
+        while let Some(tid) = self.drain.doubled.pop() {
+            self.drain.suspects.remove(&tid);
+            let Some(start) = self.events.iter().position(|open| open.tid == tid) else { continue };
+            let n_events = self.events[start..].iter().take_while(|open| open.tid == tid).count();
+            let events = &mut self.events[start..start + n_events];
+            disable(events);
+            for open in events {
+                open.fd = None;
+            }
+        }
+    }
+
+    fn finish(mut self, watch: &Watch<'_>, child: Option<&Child>) -> Outcome {
+        disable(&self.events);
+        // The targets see no more of us from here on, whatever the analyzer takes for the rest.
+        self.side_band.clear();
+        self.round();
+        self.close_doubled();
+        self.drain.tally.read(&self.events);
+        let Self { drain: Drain { merge, tally, .. }, sender, events, .. } = &mut self;
+        let mut last_ns = now_ns();
+        merge.hand_on_all(|source, record| {
+            if !tally.pushes(&record, events.get(source as usize)) {
+                return;
+            }
+            last_ns = last_ns.max(record.time_ns().unwrap_or(0));
+            sender.push(record);
+            if sender.is_full() {
+                sender.flush_waiting();
+            }
+        });
+        self.tell_side_band_lost();
+        self.tell_imbalance();
+        self.sender.push(Record::Tick { time_ns: last_ns });
+        self.sender.flush_waiting();
+        let n_dropped = self.sender.n_dropped_samples();
+        let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
+        self.sender.push(Record::Collected(Box::new(collected.clone())));
+        self.sender.flush_waiting();
+        Outcome { collected, exit_status: child.and_then(|child| exit_status(child, watch)) }
+    }
+
+    /// Where each event makes a sample, the kernel's two figures have to agree. While a thread of
+    /// the target lives they may not: one being cloned escapes the disabling for a moment.
+    fn tell_imbalance(&mut self) {
+        for event_idx in 0..self.plans.len() {
+            let event = &self.plans[event_idx].event;
+            if event.sampling != Sampling::Period(1) || event.kind == EventKind::Clock {
+                continue;
+            }
+            let (n_samples, count) = self.drain.tally.samples_and_count(EventIdx(event_idx as u16));
+            let is_sound = n_samples == count || self.drain.tally.n_undecodable != 0;
+            let mut fds = self.events.iter().filter_map(|open| open.fd.as_ref());
+            if !is_sound && fds.all(pidfd::is_hung_up) {
+                let warning = format!(
+                    "the kernel counted {count} events of {} and made {n_samples} samples of them",
+                    event.name
+                );
+                self.warn(warning);
+            }
+        }
+    }
+}
+
+fn disable(events: &[OpenEvent]) {
+    for fd in events.iter().filter_map(|open| open.fd.as_ref()) {
+        if let Err(errno) = open::disable(fd.as_fd()) {
+            tracing::warn!(%errno, "an event could not be disabled");
+        }
+    }
+}
+
+/// Waits until there is something to do, or until `deadline_ns`. A signal ends the wait too.
+fn wait(fds: &mut [PollFd<'_>], deadline_ns: u64) {
+    let left_ns = deadline_ns.saturating_sub(now_ns());
+    let timeout = Timespec {
+        tv_sec: (left_ns / 1_000_000_000) as i64,
+        tv_nsec: (left_ns % 1_000_000_000) as i64,
+    };
+    if let Err(errno) = poll(fds, Some(&timeout)) {
+        tracing::debug!(%errno, "the wait was cut short");
+        for fd in fds {
+            fd.clear_revents();
+        }
+    }
+}
+
+/// Takes the targets that have ended out of the wait.
+fn forget_ended(fds: &mut Vec<PollFd<'_>>, n_not_targets: usize) {
+    for fd_idx in (n_not_targets..fds.len()).rev() {
+        if !fds[fd_idx].revents().is_empty() {
+            fds.swap_remove(fd_idx);
+        }
+    }
+}
+
+/// How the command ended; `None` while it has not.
+fn exit_status(child: &Child, watch: &Watch<'_>) -> Option<ExitStatus> {
+    let has_ended = watch.watched.iter().all(|watched| pidfd::has_ended(&watched.pidfd));
+    let status = if has_ended { child.reap() } else { child.try_reap() };
+    status.map(|status| ExitStatus::from_raw(status.as_raw()))
+}

@@ -1,0 +1,132 @@
+//! The rings of a session: two on each CPU, one for samples and one for everything else.
+
+use crate::error::Error;
+use crate::live::refusal;
+use crate::procfs::Procfs;
+use crate::sys::mmap::MappedRing;
+use crate::sys::{attr, open};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Resource, getpid, getrlimit};
+
+/// 512 KiB a CPU: 1,300 samples with both sets of registers, so a tenth of a second at 13,000/s.
+const SAMPLE_PAGES: usize = 128;
+/// 256 KiB a CPU: 2,000 mappings with paths of 60 bytes.
+const SIDE_BAND_PAGES: usize = 64;
+/// Below that a ring is of no use.
+const MIN_PAGES: usize = 8;
+
+/// One mapped ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    pub(crate) mapped: MappedRing,
+    pub(crate) carries_samples: bool,
+}
+
+/// Where a CPU's events write.
+#[derive(Debug)]
+pub(crate) struct CpuOutputs {
+    pub(crate) cpu: i32,
+    pub(crate) samples: OwnedFd,
+    pub(crate) side_band: OwnedFd,
+}
+
+/// The rings, and the events that own them.
+///
+/// The owners are events of our own process that never fire: they stay when every target is gone,
+/// and can be polled whatever becomes of those.
+#[derive(Debug)]
+pub(crate) struct Rings {
+    /// Side-band rings first: what happened to a mapping is known before the samples that need it.
+    pub(crate) rings: Vec<Ring>,
+    pub(crate) outputs: Vec<CpuOutputs>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    sample: usize,
+    side_band: usize,
+}
+
+impl Rings {
+    /// Maps rings for `cpus`; sample rings of `asked` pages, or as many as are allowed.
+    pub(crate) fn new(cpus: &[i32], asked: Option<usize>, procfs: &Procfs) -> Result<Self, Error> {
+        let sample = asked.map_or(SAMPLE_PAGES, |n_pages| n_pages.max(1).next_power_of_two());
+        let mut sizes = Sizes { sample, side_band: SIDE_BAND_PAGES };
+        loop {
+            match Self::of_sizes(cpus, sizes, procfs)? {
+                Ok(rings) => return Ok(rings),
+                Err(errno) => {
+                    sizes = sizes.halved().ok_or_else(|| no_room(sizes, errno, procfs))?;
+                }
+            }
+        }
+    }
+
+    /// Maps all rings or, where their memory is refused, none.
+    fn of_sizes(cpus: &[i32], sizes: Sizes, procfs: &Procfs) -> Result<Result<Self, Errno>, Error> {
+        let mut rings = Self { rings: Vec::new(), outputs: Vec::new() };
+        let mut sample_rings = Vec::new();
+        for &cpu in cpus {
+            let side_band = owner(cpu, sizes.side_band, procfs)?;
+            let samples = owner(cpu, sizes.sample, procfs)?;
+            for (fd, n_pages, carries_samples) in
+                [(&side_band, sizes.side_band, false), (&samples, sizes.sample, true)]
+            {
+                let into = if carries_samples { &mut sample_rings } else { &mut rings.rings };
+                match MappedRing::new(rustix::fd::AsFd::as_fd(fd), n_pages) {
+                    Ok(mapped) => into.push(Ring { mapped, carries_samples }),
+                    Err(errno @ (Errno::PERM | Errno::NOMEM)) => return Ok(Err(errno)),
+                    Err(errno) => return Err(Error::System { call: "mapping a ring", errno }),
+                }
+            }
+            rings.outputs.push(CpuOutputs { cpu, samples, side_band });
+        }
+        rings.rings.append(&mut sample_rings);
+        Ok(Ok(rings))
+    }
+}
+
+impl Sizes {
+    fn halved(self) -> Option<Self> {
+        let halve = |n_pages: usize| (n_pages / 2).max(n_pages.min(MIN_PAGES));
+        let next = Self { sample: halve(self.sample), side_band: halve(self.side_band) };
+        (next.sample < self.sample || next.side_band < self.side_band).then_some(next)
+    }
+}
+
+fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
+    let ring_bytes = n_pages * rustix::param::page_size();
+    let attr = attr::ring_owner(u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX));
+    let pid = getpid().as_raw_nonzero().get();
+    open::open(&attr, pid, cpu).map_err(|errno| {
+        refusal::Request { event: "any event", pid, tid: pid, sampling: None, procfs }.error(errno)
+    })
+}
+
+fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
+    let memlock = getrlimit(Resource::Memlock).current;
+    // Each ring has a control page beside its data.
+    let page_kb = (rustix::param::page_size() / 1024) as i64;
+    Error::RingMemory {
+        n_pages: sizes.sample,
+        errno,
+        mlock_kb: procfs.number("sys/kernel/perf_event_mlock_kb").unwrap_or(0),
+        memlock: memlock.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes")),
+        wanted_kb: (SAMPLE_PAGES + SIDE_BAND_PAGES + 2) as i64 * page_kb,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halving_ends_at_eight_pages_or_at_what_was_asked() {
+        let mut sizes = Sizes { sample: 2, side_band: 64 };
+        while let Some(next) = sizes.halved() {
+            sizes = next;
+        }
+        assert_eq!((sizes.sample, sizes.side_band), (2, 8));
+    }
+}

@@ -1,0 +1,192 @@
+//! The counts of a session: what the kernel took, what became of it, what was not seen.
+
+use crate::live::attach::OpenEvent;
+use crate::sys::open::{self, Counts};
+use dataspace_proto::accounting::Collected;
+use dataspace_proto::event::EventIdx;
+use dataspace_proto::record::Record;
+use std::collections::HashMap;
+
+/// The clocks of the events on one thread are read one after the other, so they differ by what
+/// passes in between. Less than this is no sign of lost time.
+const MIN_INVISIBLE_NS: u64 = 10_000_000;
+
+/// Throttled events remembered at once. A thread that ends while it is throttled never tells of
+/// its release; what is forgotten here is time that was not counted as throttled.
+const MAX_THROTTLED: usize = 4096;
+
+/// The counts of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Samples pushed to the analyzer's channel, by event.
+    pub(crate) n_pushed: Vec<u64>,
+    /// Samples whose bytes made no sense.
+    pub(crate) n_undecodable: u64,
+    /// LOST records of the sample rings: a lower bound, short of the last gap.
+    pub(crate) n_lost_told: u64,
+    /// Whether the kernel knows the exact number.
+    pub(crate) knows_lost: bool,
+    throttled_ns: u64,
+    throttled_since: HashMap<u64, u64>,
+    read: Read,
+    n_cpus: usize,
+}
+
+/// Sums of what `read()` says.
+#[derive(Clone, Debug, Default)]
+struct Read {
+    n_lost: u64,
+    invisible_ns: u64,
+    values: Vec<u64>,
+    lost: Vec<u64>,
+}
+
+impl Read {
+    fn new(n_events: usize) -> Self {
+        Self { values: vec![0; n_events], lost: vec![0; n_events], ..Self::default() }
+    }
+
+    fn clear(&mut self) {
+        (self.n_lost, self.invisible_ns) = (0, 0);
+        self.values.fill(0);
+        self.lost.fill(0);
+    }
+
+    /// Adds the counts of one event on one thread, by CPU.
+    ///
+    /// Each of them is enabled whenever the thread runs, and running when that is on its CPU.
+    fn add(&mut self, event: EventIdx, by_cpu: impl Iterator<Item = Counts>) {
+        let event_idx = usize::from(event.0);
+        let (mut enabled_ns, mut running_ns) = (0, 0);
+        for counts in by_cpu {
+            enabled_ns = counts.enabled_ns.max(enabled_ns);
+            running_ns += counts.running_ns;
+            self.n_lost += counts.n_lost;
+            self.values[event_idx] += counts.value;
+            self.lost[event_idx] += counts.n_lost;
+        }
+        let invisible_ns = enabled_ns.saturating_sub(running_ns);
+        if invisible_ns >= MIN_INVISIBLE_NS {
+            self.invisible_ns += invisible_ns;
+        }
+    }
+
+    fn add_all(&mut self, events: &[OpenEvent], n_cpus: usize) {
+        for group in events.chunk_by(|a, b| (a.tid, a.event) == (b.tid, b.event)) {
+            for by_cpu in group.chunks(n_cpus.max(1)) {
+                let counts = by_cpu.iter().filter_map(|open| {
+                    // An event that cannot be read has nothing to add.
+                    open::read_counts(open.fd.as_ref()?).ok().flatten()
+                });
+                self.add(by_cpu[0].event, counts);
+            }
+        }
+    }
+}
+
+impl Tally {
+    pub(crate) fn new(n_events: usize, n_cpus: usize, knows_lost: bool) -> Self {
+        Self {
+            n_pushed: vec![0; n_events],
+            read: Read::new(n_events),
+            n_cpus,
+            knows_lost,
+            ..Self::default()
+        }
+    }
+
+    /// Counts `record` if it is a sample. Whether it is to be pushed: one of an event that was
+    /// found to double another is not.
+    pub(crate) fn pushes(&mut self, record: &Record, open: Option<&OpenEvent>) -> bool {
+        if let Record::Sample(sample) = record {
+            if open.is_some_and(|open| open.fd.is_none()) {
+                return false;
+            }
+            self.n_pushed[usize::from(sample.event.0)] += 1;
+        }
+        true
+    }
+
+    /// Reads the counts of all open events again.
+    pub(crate) fn read(&mut self, events: &[OpenEvent]) {
+        self.read.clear();
+        self.read.add_all(events, self.n_cpus);
+    }
+
+    /// The kernel stopped the event `stream_id` or let it go.
+    pub(crate) fn throttled(&mut self, time_ns: u64, stream_id: u64, begins: bool) {
+        if begins {
+            if self.throttled_since.len() >= MAX_THROTTLED {
+                self.throttled_since.clear();
+            }
+            self.throttled_since.entry(stream_id).or_insert(time_ns);
+        } else if let Some(since_ns) = self.throttled_since.remove(&stream_id) {
+            self.throttled_ns += time_ns.saturating_sub(since_ns);
+        }
+    }
+
+    /// The counts as they are now, `n_dropped` of the pushed samples having met a full channel.
+    ///
+    /// Samples that still wait in the merge are on neither side.
+    pub(crate) fn collected(&self, n_dropped: u64, n_late: u64) -> Collected {
+        let ring_full = if self.knows_lost { self.read.n_lost } else { self.n_lost_told };
+        let n_pushed: u64 = self.n_pushed.iter().sum();
+        Collected {
+            kernel_samples: n_pushed + self.n_undecodable + ring_full,
+            delivered: n_pushed - n_dropped.min(n_pushed),
+            ring_full,
+            channel_full: n_dropped,
+            undecodable: self.n_undecodable,
+            throttled_ns: self.throttled_ns,
+            invisible_ns: self.read.invisible_ns,
+            late: n_late,
+            event_counts: self.read.values.clone(),
+        }
+    }
+
+    /// How many samples of `event` the kernel took, and how many events it counted: equal where
+    /// each event is sampled and every sample was decoded.
+    pub(crate) fn samples_and_count(&self, event: EventIdx) -> (u64, u64) {
+        let event_idx = usize::from(event.0);
+        (self.n_pushed[event_idx] + self.read.lost[event_idx], self.read.values[event_idx])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(value: u64, enabled_ms: u64, running_ms: u64, n_lost: u64) -> Counts {
+        let (enabled_ns, running_ns) = (enabled_ms * 1_000_000, running_ms * 1_000_000);
+        Counts { value, enabled_ns, running_ns, n_lost }
+    }
+
+    #[test]
+    fn a_thread_that_moves_between_cpus_is_always_visible() {
+        let mut read = Read::new(2);
+        read.add(EventIdx(1), [counts(5, 100, 70, 1), counts(7, 101, 31, 2)].into_iter());
+        assert_eq!((read.n_lost, read.invisible_ns, &*read.values), (3, 0, &[0, 12][..]));
+        read.add(EventIdx(0), [counts(1, 100, 20, 0), counts(1, 100, 30, 0)].into_iter());
+        assert_eq!(read.invisible_ns, 50_000_000);
+    }
+
+    #[test]
+    fn throttled_time_is_summed_by_event() {
+        let mut tally = Tally::new(1, 1, true);
+        tally.throttled(100, 1, true);
+        tally.throttled(150, 2, true);
+        tally.throttled(200, 1, false);
+        tally.throttled(300, 3, false);
+        assert_eq!(tally.collected(0, 0).throttled_ns, 100);
+    }
+
+    #[test]
+    fn both_sides_are_equal_whatever_was_lost() {
+        let mut tally = Tally::new(1, 1, false);
+        tally.n_pushed[0] = 10;
+        tally.n_undecodable = 2;
+        tally.n_lost_told = 3;
+        let collected = tally.collected(4, 0);
+        assert_eq!((collected.kernel_samples, collected.delivered), (15, 6));
+    }
+}

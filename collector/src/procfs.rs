@@ -1,0 +1,268 @@
+//! What `/proc` says of a process, below a root that tests can fake.
+//!
+//! Everything here is the target's to shape: names, paths, the number of its mappings. Parsers
+//! take what they can read, and none panics.
+
+use dataspace_proto::address::{Avma, FileOffset};
+use dataspace_proto::record::{FileIdentity, Mmap};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The longest file read: 65,530 mappings (`vm.max_map_count`) of 1 KiB a line.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// A `/proc`.
+#[derive(Clone, Debug)]
+pub struct Procfs {
+    root: PathBuf,
+}
+
+/// What `/proc/TID/status` says, as far as we ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The process of the thread.
+    pub pid: Option<i32>,
+    /// Its effective user.
+    pub effective_uid: Option<u32>,
+    /// Its effective capabilities, a bit each.
+    pub effective_capabilities: Option<u64>,
+}
+
+impl Procfs {
+    /// The `/proc` at `root`.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_path_buf() }
+    }
+
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.root.join(path))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The threads of process `pid`.
+    ///
+    /// # Errors
+    /// Those of reading the directory: there is no such process, most often.
+    pub fn tasks(&self, pid: i32) -> io::Result<Vec<i32>> {
+        let entries = fs::read_dir(self.root.join(format!("{pid}/task")))?;
+        // An entry that cannot be read is a thread that ended.
+        Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    }
+
+    /// The mappings of process `pid`, as of time 0.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn mappings(&self, pid: i32) -> io::Result<Vec<Mmap>> {
+        let bytes = self.read(&format!("{pid}/maps"))?;
+        let lines = bytes.split(|&byte| byte == b'\n');
+        Ok(lines.filter_map(|line| mapping(pid, line)).collect())
+    }
+
+    /// The name of thread `tid` of process `pid`.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn comm(&self, pid: i32, tid: i32) -> io::Result<Box<[u8]>> {
+        let mut name = self.read(&format!("{pid}/task/{tid}/comm"))?;
+        if name.last() == Some(&b'\n') {
+            name.pop();
+        }
+        Ok(name.into())
+    }
+
+    /// Process and user of a thread, which is a number or `self`.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn status(&self, tid: impl fmt::Display) -> io::Result<Status> {
+        Ok(status(&self.read(&format!("{tid}/status"))?))
+    }
+
+    /// When process `pid` started, in clock ticks since boot.
+    ///
+    /// # Errors
+    /// Those of reading the file; `InvalidData` if it does not say.
+    pub fn start_time_ticks(&self, pid: i32) -> io::Result<u64> {
+        start_time(&self.read(&format!("{pid}/stat"))?).ok_or(io::ErrorKind::InvalidData.into())
+    }
+
+    /// The number in a file such as `sys/kernel/perf_event_paranoid`; `None` if there is none.
+    #[must_use]
+    pub fn number(&self, path: &str) -> Option<i64> {
+        str::from_utf8(&self.read(path).ok()?).ok()?.trim().parse().ok()
+    }
+
+    /// The text of a file; `None` if it cannot be read or is not UTF-8.
+    #[must_use]
+    pub fn text(&self, path: &str) -> Option<String> {
+        String::from_utf8(self.read(path).ok()?).ok()
+    }
+}
+
+fn status(bytes: &[u8]) -> Status {
+    let mut status = Status::default();
+    for line in bytes.split(|&byte| byte == b'\n').filter_map(|line| str::from_utf8(line).ok()) {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let mut words = value.split_whitespace();
+        match key {
+            "Tgid" => status.pid = words.next().and_then(|word| word.parse().ok()),
+            // Real, effective, saved, file system.
+            "Uid" => status.effective_uid = words.nth(1).and_then(|word| word.parse().ok()),
+            "CapEff" => {
+                status.effective_capabilities =
+                    words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+            }
+            _ => {}
+        }
+    }
+    status
+}
+
+/// Field 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and parentheses, so counting
+/// begins behind its last one.
+fn start_time(stat: &[u8]) -> Option<u64> {
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
+    rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+/// One line of `/proc/PID/maps`:
+/// `55d0-55d1 r-xp 00001000 fe:00 1234                       /path with blanks (deleted)`.
+fn mapping(pid: i32, line: &[u8]) -> Option<Mmap> {
+    let mut rest = line;
+    let mut next = || {
+        let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+        let (field, behind) = rest.split_at(end);
+        rest = behind.strip_prefix(b" ").unwrap_or(behind);
+        str::from_utf8(field).ok()
+    };
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = next()?.split_once('-')?;
+    let permissions = next()?;
+    let file_offset = hex(next()?)?;
+    let (major, minor) = next()?.split_once(':')?;
+    let inode: u64 = next()?.parse().ok()?;
+    let path = rest.trim_ascii_start();
+    let start = hex(start)?;
+    Some(Mmap {
+        time_ns: 0,
+        pid,
+        tid: pid,
+        start: Avma(start),
+        len_bytes: hex(end)?.checked_sub(start)?,
+        file_offset: FileOffset(file_offset),
+        is_executable: permissions.as_bytes().get(2) == Some(&b'x'),
+        path: if path.is_empty() { b"//anon"[..].into() } else { unescaped(path) },
+        identity: match inode {
+            0 => FileIdentity::None,
+            _ => FileIdentity::Inode {
+                major: u32::from_str_radix(major, 16).ok()?,
+                minor: u32::from_str_radix(minor, 16).ok()?,
+                inode,
+                generation: 0,
+            },
+        },
+    })
+}
+
+/// A path with its line feeds put back: the only byte that `maps` escapes (`show_map_vma()` in
+/// Linux `fs/proc/task_mmu.c`).
+fn unescaped(path: &[u8]) -> Box<[u8]> {
+    const ESCAPED: &[u8] = b"\\012";
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, behind)) = rest.split_first() {
+        if let Some(behind) = rest.strip_prefix(ESCAPED) {
+            out.push(b'\n');
+            rest = behind;
+        } else {
+            out.push(byte);
+            rest = behind;
+        }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fake(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Procfs) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let procfs = Procfs::new(dir.path());
+        (dir, procfs)
+    }
+
+    #[test]
+    fn maps_keep_blanks_deleted_marks_and_line_feeds() {
+        let maps =
+            b"400000-401000 r-xp 00002000 fe:1f 77                         /a  b\\012c (deleted)\n\
+            7f00-8000 rw-p 00000000 00:00 0 \n\
+            broken line\n\
+            9000-8000 rw-p 00000000 00:00 0 [heap]\n\
+            ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n";
+        let (_dir, procfs) = fake(&[("7/maps", maps)]);
+        let mappings = procfs.mappings(7).unwrap();
+        assert_eq!(mappings.len(), 3, "a broken line and one that ends before it begins are not");
+        assert_eq!(&*mappings[0].path, b"/a  b\nc (deleted)");
+        assert_eq!((mappings[0].start, mappings[0].len_bytes), (Avma(0x400000), 0x1000));
+        let identity = FileIdentity::Inode { major: 0xfe, minor: 0x1f, inode: 77, generation: 0 };
+        assert_eq!(mappings[0].identity, identity);
+        assert!(mappings[0].is_executable && !mappings[1].is_executable);
+        assert_eq!(&*mappings[1].path, b"//anon");
+        assert_eq!(&*mappings[2].path, b"[vsyscall]");
+    }
+
+    #[test]
+    fn a_name_cannot_shift_the_start_time() {
+        let stat = b"7 (a) S 1 (b) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        let (_dir, procfs) = fake(&[("7/stat", stat), ("8/stat", b"8 (x")]);
+        assert_eq!(procfs.start_time_ticks(7).unwrap(), 4242);
+        assert!(procfs.start_time_ticks(8).is_err());
+    }
+
+    #[test]
+    fn tasks_names_and_users_are_read() {
+        let status: &[u8] = b"Name:\tx\nTgid:\t7\nUid:\t0\t33\t0\t0\nCapEff:\t000000c000000000\n";
+        let (_dir, procfs) = fake(&[
+            ("7/task/7/comm", b"main\n"),
+            ("7/task/9/comm", b"\xff\n\n"),
+            ("7/task/junk/comm", b""),
+            ("9/status", status),
+        ]);
+        let mut tasks = procfs.tasks(7).unwrap();
+        tasks.sort_unstable();
+        assert_eq!(tasks, [7, 9]);
+        assert_eq!(&*procfs.comm(7, 9).unwrap(), b"\xff\n");
+        let status = procfs.status(9).unwrap();
+        assert_eq!((status.pid, status.effective_uid), (Some(7), Some(33)));
+        assert_eq!(status.effective_capabilities, Some(0xc0_0000_0000));
+        assert!(procfs.tasks(8).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = mapping(1, &line);
+            let _ = status(&line);
+            let _ = start_time(&line);
+            let _ = unescaped(&line);
+        }
+
+        #[test]
+        fn almost_lines_never_panic(line in "[0-9a-f]{0,20}-[0-9a-f]{0,20} [rwxp-]{0,5} [0-9a-f]{0,9} [0-9a-f:]{0,6} [0-9]{0,30} *\\PC{0,20}") {
+            let _ = mapping(1, line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The records of a ring that are no samples: mappings, names, births, deaths, losses.
+
+use crate::decode::{Cursor, SampleId, SampleLayout, sample_id};
+use crate::ring::RawRecord;
+use dataspace_proto::address::{Avma, FileOffset};
+use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap, Record};
+use perf_event_open_sys::bindings as abi;
+
+/// `PROT_EXEC` of MMAP2's `prot`.
+const PROT_EXEC: u32 = 4;
+/// `PERF_RECORD_MISC_MMAP_BUILD_ID` of an MMAP2.
+const MISC_BUILD_ID: u32 = abi::PERF_RECORD_MISC_MMAP_BUILD_ID;
+/// The longest build-id that MMAP2 has room for.
+const MAX_BUILD_ID_BYTES: usize = 20;
+
+/// What one record says.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once, and boxing allocates")]
+pub enum SideBand {
+    /// Something for the analyzer, at its time.
+    Record(Record),
+    /// So many records found no room in the ring.
+    Lost(u64),
+    /// The kernel stopped (`true`) or let go again (`false`) the event with this stream id.
+    Throttled {
+        /// When.
+        time_ns: u64,
+        /// Which event: its own id, not the one it inherited.
+        stream_id: u64,
+        /// Stopped, not let go.
+        begins: bool,
+    },
+}
+
+/// Decodes a record that is not a sample. `None` for kinds we have no use for, and for records
+/// too short to be what they say.
+#[must_use]
+pub fn decode(layout: &SampleLayout, raw: &RawRecord<'_>) -> Option<SideBand> {
+    let mut cursor = Cursor::new(raw.payload, layout.endian);
+    let id = sample_id(layout, raw.payload).unwrap_or_default();
+    match raw.kind {
+        abi::PERF_RECORD_MMAP => {
+            mmap(raw, &mut cursor, id, false).map(|mmap| boxed(Record::Mmap, mmap))
+        }
+        abi::PERF_RECORD_MMAP2 => {
+            mmap(raw, &mut cursor, id, true).map(|mmap| boxed(Record::Mmap, mmap))
+        }
+        abi::PERF_RECORD_COMM => comm(raw, &mut cursor, id).map(|comm| boxed(Record::Comm, comm)),
+        abi::PERF_RECORD_FORK => task(&mut cursor).map(|fork| SideBand::Record(Record::Fork(fork))),
+        abi::PERF_RECORD_EXIT => task(&mut cursor).map(|Fork { time_ns, pid, tid, .. }| {
+            SideBand::Record(Record::Exit(Exit { time_ns, pid, tid }))
+        }),
+        abi::PERF_RECORD_LOST => {
+            cursor.u64()?;
+            Some(SideBand::Lost(cursor.u64()?))
+        }
+        abi::PERF_RECORD_THROTTLE | abi::PERF_RECORD_UNTHROTTLE => {
+            let time_ns = cursor.u64()?;
+            cursor.u64()?;
+            let stream_id = cursor.u64()?;
+            let begins = raw.kind == abi::PERF_RECORD_THROTTLE;
+            Some(SideBand::Throttled { time_ns, stream_id, begins })
+        }
+        _ => None,
+    }
+}
+
+fn boxed<T>(make: fn(Box<T>) -> Record, value: T) -> SideBand {
+    SideBand::Record(make(Box::new(value)))
+}
+
+/// FORK and EXIT: the same fields, and a time of their own.
+fn task(cursor: &mut Cursor<'_>) -> Option<Fork> {
+    let pid = cursor.task_id()?;
+    let parent_pid = cursor.task_id()?;
+    let tid = cursor.task_id()?;
+    let parent_tid = cursor.task_id()?;
+    Some(Fork { time_ns: cursor.u64()?, pid, tid, parent_pid, parent_tid })
+}
+
+fn comm(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>, id: SampleId) -> Option<Comm> {
+    Some(Comm {
+        time_ns: id.time_ns.unwrap_or(0),
+        pid: cursor.task_id()?,
+        tid: cursor.task_id()?,
+        is_exec: u32::from(raw.misc) & abi::PERF_RECORD_MISC_COMM_EXEC != 0,
+        name: text(cursor.rest()),
+    })
+}
+
+fn mmap(
+    raw: &RawRecord<'_>,
+    cursor: &mut Cursor<'_>,
+    id: SampleId,
+    is_mmap2: bool,
+) -> Option<Mmap> {
+    let misc = u32::from(raw.misc);
+    let mut mmap = Mmap {
+        time_ns: id.time_ns.unwrap_or(0),
+        pid: cursor.task_id()?,
+        tid: cursor.task_id()?,
+        start: Avma(cursor.u64()?),
+        len_bytes: cursor.u64()?,
+        file_offset: FileOffset(cursor.u64()?),
+        is_executable: misc & abi::PERF_RECORD_MISC_MMAP_DATA == 0,
+        ..Mmap::default()
+    };
+    if is_mmap2 {
+        mmap.identity = if misc & MISC_BUILD_ID != 0 { build_id(cursor)? } else { inode(cursor)? };
+        mmap.is_executable = cursor.u32()? & PROT_EXEC != 0;
+        cursor.u32()?; // flags
+    }
+    mmap.path = text(cursor.rest());
+    Some(mmap)
+}
+
+fn build_id(cursor: &mut Cursor<'_>) -> Option<FileIdentity> {
+    // u8 size, 3 reserved bytes, 20 bytes of which `size` count.
+    let head = cursor.take(4)?;
+    let bytes = cursor.take(MAX_BUILD_ID_BYTES as u64)?;
+    let n_bytes = usize::from(head[0]).min(MAX_BUILD_ID_BYTES);
+    Some(FileIdentity::BuildId(bytes[..n_bytes].into()))
+}
+
+fn inode(cursor: &mut Cursor<'_>) -> Option<FileIdentity> {
+    let (major, minor) = (cursor.u32()?, cursor.u32()?);
+    let (inode, generation) = (cursor.u64()?, cursor.u64()?);
+    // Anonymous memory has no inode.
+    Some(match inode {
+        0 => FileIdentity::None,
+        _ => FileIdentity::Inode { major, minor, inode, generation },
+    })
+}
+
+/// A text that ends with a zero byte, in front of the ids.
+fn text(rest: &[u8]) -> Box<[u8]> {
+    rest.split(|&byte| byte == 0).next().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Endian, NATIVE};
+    use dataspace_proto::event::Machine;
+
+    fn layout() -> SampleLayout {
+        SampleLayout {
+            sample_type: u64::from(abi::PERF_SAMPLE_TIME),
+            read_format: 0,
+            branch_sample_type: 0,
+            user_registers: 0,
+            interrupt_registers: 0,
+            sample_id_all: true,
+            endian: NATIVE,
+            machine: Machine::X86_64,
+        }
+    }
+
+    fn mmap2_payload() -> Vec<u8> {
+        assert_eq!(NATIVE, Endian::Little, "the bytes below are written for such a machine");
+        let mut bytes = Vec::new();
+        bytes.extend(7u32.to_le_bytes());
+        bytes.extend(8u32.to_le_bytes());
+        for word in [0x40_0000u64, 0x1000, 0x2000] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend([3, 0, 0, 0]);
+        bytes.extend([0xab; 20]);
+        bytes.extend(5u32.to_le_bytes());
+        bytes.extend(2u32.to_le_bytes());
+        bytes.extend(b"/a b (deleted)\0\0");
+        bytes.extend(99u64.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn an_mmap2_has_its_build_id_path_and_time() {
+        let payload = mmap2_payload();
+        let misc = MISC_BUILD_ID as u16;
+        let raw = RawRecord { kind: abi::PERF_RECORD_MMAP2, misc, payload: &payload };
+        let Some(SideBand::Record(Record::Mmap(mmap))) = decode(&layout(), &raw) else {
+            panic!("an MMAP2 is a record");
+        };
+        assert_eq!((mmap.time_ns, mmap.pid, mmap.tid), (99, 7, 8));
+        assert_eq!(&*mmap.path, b"/a b (deleted)");
+        assert_eq!(mmap.identity, FileIdentity::BuildId([0xab; 3].into()));
+        assert!(mmap.is_executable);
+    }
+
+    #[test]
+    fn every_cut_of_every_kind_is_no_panic() {
+        let payload = mmap2_payload();
+        for kind in 0..24 {
+            for n in 0..payload.len() {
+                let raw = RawRecord { kind, misc: u16::MAX, payload: &payload[..n] };
+                let _ = decode(&layout(), &raw);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `perf_event_attr` of the events that a session opens.
+
+use crate::decode::{NATIVE, SampleLayout};
+use dataspace_proto::event::{Machine, Sampling};
+use dataspace_proto::register::PERF_MASK;
+use perf_event_open_sys::bindings as abi;
+pub(crate) use perf_event_open_sys::bindings::perf_event_attr;
+
+/// The ids that stand in every record, in front of samples and at the end of all others.
+const ID_FIELDS: u64 = (abi::PERF_SAMPLE_IDENTIFIER
+    | abi::PERF_SAMPLE_TID
+    | abi::PERF_SAMPLE_TIME
+    | abi::PERF_SAMPLE_CPU) as u64;
+
+/// What each sample carries. No `PERF_SAMPLE_PERIOD`: see [`EventSource::sampling`].
+const SAMPLE_FIELDS: u64 = ID_FIELDS
+    | (abi::PERF_SAMPLE_IP
+        | abi::PERF_SAMPLE_ADDR
+        | abi::PERF_SAMPLE_REGS_USER
+        | abi::PERF_SAMPLE_REGS_INTR) as u64;
+
+/// Which of the newer parts of the interface the running kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KernelFeatures {
+    /// `PERF_FORMAT_LOST` (6.0).
+    pub(crate) lost: bool,
+    /// `attr.build_id` (5.12).
+    pub(crate) build_id: bool,
+}
+
+impl KernelFeatures {
+    /// The `read_format` of every sample event.
+    pub(crate) const fn read_format(self) -> u64 {
+        let base = abi::PERF_FORMAT_TOTAL_TIME_ENABLED
+            | abi::PERF_FORMAT_TOTAL_TIME_RUNNING
+            | abi::PERF_FORMAT_ID;
+        (if self.lost { base | abi::PERF_FORMAT_LOST } else { base }) as u64
+    }
+}
+
+/// What the kernel is asked to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `PERF_TYPE_SOFTWARE` with this config.
+    Software(u64),
+    /// `PERF_TYPE_HARDWARE` with this config.
+    Hardware(u64),
+    /// `PERF_TYPE_TRACEPOINT` with this id.
+    Tracepoint(u64),
+    /// `PERF_TYPE_BREAKPOINT`.
+    Breakpoint {
+        /// First watched byte.
+        address: u64,
+        /// How many.
+        len_bytes: u64,
+        /// `HW_BREAKPOINT_*`.
+        access: u32,
+    },
+}
+
+/// A sampled event, as far as its attr goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventSource {
+    pub(crate) source: Source,
+    /// The period or the frequency. With a fixed period `PERF_SAMPLE_PERIOD` is not set: software
+    /// events and breakpoints then ignore the period and sample every event
+    /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is: right on
+    /// hardware events, a guess on software ones.
+    pub(crate) sampling: Sampling,
+    pub(crate) exclude_user: bool,
+    pub(crate) exclude_kernel: bool,
+}
+
+/// How an event is bound to its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Binding {
+    /// Threads and children born later are counted too.
+    pub(crate) inherit: bool,
+    /// Counting begins at the task's next exec, not at once.
+    pub(crate) enable_on_exec: bool,
+}
+
+fn base(type_: u32, config: u64) -> perf_event_attr {
+    let mut attr = perf_event_attr {
+        type_,
+        size: size_of::<perf_event_attr>() as u32,
+        config,
+        sample_type: ID_FIELDS,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..perf_event_attr::default()
+    };
+    attr.set_use_clockid(1);
+    attr.set_exclude_hv(1);
+    attr.set_sample_id_all(1);
+    attr
+}
+
+/// The attr of an event whose overflows are sampled. It counts from the start, or from exec.
+///
+/// Opening it disabled and letting all go at once would be tidier, but leaves threads unseen:
+/// `PERF_EVENT_IOC_ENABLE` passes over a thread that is being cloned at that moment, and a thread
+/// that is not enabled can trade its events with its parent's at a context switch
+/// (`perf_event_context_sched_out()` in Linux `kernel/events/core.c`).
+pub(crate) fn sampled(
+    event: &EventSource,
+    binding: Binding,
+    features: KernelFeatures,
+) -> perf_event_attr {
+    let mut attr = match event.source {
+        Source::Software(config) => base(abi::PERF_TYPE_SOFTWARE, config),
+        Source::Hardware(config) => base(abi::PERF_TYPE_HARDWARE, config),
+        Source::Tracepoint(id) => base(abi::PERF_TYPE_TRACEPOINT, id),
+        Source::Breakpoint { address, len_bytes, access } => {
+            let mut attr = base(abi::PERF_TYPE_BREAKPOINT, 0);
+            attr.bp_type = access;
+            attr.__bindgen_anon_3.bp_addr = address;
+            attr.__bindgen_anon_4.bp_len = len_bytes;
+            attr
+        }
+    };
+    attr.sample_type = SAMPLE_FIELDS;
+    match event.sampling {
+        Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+        Sampling::FrequencyHz(hz) => {
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = hz;
+            attr.sample_type |= u64::from(abi::PERF_SAMPLE_PERIOD);
+        }
+    }
+    attr.sample_regs_intr = PERF_MASK;
+    attr.sample_regs_user = PERF_MASK;
+    attr.read_format = features.read_format();
+    attr.set_exclude_user(u64::from(event.exclude_user));
+    attr.set_exclude_kernel(u64::from(event.exclude_kernel));
+    attr.set_disabled(u64::from(binding.enable_on_exec));
+    attr.set_inherit(u64::from(binding.inherit));
+    attr.set_enable_on_exec(u64::from(binding.enable_on_exec));
+    attr
+}
+
+/// The attr of the event that carries mappings, names, births and deaths, and counts nothing.
+pub(crate) fn side_band(features: KernelFeatures) -> perf_event_attr {
+    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
+    attr.set_exclude_kernel(1);
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    // Data mappings too: an address of a sample may lie in any of them.
+    attr.set_mmap_data(1);
+    attr.set_build_id(u64::from(features.build_id));
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+    attr.set_inherit(1);
+    attr
+}
+
+/// The attr of the event that owns a ring: it never fires, and outlives every target.
+///
+/// The kernel takes the wake-up mark of a ring from the event that mapped it.
+pub(crate) fn ring_owner(watermark_bytes: u32) -> perf_event_attr {
+    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
+    attr.set_exclude_kernel(1);
+    attr.set_disabled(1);
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = watermark_bytes;
+    attr
+}
+
+/// The layout of the records of an event with this attr.
+pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
+    SampleLayout {
+        sample_type: attr.sample_type,
+        read_format: attr.read_format,
+        branch_sample_type: attr.branch_sample_type,
+        user_registers: attr.sample_regs_user,
+        interrupt_registers: attr.sample_regs_intr,
+        sample_id_all: true,
+        endian: NATIVE,
+        machine: if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Other },
+    }
+}

@@ -1,0 +1,11 @@
+//! The system calls of a live session, each wrapped once: the only unsafe code of the project.
+#![allow(
+    unsafe_code,
+    reason = "perf_event_open, its ioctls, its mapping and fork have no safe wrapper in rustix"
+)]
+
+pub(crate) mod attr;
+pub(crate) mod mmap;
+pub(crate) mod open;
+pub(crate) mod pidfd;
+pub(crate) mod spawn;

@@ -1,0 +1,84 @@
+//! `perf_event_open` and what is done with the file descriptors it gives.
+
+use crate::sys::attr::perf_event_attr;
+use perf_event_open_sys as perf;
+use perf_event_open_sys::bindings as abi;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+
+/// Opens an event on `tid` (0: the calling thread, −1: every task) and `cpu` (−1: any).
+pub(crate) fn open(attr: &perf_event_attr, tid: i32, cpu: i32) -> Result<OwnedFd, Errno> {
+    // The kernel writes the size it expects into the attr, so it gets a copy.
+    let mut attr = *attr;
+    let flags = libc::c_ulong::from(abi::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: `attr` is a live perf_event_attr, fully initialised, whose `size` is its own size;
+    // it has no pointer fields set (no kprobe or uprobe strings). The kernel writes only to
+    // `attr.size`.
+    let fd = unsafe { perf::perf_event_open(&raw mut attr, tid, cpu, -1, flags) };
+    if fd < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY: the call gave a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Stops the event of `fd`, and what inherited it.
+pub(crate) fn disable(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: PERF_EVENT_IOC_DISABLE takes flags, not a pointer; `fd` is borrowed for the call.
+    check(unsafe { perf::ioctls::DISABLE(fd.as_raw_fd(), 0) })
+}
+
+/// Sends the records of `fd` to the ring of `owner`, an event on the same CPU.
+pub(crate) fn set_output(fd: BorrowedFd<'_>, owner: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: PERF_EVENT_IOC_SET_OUTPUT takes a descriptor by value; both are borrowed for the
+    // call, and the kernel keeps a reference of its own to the ring.
+    check(unsafe { perf::ioctls::SET_OUTPUT(fd.as_raw_fd(), owner.as_raw_fd()) })
+}
+
+/// The id that stands in the records of the event.
+pub(crate) fn id(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let mut id = 0u64;
+    // SAFETY: PERF_EVENT_IOC_ID writes one u64 to the pointer, which is valid for the call.
+    check(unsafe { perf::ioctls::ID(fd.as_raw_fd(), &raw mut id) })?;
+    Ok(id)
+}
+
+fn check(result: libc::c_int) -> Result<(), Errno> {
+    if result < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn last_errno() -> Errno {
+    let error = std::io::Error::last_os_error();
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+/// What `read()` tells of one event and of all that inherited it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Events.
+    pub(crate) value: u64,
+    /// Time in which it was enabled and its task ran.
+    pub(crate) enabled_ns: u64,
+    /// Time in which it counted.
+    pub(crate) running_ns: u64,
+    /// Records that found no room in the ring; 0 where the kernel does not tell.
+    pub(crate) n_lost: u64,
+}
+
+/// Reads the counts of an event opened with [`super::attr::KernelFeatures::read_format`].
+///
+/// `None` at end of file: the kernel has put the event into the error state.
+pub(crate) fn read_counts(fd: impl AsFd) -> Result<Option<Counts>, Errno> {
+    let mut bytes = [0u8; 40];
+    let n_bytes = rustix::io::read(fd, &mut bytes)?;
+    if n_bytes == 0 {
+        return Ok(None);
+    }
+    // value, time enabled, time running, id, lost (struct read_format in perf_event.h).
+    let mut words = [0u64; 5];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = chunk.try_into().map_or(0, u64::from_ne_bytes);
+    }
+    let [value, enabled_ns, running_ns, _id, n_lost] = words;
+    Ok(Some(Counts { value, enabled_ns, running_ns, n_lost }))
+}

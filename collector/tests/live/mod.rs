@@ -1,0 +1,8 @@
+//! One file for each kind of event and for the life of targets.
+
+mod clock;
+mod command;
+mod exact;
+mod life;
+mod privilege;
+mod threads;

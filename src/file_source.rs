@@ -1,0 +1,310 @@
+//! Opens load objects and debug files for the index: by the process that maps them where it still
+//! runs, by path and build-id where it does not. A file is hostile: it may be a FIFO, a device, a
+//! FUSE mount that never answers, or another file than the one that was mapped.
+
+use crate::expendable::Expendable;
+use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::FileIdentity;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that one read asks for, so that each gets a deadline of its own.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// Where to look for files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilePolicy {
+    /// A directory that holds the recorded machine's files (`--symfs`).
+    pub(crate) symfs: Option<PathBuf>,
+    /// Whether the processes run on this machine, now.
+    pub(crate) is_live: bool,
+}
+
+/// The session's [`FileSource`].
+#[derive(Debug)]
+pub(crate) struct SystemFiles {
+    policy: FilePolicy,
+    home: Option<PathBuf>,
+    expendable: Arc<Expendable>,
+}
+
+impl SystemFiles {
+    /// A source that follows `policy`.
+    #[must_use]
+    pub(crate) fn new(policy: FilePolicy) -> Self {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        Self { policy, home, expendable: Arc::new(Expendable::default()) }
+    }
+
+    fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
+        let Opened { file, len } = opened;
+        Box::new(OpenFile { file: Arc::new(file), len, expendable: Arc::clone(&self.expendable) })
+    }
+
+    /// Places where the load object may be, most trustworthy first.
+    fn places(&self, key: &LoadObjectKey) -> Vec<Place> {
+        let path = Path::new(OsStr::from_bytes(undeleted(&key.path))).to_path_buf();
+        let mut places = Vec::new();
+        if self.policy.is_live && key.pid > 0 {
+            let (start, end) = (key.range.0.0, key.range.1.0);
+            let proc_dir = PathBuf::from(format!("/proc/{}", key.pid));
+            places.push(Place::link(proc_dir.join(format!("map_files/{start:x}-{end:x}"))));
+            places.push(Place::Link {
+                link: proc_dir.join("exe"),
+                must_name: Some(key.path.to_vec()),
+            });
+            places.push(Place::Inside { root: proc_dir.join("root"), path: path.clone() });
+        }
+        if let Some(symfs) = &self.policy.symfs {
+            places.push(Place::Inside { root: symfs.clone(), path: path.clone() });
+        }
+        if let FileIdentity::BuildId(build_id) = &key.identity {
+            places.extend(self.cached_by_build_id(build_id, "elf").map(Place::Path));
+        }
+        if undeleted(&key.path).len() == key.path.len() {
+            places.push(Place::Path(path));
+        }
+        places
+    }
+
+    /// perf's cache, `~/.debug/.build-id/ab/cdef…/elf`.
+    fn cached_by_build_id(&self, build_id: &[u8], name: &str) -> Option<PathBuf> {
+        let (dir, rest) = build_id_path(build_id)?;
+        Some(self.home.as_ref()?.join(".debug/.build-id").join(dir).join(rest).join(name))
+    }
+
+    /// Places of the separate debug file: by build-id, then by the link's name.
+    fn debug_places(&self, query: &DebugFileQuery) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        if let Some(build_id) = &query.build_id {
+            if let Some((dir, rest)) = build_id_path(build_id) {
+                let by_id = Path::new("/usr/lib/debug/.build-id").join(dir);
+                places.push(by_id.join(format!("{rest}.debug")));
+            }
+            places.extend(self.cached_by_build_id(build_id, "debug"));
+            places.extend(self.cached_by_build_id(build_id, "elf"));
+        }
+        let path = Path::new(OsStr::from_bytes(undeleted(&query.path)));
+        if let (Some(link), Some(dir)) = (&query.debug_link, path.parent()) {
+            // The link is a plain file name: anything else would lead elsewhere.
+            let link = Path::new(OsStr::from_bytes(link));
+            if link.file_name() == Some(link.as_os_str()) {
+                let inside = dir.strip_prefix("/").unwrap_or(dir);
+                places.push(dir.join(link));
+                places.push(dir.join(".debug").join(link));
+                places.push(Path::new("/usr/lib/debug").join(inside).join(link));
+            }
+        }
+        places
+    }
+
+    fn roots(&self, pid: i32) -> Vec<Option<PathBuf>> {
+        let mut roots = Vec::new();
+        roots.extend(self.policy.symfs.clone().map(Some));
+        if self.policy.is_live && pid > 0 {
+            roots.push(Some(PathBuf::from(format!("/proc/{pid}/root"))));
+        }
+        roots.push(None);
+        roots
+    }
+}
+
+impl FileSource for SystemFiles {
+    fn load_object(&self, key: &LoadObjectKey) -> Result<Box<dyn FileBytes>, Reason> {
+        if &*key.path == b"[vdso]" {
+            return if self.policy.is_live { vdso() } else { Err(Reason::ObjectMissing) };
+        }
+        let mut reason = Reason::ObjectMissing;
+        for place in self.places(key) {
+            let identity = key.identity.clone();
+            // --symfs names the files to use: their inodes are another machine's.
+            let is_chosen = matches!(&place, Place::Inside { root, .. }
+                if Some(root) == self.policy.symfs.as_ref());
+            let opened = self.expendable.run(move || place.open());
+            let Some(Ok(opened)) = opened else { continue };
+            if is_chosen || is_same_inode(&opened.file, &identity) {
+                return Ok(self.bytes(opened));
+            }
+            reason = Reason::ObjectChanged;
+        }
+        Err(reason)
+    }
+
+    fn debug_files(&self, query: &DebugFileQuery) -> Vec<Box<dyn FileBytes>> {
+        let places = self.debug_places(query);
+        let mut files: Vec<Box<dyn FileBytes>> = Vec::new();
+        for root in self.roots(query.pid) {
+            for path in &places {
+                let place = match &root {
+                    Some(root) => Place::Inside { root: root.clone(), path: path.clone() },
+                    None => Place::Path(path.clone()),
+                };
+                if let Some(Ok(opened)) = self.expendable.run(move || place.open()) {
+                    files.push(self.bytes(opened));
+                }
+            }
+        }
+        files
+    }
+}
+
+/// One way to a file.
+#[derive(Debug)]
+enum Place {
+    /// A link of procfs that leads to the very file, wherever it is and even if it is deleted.
+    Link { link: PathBuf, must_name: Option<Vec<u8>> },
+    /// A path below a directory, which no symbolic link may leave.
+    Inside { root: PathBuf, path: PathBuf },
+    /// A path of this machine.
+    Path(PathBuf),
+}
+
+/// A regular file.
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    len: u64,
+}
+
+impl Place {
+    const fn link(link: PathBuf) -> Self {
+        Self::Link { link, must_name: None }
+    }
+
+    fn open(&self) -> std::io::Result<Opened> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let found = match self {
+            Self::Link { link, must_name } => {
+                if let Some(name) = must_name
+                    && std::fs::read_link(link)?.as_os_str().as_bytes() != name
+                {
+                    return Err(std::io::ErrorKind::NotFound.into());
+                }
+                rustix::fs::open(link, flags, Mode::empty())?
+            }
+            Self::Inside { root, path } => {
+                let root = rustix::fs::open(root, flags | OFlags::DIRECTORY, Mode::empty())?;
+                let inside = path.strip_prefix("/").unwrap_or(path);
+                let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+                rustix::fs::openat2(root, inside, flags, Mode::empty(), resolve)?
+            }
+            Self::Path(path) => rustix::fs::open(path, flags, Mode::empty())?,
+        };
+        open_regular(&found)
+    }
+}
+
+/// Opens for reading what an `O_PATH` descriptor names, if it is a regular file: opening a FIFO or
+/// a device could wait for ever or have effects.
+fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
+    let stat = rustix::fs::fstat(found)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    let len = file.metadata()?.len();
+    Ok(Opened { file, len })
+}
+
+/// Whether a file can be the one that was mapped, by its inode number. Device numbers are not
+/// compared: btrfs and overlayfs show other ones to stat(2) than to the memory map.
+fn is_same_inode(file: &File, identity: &FileIdentity) -> bool {
+    match identity {
+        FileIdentity::Inode { inode, .. } if *inode != 0 => {
+            file.metadata().is_ok_and(|metadata| metadata.ino() == *inode)
+        }
+        _ => true,
+    }
+}
+
+/// The path without the kernel's mark of a deleted file.
+fn undeleted(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b" (deleted)").unwrap_or(path)
+}
+
+/// First byte and rest of a build-id in hexadecimal.
+fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
+    let (first, rest) = build_id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    (!rest.is_empty()).then(|| (format!("{first:02x}"), rest))
+}
+
+/// An open file whose every read has a deadline.
+#[derive(Debug)]
+struct OpenFile {
+    file: Arc<File>,
+    len: u64,
+    expendable: Arc<Expendable>,
+}
+
+impl FileBytes for OpenFile {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
+        let n_bytes = buffer.len() as u64;
+        let failed = |cause: String| FileError { offset, n_bytes, cause };
+        let mut at = offset;
+        for chunk in buffer.chunks_mut(CHUNK_BYTES) {
+            let (file, n) = (Arc::clone(&self.file), chunk.len());
+            let read = self.expendable.run(move || {
+                let mut bytes = vec![0; n];
+                file.read_exact_at(&mut bytes, at).map(|()| bytes)
+            });
+            let bytes = read
+                .ok_or_else(|| failed("the file does not answer".to_owned()))?
+                .map_err(|error| failed(error.to_string()))?;
+            chunk.copy_from_slice(&bytes);
+            at = at.saturating_add(n as u64);
+        }
+        Ok(())
+    }
+}
+
+/// The vdso, which is no file: every process of this machine maps the same one, so ours is read.
+fn vdso() -> Result<Box<dyn FileBytes>, Reason> {
+    read_vdso().map(|bytes| Box::new(bytes) as Box<dyn FileBytes>).ok_or(Reason::ObjectMissing)
+}
+
+fn read_vdso() -> Option<Memory> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    Some(Memory(bytes))
+}
+
+/// A file image in memory.
+#[derive(Debug)]
+struct Memory(Vec<u8>);
+
+impl FileBytes for Memory {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
+        let n_bytes = buffer.len() as u64;
+        let range = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.0.get(start..start.checked_add(buffer.len())?));
+        let bytes = range.ok_or_else(|| FileError {
+            offset,
+            n_bytes,
+            cause: "behind the end".to_owned(),
+        })?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}

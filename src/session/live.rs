@@ -1,0 +1,158 @@
+//! A session on running tasks: the collector's thread brings records, the analyzer's thread decides
+//! samples and publishes snapshots.
+
+use super::Source;
+use super::index_worker::IndexWorker;
+use super::published::Published;
+use crate::file_source::FilePolicy;
+use crossbeam_channel::{RecvTimeoutError, select_biased};
+use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
+use dataspace_collector::error::Error;
+use dataspace_collector::live::{Live, LiveConfig, Running};
+use dataspace_proto::batch::{self, BatchReceiver};
+use dataspace_proto::snapshot::{Cost, Snapshot, Target};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Batches between collector and analyzer: 64 × 1,024 samples are about 25 MB when all are full,
+/// a fifth of a second at the highest rate the kernel can give.
+const N_BATCHES: usize = 64;
+
+/// Records in a batch. At the default rate a batch is sent long before it is full.
+const BATCH_LEN: usize = 1024;
+
+/// How long the end of a session waits for debug information that is still being read.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A session on running tasks.
+#[derive(Debug)]
+pub(super) struct LiveSession {
+    published: Arc<Published>,
+    /// Taken by whoever ends the session.
+    threads: Mutex<Option<Threads>>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    collector: Running,
+    analyzer: JoinHandle<()>,
+}
+
+impl LiveSession {
+    /// Opens the events and begins.
+    ///
+    /// # Errors
+    /// The collector's, which say what would help.
+    pub(super) fn start(config: LiveConfig) -> Result<Self, Error> {
+        let live = Live::open(config)?;
+        let target = Target {
+            description: live.description().to_owned(),
+            pids: live.pids().to_vec(),
+            running: true,
+        };
+        let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
+        let analyzer = Analyzer::new(Config::default());
+        let first = analyzer.snapshot(target.clone(), Cost::default(), None);
+        let published = Arc::new(Published::new(first));
+        let collector = live.start(sender)?;
+        let for_thread = Arc::clone(&published);
+        let policy = FilePolicy { symfs: None, is_live: true };
+        let analyzer = std::thread::Builder::new()
+            .name("analyzer".to_owned())
+            .spawn(move || {
+                let worker = IndexWorker::start(policy);
+                AnalyzerThread { analyzer, target, worker, published: for_thread }.run(&receiver);
+            })
+            .map_err(Error::Thread)?;
+        Ok(Self { published, threads: Mutex::new(Some(Threads { collector, analyzer })) })
+    }
+}
+
+impl Source for LiveSession {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.newest()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.published.is_final()
+    }
+
+    fn stop(&self) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Threads { collector, analyzer }) = threads.take() else { return };
+        collector.stop();
+        let _ = collector.join();
+        if analyzer.join().is_err() {
+            tracing::error!("the analyzer thread panicked: the last totals may be missing");
+        }
+    }
+}
+
+impl Drop for LiveSession {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The analyzer's thread: takes batches and answers in, publishes snapshots.
+struct AnalyzerThread {
+    analyzer: Analyzer,
+    target: Target,
+    worker: IndexWorker,
+    published: Arc<Published>,
+}
+
+impl AnalyzerThread {
+    fn run(mut self, batches: &BatchReceiver) {
+        loop {
+            select_biased! {
+                recv(self.worker.responses) -> response => if let Ok(response) = response {
+                    self.analyzer.answer(response, &mut Unobserved);
+                },
+                recv(batches.receiver()) -> batch => {
+                    let Ok(batch) = batch else { break };
+                    for record in &batch {
+                        self.analyzer.apply(record, &mut Unobserved);
+                    }
+                    batches.recycle(batch);
+                },
+            }
+            self.send_requests();
+            if self.published.is_wanted() {
+                self.published.publish(self.snapshot());
+            }
+        }
+        self.drain();
+        self.analyzer.finish();
+        self.target.running = false;
+        self.published.publish_final(self.snapshot());
+    }
+
+    fn send_requests(&mut self) {
+        while let Some(request) = self.analyzer.next_request() {
+            // The worker's channel closes only with this thread.
+            let _ = self.worker.requests.send(request);
+        }
+    }
+
+    /// Lets the worker finish what samples wait for, up to a deadline.
+    fn drain(&mut self) {
+        let deadline = Instant::now() + DRAIN_DEADLINE;
+        while self.analyzer.n_pending() != 0 {
+            match self.worker.responses.recv_deadline(deadline) {
+                Ok(response) => self.analyzer.answer(response, &mut Unobserved),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+            self.send_requests();
+        }
+        if self.analyzer.n_pending() != 0 {
+            self.analyzer.give_up_pending(&mut Unobserved);
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let cost = super::cost::so_far(self.analyzer.accounting().kernel);
+        self.analyzer.snapshot(self.target.clone(), cost, None)
+    }
+}

@@ -1,0 +1,117 @@
+//! The session: joins the collector, which brings records, with the analyzer, which decides
+//! samples, and owns the worker that reads files and debug information.
+
+mod cost;
+mod index_worker;
+mod live;
+mod published;
+mod replay;
+
+use crate::config::{self, Input, LiveOptions, LiveTarget, RecordingOptions};
+use crate::exit::{Failure, Kind};
+use crate::file_source::FilePolicy;
+use anyhow::Context as _;
+use dataspace_analyzer::analyzer::{Config, Paths};
+use dataspace_collector::error::{Error, ErrorKind};
+use dataspace_collector::event::EventSelector;
+use dataspace_collector::live::LiveConfig;
+use dataspace_collector::recording::Recording;
+use dataspace_collector::target::{CommandOutput, TargetSpec};
+use dataspace_proto::sample_line::SampleLine;
+use dataspace_proto::snapshot::Snapshot;
+use live::LiveSession;
+use replay::{Replay, ReplaySession};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a view needs of a running session.
+pub(crate) trait Source {
+    /// The totals as they stand, or stood a moment ago; cheap.
+    fn snapshot(&self) -> Arc<Snapshot>;
+
+    /// Whether the target or the recording has ended and the totals are final.
+    fn is_finished(&self) -> bool;
+
+    /// Ends the session in order. When it returns, [`Self::snapshot`] gives the final totals.
+    /// A second call does nothing.
+    fn stop(&self);
+}
+
+/// Attaches to a target and begins to sample.
+///
+/// # Errors
+/// When nothing can be sampled, with the remedy.
+pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
+    let target = match &options.target {
+        LiveTarget::Processes(pids) => TargetSpec::Pids(pids.clone()),
+        LiveTarget::Threads(tids) => TargetSpec::Tids(tids.clone()),
+        LiveTarget::Command(argv) => TargetSpec::Command(argv.clone()),
+    };
+    let mut live = LiveConfig::new(target);
+    for name in &options.events {
+        let event = EventSelector::parse(name);
+        live.events.push(event.map_err(|error| failure(&error.into()))?);
+    }
+    live.sampling = options.sampling;
+    live.command_output = match options.command_output {
+        config::CommandOutput::Stderr => CommandOutput::Stderr,
+        config::CommandOutput::Discard => CommandOutput::Discard,
+    };
+    let session = LiveSession::start(live).map_err(|error| failure(&error))?;
+    Ok(Box::new(session))
+}
+
+/// Begins to read a recording; the totals are final when the source is finished.
+///
+/// # Errors
+/// When it cannot be opened or is no recording. Damage further on is a warning in the snapshot.
+pub(crate) fn read_recording(options: &RecordingOptions) -> anyhow::Result<Box<dyn Source>> {
+    let session = ReplaySession::start(replay(options)?);
+    Ok(Box::new(session.context("no thread to read the recording")?))
+}
+
+/// Gives the answer for each sample of a recording, in time order, and at the end what a person
+/// should know: damage, missing load objects.
+///
+/// # Errors
+/// As [`read_recording`], and whatever `line` gives: that ends the reading.
+pub(crate) fn script(
+    options: &RecordingOptions,
+    line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<String>> {
+    replay(options)?.script(line)
+}
+
+fn replay(options: &RecordingOptions) -> anyhow::Result<Replay> {
+    let (recording, description) = match &options.input {
+        Input::File(path) => (Recording::open(path)?, path.display().to_string()),
+        Input::Stdin => {
+            let reader = Box::new(std::io::stdin());
+            (Recording::from_reader(reader, PathBuf::from("-"))?, "standard input".to_owned())
+        }
+    };
+    let config = Config {
+        skid: match options.skid {
+            config::Skid::Auto => None,
+            config::Skid::Forced(model) => Some(model),
+        },
+        paths: match options.paths {
+            config::Paths::Both => Paths::Both,
+            config::Paths::Type => Paths::Type,
+            config::Paths::Address => Paths::Address,
+        },
+    };
+    let policy = FilePolicy { symfs: options.symfs.clone(), is_live: false };
+    Ok(Replay::new(recording, description, config, policy))
+}
+
+/// A collector's error with the exit code that its kind has.
+fn failure(error: &Error) -> anyhow::Error {
+    let kind = match error.kind() {
+        ErrorKind::NotPermitted => Kind::NotPermitted,
+        ErrorKind::MachineCannot => Kind::Unsupported,
+        ErrorKind::Usage => Kind::Usage,
+        ErrorKind::Failed => return anyhow::anyhow!("{error}"),
+    };
+    Failure::new(kind, error.to_string()).into()
+}

@@ -1,0 +1,155 @@
+//! A session over a recording: each sample is decided before the next one is read.
+
+use super::Source;
+use super::index_worker;
+use super::published::Published;
+use crate::file_source::{FilePolicy, SystemFiles};
+use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer, Unobserved};
+use dataspace_analyzer::worker::Worker;
+use dataspace_collector::recording::{Recording, RecordingError};
+use dataspace_proto::record::Record;
+use dataspace_proto::sample_line::SampleLine;
+use dataspace_proto::snapshot::{Cost, Snapshot, Target};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A recording on its way through an analyzer.
+pub(super) struct Replay {
+    recording: Recording,
+    analyzer: Analyzer,
+    worker: Worker,
+    target: Target,
+}
+
+impl Replay {
+    pub(super) fn new(
+        recording: Recording,
+        description: String,
+        config: Config,
+        policy: FilePolicy,
+    ) -> Self {
+        Self {
+            recording,
+            analyzer: Analyzer::new(config),
+            worker: Worker::new(Box::new(SystemFiles::new(policy))),
+            target: Target { description, ..Target::default() },
+        }
+    }
+
+    /// Reads on to the end, or until `look` breaks off between two records. An error of the
+    /// recording ends it like its end: what came before is whole.
+    fn run<O: Observer>(
+        &mut self,
+        observer: &mut O,
+        mut look: impl FnMut(&Self, &O) -> ControlFlow<()>,
+    ) -> Result<(), RecordingError> {
+        let result = loop {
+            let record = match self.recording.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            self.analyzer.apply(&record, observer);
+            // Answered at once, samples are decided in the order in which they come.
+            while let Some(request) = self.analyzer.next_request() {
+                let response = index_worker::answer(&mut self.worker, &request);
+                self.analyzer.answer(response, observer);
+            }
+            if look(self, observer).is_break() {
+                break Ok(());
+            }
+        };
+        let collected = Box::new(self.recording.collected());
+        self.analyzer.apply(&Record::Collected(collected), observer);
+        self.analyzer.finish();
+        result
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.analyzer.snapshot(self.target.clone(), Cost::default(), None)
+    }
+
+    /// Hands the answer to each sample to `line`, in time order; gives the warnings.
+    pub(super) fn script(
+        mut self,
+        line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut lines = Lines { line, failed: None };
+        let result = self.run(&mut lines, |_, lines| is_over(lines.failed.is_some()));
+        if let Some(error) = lines.failed {
+            return Err(error);
+        }
+        result?;
+        Ok(self.snapshot().warnings)
+    }
+}
+
+const fn is_over(is_over: bool) -> ControlFlow<()> {
+    if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// Turns decided samples into lines.
+struct Lines<'a> {
+    line: &'a mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
+    failed: Option<anyhow::Error>,
+}
+
+impl Observer for Lines<'_> {
+    fn decided(&mut self, analyzer: &Analyzer, decided: Decided<'_>) {
+        if self.failed.is_none()
+            && let Err(error) = (self.line)(&analyzer.sample_line(decided))
+        {
+            self.failed = Some(error);
+        }
+    }
+}
+
+/// A recording that is read on a thread of its own.
+pub(super) struct ReplaySession {
+    published: Arc<Published>,
+    is_stopped: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ReplaySession {
+    pub(super) fn start(mut replay: Replay) -> std::io::Result<Self> {
+        let published = Arc::new(Published::new(replay.snapshot()));
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let (for_thread, stop) = (Arc::clone(&published), Arc::clone(&is_stopped));
+        let thread = std::thread::Builder::new().name("replay".to_owned()).spawn(move || {
+            let result = replay.run(&mut Unobserved, |replay, _| {
+                if for_thread.is_wanted() {
+                    for_thread.publish(replay.snapshot());
+                }
+                is_over(stop.load(Ordering::Acquire))
+            });
+            if let Err(error) = result {
+                replay.analyzer.warn(error.to_string());
+            }
+            for_thread.publish_final(replay.snapshot());
+        })?;
+        Ok(Self { published, is_stopped, thread: Mutex::new(Some(thread)) })
+    }
+}
+
+impl Source for ReplaySession {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.newest()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.published.is_final()
+    }
+
+    fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the replay panicked: the last totals may be missing");
+        }
+    }
+}
