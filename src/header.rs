@@ -33,6 +33,15 @@ impl Segment {
     }
 }
 
+/// Whether counts have their shares behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shares {
+    /// They have.
+    Shown,
+    /// There is no room.
+    Omitted,
+}
+
 /// What is profiled, and for how long.
 pub(crate) fn target(snapshot: &Snapshot) -> Vec<Segment> {
     let name = visible(&snapshot.target.description).into_owned();
@@ -54,12 +63,12 @@ pub(crate) fn events(snapshot: &Snapshot) -> Vec<Segment> {
 }
 
 /// `samples … = attributed … + unknown … + not memory … + lost …`, then what else went amiss.
-pub(crate) fn accounting(snapshot: &Snapshot) -> Vec<Segment> {
+pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
     let Accounting { kernel, attributed, not_memory, lost, .. } = snapshot.accounting;
     let unknown = snapshot.accounting.unknown_total();
     let term = |sign: &str, name: &str, count: u64, tone: Tone| {
-        let share =
-            if count == 0 { String::new() } else { format!(" ({})", percent(count, kernel)) };
+        let is_bare = count == 0 || shares == Shares::Omitted;
+        let share = if is_bare { String::new() } else { format!(" ({})", percent(count, kernel)) };
         Segment::new(format!("{sign} {name} {count}{share}"), tone)
     };
     let loss_tone = if lost.total() > 0 { Tone::Loss } else { Tone::Plain };
@@ -92,11 +101,11 @@ pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
     if cost.own_cpu_ns > 0 || cost.own_rss_bytes > 0 {
         let cpu = ratio(cost.own_cpu_ns, snapshot.elapsed_ns) * 100.0;
         let memory = size(cost.own_rss_bytes);
-        segments.push(Segment::new(format!("own cost {cpu:.1}% of a CPU, {memory}"), Tone::Faint));
+        segments.push(Segment::new(format!("own cost {cpu:.1}% CPU, {memory}"), Tone::Faint));
     }
     if cost.target_ns > 0 {
         let cpu = ratio(cost.target_ns, snapshot.elapsed_ns) * 100.0;
-        segments.push(Segment::new(format!("cost to the target {cpu:.1}% of a CPU"), Tone::Faint));
+        segments.push(Segment::new(format!("target's cost {cpu:.1}% CPU"), Tone::Faint));
     }
     segments
 }
@@ -150,20 +159,22 @@ mod tests {
 
     #[test]
     fn losses_are_named_and_red() {
-        let segments = accounting(&fixture::lossy());
+        let segments = accounting(&fixture::lossy(), Shares::Shown);
         let lost: Vec<&Segment> = segments.iter().filter(|s| s.tone == Tone::Loss).collect();
         assert_eq!(lost[0].text, "+ lost 300 (2.3%)");
         assert_eq!(lost[1].text, "[ring full 250, undecodable 50]");
-        assert!(accounting(&fixture::running()).iter().all(|s| s.tone != Tone::Loss));
+        assert!(
+            accounting(&fixture::running(), Shares::Shown).iter().all(|s| s.tone != Tone::Loss)
+        );
     }
 
     #[test]
     fn what_does_not_add_up_is_said() {
         let mut snapshot = fixture::running();
         snapshot.accounting.kernel += 7;
-        assert!(joined(accounting(&snapshot)).ends_with("+ on their way 7"));
+        assert!(joined(accounting(&snapshot, Shares::Shown)).ends_with("+ on their way 7"));
         snapshot.target.running = false;
-        let last = accounting(&snapshot).pop().unwrap();
+        let last = accounting(&snapshot, Shares::Shown).pop().unwrap();
         assert_eq!((last.text.as_str(), last.tone), ("+ NOT ACCOUNTED FOR 7", Tone::Loss));
     }
 

@@ -3,7 +3,7 @@
 use crate::arrangement::{Arrangement, Listing};
 use crate::column::{Column, Scale};
 use crate::config::Selection;
-use crate::header::{self, Segment, Tone};
+use crate::header::{self, Segment, Shares, Tone};
 use crate::text::visible;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::snapshot::{Snapshot, Window};
@@ -60,7 +60,7 @@ impl Printer<'_> {
         }
         self.line("target", &target, " · ")?;
         self.line("events", &header::events(snapshot), " · ")?;
-        self.line("accounts", &header::accounting(snapshot), " ")?;
+        self.line("accounts", &header::accounting(snapshot, Shares::Shown), " ")?;
         self.line("quality", &header::cost(snapshot), " · ")?;
         writeln!(self.out)
     }

@@ -42,6 +42,20 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     if part > 0 && share < 0.05 { "<0.1%".into() } else { format!("{share:.1}%") }
 }
 
+/// A count in at most `width` columns: `1234567`, else `1234k`, `1234M`, `1234G`.
+pub(crate) fn short_count(count: u64, width: usize) -> String {
+    let mut text = count.to_string();
+    let mut value = count;
+    for unit in ["k", "M", "G", "T", "P"] {
+        if text.len() <= width {
+            break;
+        }
+        value /= 1000;
+        text = format!("{value}{unit}");
+    }
+    text
+}
+
 /// A rate with as many digits as it deserves.
 pub(crate) fn rate(value: f64) -> String {
     if value != 0.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
@@ -102,6 +116,9 @@ mod tests {
         assert_eq!(percent(7, 7), "100.0%");
         assert_eq!(percent(1, 0), "");
         assert_eq!([rate(0.0), rate(0.31), rate(9.96), rate(499.3)], ["0", "0.3", "10", "499"]);
+        assert_eq!(short_count(1_234_567, 7), "1234567");
+        assert_eq!(short_count(12_345_678, 7), "12345k");
+        assert_eq!(short_count(u64::MAX, 7), "18446P");
         assert_eq!(span(450_000_000), "0.4 s");
         assert_eq!(span(12_340_000_000), "12.3 s");
         assert_eq!(span(187_000_000_000), "3:07");

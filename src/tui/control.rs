@@ -1,0 +1,153 @@
+//! The keys: one list that is obeyed, shown in the help line and shown on the help screen, so
+//! that the three cannot drift apart.
+
+use dataspace_proto::snapshot::Window;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a key does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Quit,
+    Help,
+    Pause,
+    NextWindow,
+    SetWindow(Window),
+    NextSort,
+    PreviousSort,
+    Invert,
+    EditFilter,
+    Back,
+    Detail,
+    ToggleTree,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+}
+
+/// One line of the help screen.
+#[derive(Debug)]
+pub(super) struct Control {
+    /// What it does.
+    pub(super) action: Action,
+    /// Any of these keys.
+    pub(super) keys: &'static [KeyCode],
+    /// One word for the help line; empty where it is not worth the room.
+    pub(super) word: &'static str,
+    /// For the help screen.
+    pub(super) description: &'static str,
+}
+
+const fn control(
+    action: Action,
+    keys: &'static [KeyCode],
+    word: &'static str,
+    description: &'static str,
+) -> Control {
+    Control { action, keys, word, description }
+}
+
+/// Every key, except those that type a filter. The help line takes what fits, from the front.
+pub(super) const CONTROLS: &[Control] = &[
+    control(Action::Quit, &[KeyCode::Char('q')], "quit", "leave, with a last table (Ctrl-C too)"),
+    control(Action::Help, &[KeyCode::Char('?'), KeyCode::F(1)], "help", "this page"),
+    control(
+        Action::Pause,
+        &[KeyCode::Char(' ')],
+        "pause",
+        "stop the picture, not the sampling; again to go on",
+    ),
+    control(Action::NextWindow, &[KeyCode::Char('w')], "window", "next window: 1s, 10s, 60s, all"),
+    control(Action::NextSort, &[KeyCode::Char('s')], "sort", "sort by the next column"),
+    control(
+        Action::EditFilter,
+        &[KeyCode::Char('/')],
+        "filter",
+        "show only objects with this text",
+    ),
+    control(Action::Detail, &[KeyCode::Enter], "detail", "everything about the object, and back"),
+    control(
+        Action::ToggleTree,
+        &[KeyCode::Char('t'), KeyCode::Tab],
+        "tree/flat",
+        "members below their aggregate, or one list",
+    ),
+    control(Action::Invert, &[KeyCode::Char('i')], "invert", "sort the other way round"),
+    control(Action::PreviousSort, &[KeyCode::Char('S')], "", "sort by the previous column"),
+    control(Action::SetWindow(Window::Last1s), &[KeyCode::Char('1')], "", "the last second"),
+    control(Action::SetWindow(Window::Last10s), &[KeyCode::Char('2')], "", "the last 10 seconds"),
+    control(Action::SetWindow(Window::Last60s), &[KeyCode::Char('3')], "", "the last 60 seconds"),
+    control(Action::SetWindow(Window::All), &[KeyCode::Char('4')], "", "since the session began"),
+    control(Action::Up, &[KeyCode::Up, KeyCode::Char('k')], "", "up"),
+    control(Action::Down, &[KeyCode::Down, KeyCode::Char('j')], "", "down"),
+    control(Action::PageUp, &[KeyCode::PageUp], "", "a page up"),
+    control(Action::PageDown, &[KeyCode::PageDown], "", "a page down"),
+    control(Action::First, &[KeyCode::Char('g'), KeyCode::Home], "", "to the first line"),
+    control(Action::Last, &[KeyCode::Char('G'), KeyCode::End], "", "to the last line"),
+    control(Action::Back, &[KeyCode::Esc], "", "close what is open; then clear the filter"),
+];
+
+/// The keys while a filter is typed, for the help line.
+pub(super) const FILTER_CONTROLS: &[(KeyCode, &str)] =
+    &[(KeyCode::Enter, "keep"), (KeyCode::Esc, "clear"), (KeyCode::Backspace, "erase")];
+
+/// The keys while a page is open, for the help line.
+pub(super) const PAGE_ACTIONS: &[Action] = &[Action::Quit, Action::Back, Action::Up, Action::Down];
+
+/// What `key` does, where it is not typed into a filter.
+pub(super) fn action(key: KeyEvent) -> Option<Action> {
+    if is_ctrl_c(key) {
+        return Some(Action::Quit);
+    }
+    if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+        return None;
+    }
+    CONTROLS.iter().find(|control| control.keys.contains(&key.code)).map(|control| control.action)
+}
+
+/// Whether `key` is Ctrl-C, which is a key like any other in raw mode.
+pub(super) fn is_ctrl_c(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+}
+
+/// How a key is written.
+pub(super) fn key_name(code: KeyCode) -> String {
+    match code {
+        KeyCode::Char(' ') => "Space".into(),
+        KeyCode::Char(c) => c.into(),
+        KeyCode::Up => "↑".into(),
+        KeyCode::Down => "↓".into(),
+        KeyCode::PageUp => "PgUp".into(),
+        KeyCode::PageDown => "PgDn".into(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings() {
+        let mut seen = Vec::new();
+        for key in CONTROLS.iter().flat_map(|control| control.keys) {
+            assert!(!seen.contains(&key), "{key:?}");
+            seen.push(key);
+        }
+    }
+
+    #[test]
+    fn keys_have_short_names() {
+        let names: Vec<String> = CONTROLS.iter().map(|control| key_name(control.keys[0])).collect();
+        assert!(names.iter().all(|name| (1..=5).contains(&name.chars().count())), "{names:?}");
+    }
+
+    #[test]
+    fn control_keys_do_nothing_but_ctrl_c() {
+        let key = |c: char| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
+        assert_eq!(action(key('c')), Some(Action::Quit));
+        assert_eq!(action(key('s')), None);
+    }
+}
