@@ -166,22 +166,11 @@ impl Analyzer {
                 Ok(self.names.whole(&mut self.totals, key, answer))
             }
             TypeAnswer::Indexed(answer) => {
-                let index = typed.memory.index.ok_or(Reason::Unidentified)?;
-                let value = index
+                let value = answer
+                    .index
                     .value(located.registers, state)
                     .map_err(|RegisterLoss| Reason::RegisterLoss)?;
-                let value = if index.is_32_bit { value & 0xffff_ffff } else { value };
-                let scaled = value.wrapping_mul(u64::from(typed.memory.scale)).cast_signed();
-                let displacement = answer.displacement.wrapping_add(scaled);
-                let element = answer.layout.innermost_element();
-                let period = match &answer.root {
-                    crate::site::OwnedRoot::Pointer(_) => element.size,
-                    crate::site::OwnedRoot::Variable(_) => answer.layout.size,
-                };
-                if period == 0 {
-                    return Err(Reason::Unidentified);
-                }
-                let offset = displacement.rem_euclid(period.cast_signed()).cast_unsigned();
+                let offset = answer.offset(value).ok_or(Reason::Unidentified)?;
                 let key = NameKey::Indexed { site: located.site, trigger, access, offset };
                 let size = u64::from(typed.memory.size);
                 self.names

@@ -99,6 +99,12 @@ impl Member {
             None => (self.offset, self.offset.saturating_add(self.layout.size)),
         }
     }
+
+    /// Whether it is a flexible array, which has no size of its own.
+    fn is_open(&self) -> bool {
+        let is_array = matches!(self.layout.shape, Shape::Array { count: None | Some(0), .. });
+        is_array && self.layout.size == 0
+    }
 }
 
 /// One step from an aggregate or array towards a leaf.
@@ -159,6 +165,20 @@ impl Layout {
         matches!(self.shape, Shape::Aggregate { .. })
     }
 
+    /// Whether a byte at `offset` belongs to it: inside its size, or in the open array that ends it.
+    #[must_use]
+    pub fn holds(&self, offset: u64) -> bool {
+        offset < self.size || self.open_start().is_some_and(|start| start <= offset)
+    }
+
+    /// Where the array without a length begins that ends this structure. It may begin before the
+    /// structure's size, in its padding, and reaches as far as the memory does.
+    fn open_start(&self) -> Option<u64> {
+        let Shape::Aggregate { kind, members } = &self.shape else { return None };
+        let last = members.last().filter(|_| *kind != AggregateKind::Union)?;
+        last.is_open().then_some(last.offset)
+    }
+
     /// Walks from this layout to the smallest part that holds the `size` bytes at `offset`.
     ///
     /// An access of unknown size (0) counts as one byte. The walk stops at an aggregate whose
@@ -167,7 +187,7 @@ impl Layout {
     #[must_use]
     pub fn descend(&self, offset: u64, size: u64) -> Option<Path<'_>> {
         let size = size.max(1);
-        if offset >= self.size.max(1) {
+        if offset != 0 && !self.holds(offset) {
             return None;
         }
         let mut path = Path { steps: Vec::new(), leaf: self, offset: 0, into: offset };
@@ -206,10 +226,7 @@ impl Layout {
 fn single_member(kind: AggregateKind, members: &[Member], offset: u64, size: u64) -> Option<usize> {
     let holds = |member: &Member| {
         let (start, end) = member.byte_range();
-        // A flexible array has no size of its own and reaches as far as the memory does.
-        let is_open = member.layout.size == 0
-            && matches!(member.layout.shape, Shape::Array { count: None | Some(0), .. });
-        start <= offset && (offset.saturating_add(size) <= end || is_open)
+        start <= offset && (offset.saturating_add(size) <= end || member.is_open())
     };
     // Members are sorted by offset: none from the first that begins behind the access on.
     let end = match kind {

@@ -79,8 +79,38 @@ pub struct IndexedAnswer {
     pub layout: Arc<Layout>,
     /// Displacement from there.
     pub displacement: i64,
+    /// The register that counts, which may be the operand's base: the two are alike to the CPU.
+    pub index: AddressRegister,
+    /// What it is multiplied by.
+    pub scale: u8,
     /// The name behind it.
     pub root: OwnedRoot,
+}
+
+impl IndexedAnswer {
+    /// Where the access begins in the layout when the index register holds `index`; behind a
+    /// pointer, in whichever element that is.
+    ///
+    /// `None` where the access is not in what was found at the displacement: `table[i - 1]` has the
+    /// displacement of the variable before `table`, and behind a structure that is pointed at may be
+    /// anything.
+    #[must_use]
+    pub fn offset(&self, index: u64) -> Option<u64> {
+        let index = if self.index.is_32_bit { index & 0xffff_ffff } else { index };
+        let moved = index.wrapping_mul(u64::from(self.scale)).cast_signed();
+        let exact = u64::try_from(self.displacement.wrapping_add(moved)).ok();
+        if let Some(offset) = exact.filter(|offset| self.layout.holds(*offset)) {
+            return Some(offset);
+        }
+        let OwnedRoot::Pointer(_) = self.root else { return None };
+        // Another element of an array that the pointer points into: only if the index steps over
+        // whole elements, and the rest of the address is a place in one.
+        let size = self.layout.innermost_element().size;
+        let is_step = u64::from(self.scale) == size;
+        let size = i64::try_from(size).ok().filter(|size| *size != 0)?;
+        let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
+        (is_step || is_member).then(|| self.displacement.rem_euclid(size).cast_unsigned())
+    }
 }
 
 /// [`crate::descriptor::Root`], owned.

@@ -36,11 +36,11 @@ impl TypePath<'_> {
             return answer;
         }
         let mut reason = Reason::Undetermined;
-        for (pointer, index, scale) in base_and_index(access) {
-            if let Some(answer) = self.frame_answer(access, &pointer, index.is_some()) {
+        for (pointer, index) in base_and_index(access) {
+            if let Some(answer) = self.frame_answer(access, &pointer, index) {
                 return answer;
             }
-            match self.pointer_answer(access, &pointer, index.is_some(), scale) {
+            match self.pointer_answer(access, &pointer, index) {
                 TypeAnswer::Unknown(Reason::Undetermined) => {}
                 TypeAnswer::Unknown(why) => reason = why,
                 known => return known,
@@ -59,12 +59,10 @@ impl TypePath<'_> {
             return Some(TypeAnswer::Unknown(Reason::Unidentified));
         };
         let offset = address.offset_from(variable.start)?;
-        if access.index.is_some() {
-            return Some(TypeAnswer::Indexed(Arc::new(IndexedAnswer {
-                layout: Arc::clone(&variable.layout),
-                displacement: offset.cast_signed(),
-                root: OwnedRoot::Variable(Arc::clone(&variable.name)),
-            })));
+        if let Some(register) = access.index {
+            let index = Index { register, scale: access.scale };
+            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+            return Some(index.answer(&variable.layout, offset.cast_signed(), root));
         }
         Some(named(&variable.layout, Root::Variable(&variable.name), offset, access))
     }
@@ -74,7 +72,7 @@ impl TypePath<'_> {
         &mut self,
         access: &MemoryAccess,
         base: &AddressRegister,
-        is_indexed: bool,
+        index: Option<Index>,
     ) -> Option<TypeAnswer> {
         let register = base.dwarf?;
         let slots: Vec<(&VisibleVariable, i64)> = self
@@ -96,18 +94,15 @@ impl TypePath<'_> {
             if offset >= layout.size {
                 continue;
             }
-            if is_indexed {
-                return Some(TypeAnswer::Indexed(Arc::new(IndexedAnswer {
-                    layout,
-                    displacement: into,
-                    root: OwnedRoot::Variable(Arc::clone(&variable.name)),
-                })));
+            if let Some(index) = index {
+                let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+                return Some(index.answer(&layout, into, root));
             }
             return Some(named(&layout, Root::Variable(&variable.name), offset, access));
         }
         let is_frame_register = register == DWARF_RSP
             || register == DWARF_RBP && self.cfa.is_some_and(|cfa| cfa.register == DWARF_RBP);
-        (is_frame_register && !is_indexed && self.scope.function_name.is_some()).then(stack)
+        (is_frame_register && index.is_none() && self.scope.function_name.is_some()).then(stack)
     }
 
     /// What a typed pointer in `base` points at.
@@ -115,8 +110,7 @@ impl TypePath<'_> {
         &mut self,
         access: &MemoryAccess,
         base: &AddressRegister,
-        is_indexed: bool,
-        scale: u8,
+        index: Option<Index>,
     ) -> TypeAnswer {
         let mut reason = Reason::Undetermined;
         let Some(register) = base.dwarf else { return TypeAnswer::Unknown(reason) };
@@ -131,7 +125,7 @@ impl TypePath<'_> {
             let layout = self.debug.layout(target);
             let displacement = access.displacement.wrapping_sub(moved);
             let pointed = Pointed { layout: &layout, name: &variable.name, displacement };
-            let answer = pointed.answer(access, is_indexed, scale);
+            let answer = pointed.answer(access, index);
             match answer {
                 TypeAnswer::Unknown(why) => reason = why,
                 known => return known,
@@ -141,13 +135,29 @@ impl TypePath<'_> {
     }
 }
 
+/// The register that counts in an address, and what it is multiplied by.
+#[derive(Clone, Copy)]
+struct Index {
+    register: AddressRegister,
+    scale: u8,
+}
+
+impl Index {
+    fn answer(self, layout: &Arc<Layout>, displacement: i64, root: OwnedRoot) -> TypeAnswer {
+        let layout = Arc::clone(layout);
+        let (index, scale) = (self.register, self.scale);
+        TypeAnswer::Indexed(Arc::new(IndexedAnswer { layout, displacement, index, scale, root }))
+    }
+}
+
 /// Base and index, and the other way round where they are alike.
-fn base_and_index(
-    access: &MemoryAccess,
-) -> impl Iterator<Item = (AddressRegister, Option<AddressRegister>, u8)> {
-    let straight = access.base.map(|base| (base, access.index, access.scale));
+fn base_and_index(access: &MemoryAccess) -> impl Iterator<Item = (AddressRegister, Option<Index>)> {
+    let index = access.index.map(|register| Index { register, scale: access.scale });
+    let straight = access.base.map(|base| (base, index));
     let swapped = match (access.base, access.index) {
-        (Some(base), Some(index)) if access.scale == 1 => Some((index, Some(base), 1)),
+        (Some(register), Some(index)) if access.scale == 1 => {
+            Some((index, Some(Index { register, scale: 1 })))
+        }
         _ => None,
     };
     straight.into_iter().chain(swapped)
@@ -161,7 +171,7 @@ struct Pointed<'a> {
 }
 
 impl Pointed<'_> {
-    fn answer(&self, access: &MemoryAccess, is_indexed: bool, scale: u8) -> TypeAnswer {
+    fn answer(&self, access: &MemoryAccess, index: Option<Index>) -> TypeAnswer {
         let unknown = TypeAnswer::Unknown(Reason::Unidentified);
         let element = self.layout.innermost_element();
         let size = u64::from(access.size);
@@ -172,16 +182,16 @@ impl Pointed<'_> {
             // Characters and void are what C calls any storage: a wider access tells nothing.
             let is_untyped = kind == ScalarKind::Byte && size > 1 || kind == ScalarKind::Opaque;
             let is_whole = self.displacement.rem_euclid(element.size.cast_signed()) == 0;
-            if is_untyped || !is_whole && !is_indexed {
+            if is_untyped || !is_whole && index.is_none() {
                 return unknown;
             }
             return named(&element, Root::Pointer(self.name), 0, access);
         }
-        if is_indexed {
-            return self.indexed(access, scale);
+        if let Some(index) = index {
+            return self.indexed(access, index);
         }
         match u64::try_from(self.displacement) {
-            Ok(offset) if offset.saturating_add(size) <= self.layout.size => {
+            Ok(offset) if self.layout.holds(offset.saturating_add(size.saturating_sub(1))) => {
                 named(self.layout, Root::Pointer(self.name), offset, access)
             }
             _ => unknown,
@@ -190,19 +200,15 @@ impl Pointed<'_> {
 
     /// A scaled index: into a member array where one of that stride is at the displacement, else
     /// over elements, which the index's value decides.
-    fn indexed(&self, access: &MemoryAccess, scale: u8) -> TypeAnswer {
+    fn indexed(&self, access: &MemoryAccess, index: Index) -> TypeAnswer {
         if let Ok(offset) = u64::try_from(self.displacement)
             && let Some(path) = self.layout.descend(offset, u64::from(access.size))
             && path.steps.contains(&crate::layout::Step::Element)
-            && path.leaf.size == u64::from(scale)
+            && path.leaf.size == u64::from(index.scale)
         {
             return named(self.layout, Root::Pointer(self.name), offset, access);
         }
-        TypeAnswer::Indexed(Arc::new(IndexedAnswer {
-            layout: Arc::clone(self.layout),
-            displacement: self.displacement,
-            root: OwnedRoot::Pointer(Arc::clone(self.name)),
-        }))
+        index.answer(self.layout, self.displacement, OwnedRoot::Pointer(Arc::clone(self.name)))
     }
 }
 

@@ -1,0 +1,8 @@
+//! The analyzer against real programs: compiled by the test, run for the truth about themselves,
+//! and asked about with samples made by hand.
+
+mod naming;
+mod support;
+
+#[global_allocator]
+static ALLOCATOR: support::allocation::Counting = support::allocation::Counting;

@@ -1,0 +1,370 @@
+//! Every shape and place that a data object can have, held against what the program says itself.
+
+use crate::support::program::Program;
+use crate::support::session::{Session, object, with};
+use dataspace_proto::register::Register::{Rax, Rbp, Rdi, Rdx, Rsi, Rsp};
+use dataspace_proto::sample_line::Evidence;
+
+/// Optimised builds of all sorts.
+const OPTIMISED: [&str; 4] = [
+    "-O2 -gdwarf-5 -fPIE -pie",
+    "-O2 -gdwarf-4 -fno-pie -no-pie",
+    "-O3 -gdwarf-5 -fno-pie -no-pie -fno-omit-frame-pointer",
+    "-O1 -gdwarf-4 -fPIE -pie -fno-omit-frame-pointer",
+];
+
+/// Somewhere on a stack that no mapping names.
+const STACK: u64 = 0x7ffd_1234_5000;
+
+/// Somewhere on a heap that no mapping names.
+const HEAP: u64 = 0x7000_1234_5000;
+
+#[test]
+fn members_are_named_through_a_pointer() {
+    for flags in OPTIMISED {
+        let program = Program::c("shapes.c", flags);
+        let mut session = Session::new(&program);
+        for (function, at, expected) in [
+            ("load_key", "struct node.key", "{structure:node}.{long_int key}"),
+            ("store_key", "struct node.key", "{structure:node}.{long_int key}"),
+            ("add_key", "struct node.key", "{structure:node}.{long_int key}"),
+            ("load_next", "struct node.next", "{structure:node}.{pointer+structure:node next}"),
+            ("load_y", "struct node.at.y", "{structure:node}.{structure:pos at}.{int y}"),
+            (
+                "load_weights",
+                "struct node.weights",
+                "{structure:node}.{pointer+const+double weights}",
+            ),
+            ("call_visit", "struct node.visit", "{structure:node}.{pointer+function visit}"),
+            ("span_hi", "span_t.hi", "{structure:span_t}.{long_int hi}"),
+            ("boxed_real", "struct boxed.real", "{structure:boxed}.{union:- -}.{float real}"),
+            ("flag_after", "struct flags.after", "{structure:flags}.{long_int after}"),
+            ("pixel_color", "struct pixel.color", "{structure:pixel}.{enumeration:color color}"),
+            ("pixel_ticks", "struct pixel.ticks", "{structure:pixel}.{volatile+int ticks}"),
+        ] {
+            let offset = program.truth(at);
+            let access = program.access(function, offset);
+            let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rax, HEAP), (Rsp, STACK)]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+            assert_eq!(line.offset, Some(offset), "{function} {flags}");
+            assert_eq!(line.addr, Some(HEAP + offset), "{function} {flags}");
+        }
+        let store = program.access("store_tag", program.truth("struct node.tag") + 3);
+        let line = session.exact(store.ip(), &with(&[(Rdi, HEAP)]));
+        assert_eq!(object(&line), "{structure:node}.{array[8]:char tag}", "{flags}");
+        assert_eq!(line.offset, Some(program.truth("struct node.tag") + 3), "{flags}");
+    }
+}
+
+#[test]
+fn a_union_arm_is_told_by_its_size() {
+    for flags in OPTIMISED {
+        let program = Program::c("shapes.c", flags);
+        let mut session = Session::new(&program);
+        for (function, expected) in [
+            ("word_whole", "{union:word}.{long_int whole}"),
+            ("word_real", "{union:word}.{float real}"),
+            ("word_half", "{union:word}.{short_int half}"),
+        ] {
+            let line = session.exact(program.access(function, 0).ip(), &with(&[(Rdi, HEAP)]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+        }
+    }
+}
+
+#[test]
+fn a_bit_field_is_named_only_where_its_bytes_are_its_own() {
+    for flags in OPTIMISED {
+        let program = Program::c("shapes.c", flags);
+        let mut session = Session::new(&program);
+        let line = session.exact(program.access("flag_c", 1).ip(), &with(&[(Rdi, HEAP)]));
+        assert_eq!(object(&line), "{structure:flags}.{unsigned_int:8 c}", "{flags}");
+        let line = session.exact(program.access("flag_a", 0).ip(), &with(&[(Rdi, HEAP)]));
+        assert_eq!(object(&line), "{structure:flags}", "a and b share a byte, {flags}");
+    }
+}
+
+#[test]
+fn an_index_register_tells_the_member() {
+    for flags in OPTIMISED {
+        let program = Program::c("shapes.c", flags);
+        let mut session = Session::new(&program);
+        for (function, at, index, expected) in [
+            (
+                "load_tag",
+                program.truth("struct node.tag"),
+                5,
+                "{structure:node}.{array[8]:char tag}",
+            ),
+            (
+                "load_corner",
+                program.truth("struct node.corners") + 4,
+                2,
+                "{structure:node}.{array[4]:structure:pos corners}.{int y}",
+            ),
+            ("list_y", 4, 1000, "{structure:pos}.{int y}"),
+            ("element", 0, 77, "{double a[]}"),
+            ("grid_at", 32, 3, "{int rows[]}"),
+            ("indirect", 0, 9, "{pointer+structure:pos slots[]}"),
+            ("text_byte", 0, 9, "{char text[]}"),
+        ] {
+            let access = program.access(function, at);
+            let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rsi, index)]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+        }
+        for (function, at, expected) in [
+            ("element_seven", 56, "{double a[]}"),
+            // What lies behind the structure pointed at may be its neighbour, or anything else.
+            ("list_fifth", 5 * program.truth("sizeof struct pos") + 4, "unidentified"),
+        ] {
+            let access = program.access(function, at);
+            let line = session.exact(access.ip(), &with(&[(Rdi, HEAP)]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+        }
+    }
+}
+
+#[test]
+fn an_open_array_at_the_end_reaches_beyond_the_size() {
+    for flags in OPTIMISED {
+        let program = Program::c("shapes.c", flags);
+        let mut session = Session::new(&program);
+        for (function, at, index, expected) in [
+            (
+                "packet_at",
+                program.truth("struct packet.data"),
+                6,
+                "{structure:packet}.{array[]:long_int data}",
+            ),
+            (
+                "packet_third",
+                program.truth("struct packet.data") + 16,
+                0,
+                "{structure:packet}.{array[]:long_int data}",
+            ),
+            (
+                "table_y",
+                program.truth("struct table.cells") + 4,
+                6,
+                "{structure:table}.{array[]:structure:pos cells}.{int y}",
+            ),
+            (
+                "text_at",
+                program.truth("struct name.text"),
+                100,
+                "{structure:name}.{array[1]:char text}",
+            ),
+        ] {
+            let access = program.access(function, at);
+            let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rsi, index)]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+        }
+        // An array of one at the end may be meant as open or not: the type does not tell.
+        let access = program.access("text_tenth", program.truth("struct name.text") + 9);
+        let line = session.exact(access.ip(), &with(&[(Rdi, HEAP)]));
+        assert_eq!(object(&line), "unidentified", "{flags}");
+    }
+}
+
+#[test]
+fn static_variables_are_named_by_the_address_in_the_instruction() {
+    for flags in OPTIMISED {
+        let program = Program::c("places.c", flags);
+        let mut session = Session::new(&program);
+        let line_size = program.truth("sizeof struct line");
+        let end_y = program.truth("struct line.ends") + 8 + program.truth("struct pos.y");
+        let rest = program.truth("struct pool.rest") + line_size;
+        for (function, variable, offset, expected) in [
+            ("table_third", "table", 24, "{array[16]:long_int table}"),
+            ("place_five", "places", 44, "{structure:pos}.{int y}"),
+            (
+                "file_end",
+                "file_line",
+                end_y,
+                "{structure:line}.{array[2]:structure:pos ends}.{int y}",
+            ),
+            ("grid_cell", "grid", 36, "{array[3]:array[4]:int grid}"),
+            ("load_ticks", "ticks", 0, "{volatile+int ticks}"),
+            (
+                "pool_y",
+                "pool",
+                rest + end_y,
+                "{structure:pool}.{array[3]:structure:line rest}\
+                 .{array[2]:structure:pos ends}.{int y}",
+            ),
+            ("count_up", "n_calls", 0, "{long_int n_calls}"),
+        ] {
+            let address = program.truth(&format!("&{variable}")) + offset;
+            let access = program.only(function, |here| {
+                crate::support::program::has_memory_operand(here)
+                    && here.memory_displacement64() == address
+            });
+            let line = session.exact(access.ip(), &with(&[]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+            assert_eq!(line.variable.as_deref(), Some(variable), "{function} {flags}");
+            assert_eq!(line.addr, Some(address), "{function} {flags}");
+            assert_eq!(line.evidence, Some(Evidence::Both), "{function} {flags}");
+        }
+    }
+}
+
+#[test]
+fn an_index_into_a_static_array_tells_the_element() {
+    for flags in OPTIMISED {
+        let program = Program::c("places.c", flags);
+        let mut session = Session::new(&program);
+        let table = program.truth("&table");
+        let places = program.truth("&places");
+        let zeroed = program.truth("&zeroed");
+        for (function, start, displacement, scale, index, expected) in [
+            ("table_at", table, 0, 8, 5, "{array[16]:long_int table}"),
+            ("table_before", table, -8, 8, 1, "{array[16]:long_int table}"),
+            ("table_before", table, -8, 8, 16, "{array[16]:long_int table}"),
+            ("place_y", places, 4, 8, 7, "{structure:pos}.{int y}"),
+            ("zero_at", zeroed, 0, 8, 4095, "{array[4096]:long_int zeroed}"),
+        ] {
+            let access = program.only(function, crate::support::program::has_memory_operand);
+            // Position independent code computes the array's address into a register.
+            let (base, name_register) = match access.memory_base() {
+                iced_x86::Register::None => (0, Rdx),
+                iced_x86::Register::RAX => (start, Rax),
+                other => panic!("{function} {flags}: base {other:?}"),
+            };
+            let registers = [(name_register, base), (Rdi, index)];
+            let line = session.exact(access.ip(), &with(&registers));
+            assert_eq!(object(&line), expected, "{function}[{index}] {flags}");
+            let address = start.wrapping_add_signed(displacement) + scale * index;
+            assert_eq!(line.addr, Some(address), "{function}[{index}] {flags}");
+        }
+    }
+}
+
+/// What the CFA is at the instruction, when rsp (or the frame pointer) is `STACK`.
+fn cfa_at(program: &Program, function: &str, register: iced_x86::Register, ip: u64) -> u64 {
+    let mut depth = 8;
+    for here in program.function(function) {
+        if here.ip() == ip {
+            break;
+        }
+        if register == iced_x86::Register::RBP
+            && here.mnemonic() == iced_x86::Mnemonic::Mov
+            && here.op0_register() == iced_x86::Register::RBP
+        {
+            break;
+        }
+        match here.mnemonic() {
+            iced_x86::Mnemonic::Push => depth += 8,
+            iced_x86::Mnemonic::Sub if here.op0_register() == iced_x86::Register::RSP => {
+                depth += here.immediate(1);
+            }
+            _ => {}
+        }
+    }
+    STACK + depth
+}
+
+#[test]
+fn locals_are_named_by_their_place_in_the_frame() {
+    for flags in [
+        "-O0 -gdwarf-5 -fPIE -pie",
+        "-O0 -gdwarf-4 -fno-pie -no-pie -fomit-frame-pointer",
+        "-O2 -gdwarf-5 -fno-pie -no-pie",
+        "-O2 -gdwarf-4 -fPIE -pie -fno-omit-frame-pointer",
+        "-O2 -gdwarf-5 -fPIE -pie -fno-asynchronous-unwind-tables",
+    ] {
+        let program = Program::c("places.c", flags);
+        let mut session = Session::new(&program);
+        let mut n_named = [0; 3];
+        for access in program.function("locals") {
+            let base = access.memory_base();
+            let is_frame = matches!(base, iced_x86::Register::RSP | iced_x86::Register::RBP);
+            if !is_frame || !crate::support::program::has_memory_operand(&access) {
+                continue;
+            }
+            let cfa = cfa_at(&program, "locals", base, access.ip());
+            let index = if access.memory_index() == iced_x86::Register::None { 0 } else { 3 };
+            let at = STACK
+                .wrapping_add(access.memory_displacement64())
+                .wrapping_add(index * u64::from(access.memory_index_scale()));
+            let is_in = |key: &str, size: u64| {
+                let start = cfa - program.truth(key);
+                (start..start + size).contains(&at).then(|| at - start)
+            };
+            let all: Vec<_> = dataspace_proto::register::Register::ALL
+                .into_iter()
+                .map(|register| {
+                    (register, if matches!(register, Rsp | Rbp) { STACK } else { index })
+                })
+                .collect();
+            let line = session.exact(access.ip(), &with(&all));
+            let context = format!("{:#x} {flags}", access.ip());
+            assert_eq!(line.addr, Some(at), "{context}");
+            if let Some(into) = is_in("cfa-here", 8) {
+                let member = if into == 0 { "x" } else { "y" };
+                let expected = format!("{{structure:pos}}.{{int {member}}}");
+                assert_eq!(object(&line), expected, "{context}");
+                assert_eq!(line.variable.as_deref(), Some("here"), "{context}");
+                n_named[0] += 1;
+            } else if is_in("cfa-sums", 32).is_some() {
+                // gcc has the qualifier on the array and on its elements.
+                let expected = "{volatile+array[4]:volatile+long_int sums}";
+                assert_eq!(object(&line), expected, "{context}");
+                n_named[1] += 1;
+            } else {
+                let others =
+                    ["<Stack>", "{volatile+long_int i}", "{long_int n}", "{pointer+char cfa}"];
+                assert!(others.contains(&object(&line)), "{} {context}", object(&line));
+                n_named[2] += 1;
+            }
+        }
+        assert!(n_named[0] >= 3 && n_named[1] >= 2, "{n_named:?} {flags}");
+    }
+}
+
+#[test]
+fn spills_belong_to_the_stack_or_to_the_variable_that_lives_there() {
+    let program = Program::c("places.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    let mut n_accesses = 0;
+    for access in program.function("spill") {
+        if !crate::support::program::has_memory_operand(&access) {
+            continue;
+        }
+        let line = session.exact(access.ip(), &with(&[(Rsp, STACK), (Rdi, 1), (Rsi, 2)]));
+        assert!(["<Stack>", "{long_int a}", "{long_int b}"].contains(&object(&line)), "{line:?}");
+        n_accesses += 1;
+    }
+    assert!(n_accesses >= 2);
+}
+
+#[test]
+fn push_pop_call_and_return_belong_to_the_stack() {
+    for flags in ["-O2 -g", "-O2"] {
+        let program = Program::c("places.c", flags);
+        let mut session = Session::new(&program);
+        let mut n = 0;
+        for (function, access) in ["spill", "small", "locals"]
+            .into_iter()
+            .flat_map(|function| program.function(function).into_iter().map(move |i| (function, i)))
+        {
+            use iced_x86::Mnemonic as M;
+            if !matches!(access.mnemonic(), M::Push | M::Pop | M::Call | M::Ret) {
+                continue;
+            }
+            let line = session.exact(access.ip(), &with(&[(Rsp, STACK)]));
+            assert_eq!(object(&line), "<Stack>", "{function} {flags}");
+            let above = matches!(access.mnemonic(), M::Pop | M::Ret);
+            assert_eq!(line.addr, Some(if above { STACK } else { STACK - 8 }), "{function}");
+            n += 1;
+        }
+        assert!(n >= 10, "{n}");
+    }
+}
+
+#[test]
+fn an_argument_on_the_stack_is_named() {
+    let program = Program::c("places.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    let line = session.exact(program.frame_access("by_stack", 8).ip(), &with(&[(Rsp, STACK)]));
+    assert_eq!(object(&line), "{long_int seventh}");
+}

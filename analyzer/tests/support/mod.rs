@@ -1,0 +1,5 @@
+//! Real programs, compiled by the test, and a session over them with samples made by hand.
+
+pub(crate) mod allocation;
+pub(crate) mod program;
+pub(crate) mod session;
