@@ -155,7 +155,7 @@ impl AnalyzerThread {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let cost = super::cost::so_far(self.analyzer.accounting().kernel);
+        let cost = super::cost::so_far(&self.analyzer);
         self.analyzer.snapshot(self.target.clone(), cost, None)
     }
 }
