@@ -1,6 +1,7 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
 use crate::attribution::{Attribution, Located, Needs, Verdict};
+use crate::containment::{self, Finer};
 use crate::descriptor::{self, DataObject, Root};
 use crate::dwarf::variable::StaticVariable;
 use crate::layout::Layout;
@@ -491,38 +492,15 @@ impl Analyzer {
     /// contradict each other.
     pub(crate) fn finer(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
         let (by_type, by_address) = (self.named_object(typed), self.named_object(located));
-        if by_type.charged_to == by_address.charged_to {
-            return Some(typed);
-        }
-        let is_inside = |inner: &Named, outer: &Named| {
-            let outer = outer.answer.object.leaf();
-            inner.answer.object.levels.iter().any(|level| {
-                outer.is_some_and(|outer| {
-                    outer.descriptor == level.descriptor && outer.kind == level.kind
-                })
-            })
-        };
-        if is_inside(by_address, by_type) {
+        if by_type.charged_to == by_address.charged_to || Some(typed) == self.stack {
+            // The same object, or part of the frame that turns out to be a variable.
             return Some(located);
         }
-        if is_inside(by_type, by_address) {
-            return Some(typed);
-        }
-        // A scalar behind a pointer that turns out to be part of a variable; `<Stack>` that turns
-        // out to be one.
-        let is_loose = by_type.answer.object.variable.is_none()
-            && (by_type.answer.object.is_scalar || Some(typed) == self.stack);
-        if is_loose {
-            return Some(located);
-        }
-        let is_storage =
-            by_address.answer.object.is_scalar && is_byte_name(&by_address.answer.object.type_name);
-        is_storage.then_some(typed)
+        Some(match containment::finer(&by_type.answer.object, &by_address.answer.object)? {
+            Finer::Typed => typed,
+            Finer::Located => located,
+        })
     }
-}
-
-fn is_byte_name(name: &str) -> bool {
-    matches!(name, "char" | "unsigned char" | "signed char" | "u8" | "i8" | "std::byte")
 }
 
 enum NotLocated {

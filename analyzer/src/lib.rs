@@ -23,6 +23,7 @@
 
 pub mod analyzer;
 mod attribution;
+mod containment;
 pub mod descriptor;
 pub mod dwarf;
 pub mod elf;
