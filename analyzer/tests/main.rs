@@ -1,6 +1,8 @@
 //! The analyzer against real programs: compiled by the test, run for the truth about themselves,
 //! and asked about with samples made by hand.
 
+mod hunting;
+mod joining;
 mod naming;
 mod support;
 
