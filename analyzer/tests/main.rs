@@ -4,6 +4,7 @@
 mod hunting;
 mod joining;
 mod naming;
+mod reasons;
 mod support;
 
 #[global_allocator]
