@@ -122,9 +122,9 @@ impl ProcessTable {
         // Two data segments can begin in the same page of the file, so that a data mapping does
         // not tell which one it is of; one of code does, and one load has one bias.
         let near = space.range(..=avma).rev().take(NEAR).chain(space.range(avma..).take(NEAR));
-        let code = near.map(|(_, near)| near).find(|near| {
-            near.is_executable && near.backing == Backing::File(object)
-        });
+        let code = near
+            .map(|(_, near)| near)
+            .find(|near| near.is_executable && near.backing == Backing::File(object));
         let bias = bias(facts, code.unwrap_or(&mapping))?;
         let svma = Svma(avma.0.wrapping_sub(bias));
         let holds = facts.segments.iter().any(|segment| {
