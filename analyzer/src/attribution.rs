@@ -265,7 +265,7 @@ impl Analyzer {
 
     /// Joins the two answers (design section 6).
     fn join(
-        &self,
+        &mut self,
         by_type: Result<NamedIdx, Reason>,
         by_address: Option<NamedIdx>,
         addr: Option<(Avma, AddressSource)>,

@@ -133,7 +133,7 @@ fn is_overlapping(computed: Avma, typed: &TypedAccess, sampled: Avma, kind: Even
     };
     // A page fault on an access that crosses a page reports the second page's start, which is
     // inside the access. A repeated string instruction may have moved on.
-    let is_inside = computed.0 < sampled.0.saturating_add(watched)
-        && sampled.0 < computed.0.saturating_add(size);
+    let is_inside =
+        sampled.0.wrapping_sub(computed.0) < size || computed.0.wrapping_sub(sampled.0) < watched;
     is_inside || typed.memory.role == Role::String
 }

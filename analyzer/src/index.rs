@@ -10,7 +10,7 @@ use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
 use crate::site::{FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
-use crate::type_path::TypePath;
+use crate::type_path::{TypePath, is_own_place};
 use crate::x86_64::access::{self, RegisterState};
 use crate::x86_64::backtrack::{self, Candidate};
 use crate::x86_64::function::{FunctionCode, ImageBytes};
@@ -245,6 +245,9 @@ impl LoadObjectIndex {
                 access::register_around(register, &candidate.instruction, &mut self.factory);
             let Some(base) = around else { continue };
             let layout = debug.layout(variable.type_die);
+            if !is_own_place(&layout, register, cfa) {
+                continue;
+            }
             slots.push(FrameSlot { base, offset, layout, name: Arc::clone(&variable.name) });
         }
         slots

@@ -24,6 +24,7 @@
 pub mod analyzer;
 mod attribution;
 mod choice;
+mod containment;
 pub mod descriptor;
 pub mod dwarf;
 pub mod elf;

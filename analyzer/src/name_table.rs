@@ -1,5 +1,6 @@
 //! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
 
+use crate::containment::{self, Finer};
 use crate::descriptor::{self, DataObject, Root};
 use crate::layout::Layout;
 use crate::limit;
@@ -8,7 +9,6 @@ use crate::site::Answer;
 use crate::site_table::SiteIdx;
 use crate::totals::{ObjectIdx, Totals};
 use dataspace_proto::address::Svma;
-use dataspace_proto::snapshot::ObjectKind;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -38,6 +38,8 @@ pub(crate) struct NameTable {
     named: Vec<Named>,
     of_key: FxHashMap<NameKey, Option<NamedIdx>>,
     stack: Option<NamedIdx>,
+    /// What [`Self::finer`] said of two answers.
+    joined: FxHashMap<(NamedIdx, NamedIdx), Option<NamedIdx>>,
 }
 
 impl NameTable {
@@ -48,7 +50,7 @@ impl NameTable {
     /// Starts anew when the limit is reached: names are made again as samples come. Not to be
     /// called while an index is held.
     pub(crate) fn make_room(&mut self) {
-        if self.of_key.len() >= limit::MAX_NAMES {
+        if self.of_key.len().max(self.joined.len()) >= limit::MAX_NAMES {
             self.forget();
         }
     }
@@ -57,6 +59,7 @@ impl NameTable {
     pub(crate) fn forget(&mut self) {
         self.named.clear();
         self.of_key.clear();
+        self.joined.clear();
         self.stack = None;
     }
 
@@ -107,37 +110,24 @@ impl NameTable {
 
     /// Of two answers for one access the finer one, if one contains the other; `None` if they
     /// contradict each other (design section 6).
-    pub(crate) fn finer(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
-        let (by_type, by_address) = (self.get(typed), self.get(located));
-        if by_type.charged_to == by_address.charged_to {
-            return Some(typed);
+    pub(crate) fn finer(&mut self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
+        if let Some(known) = self.joined.get(&(typed, located)) {
+            return *known;
         }
-        if is_inside(&by_address.answer.object, &by_type.answer.object) {
-            return Some(located);
-        }
-        if is_inside(&by_type.answer.object, &by_address.answer.object) {
-            return Some(typed);
-        }
-        // A scalar behind a pointer that turns out to be part of a variable; `<Stack>` that turns
-        // out to be one.
-        let object = &by_type.answer.object;
-        let is_artificial = object.levels.iter().all(|level| level.kind == ObjectKind::Artificial);
-        if object.variable.is_none() && (object.is_scalar || is_artificial) {
-            return Some(located);
-        }
-        let storage = &by_address.answer.object;
-        (storage.is_scalar && is_byte_name(&storage.type_name)).then_some(typed)
+        let finer = self.compare(typed, located);
+        self.joined.insert((typed, located), finer);
+        finer
     }
-}
 
-/// Whether `inner` is a part of `outer`, or the same.
-fn is_inside(inner: &DataObject, outer: &DataObject) -> bool {
-    let outer = outer.leaf();
-    inner.levels.iter().any(|level| {
-        outer.is_some_and(|outer| outer.descriptor == level.descriptor && outer.kind == level.kind)
-    })
-}
-
-fn is_byte_name(name: &str) -> bool {
-    matches!(name, "char" | "unsigned char" | "signed char" | "u8" | "i8" | "std::byte")
+    fn compare(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
+        let (by_type, by_address) = (self.get(typed), self.get(located));
+        if by_type.charged_to == by_address.charged_to || Some(typed) == self.stack {
+            // The same object, or part of the frame that turns out to be a variable.
+            return Some(located);
+        }
+        Some(match containment::finer(&by_type.answer.object, &by_address.answer.object)? {
+            Finer::Typed => typed,
+            Finer::Located => located,
+        })
+    }
 }

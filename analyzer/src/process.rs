@@ -28,6 +28,7 @@ pub(crate) struct Mapping {
     pub(crate) start: Avma,
     pub(crate) end: Avma,
     pub(crate) file_offset: FileOffset,
+    pub(crate) is_executable: bool,
     pub(crate) backing: Backing,
 }
 
@@ -68,6 +69,7 @@ impl ProcessTable {
             start: mmap.start,
             end: Avma(mmap.start.0.saturating_add(mmap.len_bytes)),
             file_offset: mmap.file_offset,
+            is_executable: mmap.is_executable,
             backing,
         };
         self.make_room();
@@ -117,7 +119,13 @@ impl ProcessTable {
         // Anonymous mappings between are bss or the heap: a few are stepped over.
         let (object, mapping) = below.take(4).find_map(file)?;
         let ObjectState::Open(facts) = &self.object(object)?.state else { return None };
-        let bias = bias(facts, &mapping)?;
+        // Two data segments can begin in the same page of the file, so that a data mapping does
+        // not tell which one it is of; one of code does, and one load has one bias.
+        let near = space.range(..=avma).rev().take(NEAR).chain(space.range(avma..).take(NEAR));
+        let code = near
+            .map(|(_, near)| near)
+            .find(|near| near.is_executable && near.backing == Backing::File(object));
+        let bias = bias(facts, code.unwrap_or(&mapping))?;
         let svma = Svma(avma.0.wrapping_sub(bias));
         let holds = facts.segments.iter().any(|segment| {
             svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
@@ -173,6 +181,9 @@ impl ProcessTable {
         }
     }
 }
+
+/// How many mappings one load of an object has at most on either side of an address.
+const NEAR: usize = 8;
 
 /// What the loader added to a load object's addresses, by one of its mappings.
 pub(crate) fn bias(facts: &ObjectFacts, mapping: &Mapping) -> Option<u64> {

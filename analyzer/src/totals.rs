@@ -198,7 +198,8 @@ impl Totals {
             let Some(totals) = self.objects.get_mut(idx.0 as usize) else { break };
             next = totals.parent;
             totals.all.sums.add(&sums);
-            *totals.all.event(event) += period;
+            let sum = totals.all.event(event);
+            *sum = sum.wrapping_add(period);
             if totals.threads.len() < limit::MAX_THREADS_AN_OBJECT {
                 totals.threads.insert(charge.sample.tid);
             }
@@ -300,7 +301,7 @@ fn add_delta(
         && let Some(delta) = open.get_mut(slot as usize)
         && delta.object == object
     {
-        delta.period += period;
+        delta.period = delta.period.wrapping_add(period);
         delta.sums.add(sums);
         return;
     }

@@ -1,6 +1,7 @@
 //! The type path: from an operand's registers, over what the debug information says is in them,
 //! to the type that the access lands in.
 
+use crate::containment::{self, Finer};
 use crate::descriptor::{self, DataObject, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
@@ -37,13 +38,17 @@ impl TypePath<'_> {
         }
         let mut reason = Reason::Undetermined;
         for (pointer, index) in base_and_index(access) {
-            if let Some(answer) = self.frame_answer(access, &pointer, index) {
+            let is_frame = pointer.dwarf.is_some_and(|number| is_frame_register(number, self.cfa));
+            if is_frame && let Some(answer) = self.frame_answer(access, &pointer, index) {
                 return answer;
             }
             match self.pointer_answer(access, &pointer, index) {
                 TypeAnswer::Unknown(Reason::Undetermined) => {}
                 TypeAnswer::Unknown(why) => reason = why,
                 known => return known,
+            }
+            if let Some(answer) = self.frame_answer(access, &pointer, index) {
+                return answer;
             }
         }
         TypeAnswer::Unknown(reason)
@@ -91,7 +96,7 @@ impl TypePath<'_> {
             let layout = self.debug.layout(variable.type_die);
             let Some(into) = access.displacement.checked_sub(start) else { continue };
             let Ok(offset) = u64::try_from(into) else { continue };
-            if offset >= layout.size {
+            if offset >= layout.size || !is_own_place(&layout, register, self.cfa) {
                 continue;
             }
             if let Some(index) = index {
@@ -100,9 +105,8 @@ impl TypePath<'_> {
             }
             return Some(named(&layout, Root::Variable(&variable.name), offset, access));
         }
-        let is_frame_register = register == DWARF_RSP
-            || register == DWARF_RBP && self.cfa.is_some_and(|cfa| cfa.register == DWARF_RBP);
-        (is_frame_register && index.is_none() && self.scope.function_name.is_some()).then(stack)
+        let is_frame = is_frame_register(register, self.cfa);
+        (is_frame && index.is_none() && self.scope.function_name.is_some()).then(stack)
     }
 
     /// What a typed pointer in `base` points at.
@@ -115,6 +119,7 @@ impl TypePath<'_> {
         let mut reason = Reason::Undetermined;
         let Some(register) = base.dwarf else { return TypeAnswer::Unknown(reason) };
         let scope = self.scope;
+        let mut known: Option<View> = None;
         for variable in &scope.variables {
             let moved = match variable.place {
                 Place::Register(held) if held == register => 0,
@@ -125,14 +130,72 @@ impl TypePath<'_> {
             let layout = self.debug.layout(target);
             let displacement = access.displacement.wrapping_sub(moved);
             let pointed = Pointed { layout: &layout, name: &variable.name, displacement };
-            let answer = pointed.answer(access, index);
-            match answer {
+            match pointed.answer(access, index) {
                 TypeAnswer::Unknown(why) => reason = why,
-                known => return known,
+                answer => {
+                    let is_byte = is_byte(&layout);
+                    let view = View { answer, depth: variable.depth, is_byte };
+                    known = Some(match known {
+                        Some(inner) => inner.or(view),
+                        None => view,
+                    });
+                }
             }
         }
-        TypeAnswer::Unknown(reason)
+        known.map_or(TypeAnswer::Unknown(reason), |view| view.answer)
     }
+}
+
+/// What one variable makes of an access. Several can hold the same pointer, each of its own type.
+struct View {
+    answer: TypeAnswer,
+    /// How many scopes are around the variable.
+    depth: usize,
+    /// It points at bytes, as which anything can be read.
+    is_byte: bool,
+}
+
+impl View {
+    /// This view or that of a variable in the same scope or an outer one: a cast makes the second
+    /// name for the same pointer, and which of the two the code means is not told.
+    fn or(self, outer: Self) -> Self {
+        if self.is_byte != outer.is_byte {
+            return if self.is_byte { outer } else { self };
+        }
+        if outer.depth < self.depth {
+            return self;
+        }
+        let answer = match (&self.answer, &outer.answer) {
+            (TypeAnswer::Object(a), TypeAnswer::Object(b)) => {
+                match containment::finer(&a.object, &b.object) {
+                    Some(Finer::Typed) => Some(self.answer.clone()),
+                    Some(Finer::Located) => Some(outer.answer.clone()),
+                    None => containment::finer(&b.object, &a.object).map(|_| self.answer.clone()),
+                }
+            }
+            (TypeAnswer::Indexed(a), TypeAnswer::Indexed(b)) => {
+                let is_same = a.layout.fingerprint == b.layout.fingerprint;
+                is_same.then(|| self.answer.clone())
+            }
+            _ => None,
+        };
+        Self { answer: answer.unwrap_or(TypeAnswer::Unknown(Reason::Unidentified)), ..self }
+    }
+}
+
+fn is_byte(layout: &Arc<Layout>) -> bool {
+    layout.innermost_element().shape == Shape::Scalar(ScalarKind::Byte)
+}
+
+/// Whether the register with this DWARF number holds the frame's address.
+fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
+    number == DWARF_RSP || number == DWARF_RBP && cfa.is_some_and(|cfa| cfa.register == DWARF_RBP)
+}
+
+/// Whether a variable that is said to be in memory at a register lives there. A scalar outside the
+/// frame does not: gcc says of `t = p->next` that `t` is where `next` is.
+pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>) -> bool {
+    layout.is_aggregate() || is_frame_register(register, cfa)
 }
 
 /// The register that counts in an address, and what it is multiplied by.

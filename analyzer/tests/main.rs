@@ -1,7 +1,11 @@
 //! The analyzer against real programs: compiled by the test, run for the truth about themselves,
 //! and asked about with samples made by hand.
 
+mod container;
+mod hunting;
+mod joining;
 mod naming;
+mod reasons;
 mod support;
 
 #[global_allocator]

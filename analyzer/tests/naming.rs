@@ -1,6 +1,6 @@
 //! Every shape and place that a data object can have, held against what the program says itself.
 
-use crate::support::program::Program;
+use crate::support::program::{Program, has_memory_operand};
 use crate::support::session::{Session, object, with};
 use dataspace_proto::register::Register::{Rax, Rbp, Rdi, Rdx, Rsi, Rsp};
 use dataspace_proto::sample_line::Evidence;
@@ -196,8 +196,7 @@ fn static_variables_are_named_by_the_address_in_the_instruction() {
         ] {
             let address = program.truth(&format!("&{variable}")) + offset;
             let access = program.only(function, |here| {
-                crate::support::program::has_memory_operand(here)
-                    && here.memory_displacement64() == address
+                has_memory_operand(here) && here.memory_displacement64() == address
             });
             let line = session.exact(access.ip(), &with(&[]));
             assert_eq!(object(&line), expected, "{function} {flags}");
@@ -223,7 +222,7 @@ fn an_index_into_a_static_array_tells_the_element() {
             ("place_y", places, 4, 8, 7, "{structure:pos}.{int y}"),
             ("zero_at", zeroed, 0, 8, 4095, "{array[4096]:long_int zeroed}"),
         ] {
-            let access = program.only(function, crate::support::program::has_memory_operand);
+            let access = program.only(function, has_memory_operand);
             // Position independent code computes the array's address into a register.
             let (base, name_register) = match access.memory_base() {
                 iced_x86::Register::None => (0, Rdx),
@@ -278,7 +277,7 @@ fn locals_are_named_by_their_place_in_the_frame() {
         for access in program.function("locals") {
             let base = access.memory_base();
             let is_frame = matches!(base, iced_x86::Register::RSP | iced_x86::Register::RBP);
-            if !is_frame || !crate::support::program::has_memory_operand(&access) {
+            if !is_frame || !has_memory_operand(&access) {
                 continue;
             }
             let cfa = cfa_at(&program, "locals", base, access.ip());
@@ -327,7 +326,7 @@ fn spills_belong_to_the_stack_or_to_the_variable_that_lives_there() {
     let mut session = Session::new(&program);
     let mut n_accesses = 0;
     for access in program.function("spill") {
-        if !crate::support::program::has_memory_operand(&access) {
+        if !has_memory_operand(&access) {
             continue;
         }
         let line = session.exact(access.ip(), &with(&[(Rsp, STACK), (Rdi, 1), (Rsi, 2)]));
@@ -367,4 +366,86 @@ fn an_argument_on_the_stack_is_named() {
     let mut session = Session::new(&program);
     let line = session.exact(program.frame_access("by_stack", 8).ip(), &with(&[(Rsp, STACK)]));
     assert_eq!(object(&line), "{long_int seventh}");
+}
+
+#[test]
+fn classes_have_bases_and_name_spaces() {
+    for flags in ["-O2 -gdwarf-5 -fPIE -pie", "-O2 -gdwarf-4 -fno-pie -no-pie", "-O1 -gdwarf-5"] {
+        let program = Program::compile("g++", "classes.cpp", flags);
+        let mut session = Session::new(&program);
+        let (kind, x) = (program.truth("Order.kind"), program.truth("Order.x"));
+        let weight = program.truth("Order.weight");
+        for (function, at, expected) in [
+            (
+                "_ZNK4shop5Order5id_ofEv",
+                0,
+                "{class:shop::Order}.{structure:shop::Base <base>}.{long_int id}",
+            ),
+            ("_ZN4shop5Order4x_ofEv", x, "{class:shop::Order}.{int x}"),
+            (
+                "_ZN4shop5Order9weight_ofEv",
+                weight,
+                "{class:shop::Order}.{structure:shop::Mixin <base>}.{double weight}",
+            ),
+            ("_Z7throughRN4shop5OrderE", x, "{class:shop::Order}.{int x}"),
+            (
+                "_Z5movedON4shop5OrderE",
+                kind,
+                "{class:shop::Order}.{structure:shop::Base <base>}.{int kind}",
+            ),
+            ("_Z6secondPKN4shop4PairIlEE", 8, "{structure:shop::Pair<long_int>}.{long_int second}"),
+            ("_Z6upcastPN4shop5MixinE", 0, "{structure:shop::Mixin}.{double weight}"),
+            ("_Z3setRi", 0, "{int cell[]}"),
+        ] {
+            let access = program.access(function, at);
+            let line = session.exact(access.ip(), &with(&[(Rdi, HEAP)]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+        }
+        // From a base to what it is a part of: the type of the pointer does not tell.
+        let downcast = program.only("_Z8downcastPN4shop5MixinE", has_memory_operand);
+        let line = session.exact(downcast.ip(), &with(&[(Rdi, HEAP)]));
+        let right = [
+            "{class:shop::Order}.{structure:shop::Base <base>}.{int kind}",
+            "unidentified",
+            "undetermined",
+        ];
+        assert!(right.contains(&object(&line)), "{} {flags}", object(&line));
+        assert!(weight > kind);
+        for (function, variable, offset, expected) in [
+            ("_ZN4shop5countEv", "n_orders", 0, "{long_int shop::Order::n_orders}"),
+            ("_ZN4shop6kept_xEv", "kept", x, "{class:shop::Order}.{int x}"),
+            ("_ZN4shop10see_hiddenEv", "hidden", 8, "{array[4]:int shop::(anonymous)::hidden}"),
+        ] {
+            let address = program.truth(&format!("&{variable}")) + offset;
+            let access = program.static_access(function, address);
+            let line = session.exact(access.ip(), &with(&[]));
+            assert_eq!(object(&line), expected, "{function} {flags}");
+        }
+    }
+}
+
+#[test]
+fn rust_types_are_named_by_their_module() {
+    if !crate::support::program::has_tool("rustc") {
+        return;
+    }
+    for flags in ["-O -g", "-O -g -Crelocation-model=static"] {
+        let program = Program::compile(
+            "rustc",
+            "shapes.rs",
+            &format!("--edition 2024 --crate-name program {flags}"),
+        );
+        let mut session = Session::new(&program);
+        let registers = with(&[(Rdi, HEAP)]);
+        let kind =
+            session.exact(program.access("load_kind", program.truth("kind")).ip(), &registers);
+        assert_eq!(object(&kind), "{structure:program::shop::Order}.{u32 kind}", "{flags}");
+        let y = session.exact(program.access("load_y", program.truth("y")).ip(), &registers);
+        let expected =
+            "{structure:program::shop::Order}.{structure:program::shop::Position at}.{f64 y}";
+        assert_eq!(object(&y), expected, "{flags}");
+        let count = program.static_access("load_count", program.truth("&COUNT"));
+        let line = session.exact(count.ip(), &registers);
+        assert_eq!(object(&line), "{u64 program::COUNT}", "{flags}");
+    }
 }

@@ -1,5 +1,6 @@
 //! End-to-end tests: the binary on real processes and recordings, held to what those programs and
 //! the kernel say.
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

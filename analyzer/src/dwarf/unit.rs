@@ -114,7 +114,9 @@ impl ParsedUnit {
                 }
                 _ => {}
             }
-            if let Some(scope) = scope.filter(|_| is_named_in_scope(tag)) {
+            // DWARF 4 declares a static variable of a class as an external member.
+            let is_static_member = tag == gimli::DW_TAG_member && has(gimli::DW_AT_external);
+            if let Some(scope) = scope.filter(|_| is_named_in_scope(tag) || is_static_member) {
                 self.scope_of.insert(offset.0, scope);
             }
             // C has no name spaces, and its types hold no types by name.

@@ -56,10 +56,12 @@ impl DebugInfo {
             .take(8)
             .copied()
             .collect();
-        let mut gap_start = Svma(0);
+        // A gap begins where the nearest entry does, even if that one has no name or type: one that
+        // began before a variable below it would never be found again by its start.
+        let mut gap_start = here.first().map_or(Svma(0), |(start, _)| *start);
         for (start, die) in here {
             let Some(variable) = self.static_variable(start, die) else { continue };
-            let end = start.plus(variable.layout.size);
+            let end = Svma(start.0.saturating_add(variable.layout.size));
             if (start..end).contains(&svma) {
                 return DataRange { start, end, variable: Some(variable) };
             }
