@@ -136,7 +136,12 @@ fn announce(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) {
         None => "until it ends or Ctrl-C".to_owned(),
     };
     // Nobody may be reading standard error; the table is what was asked for.
-    let _ = writeln!(out, "sampling {name} with {} {until}", events.join(", "));
+    let with = if snapshot.events.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", events.join(", "))
+    };
+    let _ = writeln!(out, "sampling {name}{with} {until}");
 }
 
 #[cfg(test)]
