@@ -70,6 +70,28 @@ pub(crate) fn seconds(window: Window, elapsed_ns: u64, is_running: bool) -> f64 
 }
 
 impl Column {
+    /// The columns in the order in which they stand.
+    pub(crate) const ALL: [Column; 7] = [
+        Column::Share,
+        Column::Samples,
+        Column::Rate,
+        Column::Loads,
+        Column::Stores,
+        Column::Latency,
+        Column::Evidence,
+    ];
+
+    /// The columns in the order in which they are given room.
+    pub(crate) const BY_WORTH: [Column; 7] = [
+        Column::Share,
+        Column::Samples,
+        Column::Rate,
+        Column::Evidence,
+        Column::Latency,
+        Column::Loads,
+        Column::Stores,
+    ];
+
     /// The heading.
     pub(crate) const fn title(self) -> &'static str {
         match self {

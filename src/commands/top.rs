@@ -57,6 +57,7 @@ pub(super) fn show(
                 window: Window::All,
                 selection: Selection { limit: Some(limit), ..view.selection.clone() },
                 has_color: view.has_color,
+                width: table::terminal_width(),
             };
             table::render(&source.snapshot(), &options, &mut out)?;
             Ok(())
@@ -110,6 +111,7 @@ fn print_table(
         window: view.window,
         selection: view.selection.clone(),
         has_color: view.has_color,
+        width: table::terminal_width(),
     };
     table::render(&source.snapshot(), &options, out)?;
     out.flush()?;

@@ -31,17 +31,6 @@ const COLUMNS: [(Column, usize); 7] = [
     (Column::Evidence, NARROW_EVIDENCE),
 ];
 
-/// The same in the order in which they are given room.
-const BY_WORTH: [Column; 7] = [
-    Column::Share,
-    Column::Samples,
-    Column::Rate,
-    Column::Evidence,
-    Column::Latency,
-    Column::Loads,
-    Column::Stores,
-];
-
 /// One kind of evidence, `address 100%`, or two of them.
 const NARROW_EVIDENCE: usize = 12;
 const WIDE_EVIDENCE: usize = 22;
@@ -101,7 +90,7 @@ fn fitting(state: &State, width: usize) -> Vec<(Column, usize)> {
     let mut left = width.saturating_sub(object_width.min(width / 2));
     let mut is_full = false;
     let mut fitting = Vec::new();
-    for wanted in BY_WORTH {
+    for wanted in Column::BY_WORTH {
         if let Some(&(_, column_width)) = columns.iter().find(|(column, _)| *column == wanted) {
             is_full |= column_width + 1 > left;
             if !is_full {
