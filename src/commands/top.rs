@@ -9,7 +9,7 @@ use crate::header;
 use crate::interrupt::Interrupt;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
-use crate::tui;
+use crate::tui::{self, Leave};
 use dataspace_proto::snapshot::Window;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Instant;
@@ -51,7 +51,9 @@ pub(super) fn show(
         Output::Screen => {
             let shown = tui::run(source, view, interrupt);
             source.stop();
-            shown?;
+            if shown? == Leave::HungUp {
+                return Ok(());
+            }
             let limit = view.selection.limit.unwrap_or(FAREWELL_LIMIT);
             let options = TableOptions {
                 window: Window::All,
