@@ -78,6 +78,7 @@ pub struct Analyzer {
     config: Config,
     machine: Machine,
     events: Vec<Event>,
+    samples_by_event: Vec<u64>,
     processes: ProcessTable,
     pub(crate) sites: SiteTable,
     pub(crate) data: DataTable,
@@ -103,6 +104,7 @@ impl Analyzer {
             config,
             machine: Machine::X86_64,
             events: Vec::new(),
+            samples_by_event: Vec::new(),
             processes: ProcessTable::default(),
             sites: SiteTable::default(),
             data: DataTable::default(),
@@ -128,9 +130,15 @@ impl Analyzer {
         }
         match record {
             Record::Machine(machine) => self.machine = *machine,
-            Record::Event(event) => self.events.push((**event).clone()),
+            Record::Event(event) => {
+                self.events.push((**event).clone());
+                self.samples_by_event.push(0);
+            }
             Record::Sample(sample) => {
                 self.counts.received += 1;
+                if let Some(count) = self.samples_by_event.get_mut(usize::from(sample.event.0)) {
+                    *count += 1;
+                }
                 self.attempt(sample, observer);
             }
             Record::Mmap(mmap) => self.processes.mmap(mmap),
@@ -198,6 +206,11 @@ impl Analyzer {
         &self.events
     }
 
+    /// Samples received so far, by event.
+    pub fn samples_by_event(&self) -> impl Iterator<Item = (&Event, u64)> {
+        self.events.iter().zip(self.samples_by_event.iter().copied())
+    }
+
     /// Adds a warning to what snapshots show.
     pub fn warn(&mut self, text: String) {
         if self.warnings.len() < limit::MAX_WARNINGS && !self.warnings.contains(&text) {
@@ -246,6 +259,11 @@ impl Analyzer {
         if registers.abi == RegisterAbi::Bits32 {
             return Ok(Attribution::unknown(Reason::UnsupportedMachine));
         }
+        // A fault on the instruction's own address is a fetch of code, not an access of its operand.
+        if kind == EventKind::PageFault && sample.addr == Some(ip) {
+            let verdict = Verdict::NotMemory;
+            return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Unspecified) });
+        }
         let skid = if is_kernel {
             Skid::KernelEntry
         } else {
@@ -255,6 +273,8 @@ impl Analyzer {
             Ok(located) => located,
             Err(NotLocated::Needs(needs)) => return Err(needs),
             Err(NotLocated::Unknown(reason)) => {
+                // The kernel at work on an address space that is not set up yet, as in exec.
+                let reason = if is_kernel { Reason::Kernel } else { reason };
                 return self.by_sampled_address(sample, Attribution::unknown(reason));
             }
         };

@@ -58,8 +58,9 @@ pub const MAX_CACHED_UNITS: usize = 64;
 /// Entries of one unit that are walked. A unit of this many is about 2 GB.
 pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
 
-/// Samples that wait for debug information: about 15 MB. What comes above is `over_budget`.
-pub const MAX_PENDING_SAMPLES: usize = 1 << 15;
+/// Samples that wait for debug information: about 28 MB, or a third of a second of the highest rate
+/// the kernel can give. What comes above is `over_budget`.
+pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
 
 /// Data objects with totals of their own; what comes above is summed under `<Other>`.
 pub const MAX_OBJECTS: usize = 1 << 13;

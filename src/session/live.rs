@@ -58,6 +58,7 @@ impl LiveSession {
         first.events = live.events().iter().map(event_line).collect();
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
+        let began = Instant::now();
         let collector = live.start(sender)?;
         let for_thread = Arc::clone(&published);
         let policy = FilePolicy { symfs: None, is_live: true };
@@ -66,7 +67,8 @@ impl LiveSession {
             .spawn(move || {
                 let worker = IndexWorker::start(policy);
                 let published = for_thread;
-                AnalyzerThread { analyzer, target, worker, published, wishes }.run(&receiver);
+                let session = AnalyzerThread { analyzer, target, worker, published, wishes, began };
+                session.run(&receiver);
             })
             .map_err(Error::Thread)?;
         Ok(Self { published, threads: Mutex::new(Some(Threads { collector, analyzer })) })
@@ -106,6 +108,7 @@ struct AnalyzerThread {
     worker: IndexWorker,
     published: Arc<Published>,
     wishes: Receiver<()>,
+    began: Instant,
 }
 
 impl AnalyzerThread {
@@ -155,7 +158,10 @@ impl AnalyzerThread {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let cost = super::cost::so_far(self.analyzer.accounting().kernel);
-        self.analyzer.snapshot(self.target.clone(), cost, None)
+        let cost = super::cost::so_far(&self.analyzer);
+        let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
+        // Costs are shares of the time that passed here, not of that between two samples.
+        snapshot.elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        snapshot
     }
 }

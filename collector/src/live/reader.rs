@@ -356,6 +356,9 @@ fn disable(events: &[OpenEvent]) {
     }
 }
 
+/// How long a command gets to end after SIGTERM before it is left alone.
+const TERMINATION_NS: u64 = 1_000_000_000;
+
 /// Waits until there is something to do, or until `deadline_ns`. A signal ends the wait too.
 fn wait(fds: &mut [PollFd<'_>], deadline_ns: u64) {
     let left_ns = deadline_ns.saturating_sub(now_ns());
@@ -380,9 +383,18 @@ fn forget_ended(fds: &mut Vec<PollFd<'_>>, n_not_targets: usize) {
     }
 }
 
-/// How the command ended; `None` while it has not.
+/// How the command ended. One that still runs was started for this session and ends with it, as
+/// under perf; `None` if it does not take the signal.
 fn exit_status(child: &Child, watch: &Watch<'_>) -> Option<ExitStatus> {
-    let has_ended = watch.watched.iter().all(|watched| pidfd::has_ended(&watched.pidfd));
-    let status = if has_ended { child.reap() } else { child.try_reap() };
-    status.map(|status| ExitStatus::from_raw(status.as_raw()))
+    let has_ended = |watched: &Watched| pidfd::has_ended(&watched.pidfd);
+    if !watch.watched.iter().all(has_ended) {
+        child.terminate();
+        let mut fds: Vec<PollFd<'_>> = watch
+            .watched
+            .iter()
+            .map(|watched| PollFd::new(&watched.pidfd, PollFlags::IN))
+            .collect();
+        wait(&mut fds, now_ns() + TERMINATION_NS);
+    }
+    child.try_reap().map(|status| ExitStatus::from_raw(status.as_raw()))
 }

@@ -157,6 +157,12 @@ impl Child {
         status.map(|(_, status)| status)
     }
 
+    /// Asks the child to end.
+    pub(crate) fn terminate(&self) {
+        // Nobody else reaps it, so the number is still its own.
+        let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::TERM);
+    }
+
     /// Whether the child has ended, and how, without waiting.
     pub(crate) fn try_reap(&self) -> Option<WaitStatus> {
         waitpid(Some(self.pid), WaitOptions::NOHANG).ok().flatten().map(|(_, status)| status)

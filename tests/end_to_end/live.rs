@@ -1,0 +1,175 @@
+//! Live sessions on programs whose hot data is known.
+
+use crate::support::{
+    Running, compile, dataspace, last_snapshot, run, samples_of, sqlite, total,
+};
+use serde_json::Value;
+use std::process::Command;
+
+/// The address of a symbol, by nm.
+fn address_of(program: &std::path::Path, symbol: &str) -> String {
+    let output = Command::new("nm").arg(program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.ends_with(&format!(" {symbol}"))).unwrap();
+    format!("0x{}", line.split(' ').next().unwrap())
+}
+
+fn count(snapshot: &Value, path: &[&str]) -> u64 {
+    let value = path.iter().fold(snapshot, |value, key| &value[*key]);
+    value.as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_pointer_chase_waits_on_next() {
+    let (program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
+    let Some(snapshot) =
+        last_snapshot(&["top", "-p", &program.pid(), "--json", "--duration", "4"])
+    else {
+        return;
+    };
+    let next = samples_of(&snapshot, "{structure:cell}.{pointer+structure:cell next}");
+    let memory = total(&snapshot);
+    assert!(memory > 50, "{memory} samples in four seconds");
+    assert!(next * 100 >= memory * 97, "{next} of {memory} on next");
+}
+
+#[test]
+fn every_access_under_a_breakpoint_is_counted() {
+    let program = compile("count", &["-O2", "-g", "-no-pie"]);
+    let event = format!("mem:{}/8:rw", address_of(&program, "counter"));
+    let program = program.to_str().unwrap();
+    let args = ["top", "-e", &event, "-c", "1", "--json", "--", program, "5000"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let object = snapshot["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|object| object["object"] == "{long_int counter}")
+        .expect("the counter is named");
+    assert_eq!(count(object, &["metrics", "all", "samples"]), 5000);
+    assert_eq!(count(object, &["metrics", "all", "stores"]), 5000);
+    assert_eq!(count(object, &["metrics", "all", "evidence", "both"]), 5000);
+    let lost = snapshot["accounting"]["lost"].as_object().unwrap();
+    assert!(lost.values().all(|count| count == 0), "{lost:?}");
+    // The kernel itself touches the page when it sets the program up: those are its own.
+    let unknown = snapshot["accounting"]["unknown"].as_object().unwrap();
+    assert!(unknown.keys().all(|reason| reason == "kernel"), "{unknown:?}");
+    let functions = object["scope"].as_array().unwrap();
+    assert!(functions.iter().all(|scope| scope["function"] == "bump"), "{functions:?}");
+}
+
+#[test]
+fn sqlite_is_named_by_its_own_structures() {
+    let (program, _) = Running::start(&sqlite(), &[]);
+    let args = ["top", "-p", &program.pid(), "--json", "--duration", "10"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let objects = snapshot["objects"].as_array().unwrap();
+    let has_member_of = |names: &[&str]| {
+        objects.iter().any(|object| {
+            let object = object["object"].as_str().unwrap();
+            names.iter().any(|name| object.starts_with(&format!("{{structure:{name}}}.{{")))
+        })
+    };
+    for names in [&["VdbeOp"][..], &["Mem", "sqlite3_value"], &["BtCursor"], &["MemPage"]] {
+        assert!(has_member_of(names), "no member of {names:?}");
+    }
+    assert_eq!(snapshot["accounting"]["unknown"].get("pending"), None, "pending drains");
+}
+
+#[test]
+fn globals_are_named_by_type_and_place() {
+    let (program, said) = Running::start(&compile("globals", &["-O1", "-g"]), &[]);
+    let fact = |name: &str| -> u64 {
+        said.iter().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
+    };
+    let args = ["top", "-p", &program.pid(), "--json", "--duration", "3"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let objects = snapshot["objects"].as_array().unwrap();
+    let find = |name: &str| objects.iter().find(|object| object["object"] == name);
+    let y = find("{structure:order}.{array[3]:structure:point at}.{int y}").expect("book[].at[].y");
+    // The element of the inner array is not told in a name: the offset is that of the first.
+    assert_eq!(y["offset"].as_u64().unwrap(), fact("offset ") - 8);
+    assert_eq!(count(find("{structure:order}").unwrap(), &["size"]), fact("size "));
+    assert!(samples_of(&snapshot, "{array[4096]:long_int table}") > 0);
+}
+
+#[test]
+fn threads_and_children_born_later_are_seen() {
+    let program = compile("threads", &["-O2", "-g", "-pthread"]);
+    let args = ["top", "--json", "--", program.to_str().unwrap()];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let job = snapshot["objects"].as_array().unwrap().iter().find(|object| {
+        object["object"] == "{structure:job}.{long_int done}"
+    });
+    // Two processes of sixteen threads each, of which a few may be too short for a sample.
+    let threads = count(job.expect("the threads' work is named"), &["metrics", "all", "threads"]);
+    assert!(threads > 16, "{threads} threads");
+}
+
+#[test]
+fn exec_leads_to_the_next_program() {
+    let program = compile("stages", &["-O1", "-g"]);
+    let args = ["top", "--json", "--", program.to_str().unwrap()];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    assert!(samples_of(&snapshot, "{structure:first}.{long_int a}") > 10);
+    assert!(samples_of(&snapshot, "{structure:second}.{long_int b}") > 10);
+}
+
+#[test]
+fn a_library_loaded_later_is_named() {
+    let plugin = compile("plugin", &["-O1", "-g", "-shared", "-fPIC"]);
+    let loader = compile("loader", &["-O1", "-g", "-ldl"]);
+    let (mut program, _) = Running::start(&loader, &[plugin.to_str().unwrap()]);
+    let args = ["top", "-p", &program.pid(), "--json", "--interval", "0.2", "--duration", "4"];
+    let session = dataspace(&args).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // The library comes whenever it comes: before or after the events are open it must be named.
+    program.say("go");
+    let output = session.wait_with_output().unwrap();
+    if !output.status.success() {
+        eprintln!("not run: no live events");
+        return;
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let snapshot: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(samples_of(&snapshot, "{structure:plug}.{long_int hits}") > 10);
+}
+
+#[test]
+fn a_deleted_program_is_read_through_its_mapping() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("gone");
+    std::fs::copy(compile("globals", &["-O1", "-g"]), &copy).unwrap();
+    let (program, _) = Running::start(&copy, &[]);
+    std::fs::remove_file(&copy).unwrap();
+    let args = ["top", "-p", &program.pid(), "--json", "--duration", "2"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    assert!(samples_of(&snapshot, "{structure:order}") > 10);
+}
+
+#[test]
+fn a_flood_is_lost_only_by_the_kernels_own_count() {
+    let program = compile("flood", &["-O2", "-g"]);
+    let event = "syscalls:sys_enter_getppid";
+    let args = ["top", "-e", event, "-c", "1", "--json", "--", program.to_str().unwrap(), "400000"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    // Period 1: the program's own number of system calls is the number of samples the kernel took.
+    assert_eq!(count(&snapshot, &["accounting", "kernel"]), 400_000);
+}
+
+#[test]
+fn page_faults_name_what_is_touched_first() {
+    let program = compile("chase", &["-O2", "-g"]);
+    let (program, _) = (program.to_str().unwrap(), ());
+    let args = ["top", "-e", "page-faults", "--json", "--duration", "3", "--", program, "16"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let cells = samples_of(&snapshot, "{structure:cell}.{pointer+structure:cell next}");
+    // 16 MiB of cells are 4,096 pages, each touched first by a store to `next`.
+    assert!((4000..4200).contains(&cells), "{cells} first touches");
+}
+
+#[test]
+fn the_target_goes_on_after_we_leave() {
+    let (mut program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &["8"]);
+    let output = run(&["top", "-p", &program.pid(), "--once", "--duration", "0.3"]);
+    assert!(program.is_running(), "{output:?}");
+}

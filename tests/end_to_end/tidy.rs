@@ -1,0 +1,54 @@
+//! The rules of CONTRIBUTING.md that a machine can check.
+
+use crate::support::root;
+use std::path::{Path, PathBuf};
+
+fn sources() -> Vec<PathBuf> {
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                walk(&path, found);
+            } else if name.ends_with(".rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root(), &mut found);
+    found
+}
+
+#[test]
+fn every_file_opens_with_its_job() {
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("//!"), "{} does not open with //!", path.display());
+    }
+}
+
+#[test]
+fn unsafe_code_is_only_where_it_may_be() {
+    for path in sources() {
+        let is_sys = path.to_string_lossy().contains("collector/src/sys/");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let has_unsafe = text.lines().any(|line| {
+            let code = line.split("//").next().unwrap_or("");
+            code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
+        });
+        // The counting allocator of a test is the one exception: GlobalAlloc is an unsafe trait.
+        let is_exempt = is_sys || text.contains("impl GlobalAlloc") || path.ends_with("tidy.rs");
+        assert!(!has_unsafe || is_exempt, "{} has unsafe code", path.display());
+    }
+}
+
+#[test]
+fn files_stay_readable() {
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+        let n_lines = code.lines().count();
+        assert!(n_lines <= 500, "{} has {n_lines} lines: split it", path.display());
+    }
+}

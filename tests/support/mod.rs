@@ -1,0 +1,182 @@
+//! What end-to-end tests share: programs compiled and started, the binary run, its output read.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compiles `tests/programs/NAME.c` with `flags` to a file of its own.
+pub(crate) fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    let sources = [root().join(format!("tests/programs/{name}.c"))];
+    compile_sources(name, &sources, flags)
+}
+
+/// Compiles SQLite as a program, once for all tests: it takes half a minute.
+pub(crate) fn sqlite() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let amalgamation = sqlite_source();
+            let include = format!("-I{}", amalgamation.parent().unwrap().display());
+            let sources = [root().join("tests/programs/sqlite.c"), amalgamation];
+            let flags = ["-O2", "-g", &include, "-DSQLITE_THREADSAFE=0", "-ldl", "-lm"];
+            compile_sources("sqlite", &sources, &flags)
+        })
+        .clone()
+}
+
+/// SQLite's source in the crate that bundles it.
+fn sqlite_source() -> PathBuf {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let package = packages.iter().find(|package| package["name"] == "libsqlite3-sys").unwrap();
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+    manifest.parent().unwrap().join("sqlite3/sqlite3.c")
+}
+
+/// What cargo says of the workspace and its dependencies.
+pub(crate) fn metadata() -> Value {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root());
+    let output = command.stderr(Stdio::inherit()).output().unwrap();
+    assert!(output.status.success(), "cargo metadata failed");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn compile_sources(name: &str, sources: &[PathBuf], flags: &[&str]) -> PathBuf {
+    // Tests of one binary run side by side: the same program is not compiled twice at once.
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _guard = LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let tag: String =
+        flags.join("_").chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    let tag = &tag[..tag.len().min(80)];
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{tag}"));
+    let is_newer = |source: &PathBuf| {
+        let time = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
+        time(source).unwrap() > time(&target).unwrap()
+    };
+    if target.exists() && !sources.iter().any(is_newer) {
+        return target;
+    }
+    // To a name of its own first: another test binary may run the program meanwhile.
+    let fresh = target.with_extension(format!("new{}", std::process::id()));
+    let mut command = Command::new("gcc");
+    command.args(sources).args(flags).arg("-o").arg(&fresh);
+    assert!(command.status().unwrap().success(), "{command:?}");
+    std::fs::rename(&fresh, &target).unwrap();
+    target
+}
+
+/// A running program; it ends with this value.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Starts `program` and waits until it says "ready"; gives what it said before.
+    pub(crate) fn start(program: &Path, args: &[&str]) -> (Self, Vec<String>) {
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = Vec::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        loop {
+            let line = lines.next().expect("the program says ready").unwrap();
+            if line == "ready" {
+                break;
+            }
+            said.push(line);
+        }
+        (Self { child }, said)
+    }
+
+    /// Its process number, as an argument.
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Writes a line to its standard input.
+    pub(crate) fn say(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+        input.flush().unwrap();
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The binary with `args`.
+pub(crate) fn dataspace(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dataspace"));
+    command.args(args).current_dir(root());
+    command
+}
+
+/// What the binary prints.
+pub(crate) fn run(args: &[&str]) -> Output {
+    dataspace(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The last snapshot that the binary prints with `args`, its accounting checked; `None`, with the
+/// reason printed, where live events are not to be had.
+pub(crate) fn last_snapshot(args: &[&str]) -> Option<Value> {
+    let output = run(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if matches!(output.status.code(), Some(3 | 4)) {
+        eprintln!("not run: {errors}");
+        return None;
+    }
+    assert!(output.status.success(), "{args:?}: {:?}\n{errors}", output.status);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for line in text.lines() {
+        assert_balanced(&serde_json::from_str(line).unwrap());
+    }
+    Some(serde_json::from_str(text.lines().last().expect("at least one snapshot")).unwrap())
+}
+
+/// Design invariant 4: kernel = attributed + Σ unknown + not_memory + Σ lost.
+pub(crate) fn assert_balanced(snapshot: &Value) {
+    let accounting = &snapshot["accounting"];
+    let sum = |value: &Value| -> u64 {
+        value.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
+    };
+    let count = |name: &str| accounting[name].as_u64().unwrap();
+    let right = count("attributed")
+        + sum(&accounting["unknown"])
+        + count("not_memory")
+        + sum(&accounting["lost"]);
+    assert_eq!(count("kernel"), right, "{accounting}");
+}
+
+/// Samples of the object called `name`, 0 if it is not there.
+pub(crate) fn samples_of(snapshot: &Value, name: &str) -> u64 {
+    let objects = snapshot["objects"].as_array().unwrap();
+    let named = objects.iter().filter(|object| object["object"] == name);
+    named.map(|object| object["metrics"]["all"]["samples"].as_u64().unwrap()).sum()
+}
+
+/// Samples in `<Total>`.
+pub(crate) fn total(snapshot: &Value) -> u64 {
+    samples_of(snapshot, "<Total>")
+}
