@@ -41,7 +41,7 @@ impl Scale {
         Self {
             window,
             n_total_samples: total.map_or(0, |total| total.metrics.get(window).samples),
-            seconds: seconds(window, snapshot.elapsed_ns),
+            seconds: seconds(window, snapshot.elapsed_ns, snapshot.target.running),
         }
     }
 
@@ -52,18 +52,46 @@ impl Scale {
     }
 }
 
-/// How many seconds `window` has covered since the session began.
-pub(crate) fn seconds(window: Window, elapsed_ns: u64) -> f64 {
+/// The open second, of which the windows hold nothing yet, is half over on average.
+const OPEN_SECONDS: f64 = 0.5;
+
+/// How many seconds `window` covers. While the session runs, the windows are sums over whole
+/// seconds: a window that is not full lacks the open one. The end of the session closes it.
+pub(crate) fn seconds(window: Window, elapsed_ns: u64, is_running: bool) -> f64 {
     let elapsed = ratio(elapsed_ns, 1_000_000_000);
-    match window {
-        Window::All => elapsed,
-        Window::Last60s => elapsed.min(60.0),
-        Window::Last10s => elapsed.min(10.0),
-        Window::Last1s => elapsed.min(1.0),
-    }
+    let full = match window {
+        Window::All => return elapsed,
+        Window::Last60s => 60.0,
+        Window::Last10s => 10.0,
+        Window::Last1s => 1.0,
+    };
+    let open = if is_running { OPEN_SECONDS.min(elapsed / 2.0) } else { 0.0 };
+    (elapsed - open).min(full)
 }
 
 impl Column {
+    /// The columns in the order in which they stand.
+    pub(crate) const ALL: [Column; 7] = [
+        Column::Share,
+        Column::Samples,
+        Column::Rate,
+        Column::Loads,
+        Column::Stores,
+        Column::Latency,
+        Column::Evidence,
+    ];
+
+    /// The columns in the order in which they are given room.
+    pub(crate) const BY_WORTH: [Column; 7] = [
+        Column::Share,
+        Column::Samples,
+        Column::Rate,
+        Column::Evidence,
+        Column::Latency,
+        Column::Loads,
+        Column::Stores,
+    ];
+
     /// The heading.
     pub(crate) const fn title(self) -> &'static str {
         match self {
@@ -150,8 +178,14 @@ mod tests {
 
     #[test]
     fn a_young_session_has_not_filled_its_windows() {
-        assert!((seconds(Window::Last10s, 4_000_000_000) - 4.0).abs() < 1e-9);
-        assert!((seconds(Window::Last10s, 40_000_000_000) - 10.0).abs() < 1e-9);
-        assert!((seconds(Window::All, 40_000_000_000) - 40.0).abs() < 1e-9);
+        let check = |window: Window, elapsed_ms: u64, is_running: bool, expect: f64| {
+            let seconds = seconds(window, elapsed_ms * 1_000_000, is_running);
+            assert!((seconds - expect).abs() < 1e-9, "{window:?} {elapsed_ms}: {seconds}");
+        };
+        check(Window::Last10s, 4_000, false, 4.0);
+        check(Window::Last10s, 4_000, true, 3.5);
+        check(Window::Last10s, 40_000, true, 10.0);
+        check(Window::Last1s, 200, true, 0.1);
+        check(Window::All, 40_000, true, 40.0);
     }
 }

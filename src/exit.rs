@@ -2,7 +2,7 @@
 
 use crate::text::visible;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Failed for a reason that no other code names.
@@ -63,7 +63,8 @@ pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     let code = code(&error);
     if code != 0 {
-        eprint!("{}", message(&error));
+        // `eprint!` panics where standard error is gone, as when a terminal was closed.
+        let _ = io::stderr().write_all(message(&error).as_bytes());
     }
     ExitCode::from(code)
 }

@@ -12,6 +12,13 @@ use std::io::{self, Write};
 /// How many objects are listed where no limit was given.
 pub(crate) const DEFAULT_LIMIT: usize = 40;
 
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Room that the longest name can claim: one monster among the names of C++ must not cost all
+/// others their numbers.
+const MAX_RESERVED: usize = 60;
+
 /// Where the header's text begins.
 const INDENT: usize = 10;
 
@@ -24,6 +31,14 @@ pub(crate) struct TableOptions {
     pub(crate) selection: Selection,
     /// Whether to use colour.
     pub(crate) has_color: bool,
+    /// How many columns a line has, where it is limited. Names are never cut: columns go.
+    pub(crate) width: Option<usize>,
+}
+
+/// The width of the terminal on standard output, if it is one.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
 /// Writes `snapshot` as a table: header, objects (the one list that Oracle's `data_objects` gives,
@@ -43,7 +58,8 @@ pub(crate) fn render(
     let listing = arrangement.list(snapshot);
     let mut printer = Printer { out, has_color: options.has_color };
     printer.header(snapshot, options.window)?;
-    printer.objects(snapshot, &listing, &Scale::new(snapshot, options.window))?;
+    let scale = Scale::new(snapshot, options.window);
+    printer.objects(snapshot, &listing, &scale, options.width.unwrap_or(usize::MAX))?;
     printer.footer(snapshot, &listing)
 }
 
@@ -91,30 +107,25 @@ impl Printer<'_> {
         }
     }
 
-    fn objects(&mut self, snapshot: &Snapshot, listing: &Listing, scale: &Scale) -> io::Result<()> {
+    fn objects(
+        &mut self,
+        snapshot: &Snapshot,
+        listing: &Listing,
+        scale: &Scale,
+        width: usize,
+    ) -> io::Result<()> {
         if listing.rows.is_empty() {
             return writeln!(self.out, "no data object yet");
         }
-        let columns = columns(snapshot, scale.window);
-        let cells: Vec<Vec<String>> = listing
-            .rows
-            .iter()
-            .map(|row| {
-                let metrics = snapshot.objects[row.object_idx].metrics.get(scale.window);
-                columns.iter().map(|column| column.cell(metrics, scale)).collect()
-            })
-            .collect();
-        let width = |idx: usize, column: &Column| {
-            cells.iter().map(|row| row[idx].len()).max().unwrap_or(0).max(column.title().len())
-        };
-        let widths: Vec<usize> =
-            columns.iter().enumerate().map(|(idx, column)| width(idx, column)).collect();
-        let titles: Vec<String> = columns.iter().map(|column| column.title().to_owned()).collect();
-        let heading = format!("{}OBJECT", joined(&columns, &titles, &widths));
-        self.segment(&Segment::new(heading, Tone::Strong))?;
+        let labels = listing.rows.iter().map(|row| row.label.chars().count());
+        let room = width.saturating_sub(labels.max().unwrap_or(0).min(MAX_RESERVED));
+        let columns = fit(columns(snapshot, listing, scale), room);
+        let titles = columns.iter().map(|column| column.column.title().to_owned());
+        self.segment(&Segment::new(line(columns.iter(), titles, "OBJECT"), Tone::Strong))?;
         writeln!(self.out)?;
-        for (row, cells) in listing.rows.iter().zip(&cells) {
-            writeln!(self.out, "{}{}", joined(&columns, cells, &widths), row.label)?;
+        for (idx, row) in listing.rows.iter().enumerate() {
+            let cells = columns.iter().map(|column| column.cells[idx].clone());
+            writeln!(self.out, "{}", line(columns.iter(), cells, &row.label))?;
         }
         Ok(())
     }
@@ -145,29 +156,56 @@ impl Printer<'_> {
     }
 }
 
-/// Latency only where something has one.
-fn columns(snapshot: &Snapshot, window: Window) -> Vec<Column> {
-    let has_latency = snapshot.objects.iter().any(|object| object.metrics.get(window).latency > 0);
-    let mut columns =
-        vec![Column::Share, Column::Samples, Column::Rate, Column::Loads, Column::Stores];
-    if has_latency {
-        columns.push(Column::Latency);
+/// A column with all its cells, and how wide the widest is.
+struct Filled {
+    column: Column,
+    cells: Vec<String>,
+    width: usize,
+}
+
+/// All columns. Latency is one only where something has it.
+fn columns(snapshot: &Snapshot, listing: &Listing, scale: &Scale) -> Vec<Filled> {
+    let has_latency =
+        snapshot.objects.iter().any(|object| object.metrics.get(scale.window).latency > 0);
+    let kept = |column: &Column| has_latency || *column != Column::Latency;
+    let filled = |column: Column| {
+        let metrics = listing.rows.iter().map(|row| &snapshot.objects[row.object_idx].metrics);
+        let cells: Vec<String> =
+            metrics.map(|metrics| column.cell(metrics.get(scale.window), scale)).collect();
+        let width = cells.iter().map(String::len).max().unwrap_or(0).max(column.title().len());
+        Filled { column, cells, width }
+    };
+    Column::ALL.into_iter().filter(kept).map(filled).collect()
+}
+
+/// Takes the least worthy columns away until the others have room; share and samples stay.
+fn fit(mut columns: Vec<Filled>, room: usize) -> Vec<Filled> {
+    for worthless in Column::BY_WORTH.into_iter().skip(2).rev() {
+        let used: usize = columns.iter().map(|column| column.width + GAP.len()).sum();
+        if used <= room {
+            break;
+        }
+        columns.retain(|column| column.column != worthless);
     }
-    columns.push(Column::Evidence);
     columns
 }
 
-/// Cells side by side, each as wide as its column, with two blanks behind.
-fn joined(columns: &[Column], cells: &[String], widths: &[usize]) -> String {
+/// Cells side by side, each as wide as its column, then the object.
+fn line<'a>(
+    columns: impl Iterator<Item = &'a Filled>,
+    cells: impl Iterator<Item = String>,
+    object: &str,
+) -> String {
     let mut line = String::new();
-    for ((column, cell), &width) in columns.iter().zip(cells).zip(widths) {
-        if column.is_number() {
-            line.push_str(&format!("{cell:>width$}  "));
+    for (column, cell) in columns.zip(cells) {
+        let width = column.width;
+        if column.column.is_number() {
+            line.push_str(&format!("{cell:>width$}{GAP}"));
         } else {
-            line.push_str(&format!("{cell:<width$}  "));
+            line.push_str(&format!("{cell:<width$}{GAP}"));
         }
     }
-    line
+    line + object
 }
 
 fn shown_reasons<'a>(
@@ -204,6 +242,8 @@ mod tests {
         check("table_ended", fixture::ended(), TableOptions::default());
         check("table_lossy", fixture::lossy(), TableOptions { selection, ..Default::default() });
         check("table_empty", fixture::empty(), TableOptions::default());
+        let options = TableOptions { width: Some(80), ..Default::default() };
+        check("table_80", fixture::ended(), options);
         let options = TableOptions { window: Window::Last1s, ..Default::default() };
         check("table_window", fixture::running(), options);
     }

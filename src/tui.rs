@@ -1,6 +1,7 @@
 //! The full-screen table.
 
 mod control;
+mod keyboard;
 mod screen;
 mod state;
 mod view;
@@ -9,7 +10,7 @@ use crate::config::TopOptions;
 use crate::interrupt::Interrupt;
 use crate::session::Source;
 use anyhow::Context;
-use ratatui::crossterm::event;
+use keyboard::{Input, Keyboard};
 use screen::Screen;
 use state::State;
 use std::time::{Duration, Instant};
@@ -22,13 +23,23 @@ const GLANCE: Duration = Duration::from_millis(50);
 const YOUTH: Duration = Duration::from_secs(3);
 const YOUNG_INTERVAL: Duration = Duration::from_millis(200);
 
+/// How the screen was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// By a key, a signal or the end of the time.
+    Asked,
+    /// The terminal is gone: nothing can be shown any more.
+    HungUp,
+}
+
 /// Shows the session until somebody leaves the screen or the time given is over. The end of the
 /// target does not end it: its final totals are there to be looked at.
 pub(crate) fn run(
     source: &dyn Source,
     options: &TopOptions,
     interrupt: &Interrupt,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Leave> {
+    let keyboard = Keyboard::open()?;
     let mut screen = Screen::enter()?;
     let theme = Theme::new(options.has_color);
     let mut state = State::new(source.snapshot(), options);
@@ -44,27 +55,41 @@ pub(crate) fn run(
             is_changed = true;
         }
         if is_changed {
-            screen.draw(|frame| view::draw(frame, &mut state, &theme))?;
+            let drawn = screen.draw(|frame| view::draw(frame, &mut state, &theme));
+            if let Err(error) = drawn {
+                return match keyboard.wait(Duration::ZERO) {
+                    Ok(Input::HungUp) => Ok(Leave::HungUp),
+                    _ => Err(error).context("drawing on the terminal"),
+                };
+            }
         }
-        is_changed = read_keys(&mut state)?;
+        match read_keys(&keyboard, &mut state)? {
+            Input::HungUp => return Ok(Leave::HungUp),
+            Input::Event(_) => is_changed = true,
+            Input::Nothing => is_changed = false,
+        }
     }
-    Ok(())
+    Ok(Leave::Asked)
 }
 
-/// Waits a moment for a key and takes all that were pressed; says whether there was any event.
-fn read_keys(state: &mut State) -> anyhow::Result<bool> {
-    let mut wait = GLANCE;
-    let mut is_any = false;
-    while event::poll(wait).context("waiting for a key")? {
-        // A resize is an event too: what it changes is drawn anew.
-        if let Some(key) = event::read().context("reading a key")?.as_key_press_event() {
-            state.press(key);
+/// Waits a moment for a key and takes all that were pressed; gives the last thing that happened.
+fn read_keys(keyboard: &Keyboard, state: &mut State) -> anyhow::Result<Input> {
+    let mut last = Input::Nothing;
+    loop {
+        let wait = if matches!(last, Input::Nothing) { GLANCE } else { Duration::ZERO };
+        match keyboard.wait(wait)? {
+            Input::Nothing => return Ok(last),
+            Input::HungUp => return Ok(Input::HungUp),
+            Input::Event(event) => {
+                // A resize is an event too: what it changes is drawn anew.
+                if let Some(key) = event.as_key_press_event() {
+                    state.press(key);
+                }
+                last = Input::Event(event);
+            }
         }
-        is_any = true;
-        wait = Duration::ZERO;
         if state.is_left() {
-            break;
+            return Ok(last);
         }
     }
-    Ok(is_any)
 }

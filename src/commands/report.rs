@@ -21,6 +21,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         window: Window::All,
         selection: args.selection.resolve(),
         has_color: global.color.resolve(stdout().is_terminal()),
+        width: table::terminal_width(),
     };
     print(&*source, args.json, &options, &mut stdout().lock())
 }

@@ -8,7 +8,7 @@ use crate::session;
 use crate::text::visible;
 use dataspace_proto::sample_line::SampleLine;
 use std::fmt;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write, stderr, stdout};
 
 /// Runs the command.
 pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
@@ -24,7 +24,8 @@ pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
     match read {
         Ok(warnings) => {
             for warning in warnings {
-                eprintln!("warning: {}", visible(&warning));
+                // The lines are what was asked for; nobody may be reading standard error.
+                let _ = writeln!(stderr(), "warning: {}", visible(&warning));
             }
             Ok(())
         }

@@ -9,7 +9,7 @@ use crate::header;
 use crate::interrupt::Interrupt;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
-use crate::tui;
+use crate::tui::{self, Leave};
 use dataspace_proto::snapshot::Window;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Instant;
@@ -51,12 +51,15 @@ pub(super) fn show(
         Output::Screen => {
             let shown = tui::run(source, view, interrupt);
             source.stop();
-            shown?;
+            if shown? == Leave::HungUp {
+                return Ok(());
+            }
             let limit = view.selection.limit.unwrap_or(FAREWELL_LIMIT);
             let options = TableOptions {
                 window: Window::All,
                 selection: Selection { limit: Some(limit), ..view.selection.clone() },
                 has_color: view.has_color,
+                width: table::terminal_width(),
             };
             table::render(&source.snapshot(), &options, &mut out)?;
             Ok(())
@@ -110,6 +113,7 @@ fn print_table(
         window: view.window,
         selection: view.selection.clone(),
         has_color: view.has_color,
+        width: table::terminal_width(),
     };
     table::render(&source.snapshot(), &options, out)?;
     out.flush()?;
@@ -136,7 +140,12 @@ fn announce(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) {
         None => "until it ends or Ctrl-C".to_owned(),
     };
     // Nobody may be reading standard error; the table is what was asked for.
-    let _ = writeln!(out, "sampling {name} with {} {until}", events.join(", "));
+    let with = if snapshot.events.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", events.join(", "))
+    };
+    let _ = writeln!(out, "sampling {name}{with} {until}");
 }
 
 #[cfg(test)]

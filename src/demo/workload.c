@@ -2,9 +2,10 @@
  * A small order book, as food for `dataspace demo`: its memory time concentrates in a few named
  * fields, so that one sees at a glance whether they are found.
  *
- * What to expect: `order.next` (a chain that no prefetcher can follow) and `order.price` first,
- * then `particle.x` (a random walk over an array), `bucket.head`, `counters[]`, and a little of
- * `settings` and of the stack-local `tally`. The working sets are larger than usual caches.
+ * What to expect: `order.price` and `order.next` (a chain that no prefetcher can follow, over two
+ * cache lines an order), `counters[]` and `particle.speed` (random places of arrays), `bucket.head`,
+ * and a little of `settings` and of the stack-local `tally`. All of it together is larger than
+ * usual caches.
  *
  * Runs until its standard input closes, or at most MAX_SECONDS.
  */
@@ -12,15 +13,18 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     N_ORDERS = 1 << 20,
-    N_BUCKETS = 1 << 16,
+    N_BUCKETS = 1 << 18,
     N_PARTICLES = 1 << 20,
-    N_COUNTERS = 4096,
-    N_STEPS = 20000,
+    N_COUNTERS = 1 << 20,
+    N_MATCHES = 10000,
+    N_MOVES = 20000,
+    N_COUNTED = 20000,
     MAX_SECONDS = 3600,
 };
 
@@ -30,11 +34,11 @@ struct position {
 };
 
 struct order {
-    struct order *next;
     long id;
     long price;
     struct position shelf;
-    char note[32];
+    char note[40];
+    struct order *next;
 };
 
 struct bucket {
@@ -55,7 +59,7 @@ struct configuration {
 };
 
 struct tally {
-    long matched;
+    long n_matched;
     long volume;
     long worst;
 };
@@ -97,22 +101,22 @@ static void fill_table(void)
 __attribute__((noinline)) static long match_orders(void)
 {
     struct tally tally = {0, 0, 0};
-    for (int step = 0; step < N_STEPS; step++) {
+    for (int step = 0; step < N_MATCHES; step++) {
         struct bucket *bucket = &table[next_random() % N_BUCKETS];
         for (struct order *order = bucket->head; order; order = order->next) {
             if (order->price > settings.limit)
                 continue;
-            tally.matched++;
+            tally.n_matched++;
             tally.volume += order->price;
             order->shelf.y++;
         }
     }
-    return tally.matched + tally.volume;
+    return tally.n_matched + tally.volume;
 }
 
 __attribute__((noinline)) static void move_particles(void)
 {
-    for (int step = 0; step < N_STEPS; step++) {
+    for (int step = 0; step < N_MOVES; step++) {
         struct particle *particle = &particles[next_random() % N_PARTICLES];
         particle->x += particle->speed[0] * 0.01;
         particle->speed[0] -= particle->x;
@@ -123,7 +127,7 @@ __attribute__((noinline)) static void move_particles(void)
 __attribute__((noinline)) static long count_stock(void)
 {
     volatile struct tally tally = {0, 0, 0};
-    for (int i = 0; i < N_COUNTERS; i++) {
+    for (int i = 0; i < N_COUNTED; i++) {
         tally.volume += counters[i] * settings.tick_size;
         if (counters[i] > tally.worst)
             tally.worst = counters[i];
@@ -140,6 +144,8 @@ static int is_input_closed(void)
 
 int main(void)
 {
+    /* Started from a memfd it would be called after the descriptor's number. */
+    prctl(PR_SET_NAME, "dataspace-demo");
     orders = calloc(N_ORDERS, sizeof *orders);
     particles = calloc(N_PARTICLES, sizeof *particles);
     if (!orders || !particles)

@@ -2,30 +2,39 @@
 
 use anyhow::Context;
 use ratatui::{DefaultTerminal, Frame};
+use std::io;
+use std::mem::ManuallyDrop;
 
 /// A terminal in raw mode showing its alternate screen. Dropping it restores the terminal; so does
 /// ratatui's panic hook, before the message of a panic is printed.
 #[derive(Debug)]
 pub(super) struct Screen {
-    terminal: DefaultTerminal,
+    terminal: ManuallyDrop<DefaultTerminal>,
 }
 
 impl Screen {
     /// Takes the terminal.
     pub(super) fn enter() -> anyhow::Result<Self> {
-        let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore());
-        Ok(Self { terminal: terminal.context("setting up the terminal (--once needs none)")? })
+        let terminal = ratatui::try_init().inspect_err(|_| {
+            let _ = ratatui::try_restore();
+        });
+        let terminal = terminal.context("setting up the terminal (--once needs none)")?;
+        Ok(Self { terminal: ManuallyDrop::new(terminal) })
     }
 
     /// Draws one picture.
-    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> anyhow::Result<()> {
-        self.terminal.draw(draw).context("drawing on the terminal")?;
+    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw)?;
         Ok(())
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // `ratatui::restore` and the terminal's own `drop` print their failures with `eprintln!`,
+        // which panics once the terminal is gone; then there is nothing to restore either. What
+        // the terminal holds is memory only.
+        let _ = self.terminal.show_cursor();
+        let _ = ratatui::try_restore();
     }
 }

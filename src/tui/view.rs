@@ -61,6 +61,9 @@ fn draw_body(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: &Theme
     let block = Block::bordered().title(title).padding(ratatui::widgets::Padding::horizontal(1));
     let n_visible = usize::from(block.inner(area).height);
     let first = state.fit_page(lines.len(), n_visible);
+    let n_below = lines.len().saturating_sub(first + n_visible);
+    let block =
+        if n_below > 0 { block.title_bottom(format!(" {n_below} more ↓ ")) } else { block };
     let shown: Vec<Line<'_>> = lines.into_iter().skip(first).take(n_visible).collect();
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(shown).block(block), area);

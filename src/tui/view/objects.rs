@@ -1,5 +1,6 @@
 //! The table of objects: as many columns as there is room for, the object last.
 
+use super::flow::elide;
 use super::{Theme, styled};
 use crate::arrangement::{Arrangement, Row, SortKey};
 use crate::column::{Column, Scale, evidence};
@@ -14,8 +15,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-/// Columns that the object keeps, at least.
-const MIN_OBJECT_WIDTH: usize = 26;
+/// Columns that the object keeps, at least: its own part of the descriptor in a tree, the whole
+/// descriptor in a list.
+const MIN_OWN_PART_WIDTH: usize = 26;
+const MIN_DESCRIPTOR_WIDTH: usize = 40;
 
 /// The columns with their widths, in the order in which they stand.
 const COLUMNS: [(Column, usize); 7] = [
@@ -26,17 +29,6 @@ const COLUMNS: [(Column, usize); 7] = [
     (Column::Stores, 7),
     (Column::Latency, 8),
     (Column::Evidence, NARROW_EVIDENCE),
-];
-
-/// The same in the order in which they are given room.
-const BY_WORTH: [Column; 7] = [
-    Column::Share,
-    Column::Samples,
-    Column::Rate,
-    Column::Evidence,
-    Column::Latency,
-    Column::Loads,
-    Column::Stores,
 ];
 
 /// One kind of evidence, `address 100%`, or two of them.
@@ -58,6 +50,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: 
     for (idx, row) in rows.take(usize::from(area.height.saturating_sub(1))) {
         let object = &snapshot.objects[row.object_idx];
         let mut line = row_line(row, object, &columns, &scale, theme);
+        let room = usize::from(area.width).saturating_sub(line.width());
+        line.push_span(label(row, object, room, theme));
         if idx == state.selected() {
             line = line.patch_style(theme.selected());
             let padding = usize::from(area.width).saturating_sub(line.width());
@@ -91,10 +85,12 @@ fn fitting(state: &State, width: usize) -> Vec<(Column, usize)> {
     if let (true, Some(evidence)) = (width >= WIDE, columns.last_mut()) {
         evidence.1 = WIDE_EVIDENCE;
     }
-    let mut left = width.saturating_sub(MIN_OBJECT_WIDTH);
+    let is_tree = state.arrangement().is_tree;
+    let object_width = if is_tree { MIN_OWN_PART_WIDTH } else { MIN_DESCRIPTOR_WIDTH };
+    let mut left = width.saturating_sub(object_width.min(width / 2));
     let mut is_full = false;
     let mut fitting = Vec::new();
-    for wanted in BY_WORTH {
+    for wanted in Column::BY_WORTH {
         if let Some(&(_, column_width)) = columns.iter().find(|(column, _)| *column == wanted) {
             is_full |= column_width + 1 > left;
             if !is_full {
@@ -134,11 +130,7 @@ fn row_line(
     theme: &Theme,
 ) -> Line<'static> {
     let metrics = object.metrics.get(scale.window);
-    let base = match object.kind {
-        ObjectKind::Total => theme.style(Tone::Strong),
-        _ if row.is_context || object.object.starts_with("<Unknown>") => theme.style(Tone::Faint),
-        _ => Style::new(),
-    };
+    let base = row_style(row, object, theme);
     let mut spans = Vec::new();
     for &(column, width) in columns {
         let (text, style) = cell(column, width, metrics, scale, theme);
@@ -149,8 +141,21 @@ fn row_line(
         };
         spans.push(Span::styled(text, base.patch(style)));
     }
-    spans.push(Span::styled(format!("{}{}", "  ".repeat(row.depth), row.label), base));
     Line::from(spans)
+}
+
+fn label(row: &Row, object: &ObjectLine, room: usize, theme: &Theme) -> Span<'static> {
+    let indent = "  ".repeat(row.depth.min(room / 4));
+    let label = elide(&row.label, room.saturating_sub(indent.len()));
+    Span::styled(indent + &label, row_style(row, object, theme))
+}
+
+fn row_style(row: &Row, object: &ObjectLine, theme: &Theme) -> Style {
+    match object.kind {
+        ObjectKind::Total => theme.style(Tone::Strong),
+        _ if row.is_context || object.object.starts_with("<Unknown>") => theme.style(Tone::Faint),
+        _ => Style::new(),
+    }
 }
 
 fn cell(
