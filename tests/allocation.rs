@@ -60,9 +60,11 @@ impl FileBytes for Open {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
-        self.0
-            .read_exact_at(buffer, offset)
-            .map_err(|error| FileError { offset, n_bytes, cause: error.to_string() })
+        self.0.read_exact_at(buffer, offset).map_err(|error| FileError {
+            offset,
+            n_bytes,
+            cause: error.to_string(),
+        })
     }
 }
 

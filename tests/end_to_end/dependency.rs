@@ -24,9 +24,9 @@ fn every_licence_is_permissive() {
         let licence = package["license"].as_str().unwrap_or("");
         let terms = licence.replace(['(', ')'], " ").replace('/', " OR ");
         // Each AND part needs one permissive alternative.
-        let is_permissive = terms.split(" AND ").all(|part| {
-            part.split(" OR ").any(|choice| PERMISSIVE.contains(&choice.trim()))
-        });
+        let is_permissive = terms
+            .split(" AND ")
+            .all(|part| part.split(" OR ").any(|choice| PERMISSIVE.contains(&choice.trim())));
         assert!(is_permissive, "{}: {licence:?}", package["name"]);
     }
 }
@@ -39,7 +39,9 @@ fn the_parsers_of_hostile_input_are_there_once() {
         let name = package["name"].as_str().unwrap();
         versions.entry(name).or_default().push(package["version"].as_str().unwrap());
     }
-    for name in ["gimli", "object", "iced-x86", "perf-event-open-sys", "rustix", "crossbeam-channel"] {
+    for name in
+        ["gimli", "object", "iced-x86", "perf-event-open-sys", "rustix", "crossbeam-channel"]
+    {
         assert_eq!(versions[name].len(), 1, "{name}: {:?}", versions[name]);
     }
 }

@@ -107,9 +107,27 @@ fn script_lines_have_the_fixed_keys_and_survive_head() {
     let text = String::from_utf8(output.stdout).unwrap();
     let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     for key in [
-        "time_ns", "pid", "tid", "cpu", "event", "period", "ip", "trigger", "addr", "addr_source",
-        "access", "size", "object", "scope", "type", "offset", "member", "evidence", "reason",
-        "latency", "level",
+        "time_ns",
+        "pid",
+        "tid",
+        "cpu",
+        "event",
+        "period",
+        "ip",
+        "trigger",
+        "addr",
+        "addr_source",
+        "access",
+        "size",
+        "object",
+        "scope",
+        "type",
+        "offset",
+        "member",
+        "evidence",
+        "reason",
+        "latency",
+        "level",
     ] {
         assert!(line.get(key).is_some(), "{key} in {line}");
     }
