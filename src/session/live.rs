@@ -12,6 +12,7 @@ use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running};
 use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -68,7 +69,10 @@ impl LiveSession {
                 let worker = IndexWorker::start(policy);
                 let published = for_thread;
                 let session = AnalyzerThread { analyzer, target, worker, published, wishes, began };
-                session.run(&receiver);
+                let holder = Arc::clone(&session.published);
+                if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
+                    holder.end_early("the analyzer failed: the totals end here");
+                }
             })
             .map_err(Error::Thread)?;
         Ok(Self { published, threads: Mutex::new(Some(Threads { collector, analyzer })) })

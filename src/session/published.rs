@@ -57,6 +57,14 @@ impl Published {
         self.swap(snapshot, true);
     }
 
+    /// Makes the newest snapshot the last one, with a warning that says why.
+    pub(super) fn end_early(&self, warning: &str) {
+        let mut snapshot = Snapshot::clone(&self.lock().newest);
+        snapshot.target.running = false;
+        snapshot.warnings.push(warning.to_owned());
+        self.publish_final(snapshot);
+    }
+
     /// Whether the newest snapshot is the last one.
     pub(super) fn is_final(&self) -> bool {
         self.lock().is_final
