@@ -1,0 +1,140 @@
+//! What one sample costs the analyzer once its trigger is known: both paths, totals and windows.
+//!
+//! `cargo bench -p dataspace-analyzer` prints nanoseconds a sample; nothing is asserted.
+#![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
+
+use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
+use dataspace_analyzer::elf::ElfImage;
+use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
+use dataspace_analyzer::worker::Worker;
+use dataspace_proto::address::{Avma, FileOffset};
+use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::{CpuMode, Mmap, Record, Sample};
+use dataspace_proto::register::{Register, RegisterAbi};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+
+const PROGRAM: &str = "
+struct cell { struct cell *next; long key; long count; };
+struct cell pool[64];
+long total;
+__attribute__((noinline)) long walk(struct cell *p, long n)
+{
+    long sum = 0;
+    while (n--) { sum += p->key; p->count++; total += sum; p = p->next; }
+    return sum;
+}
+int main(int c, char **v) { (void)v; return walk(pool, c - 1); }
+";
+
+struct Bytes(Vec<u8>);
+
+impl FileBytes for Bytes {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
+        let start = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
+        Ok(())
+    }
+}
+
+struct Files(Vec<u8>);
+
+impl FileSource for Files {
+    fn load_object(&self, _: &LoadObjectKey) -> Result<Box<dyn FileBytes>, Reason> {
+        Ok(Box::new(Bytes(self.0.clone())))
+    }
+
+    fn debug_files(&self, _: &DebugFileQuery) -> Vec<Box<dyn FileBytes>> {
+        Vec::new()
+    }
+}
+
+fn main() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("walk.c"), dir.path().join("walk"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let flags = ["-O2", "-g", "-no-pie", "-o"];
+    let built = Command::new("gcc").arg(&source).args(flags).arg(&program).status().unwrap();
+    assert!(built.success(), "gcc failed");
+    let bytes = std::fs::read(&program).unwrap();
+    let image = ElfImage::parse(&Bytes(bytes.clone())).unwrap();
+    let pool = 0x7000_0000_0000;
+    let mut analyzer = Analyzer::new(Config::default());
+    let mut worker = Worker::new(Box::new(Files(bytes.clone())));
+    analyzer.apply(&Record::Event(Box::new(clock())), &mut Unobserved);
+    let text = *image.segments.iter().find(|segment| segment.is_executable).unwrap();
+    let mmap = Mmap {
+        pid: 1,
+        tid: 1,
+        start: Avma(text.start.0),
+        len_bytes: text.memory_bytes,
+        file_offset: FileOffset(text.file_offset.0),
+        is_executable: true,
+        path: b"/walk".as_slice().into(),
+        ..Mmap::default()
+    };
+    analyzer.apply(&Record::Mmap(Box::new(mmap)), &mut Unobserved);
+    // Each IP behind a memory operand of `walk`, as a clock reports it.
+    let walk = image.functions.iter().find(|function| &*function.name == "walk").unwrap();
+    let offset = usize::try_from(image.offset_of_svma(walk.start).unwrap().0.0).unwrap();
+    let code = &bytes[offset..offset + usize::try_from(walk.len_bytes).unwrap()];
+    let ips: Vec<u64> = Decoder::with_ip(64, code, walk.start.0, DecoderOptions::NONE)
+        .into_iter()
+        .filter(|it| it.mnemonic() != Mnemonic::Nop && it.mnemonic() != Mnemonic::Lea)
+        .filter(|it| (0..it.op_count()).any(|op| it.op_kind(op) == OpKind::Memory))
+        .map(|it| it.next_ip())
+        .collect();
+    let samples: Vec<Record> = ips.iter().map(|ip| Record::Sample(sample(*ip, pool))).collect();
+    for record in &samples {
+        analyzer.apply(record, &mut Unobserved);
+        while let Some(request) = analyzer.next_request() {
+            analyzer.answer(worker.answer(&request), &mut Unobserved);
+        }
+    }
+    let n_rounds = 4_000_000 / samples.len();
+    let began = Instant::now();
+    for _ in 0..n_rounds {
+        for record in &samples {
+            analyzer.apply(black_box(record), &mut Unobserved);
+        }
+    }
+    let n_samples = (n_rounds * samples.len()) as f64;
+    let each_ns = began.elapsed().as_nanos() as f64 / n_samples;
+    println!("{each_ns:.0} ns a sample over {} triggers", samples.len());
+    println!("accounting: {:?}", analyzer.accounting());
+}
+
+fn clock() -> Event {
+    Event {
+        name: "cpu-clock".to_owned(),
+        kind: EventKind::Clock,
+        skid: SkidModel::AfterOne,
+        sampling: Sampling::Period(1),
+        includes_kernel: false,
+    }
+}
+
+fn sample(ip: u64, pool: u64) -> Sample {
+    let mut sample = Sample {
+        time_ns: 1,
+        pid: 1,
+        tid: 1,
+        period: 1,
+        mode: CpuMode::User,
+        ip: Avma(ip),
+        ..Sample::default()
+    };
+    sample.registers.abi = RegisterAbi::Bits64;
+    for register in Register::ALL {
+        sample.registers.set(register, pool);
+    }
+    sample.registers.set(Register::Rflags, 0x202);
+    sample
+}
