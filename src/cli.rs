@@ -44,6 +44,17 @@ Examples:
   dataspace script -i perf.data | jq -c 'select(.member == \"next\")'
   dataspace script -i perf.data --skid 0 --paths type";
 
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  dataspace doctor
+  sudo dataspace doctor   what root could do";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  dataspace demo                          on the screen, until q
+  dataspace demo | cat                    one table, after five seconds
+  dataspace demo -e page-faults --json    as lines of JSON";
+
 const TARGETS: &str = "Target";
 const EVENTS: &str = "Events";
 const VIEW: &str = "View";
@@ -83,8 +94,10 @@ pub(crate) enum Command {
     #[command(after_help = SCRIPT_EXAMPLES)]
     Script(ScriptArgs),
     /// Tell what this machine and these privileges allow, and what would allow more.
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor,
     /// Profile a small bundled program, to see it work.
+    #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
 }
 

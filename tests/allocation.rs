@@ -1,6 +1,6 @@
 //! Steady state allocates nothing for a sample: not in the collector's thread, not in the
 //! analyzer's.
-
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 #![allow(unsafe_code, reason = "GlobalAlloc is an unsafe trait; it only counts and passes on")]
 
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
@@ -59,9 +59,11 @@ impl FileBytes for Open {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
-        self.0
-            .read_exact_at(buffer, offset)
-            .map_err(|error| FileError { offset, n_bytes, cause: error.to_string() })
+        self.0.read_exact_at(buffer, offset).map_err(|error| FileError {
+            offset,
+            n_bytes,
+            cause: error.to_string(),
+        })
     }
 }
 

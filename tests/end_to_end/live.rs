@@ -1,8 +1,6 @@
 //! Live sessions on programs whose hot data is known.
 
-use crate::support::{
-    Running, compile, dataspace, last_snapshot, run, samples_of, sqlite, total,
-};
+use crate::support::{Running, compile, dataspace, last_snapshot, run, samples_of, sqlite, total};
 use serde_json::Value;
 use std::process::Command;
 
@@ -22,8 +20,7 @@ fn count(snapshot: &Value, path: &[&str]) -> u64 {
 #[test]
 fn a_pointer_chase_waits_on_next() {
     let (program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
-    let Some(snapshot) =
-        last_snapshot(&["top", "-p", &program.pid(), "--json", "--duration", "4"])
+    let Some(snapshot) = last_snapshot(&["top", "-p", &program.pid(), "--json", "--duration", "4"])
     else {
         return;
     };
@@ -94,13 +91,26 @@ fn globals_are_named_by_type_and_place() {
 }
 
 #[test]
+fn locals_are_named_by_their_place_on_the_stack() {
+    let (program, said) = Running::start(&compile("locals", &["-O0", "-g"]), &[]);
+    assert_eq!(said[2], "local.mean+72 8");
+    let args = ["top", "-p", &program.pid(), "--json", "--duration", "3"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let objects = snapshot["objects"].as_array().unwrap();
+    let mean = objects.iter().find(|object| object["object"] == "{structure:local}.{double mean}");
+    assert_eq!(mean.expect("the hot member is named")["offset"].as_u64(), Some(72));
+}
+
+#[test]
 fn threads_and_children_born_later_are_seen() {
     let program = compile("threads", &["-O2", "-g", "-pthread"]);
     let args = ["top", "--json", "--", program.to_str().unwrap()];
     let Some(snapshot) = last_snapshot(&args) else { return };
-    let job = snapshot["objects"].as_array().unwrap().iter().find(|object| {
-        object["object"] == "{structure:job}.{long_int done}"
-    });
+    let job = snapshot["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|object| object["object"] == "{structure:job}.{long_int done}");
     // Two processes of sixteen threads each, of which a few may be too short for a sample.
     let threads = count(job.expect("the threads' work is named"), &["metrics", "all", "threads"]);
     assert!(threads > 16, "{threads} threads");
