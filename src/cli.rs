@@ -47,12 +47,13 @@ Examples:
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   dataspace doctor
-  sudo dataspace doctor      what would be there with all privileges";
+  sudo dataspace doctor   what root could do";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
-  dataspace demo             the live table
-  dataspace demo | cat       one table after five seconds";
+  dataspace demo                          on the screen, until q
+  dataspace demo | cat                    one table, after five seconds
+  dataspace demo -e page-faults --json    as lines of JSON";
 
 const TARGETS: &str = "Target";
 const EVENTS: &str = "Events";

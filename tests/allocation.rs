@@ -1,7 +1,6 @@
 //! Steady state allocates nothing for a sample: not in the collector's thread, not in the
 //! analyzer's.
-
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 #![allow(unsafe_code, reason = "GlobalAlloc is an unsafe trait; it only counts and passes on")]
 
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};

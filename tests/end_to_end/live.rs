@@ -91,6 +91,17 @@ fn globals_are_named_by_type_and_place() {
 }
 
 #[test]
+fn locals_are_named_by_their_place_on_the_stack() {
+    let (program, said) = Running::start(&compile("locals", &["-O0", "-g"]), &[]);
+    assert_eq!(said[2], "local.mean+72 8");
+    let args = ["top", "-p", &program.pid(), "--json", "--duration", "3"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let objects = snapshot["objects"].as_array().unwrap();
+    let mean = objects.iter().find(|object| object["object"] == "{structure:local}.{double mean}");
+    assert_eq!(mean.expect("the hot member is named")["offset"].as_u64(), Some(72));
+}
+
+#[test]
 fn threads_and_children_born_later_are_seen() {
     let program = compile("threads", &["-O2", "-g", "-pthread"]);
     let args = ["top", "--json", "--", program.to_str().unwrap()];

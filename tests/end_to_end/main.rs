@@ -1,6 +1,6 @@
 //! End-to-end tests: the binary on real processes and recordings, held to what those programs and
 //! the kernel say.
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -9,4 +9,5 @@ mod command_line;
 mod dependency;
 mod live;
 mod recording;
+mod screen;
 mod tidy;

@@ -1,0 +1,136 @@
+//! What becomes of the output: the full screen on a real terminal, lines on a pipe that closes.
+//! The terminal: `script`, from Debian's essential bsdutils, makes it.
+
+use crate::support::{dataspace, run};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything that should happen soon may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
+
+/// The demonstration on a terminal of its own.
+struct Terminal {
+    script: Child,
+    log: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Terminal {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("screen");
+        let binary = env!("CARGO_BIN_EXE_dataspace");
+        let script = Command::new("script")
+            .args(["-q", "-e", "-f", "-c"])
+            .arg(format!("stty cols 100 rows 30; exec {binary} demo"))
+            .arg(&log)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .env("TERM", "xterm")
+            .spawn()
+            .unwrap();
+        let terminal = Self { script, log, _dir: dir };
+        wait_until("the screen shows objects", || terminal.text().contains("{structure:order}"));
+        terminal
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.script.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// The process number of what runs on the terminal.
+    fn pid(&self) -> u32 {
+        let script = self.script.id();
+        let children =
+            fs::read_to_string(format!("/proc/{script}/task/{script}/children")).unwrap();
+        children.trim().parse().unwrap()
+    }
+}
+
+/// Whether the screen can show anything here; the reason is printed where it cannot.
+fn can_sample() -> bool {
+    let output = run(&["demo", "--once", "--duration", "0.1"]);
+    let is_possible = !matches!(output.status.code(), Some(3 | 4));
+    if !is_possible {
+        eprintln!("not run: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    is_possible
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+#[test]
+fn keys_and_signals_leave_a_table_behind() {
+    if !can_sample() {
+        return;
+    }
+    let check = |keys: &str| {
+        let mut terminal = Terminal::start();
+        if keys == "SIGTERM" {
+            let status = Command::new("kill").arg(terminal.pid().to_string()).status().unwrap();
+            assert!(status.success());
+        } else {
+            terminal.press(keys);
+        }
+        wait_until("the screen is left", || terminal.script.try_wait().unwrap().is_some());
+        assert_eq!(terminal.script.wait().unwrap().code(), Some(0), "{keys:?}");
+        let text = terminal.text();
+        let (_, after) = text.rsplit_once(LEAVE_ALTERNATE_SCREEN).expect("it is restored");
+        assert!(after.contains("totals are final"), "{keys:?}: {after}");
+    };
+    for keys in ["q", "\x03", "jj\r?q", "/price\rq", "SIGTERM"] {
+        check(keys);
+    }
+}
+
+#[test]
+fn it_ends_when_its_terminal_is_gone() {
+    if !can_sample() {
+        return;
+    }
+    let mut terminal = Terminal::start();
+    let pid = terminal.pid();
+    terminal.script.kill().unwrap();
+    terminal.script.wait().unwrap();
+    wait_until("the process is gone", || !fs::exists(format!("/proc/{pid}")).unwrap());
+}
+
+#[test]
+fn a_reader_that_had_enough_is_no_failure() {
+    if !can_sample() {
+        return;
+    }
+    let args = ["demo", "--json", "--duration", "3", "--interval", "0.1"];
+    let mut session = dataspace(&args);
+    let mut session = session.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(session.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    // The reader is dropped: the next line finds a broken pipe.
+    let output = session.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
