@@ -40,6 +40,9 @@ pub const MAX_LAYOUTS: usize = 1 << 20;
 /// Bytes of a name that are kept; C++ template names reach a few kilobytes.
 pub const MAX_NAME_BYTES: usize = 4096;
 
+/// Arms of unions that are weighed for one access: unions of unions multiply.
+pub const MAX_UNION_ARMS: u32 = 1 << 12;
+
 /// Nested scopes (inlined calls, blocks) around one instruction.
 pub const MAX_SCOPE_DEPTH: usize = 256;
 
