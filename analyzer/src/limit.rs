@@ -4,6 +4,10 @@
 /// one is damage or an attack.
 pub const MAX_SECTION_BYTES: u64 = 2 << 30;
 
+/// How many times its own length a compressed section may decompress to. Zlib reaches 1032 (a
+/// match of 258 bytes in 2 bits); debug sections come to about 4.
+pub const MAX_COMPRESSION: u64 = 1040;
+
 /// All that may be read of one file while its headers and symbols are parsed.
 pub const MAX_HEADER_BYTES: u64 = 512 << 20;
 
