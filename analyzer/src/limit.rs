@@ -62,6 +62,14 @@ pub const MAX_UNITS: usize = 1 << 18;
 /// Parsed units kept by one load object before the oldest is dropped.
 pub const MAX_CACHED_UNITS: usize = 64;
 
+/// Code ranges of functions of one unit: 24 bytes each. Entries can share one list of ranges, so
+/// that a small file has many. The largest known units (SQLite's amalgamation, LTO) have about 10^5.
+pub const MAX_FUNCTION_RANGES: usize = 1 << 19;
+
+/// Code ranges of all units of one load object: 24 bytes each. Chromium has about 1.5 million
+/// functions, each in a section of its own.
+pub const MAX_CODE_RANGES: usize = 1 << 22;
+
 /// Entries of one unit that are walked. A unit of this many is about 2 GB.
 pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
 
