@@ -196,8 +196,9 @@ fn decompress(bytes: &[u8]) -> Result<Arc<[u8]>, &'static str> {
         _ => return Err("unknown compression"),
     };
     let size = header.get(8..16).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    // Zlib cannot shrink by more than about 1:1032; zstd has no such bound, so the cap holds it.
-    if size > limit::MAX_SECTION_BYTES || size > (data.len() as u64).saturating_mul(1 << 14) {
+    // What is claimed is reserved at once.
+    let is_plausible = size <= (data.len() as u64).saturating_mul(limit::MAX_COMPRESSION);
+    if size > limit::MAX_SECTION_BYTES || !is_plausible {
         return Err("it claims to decompress to more than the limit");
     }
     let compressed = object::CompressedData { format, data, uncompressed_size: size };

@@ -186,6 +186,12 @@ impl Layout {
     /// same bytes, several arms of a union. `None` if the access begins outside.
     #[must_use]
     pub fn descend(&self, offset: u64, size: u64) -> Option<Path<'_>> {
+        let mut arms_left = limit::MAX_UNION_ARMS;
+        self.descend_within(offset, size, &mut arms_left)
+    }
+
+    /// The walk, which weighs at most `arms_left` arms of unions.
+    fn descend_within(&self, offset: u64, size: u64, arms_left: &mut u32) -> Option<Path<'_>> {
         let size = size.max(1);
         if offset != 0 && !self.holds(offset) {
             return None;
@@ -204,7 +210,8 @@ impl Layout {
                     (path.leaf, path.into) = (element, into);
                 }
                 Shape::Aggregate { kind, members } => {
-                    let Some(idx) = single_member(*kind, members, path.into, size) else { break };
+                    let member = single_member(*kind, members, (path.into, size), arms_left);
+                    let Some(idx) = member else { break };
                     let (Some(member), Ok(step)) = (members.get(idx), u16::try_from(idx)) else {
                         break;
                     };
@@ -223,7 +230,12 @@ impl Layout {
 }
 
 /// The only member that holds `size` bytes at `offset`, if there is exactly one.
-fn single_member(kind: AggregateKind, members: &[Member], offset: u64, size: u64) -> Option<usize> {
+fn single_member(
+    kind: AggregateKind,
+    members: &[Member],
+    (offset, size): (u64, u64),
+    arms_left: &mut u32,
+) -> Option<usize> {
     let holds = |member: &Member| {
         let (start, end) = member.byte_range();
         start <= offset && (offset.saturating_add(size) <= end || member.is_open())
@@ -240,16 +252,21 @@ fn single_member(kind: AggregateKind, members: &[Member], offset: u64, size: u64
         return None;
     }
     // Of a union's arms the one with a leaf of just this size there, if only one has it.
-    let fits_exactly = |idx: &usize| {
+    let mut fits_exactly = |idx: &usize| {
         let member = &members[*idx];
-        let into = offset.checked_sub(member.byte_range().0);
-        let path = into.and_then(|into| member.layout.descend(into, size));
+        *arms_left = arms_left.saturating_sub(1);
+        let into = offset.checked_sub(member.byte_range().0).filter(|_| *arms_left != 0);
+        let path = into.and_then(|into| member.layout.descend_within(into, size, arms_left));
         path.is_some_and(|path| path.leaf.size == size && path.into == 0)
     };
-    let mut exact =
-        [first, second].into_iter().chain(fitting.map(|(idx, _)| idx)).filter(fits_exactly);
-    let only = exact.next()?;
-    exact.next().is_none().then_some(only)
+    let mut only = None;
+    for idx in [first, second].into_iter().chain(fitting.map(|(idx, _)| idx)) {
+        if fits_exactly(&idx) && only.replace(idx).is_some() {
+            return None;
+        }
+    }
+    // Arms that were not weighed any more may fit as well.
+    only.filter(|_| *arms_left != 0)
 }
 
 #[cfg(test)]

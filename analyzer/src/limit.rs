@@ -4,6 +4,10 @@
 /// one is damage or an attack.
 pub const MAX_SECTION_BYTES: u64 = 2 << 30;
 
+/// How many times its own length a compressed section may decompress to. Zlib reaches 1032 (a
+/// match of 258 bytes in 2 bits); debug sections come to about 4.
+pub const MAX_COMPRESSION: u64 = 1040;
+
 /// All that may be read of one file while its headers and symbols are parsed.
 pub const MAX_HEADER_BYTES: u64 = 512 << 20;
 
@@ -40,6 +44,9 @@ pub const MAX_LAYOUTS: usize = 1 << 20;
 /// Bytes of a name that are kept; C++ template names reach a few kilobytes.
 pub const MAX_NAME_BYTES: usize = 4096;
 
+/// Arms of unions that are weighed for one access: unions of unions multiply.
+pub const MAX_UNION_ARMS: u32 = 1 << 12;
+
 /// Nested scopes (inlined calls, blocks) around one instruction.
 pub const MAX_SCOPE_DEPTH: usize = 256;
 
@@ -54,6 +61,14 @@ pub const MAX_UNITS: usize = 1 << 18;
 
 /// Parsed units kept by one load object before the oldest is dropped.
 pub const MAX_CACHED_UNITS: usize = 64;
+
+/// Code ranges of functions of one unit: 24 bytes each. Entries can share one list of ranges, so
+/// that a small file has many. The largest known units (SQLite's amalgamation, LTO) have about 10^5.
+pub const MAX_FUNCTION_RANGES: usize = 1 << 19;
+
+/// Code ranges of all units of one load object: 24 bytes each. Chromium has about 1.5 million
+/// functions, each in a section of its own.
+pub const MAX_CODE_RANGES: usize = 1 << 22;
 
 /// Entries of one unit that are walked. A unit of this many is about 2 GB.
 pub const MAX_UNIT_ENTRIES: usize = 1 << 27;

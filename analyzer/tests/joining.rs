@@ -140,7 +140,7 @@ proptest! {
             (0..1000u64, 0..1000u64, 0..1000u64),
         )
     ) {
-        let mut session = PROGRAM.with(|program| Session::new(program));
+        let mut session = PROGRAM.with(Session::new);
         let n_samples = samples.len() as u64;
         for (ip, addr, registers, (event, mode, period, time_ns, latency)) in samples {
             let registers =

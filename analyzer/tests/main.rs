@@ -1,7 +1,12 @@
 //! The analyzer against real programs: compiled by the test, run for the truth about themselves,
 //! and asked about with samples made by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod backtracking;
 mod container;
+mod frame;
+mod hostile;
 mod hunting;
 mod joining;
 mod naming;

@@ -62,7 +62,9 @@ impl DebugInfo {
             });
             Ok(Reader::new(bytes.unwrap_or_else(|| Arc::from([])), LittleEndian))
         };
-        let dwarf = gimli::Dwarf::load(load).ok()?;
+        let mut dwarf = gimli::Dwarf::load(load).ok()?;
+        // Units can share one table of abbreviations, which is read once then, not once for each.
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         let mut info = Self {
             dwarf,
             headers: Vec::new(),
@@ -88,7 +90,9 @@ impl DebugInfo {
         }
         self.units.resize(self.headers.len(), None);
         for idx in 0..self.headers.len() {
-            let ranges = unit::code_ranges(&self.dwarf, &self.headers[idx]).unwrap_or_default();
+            let room = limit::MAX_CODE_RANGES - self.code_ranges.len();
+            let ranges = unit::code_ranges(&self.dwarf, &self.headers[idx], room);
+            let ranges = ranges.unwrap_or_default();
             let unit_idx = idx as UnitIdx;
             self.code_ranges.extend(ranges.iter().map(|(start, end)| (*start, *end, unit_idx)));
         }

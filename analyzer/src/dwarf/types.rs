@@ -230,7 +230,7 @@ impl DebugInfo {
     fn type_name(&mut self, die: DieRef) -> Option<Arc<str>> {
         let (unit, entry) = self.entry(die)?;
         let name = self.string(&unit, entry.attr_value(gimli::DW_AT_name)?)?;
-        Some(match unit.scope_of(die.offset) {
+        Some(match unit.scope_of(self.dwarf(), die.offset) {
             // Rust and C++ name types by their name space, C has none.
             Some(scope) => format!("{scope}::{name}").into(),
             None => name,

@@ -21,8 +21,8 @@ pub(crate) struct ParsedUnit {
     pub(crate) variables: Vec<(Svma, UnitOffset)>,
     /// Index into `scopes` of what is declared inside a name space or a type.
     scope_of: FxHashMap<usize, u32>,
-    /// Qualified names of name spaces and types.
-    scopes: Vec<Arc<str>>,
+    /// Name spaces and types that hold others: the entry and the index of the one around it.
+    scopes: Vec<(UnitOffset, Option<u32>)>,
 }
 
 impl ParsedUnit {
@@ -78,10 +78,30 @@ impl ParsedUnit {
         Some((Svma(*start), Svma(*end)))
     }
 
-    /// The qualified name of the name space or type around the entry at `offset`.
-    pub(crate) fn scope_of(&self, offset: UnitOffset) -> Option<&Arc<str>> {
-        let idx = self.scope_of.get(&offset.0)?;
-        self.scopes.get(usize::try_from(*idx).ok()?)
+    /// The qualified name of the name space or type around the entry at `offset`, cut at the limit
+    /// of names. It is made when it is asked for: entries can share one long string.
+    pub(crate) fn scope_of(
+        &self,
+        dwarf: &gimli::Dwarf<Reader>,
+        offset: UnitOffset,
+    ) -> Option<String> {
+        let mut next = Some(*self.scope_of.get(&offset.0)?);
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut n_bytes = 0;
+        while let Some((entry, outer)) = next.and_then(|idx| self.scopes.get(idx as usize)) {
+            let name = self.name_at(dwarf, *entry).unwrap_or_else(|| "(anonymous)".into());
+            n_bytes += name.len();
+            names.push(name);
+            next = outer.filter(|_| n_bytes < limit::MAX_NAME_BYTES);
+        }
+        names.reverse();
+        Some(names.join("::"))
+    }
+
+    fn name_at(&self, dwarf: &gimli::Dwarf<Reader>, offset: UnitOffset) -> Option<Arc<str>> {
+        let entry = self.unit.entry(offset).ok()?;
+        let name = entry.attr_value(gimli::DW_AT_name)?;
+        bounded_string(&dwarf.attr_string(&self.unit, name).ok()?)
     }
 
     fn walk(&mut self, dwarf: &gimli::Dwarf<Reader>) -> gimli::Result<()> {
@@ -121,9 +141,8 @@ impl ParsedUnit {
             }
             // C has no name spaces, and its types hold no types by name.
             if has_children && opens_scope(tag) && self.has_name_spaces() {
-                let name = self.scope_name(dwarf, &self.unit.entry(offset)?, scope);
                 open.push((depth + 1, self.scopes.len() as u32));
-                self.scopes.push(name);
+                self.scopes.push((offset, scope));
             }
         }
         Ok(())
@@ -134,27 +153,12 @@ impl ParsedUnit {
         !self.is_c
     }
 
-    fn scope_name(
-        &self,
-        dwarf: &gimli::Dwarf<Reader>,
-        entry: &Entry,
-        outer: Option<u32>,
-    ) -> Arc<str> {
-        let name = entry
-            .attr_value(gimli::DW_AT_name)
-            .and_then(|value| dwarf.attr_string(&self.unit, value).ok())
-            .and_then(|bytes| bounded_string(&bytes))
-            .unwrap_or_else(|| "(anonymous)".into());
-        match outer.and_then(|outer| self.scopes.get(outer as usize)) {
-            // A nest of long names is cut, so that its sum stays bounded.
-            Some(outer) if outer.len() < limit::MAX_NAME_BYTES => format!("{outer}::{name}").into(),
-            _ => name,
-        }
-    }
-
     fn add_function(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
         let Ok(mut ranges) = dwarf.die_ranges(&self.unit, entry) else { return };
         while let Ok(Some(range)) = ranges.next() {
+            if self.functions.len() >= limit::MAX_FUNCTION_RANGES {
+                break;
+            }
             // Address 0 is what the linker leaves of a function it dropped.
             if range.begin < range.end && range.begin != 0 {
                 self.functions.push((range.begin, range.end, entry.offset()));
@@ -199,16 +203,18 @@ fn opens_scope(tag: gimli::DwTag) -> bool {
     )
 }
 
-/// The address ranges in a unit's root entry.
+/// The address ranges in a unit's root entry, at most `room`.
 pub(crate) fn code_ranges(
     dwarf: &gimli::Dwarf<Reader>,
     header: &gimli::UnitHeader<Reader>,
+    room: usize,
 ) -> gimli::Result<Vec<(u64, u64)>> {
     let unit = dwarf.unit(header.clone())?;
     let mut ranges = dwarf.unit_ranges(&unit)?;
     let mut found = Vec::new();
-    while let Some(range) = ranges.next()? {
-        if range.begin < range.end && range.begin != 0 && found.len() < limit::MAX_UNITS {
+    for _ in 0..room {
+        let Some(range) = ranges.next()? else { break };
+        if range.begin < range.end && range.begin != 0 {
             found.push((range.begin, range.end));
         }
     }
