@@ -181,7 +181,7 @@ pub(crate) struct ViewArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
 pub(crate) struct SelectionArgs {
-    /// Show at most N objects, <Total> among them.
+    /// Show at most N objects, `<Total>` among them.
     #[arg(long, value_name = "N", value_parser = value::limit)]
     pub(crate) limit: Option<usize>,
     /// Show only objects whose descriptor contains TEXT, whatever the case.
