@@ -15,9 +15,16 @@ const MAX_LEFT_BEHIND: u32 = 8;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Runs jobs one at a time on a thread that can be given up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Expendable {
+    deadline: Duration,
     state: Mutex<State>,
+}
+
+impl Default for Expendable {
+    fn default() -> Self {
+        Self { deadline: DEADLINE, state: Mutex::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +53,7 @@ impl Expendable {
             let _ = done.send(job());
         });
         thread.send(job).ok()?;
-        match result.recv_timeout(DEADLINE) {
+        match result.recv_timeout(self.deadline) {
             Ok(value) => {
                 state.thread = Some(thread);
                 Some(value)
@@ -67,4 +74,34 @@ fn spawn() -> Option<Sender<Job>> {
         .spawn(move || receiver.into_iter().for_each(|job| job()))
         .ok()?;
     Some(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_never_ends_costs_a_thread_and_no_more() {
+        let short = Duration::from_millis(10);
+        let expendable = Expendable { deadline: short, state: Mutex::default() };
+        // Nobody ever sends: the job waits until the test is over.
+        let (never, wait) = bounded::<()>(0);
+        for _ in 0..MAX_LEFT_BEHIND {
+            let wait = wait.clone();
+            assert_eq!(expendable.run(move || wait.recv().is_ok()), None);
+        }
+        assert_eq!(expendable.run(|| 7), None, "too many were left behind");
+        drop(never);
+    }
+
+    #[test]
+    fn work_goes_on_after_a_job_was_given_up() {
+        let expendable =
+            Expendable { deadline: Duration::from_millis(10), state: Mutex::default() };
+        let (never, wait) = bounded::<()>(0);
+        assert_eq!(expendable.run(move || wait.recv().is_ok()), None);
+        let patient = Expendable { deadline: DEADLINE, state: expendable.state };
+        assert_eq!(patient.run(|| 7), Some(7));
+        drop(never);
+    }
 }

@@ -308,3 +308,93 @@ impl FileBytes for Memory {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::address::Avma;
+    use std::os::unix::fs::symlink;
+
+    fn key(path: &Path, identity: FileIdentity) -> LoadObjectKey {
+        let path = path.as_os_str().as_bytes().into();
+        LoadObjectKey { path, identity, pid: -1, range: (Avma(0), Avma(0)) }
+    }
+
+    fn open(path: &Path, identity: FileIdentity, symfs: Option<&Path>) -> Result<Vec<u8>, Reason> {
+        let policy = FilePolicy { symfs: symfs.map(Path::to_path_buf), is_live: false };
+        let file = SystemFiles::new(policy).load_object(&key(path, identity))?;
+        let mut bytes = vec![0; usize::try_from(file.len()).unwrap()];
+        file.read_exact_at(0, &mut bytes).unwrap();
+        Ok(bytes)
+    }
+
+    fn inode(inode: u64) -> FileIdentity {
+        FileIdentity::Inode { major: 0, minor: 0, inode, generation: 0 }
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+        for path in [&*fifo, dir.path(), Path::new("/dev/zero"), Path::new("/no/such/file")] {
+            assert_eq!(
+                open(path, FileIdentity::None, None),
+                Err(Reason::ObjectMissing),
+                "{path:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_file_in_the_place_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "bytes").unwrap();
+        let number = std::fs::metadata(&path).unwrap().ino();
+        assert_eq!(open(&path, inode(number), None).as_deref(), Ok(&b"bytes"[..]));
+        assert_eq!(open(&path, inode(number + 1), None), Err(Reason::ObjectChanged));
+        assert_eq!(open(&path, inode(0), None).as_deref(), Ok(&b"bytes"[..]), "not told");
+    }
+
+    #[test]
+    fn no_link_leads_out_of_symfs() {
+        let (outside, symfs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let secret = outside.path().join("secret");
+        std::fs::write(&secret, "secret").unwrap();
+        std::fs::create_dir(symfs.path().join("bin")).unwrap();
+        symlink(&secret, symfs.path().join("bin/program")).unwrap();
+        let program = Path::new("/bin/program");
+        assert_eq!(
+            open(program, FileIdentity::None, Some(symfs.path())),
+            Err(Reason::ObjectMissing)
+        );
+        std::fs::remove_file(symfs.path().join("bin/program")).unwrap();
+        std::fs::write(symfs.path().join("bin/program"), "ours").unwrap();
+        // The recorded inode is another machine's: the directory was chosen by hand.
+        let found = open(program, inode(1), Some(symfs.path()));
+        assert_eq!(found.as_deref(), Ok(&b"ours"[..]));
+    }
+
+    #[test]
+    fn a_debug_link_is_a_plain_name() {
+        let files = SystemFiles::new(FilePolicy::default());
+        let query = |link: &str| DebugFileQuery {
+            path: b"/usr/bin/tool".as_slice().into(),
+            debug_link: Some(link.as_bytes().to_vec()),
+            ..DebugFileQuery::default()
+        };
+        let places = files.debug_places(&query("tool.debug"));
+        assert!(places.contains(&PathBuf::from("/usr/lib/debug/usr/bin/tool.debug")));
+        assert_eq!(files.debug_places(&query("../../etc/shadow")), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn the_vdso_is_an_elf_file() {
+        let vdso = vdso().unwrap();
+        let mut magic = [0; 4];
+        vdso.read_exact_at(0, &mut magic).unwrap();
+        assert_eq!(&magic, b"\x7fELF");
+        assert!(vdso.read_exact_at(vdso.len(), &mut magic).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! The machine-readable formats as text: a change of a byte here is a change for whoever reads them.
+
+use dataspace_proto::accounting::{Accounting, Lost};
+use dataspace_proto::event::SkidModel;
+use dataspace_proto::memory::{Access, Level};
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
+use dataspace_proto::snapshot::{
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Windows,
+};
+
+fn scope() -> Scope {
+    Scope { object: "/bin/t".into(), unit: Some("t.c".into()), function: Some("walk".into()) }
+}
+
+#[test]
+fn a_sample_line_is_as_the_design_fixes_it() {
+    let line = SampleLine {
+        time_ns: 5,
+        pid: 1,
+        tid: 2,
+        cpu: None,
+        event: "cpu-clock".into(),
+        period: 3,
+        ip: 0x401003,
+        trigger: Some(0x401000),
+        addr: Some(0x7f00),
+        addr_source: Some(AddressSource::Computed),
+        access: Some(Access::LoadStore),
+        size: Some(8),
+        object: Some("{structure:node}.{long_int key}".into()),
+        scope: Some(scope()),
+        type_name: Some("node".into()),
+        offset: Some(8),
+        member: Some("key".into()),
+        variable: None,
+        evidence: Some(Evidence::Type),
+        reason: Some(Reason::RegisterLoss),
+        not_memory: false,
+        latency: None,
+        level: Some(Level::Lfb),
+    };
+    let json = serde_json::to_string(&line).unwrap();
+    let expected = concat!(
+        r#"{"time_ns":5,"pid":1,"tid":2,"cpu":null,"event":"cpu-clock","period":3,"#,
+        r#""ip":"0x401003","trigger":"0x401000","addr":"0x7f00","addr_source":"computed","#,
+        r#""access":"load_store","size":8,"object":"{structure:node}.{long_int key}","#,
+        r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
+        r#""offset":8,"member":"key","variable":null,"evidence":"type","#,
+        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB"}"#
+    );
+    assert_eq!(json, expected);
+    let back: SampleLine = serde_json::from_str(&json).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), json);
+}
+
+#[test]
+fn a_snapshot_is_as_the_design_fixes_it() {
+    let metrics = Metrics {
+        samples: 1,
+        loads: 1,
+        events: [("cpu-clock".to_owned(), 3)].into(),
+        ..Metrics::default()
+    };
+    let snapshot = Snapshot {
+        schema: SCHEMA,
+        target: Target { description: "pid 1".into(), pids: vec![1], running: true },
+        events: vec![EventLine {
+            name: "cpu-clock".into(),
+            skid: SkidModel::AfterOne,
+            period: Some(3),
+            frequency_hz: None,
+        }],
+        elapsed_ns: 9,
+        truncated: false,
+        accounting: Accounting {
+            kernel: 4,
+            attributed: 1,
+            unknown: [(Reason::Unresolvable, 1)].into(),
+            not_memory: 1,
+            lost: Lost { ring_full: 1, ..Lost::default() },
+            ..Accounting::default()
+        },
+        cost: Cost::default(),
+        warnings: Vec::new(),
+        objects: vec![ObjectLine {
+            id: 7,
+            parent_id: Some(3),
+            object: "{structure:cell}.{long_int key}".into(),
+            kind: ObjectKind::Member,
+            offset: Some(0),
+            size: Some(8),
+            scope: vec![scope()],
+            metrics: Windows { all: metrics, ..Windows::default() },
+        }],
+    };
+    assert_eq!(snapshot.accounting.imbalance(), 0);
+    let json = serde_json::to_string(&snapshot).unwrap();
+    let empty = concat!(
+        r#"{"samples":0,"loads":0,"stores":0,"latency":0,"tlb_misses":0,"locked":0,"#,
+        r#""hitm":0,"events":{}}"#
+    );
+    let expected = [
+        r#"{"schema":1,"target":{"description":"pid 1","pids":[1],"running":true},"#,
+        r#""events":[{"name":"cpu-clock","skid":"after-one","period":3}],"elapsed_ns":9,"#,
+        r#""truncated":false,"accounting":{"kernel":4,"attributed":1,"#,
+        r#""unknown":{"unresolvable":1},"not_memory":1,"#,
+        r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"#,
+        r#""throttled_ns":0,"invisible_ns":0},"#,
+        r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"warnings":[],"#,
+        r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,
+        r#""kind":"member","offset":0,"size":8,"#,
+        r#""scope":[{"object":"/bin/t","unit":"t.c","function":"walk"}],"#,
+        r#""metrics":{"all":{"samples":1,"loads":1,"stores":0,"latency":0,"tlb_misses":0,"#,
+        r#""locked":0,"hitm":0,"events":{"cpu-clock":3}},"#,
+    ]
+    .concat()
+        + &format!(r#""60s":{empty},"10s":{empty},"1s":{empty}}}}}]}}"#);
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn skid_models_are_words() {
+    for (model, word) in [
+        (SkidModel::Exact, "exact"),
+        (SkidModel::AfterOne, "after-one"),
+        (SkidModel::Unknown(8), "unknown(8)"),
+    ] {
+        assert_eq!(serde_json::to_string(&model).unwrap(), format!("\"{word}\""));
+        let back: SkidModel = serde_json::from_str(&format!("\"{word}\"")).unwrap();
+        assert_eq!(back, model);
+    }
+}
