@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use dataspace_proto::snapshot::Window;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
 /// Runs the command.
@@ -27,8 +27,12 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
 }
 
 fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let mut progress = Progress { is_shown: stderr().is_terminal(), is_begun: false };
     while !source.is_finished() {
         interrupt.wait_until(Instant::now() + Duration::from_secs(1), || source.is_finished());
+        if !source.is_finished() {
+            progress.tell(source.snapshot().accounting.kernel);
+        }
         if interrupt.is_set() {
             interrupt.end_at_next()?;
             source.stop();
@@ -36,6 +40,31 @@ fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How far a long reading is, on one line of a terminal that is wiped at the end.
+struct Progress {
+    is_shown: bool,
+    is_begun: bool,
+}
+
+impl Progress {
+    fn tell(&mut self, n_samples: u64) {
+        if self.is_shown {
+            self.is_begun = true;
+            // A terminal that is gone is no reason to stop reading.
+            let _ = write!(stderr(), "\rreading: {n_samples} samples");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_begun {
+            // ECMA-48, erase in line.
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
 }
 
 fn print(
