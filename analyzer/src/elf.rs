@@ -6,6 +6,7 @@ use dataspace_proto::address::{FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
+use rustc_hash::FxHashMap;
 use std::io::{Error, ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub struct ElfImage {
     pub sections: Vec<Section>,
     /// Function symbols by address.
     pub functions: Vec<FunctionSymbol>,
+    /// The parts of those functions that have several, as indices into `functions`.
+    split: FxHashMap<Arc<str>, Vec<usize>>,
     /// The GNU build-id.
     pub build_id: Option<Vec<u8>>,
     /// File name and CRC of `.gnu_debuglink`.
@@ -85,9 +88,22 @@ impl ElfImage {
             build_id: elf.build_id().ok().flatten().map(<[u8]>::to_vec),
             debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
             functions: Vec::new(),
+            split: FxHashMap::default(),
         };
-        image.functions = functions(&elf);
+        image.set_functions(functions(&elf));
         Ok(image)
+    }
+
+    /// Takes the function symbols of a debug file where the file itself has none.
+    pub fn set_functions(&mut self, functions: Vec<FunctionSymbol>) {
+        let moved = functions.iter().filter(|function| function.name.contains(COLD));
+        self.split = moved.map(|part| (whole_name(&part.name).into(), Vec::new())).collect();
+        for (idx, function) in functions.iter().enumerate() {
+            if let Some(parts) = self.split.get_mut(whole_name(&function.name)) {
+                parts.push(idx);
+            }
+        }
+        self.functions = functions;
     }
 
     /// The section called `name`.
@@ -140,6 +156,18 @@ impl ElfImage {
         })
     }
 
+    /// The other parts of the function that `svma` is in. gcc and clang move what seldom runs to a
+    /// part called `name.cold`, and jump there and back.
+    pub fn other_parts(&self, svma: Svma) -> impl Iterator<Item = &FunctionSymbol> {
+        let own = self.function_at(svma);
+        let parts = own.and_then(|own| self.split.get(whole_name(&own.name)));
+        parts
+            .into_iter()
+            .flatten()
+            .filter_map(|idx| self.functions.get(*idx))
+            .filter(move |part| own.is_some_and(|own| own.start != part.start))
+    }
+
     /// The first function symbol behind `svma`.
     #[must_use]
     pub fn function_after(&self, svma: Svma) -> Option<&FunctionSymbol> {
@@ -172,6 +200,14 @@ impl ElfImage {
         let bytes = read_shared(file, section.file_offset.0, section.file_bytes)?;
         if section.is_compressed { decompress(&bytes).map_err(failed) } else { Ok(bytes) }
     }
+}
+
+/// What marks a part of a function that was moved away; a number may follow.
+const COLD: &str = ".cold";
+
+/// The name of the function that a part belongs to.
+fn whole_name(name: &str) -> &str {
+    name.find(COLD).map_or(name, |end| &name[..end])
 }
 
 /// Reads a range of a file into shared memory, without a second copy.

@@ -87,7 +87,7 @@ impl LoadObjectIndex {
         if image.functions.is_empty()
             && let Some((debug_image, _)) = separate
         {
-            image.functions = debug_image.functions;
+            image.set_functions(debug_image.functions);
         }
         Ok(Self {
             path: String::from_utf8_lossy(&key.path).into(),
@@ -160,7 +160,14 @@ impl LoadObjectIndex {
         }
         let n = usize::try_from(n_bytes).map_err(|_| Reason::OverBudget)?;
         let bytes = self.code.bytes_at(start, n).ok_or(Reason::ObjectMissing)?;
-        let function = Arc::new(FunctionCode::decode(start, &bytes, &self.code));
+        let mut function = FunctionCode::decode(start, &bytes, &self.code);
+        for part in self.code.image.other_parts(start).take(limit::MAX_FUNCTION_PARTS) {
+            let n = part.len_bytes.min(limit::MAX_FUNCTION_BYTES) as usize;
+            if let Some(bytes) = self.code.bytes_at(part.start, n) {
+                function.add_part(part.start, &bytes);
+            }
+        }
+        let function = Arc::new(function);
         if self.n_cached_instructions > limit::MAX_CACHED_INSTRUCTIONS {
             self.functions.clear();
             self.n_cached_instructions = 0;

@@ -23,6 +23,9 @@ pub const MAX_FRAME_DESCRIPTIONS: usize = 1 << 22;
 /// Bytes of one function that are decoded; the largest generated parsers have about a megabyte.
 pub const MAX_FUNCTION_BYTES: u64 = 4 << 20;
 
+/// Parts of one function that are decoded; compilers make two, but names of statics repeat.
+pub const MAX_FUNCTION_PARTS: usize = 16;
+
 /// Decoded instructions kept by one load object before the cache starts anew: 48 bytes each.
 pub const MAX_CACHED_INSTRUCTIONS: usize = 1 << 18;
 

@@ -134,8 +134,7 @@ fn after_one(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>, Re
     if jumps.len() > limit::MAX_PREDECESSORS {
         return Err(Reason::Unresolvable);
     }
-    for jump in jumps {
-        let Some(instruction) = function.instruction(*jump as usize) else { continue };
+    for instruction in jumps {
         found.push(Candidate { condition: branch(instruction, true), ..at(*instruction, false) });
     }
     // A repeated string instruction is interrupted between its elements, at its own address.

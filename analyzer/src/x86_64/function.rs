@@ -13,8 +13,8 @@ pub struct FunctionCode {
     /// End.
     pub end: Svma,
     instructions: Vec<Instruction>,
-    /// Who jumps to an instruction; branches by their index.
-    sources: FxHashMap<u64, Vec<u32>>,
+    /// The branches that jump to an instruction.
+    sources: FxHashMap<u64, Vec<Instruction>>,
     /// It has an indirect jump whose targets are not all known.
     has_unknown_jumps: bool,
 }
@@ -61,9 +61,9 @@ impl FunctionCode {
         self.instructions.get(index).filter(|instruction| !instruction.is_invalid())
     }
 
-    /// The branches inside the function that jump to `svma`.
+    /// The branches that jump to `svma`.
     #[must_use]
-    pub fn jumps_to(&self, svma: Svma) -> &[u32] {
+    pub fn jumps_to(&self, svma: Svma) -> &[Instruction] {
         self.sources.get(&svma.0).map_or(&[], Vec::as_slice)
     }
 
@@ -71,6 +71,18 @@ impl FunctionCode {
     #[must_use]
     pub const fn has_unknown_jumps(&self) -> bool {
         self.has_unknown_jumps
+    }
+
+    /// Adds the branches of another part of the same function, which the compiler moved away: they
+    /// lead back into the middle of this one.
+    pub fn add_part(&mut self, start: Svma, code: &[u8]) {
+        for instruction in Decoder::with_ip(64, code, start.0, DecoderOptions::NONE) {
+            if instruction.op0_kind() == OpKind::NearBranch64
+                && instruction.flow_control() != FlowControl::Call
+            {
+                self.add_source(instruction.near_branch_target(), instruction);
+            }
+        }
     }
 
     fn find_sources(&mut self, image: &dyn ImageBytes) {
@@ -83,7 +95,7 @@ impl FunctionCode {
                 | FlowControl::XbeginXabortXend
                     if instruction.op0_kind() == OpKind::NearBranch64 =>
                 {
-                    self.add_source(instruction.near_branch_target(), idx);
+                    self.add_source(instruction.near_branch_target(), instruction);
                 }
                 FlowControl::IndirectBranch => indirect.push(idx),
                 _ => {}
@@ -97,17 +109,17 @@ impl FunctionCode {
             // Which table belongs to which jump is not traced: each jump may use each table, so a
             // target too many is possible and one too few is not.
             for target in &tables {
-                self.add_source(*target, jump);
+                self.add_source(*target, self.instructions[jump]);
             }
             self.has_unknown_jumps |= tables.is_empty() && !self.is_tail_call(jump);
         }
     }
 
-    fn add_source(&mut self, target: u64, source: usize) {
+    fn add_source(&mut self, target: u64, source: Instruction) {
         if (self.start.0..self.end.0).contains(&target) {
             let sources = self.sources.entry(target).or_default();
-            let source = source as u32;
-            if sources.len() <= limit::MAX_PREDECESSORS && !sources.contains(&source) {
+            let is_known = sources.iter().any(|known| known.ip() == source.ip());
+            if sources.len() <= limit::MAX_PREDECESSORS && !is_known {
                 sources.push(source);
             }
         }
@@ -198,12 +210,26 @@ mod tests {
         }
     }
 
+    fn sources(function: &FunctionCode, svma: u64) -> Vec<u64> {
+        function.jumps_to(Svma(svma)).iter().map(Instruction::ip).collect()
+    }
+
+    #[test]
+    fn a_part_that_was_moved_away_jumps_back() {
+        // 1000: mov (%rax),%rax   1003: mov (%rax),%rax   and far off 2000: jmp 1003
+        let code = [0x48, 0x8b, 0x00, 0x48, 0x8b, 0x00];
+        let mut function = FunctionCode::decode(Svma(0x1000), &code, &Nothing);
+        assert!(sources(&function, 0x1003).is_empty());
+        function.add_part(Svma(0x2000), &[0xe9, 0xfe, 0xef, 0xff, 0xff]);
+        assert_eq!(sources(&function, 0x1003), [0x2000]);
+    }
+
     #[test]
     fn a_loop_head_knows_its_branch() {
         // 1000: mov (%rax),%rax   1003: sub $1,%rdx   1007: jne 1000   1009: ret
         let code = [0x48, 0x8b, 0x00, 0x48, 0x83, 0xea, 0x01, 0x75, 0xf7, 0xc3];
         let function = FunctionCode::decode(Svma(0x1000), &code, &Nothing);
-        assert_eq!(function.jumps_to(Svma(0x1000)), [2]);
+        assert_eq!(sources(&function, 0x1000), [0x1007]);
         assert!(function.jumps_to(Svma(0x1003)).is_empty());
         assert_eq!(function.index_of(Svma(0x1003)), Some(1));
         assert_eq!(function.index_of(Svma(0x1004)), None, "inside an instruction");
@@ -220,8 +246,8 @@ mod tests {
         let entry = |target: i32| (target - 0x2000).to_le_bytes();
         let table = [entry(0x1010), entry(0x1012), entry(0x5000)].concat();
         let function = FunctionCode::decode(Svma(0x1000), &code, &Table(0x2000, table));
-        assert_eq!(function.jumps_to(Svma(0x1010)), [3]);
-        assert_eq!(function.jumps_to(Svma(0x1012)), [3]);
+        assert_eq!(sources(&function, 0x1010), [0x100e]);
+        assert_eq!(sources(&function, 0x1012), [0x100e]);
         assert!(function.jumps_to(Svma(0x1011)).is_empty());
         assert!(!function.has_unknown_jumps());
     }
