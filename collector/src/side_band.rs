@@ -1,15 +1,13 @@
 //! The records of a ring that are no samples: mappings, names, births, deaths, losses.
 
-use crate::decode::{Cursor, SampleId, SampleLayout, sample_id};
+use crate::decode::{Cursor, Endian, SampleLayout, cpu_mode, sample_id};
 use crate::ring::RawRecord;
 use dataspace_proto::address::{Avma, FileOffset};
-use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap, Record};
+use dataspace_proto::record::{Comm, CpuMode, Exit, FileIdentity, Fork, Mmap, Record};
 use perf_event_open_sys::bindings as abi;
 
 /// `PROT_EXEC` of MMAP2's `prot`.
 const PROT_EXEC: u32 = 4;
-/// `PERF_RECORD_MISC_MMAP_BUILD_ID` of an MMAP2.
-const MISC_BUILD_ID: u32 = abi::PERF_RECORD_MISC_MMAP_BUILD_ID;
 /// The longest build-id that MMAP2 has room for.
 const MAX_BUILD_ID_BYTES: usize = 20;
 
@@ -37,19 +35,7 @@ pub enum SideBand {
 #[must_use]
 pub fn decode(layout: &SampleLayout, raw: &RawRecord<'_>) -> Option<SideBand> {
     let mut cursor = Cursor::new(raw.payload, layout.endian);
-    let id = sample_id(layout, raw.payload).unwrap_or_default();
     match raw.kind {
-        abi::PERF_RECORD_MMAP => {
-            mmap(raw, &mut cursor, id, false).map(|mmap| boxed(Record::Mmap, mmap))
-        }
-        abi::PERF_RECORD_MMAP2 => {
-            mmap(raw, &mut cursor, id, true).map(|mmap| boxed(Record::Mmap, mmap))
-        }
-        abi::PERF_RECORD_COMM => comm(raw, &mut cursor, id).map(|comm| boxed(Record::Comm, comm)),
-        abi::PERF_RECORD_FORK => task(&mut cursor).map(|fork| SideBand::Record(Record::Fork(fork))),
-        abi::PERF_RECORD_EXIT => task(&mut cursor).map(|Fork { time_ns, pid, tid, .. }| {
-            SideBand::Record(Record::Exit(Exit { time_ns, pid, tid }))
-        }),
         abi::PERF_RECORD_LOST => {
             cursor.u64()?;
             Some(SideBand::Lost(cursor.u64()?))
@@ -61,52 +47,72 @@ pub fn decode(layout: &SampleLayout, raw: &RawRecord<'_>) -> Option<SideBand> {
             let begins = raw.kind == abi::PERF_RECORD_THROTTLE;
             Some(SideBand::Throttled { time_ns, stream_id, begins })
         }
+        _ => {
+            let own_ns = own_time_ns(raw, layout.endian);
+            let time_ns = own_ns.or_else(|| sample_id(layout, raw.payload)?.time_ns);
+            task_record(raw, layout.endian, time_ns.unwrap_or(0)).map(SideBand::Record)
+        }
+    }
+}
+
+/// The time that a fork, an exit or a throttling tells itself, beside the one at the record's end.
+pub(crate) fn own_time_ns(raw: &RawRecord<'_>, endian: Endian) -> Option<u64> {
+    let mut cursor = Cursor::new(raw.payload, endian);
+    match raw.kind {
+        abi::PERF_RECORD_FORK | abi::PERF_RECORD_EXIT => cursor.take(16)?,
+        abi::PERF_RECORD_THROTTLE | abi::PERF_RECORD_UNTHROTTLE => &[],
+        _ => return None,
+    };
+    cursor.u64()
+}
+
+/// Decodes a mapping, a name, a birth or a death that happened at `time_ns`.
+pub(crate) fn task_record(raw: &RawRecord<'_>, endian: Endian, time_ns: u64) -> Option<Record> {
+    let mut cursor = Cursor::new(raw.payload, endian);
+    match raw.kind {
+        abi::PERF_RECORD_MMAP | abi::PERF_RECORD_MMAP2 => {
+            let mmap = Mmap { time_ns, ..mmap(raw, &mut cursor)? };
+            Some(Record::Mmap(Box::new(mmap)))
+        }
+        abi::PERF_RECORD_COMM => {
+            let (pid, tid) = (cursor.task_id()?, cursor.task_id()?);
+            let is_exec = has(raw, abi::PERF_RECORD_MISC_COMM_EXEC);
+            let name = text(cursor.rest());
+            Some(Record::Comm(Box::new(Comm { time_ns, pid, tid, is_exec, name })))
+        }
+        abi::PERF_RECORD_FORK | abi::PERF_RECORD_EXIT => {
+            let (pid, parent_pid) = (cursor.task_id()?, cursor.task_id()?);
+            let (tid, parent_tid) = (cursor.task_id()?, cursor.task_id()?);
+            Some(if raw.kind == abi::PERF_RECORD_FORK {
+                Record::Fork(Fork { time_ns, pid, tid, parent_pid, parent_tid })
+            } else {
+                Record::Exit(Exit { time_ns, pid, tid })
+            })
+        }
         _ => None,
     }
 }
 
-fn boxed<T>(make: fn(Box<T>) -> Record, value: T) -> SideBand {
-    SideBand::Record(make(Box::new(value)))
+fn has(raw: &RawRecord<'_>, flag: u32) -> bool {
+    u32::from(raw.misc) & flag != 0
 }
 
-/// FORK and EXIT: the same fields, and a time of their own.
-fn task(cursor: &mut Cursor<'_>) -> Option<Fork> {
-    let pid = cursor.task_id()?;
-    let parent_pid = cursor.task_id()?;
-    let tid = cursor.task_id()?;
-    let parent_tid = cursor.task_id()?;
-    Some(Fork { time_ns: cursor.u64()?, pid, tid, parent_pid, parent_tid })
-}
-
-fn comm(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>, id: SampleId) -> Option<Comm> {
-    Some(Comm {
-        time_ns: id.time_ns.unwrap_or(0),
-        pid: cursor.task_id()?,
-        tid: cursor.task_id()?,
-        is_exec: u32::from(raw.misc) & abi::PERF_RECORD_MISC_COMM_EXEC != 0,
-        name: text(cursor.rest()),
-    })
-}
-
-fn mmap(
-    raw: &RawRecord<'_>,
-    cursor: &mut Cursor<'_>,
-    id: SampleId,
-    is_mmap2: bool,
-) -> Option<Mmap> {
-    let misc = u32::from(raw.misc);
+fn mmap(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>) -> Option<Mmap> {
+    if cpu_mode(raw.misc) == CpuMode::Other {
+        return None; // a guest's memory is not this machine's
+    }
     let mut mmap = Mmap {
-        time_ns: id.time_ns.unwrap_or(0),
         pid: cursor.task_id()?,
         tid: cursor.task_id()?,
         start: Avma(cursor.u64()?),
         len_bytes: cursor.u64()?,
         file_offset: FileOffset(cursor.u64()?),
-        is_executable: misc & abi::PERF_RECORD_MISC_MMAP_DATA == 0,
+        is_executable: !has(raw, abi::PERF_RECORD_MISC_MMAP_DATA),
         ..Mmap::default()
     };
-    if is_mmap2 {
-        mmap.identity = if misc & MISC_BUILD_ID != 0 { build_id(cursor)? } else { inode(cursor)? };
+    if raw.kind == abi::PERF_RECORD_MMAP2 {
+        let has_build_id = has(raw, abi::PERF_RECORD_MISC_MMAP_BUILD_ID);
+        mmap.identity = if has_build_id { build_id(cursor)? } else { inode(cursor)? };
         mmap.is_executable = cursor.u32()? & PROT_EXEC != 0;
         cursor.u32()?; // flags
     }
@@ -118,8 +124,10 @@ fn build_id(cursor: &mut Cursor<'_>) -> Option<FileIdentity> {
     // u8 size, 3 reserved bytes, 20 bytes of which `size` count.
     let head = cursor.take(4)?;
     let bytes = cursor.take(MAX_BUILD_ID_BYTES as u64)?;
-    let n_bytes = usize::from(head[0]).min(MAX_BUILD_ID_BYTES);
-    Some(FileIdentity::BuildId(bytes[..n_bytes].into()))
+    Some(match usize::from(head[0]).min(MAX_BUILD_ID_BYTES) {
+        0 => FileIdentity::None,
+        n_bytes => FileIdentity::BuildId(bytes[..n_bytes].into()),
+    })
 }
 
 fn inode(cursor: &mut Cursor<'_>) -> Option<FileIdentity> {
@@ -140,7 +148,7 @@ fn text(rest: &[u8]) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{Endian, NATIVE};
+    use crate::decode::NATIVE;
     use dataspace_proto::event::Machine;
 
     fn layout() -> SampleLayout {
@@ -176,7 +184,7 @@ mod tests {
     #[test]
     fn an_mmap2_has_its_build_id_path_and_time() {
         let payload = mmap2_payload();
-        let misc = MISC_BUILD_ID as u16;
+        let misc = abi::PERF_RECORD_MISC_MMAP_BUILD_ID as u16;
         let raw = RawRecord { kind: abi::PERF_RECORD_MMAP2, misc, payload: &payload };
         let Some(SideBand::Record(Record::Mmap(mmap))) = decode(&layout(), &raw) else {
             panic!("an MMAP2 is a record");

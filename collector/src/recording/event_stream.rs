@@ -6,6 +6,7 @@ use super::decompress::Expander;
 use super::error::RecordingError;
 use super::source::Source;
 use crate::decode::{Cursor, Endian};
+use crate::ring::RawRecord;
 
 /// `struct perf_event_header`.
 const HEADER_LEN: usize = 8;
@@ -23,16 +24,6 @@ pub(super) mod user {
     pub(in super::super) const HEADER_FEATURE: u32 = 80;
     pub(in super::super) const COMPRESSED: u32 = 81;
     pub(in super::super) const COMPRESSED2: u32 = 83;
-}
-
-/// One record.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RawRecord<'a> {
-    /// `PERF_RECORD_*`.
-    pub(super) kind: u32,
-    pub(super) misc: u16,
-    /// All behind the header.
-    pub(super) payload: &'a [u8],
 }
 
 #[derive(Clone, Copy)]

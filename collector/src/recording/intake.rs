@@ -3,13 +3,14 @@
 
 use super::attr::Attr;
 use super::build_id::{BuildIds, until_nul};
-use super::event_stream::{RawRecord, user};
+use super::event_stream::user;
 use super::event_table::EventTable;
 use super::feature;
 use super::order::Order;
 use super::side_band;
 use super::tally::Tally;
 use crate::decode::{self, Cursor, Endian};
+use crate::ring::RawRecord;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::Machine;
 use dataspace_proto::record::Record;
@@ -216,7 +217,7 @@ impl Intake {
             .side_band_layout(record.payload)
             .and_then(|layout| decode::sample_id(&layout, record.payload))
             .and_then(|id| id.time_ns)
-            .or_else(|| side_band::own_time_ns(record, self.endian))
+            .or_else(|| crate::side_band::own_time_ns(record, self.endian))
     }
 
     fn side_band(&mut self, record: &RawRecord<'_>) {

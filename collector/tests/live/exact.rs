@@ -49,9 +49,12 @@ fn a_period_stands_for_so_many_events() {
     };
     let Some(live) = open(config) else { return };
     let (said, outcome) = Session::start(live).finish();
-    assert_eq!(said.samples().count(), 10);
-    assert_eq!(said.samples().map(|sample| sample.period).sum::<u64>(), 1000);
     assert_eq!(outcome.collected.event_counts, [1000]);
+    assert!(said.samples().all(|sample| sample.period == 100));
+    // Each CPU has an event of its own, and a program that moves leaves a part of a period behind.
+    let n_samples = said.samples().count();
+    let n_cpus = std::thread::available_parallelism().unwrap().get();
+    assert!(n_samples <= 10 && n_samples + n_cpus > 10, "{n_samples} samples on {n_cpus} CPUs");
 }
 
 const FAULTS: &str = r#"
