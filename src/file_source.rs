@@ -44,8 +44,9 @@ impl SystemFiles {
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
-        let Opened { file, len } = opened;
-        Box::new(OpenFile { file: Arc::new(file), len, expendable: Arc::clone(&self.expendable) })
+        let Opened { file, len, stored_bytes } = opened;
+        let expendable = Arc::clone(&self.expendable);
+        Box::new(OpenFile { file: Arc::new(file), len, stored_bytes, expendable })
     }
 
     /// Places where the load object may be, most trustworthy first.
@@ -54,7 +55,7 @@ impl SystemFiles {
         let mut places = Vec::new();
         if self.policy.is_live && key.pid > 0 {
             let (start, end) = (key.range.0.0, key.range.1.0);
-            let proc_dir = PathBuf::from(format!("/proc/{}", key.pid));
+            let proc_dir = PathBuf::from(format!("/proc/{}", living_task(key.pid)));
             places.push(Place::link(proc_dir.join(format!("map_files/{start:x}-{end:x}"))));
             places.push(Place::Link {
                 link: proc_dir.join("exe"),
@@ -109,7 +110,7 @@ impl SystemFiles {
         let mut roots = Vec::new();
         roots.extend(self.policy.symfs.clone().map(Some));
         if self.policy.is_live && pid > 0 {
-            roots.push(Some(PathBuf::from(format!("/proc/{pid}/root"))));
+            roots.push(Some(PathBuf::from(format!("/proc/{}/root", living_task(pid)))));
         }
         roots.push(None);
         roots
@@ -171,6 +172,7 @@ enum Place {
 struct Opened {
     file: File,
     len: u64,
+    stored_bytes: u64,
 }
 
 impl Place {
@@ -209,8 +211,12 @@ fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
-    let len = file.metadata()?.len();
-    Ok(Opened { file, len })
+    let metadata = file.metadata()?;
+    let len = metadata.len();
+    // stat(2) counts in units of 512 bytes, whatever the file system's blocks are. Some file
+    // systems keep small files elsewhere and count nothing for them.
+    let stored_bytes = metadata.blocks().saturating_mul(512).max(1 << 12);
+    Ok(Opened { file, len, stored_bytes })
 }
 
 /// Whether a file can be the one that was mapped, by its inode number. Device numbers are not
@@ -222,6 +228,18 @@ fn is_same_inode(file: &File, identity: &FileIdentity) -> bool {
         }
         _ => true,
     }
+}
+
+/// A task of process `pid` through which procfs shows its files: the first thread may have ended
+/// before the others, and shows nothing then.
+fn living_task(pid: i32) -> i32 {
+    let shows = |tid: i32| std::fs::read_link(format!("/proc/{tid}/exe")).is_ok();
+    if shows(pid) {
+        return pid;
+    }
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    tids.find(|tid| shows(*tid)).unwrap_or(pid)
 }
 
 /// The path without the kernel's mark of a deleted file.
@@ -241,12 +259,17 @@ fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
 struct OpenFile {
     file: Arc<File>,
     len: u64,
+    stored_bytes: u64,
     expendable: Arc<Expendable>,
 }
 
 impl FileBytes for OpenFile {
     fn len(&self) -> u64 {
         self.len
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {

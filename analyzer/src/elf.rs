@@ -197,6 +197,9 @@ impl ElfImage {
         if section.file_bytes > limit::MAX_SECTION_BYTES {
             return Err(failed("it is larger than the limit"));
         }
+        if section.file_bytes > limit::most_expanded(file.stored_bytes()) {
+            return Err(failed("it is mostly a hole"));
+        }
         let bytes = read_shared(file, section.file_offset.0, section.file_bytes)?;
         if section.is_compressed { decompress(&bytes).map_err(failed) } else { Ok(bytes) }
     }

@@ -17,6 +17,11 @@ pub trait FileBytes: Send {
     /// Where the file is shorter, cannot be read, or does not answer in time.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError>;
 
+    /// How many of its bytes are stored: a sparse file claims more than anyone wrote.
+    fn stored_bytes(&self) -> u64 {
+        self.len()
+    }
+
     /// Whether there is nothing in it.
     fn is_empty(&self) -> bool {
         self.len() == 0

@@ -8,6 +8,13 @@ pub const MAX_SECTION_BYTES: u64 = 2 << 30;
 /// match of 258 bytes in 2 bits); debug sections come to about 4.
 pub const MAX_COMPRESSION: u64 = 1040;
 
+/// The most that `stored_bytes` may stand for. Debug sections shrink to a third or a tenth, and
+/// file systems that compress do no better; a bomb claims a thousandfold.
+#[must_use]
+pub const fn most_expanded(stored_bytes: u64) -> u64 {
+    stored_bytes.saturating_mul(64).saturating_add(1 << 20)
+}
+
 /// All that may be read of one file while its headers and symbols are parsed.
 pub const MAX_HEADER_BYTES: u64 = 512 << 20;
 

@@ -251,7 +251,10 @@ impl Pointed<'_> {
             return named(&element, Root::Pointer(self.name), 0, access);
         }
         if let Some(index) = index {
-            return self.indexed(access, index);
+            // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
+            // what stands before `v`.
+            let root = OwnedRoot::Pointer(Arc::clone(self.name));
+            return index.answer(self.layout, self.displacement, root);
         }
         match u64::try_from(self.displacement) {
             Ok(offset) if self.layout.holds(offset.saturating_add(size.saturating_sub(1))) => {
@@ -259,19 +262,6 @@ impl Pointed<'_> {
             }
             _ => unknown,
         }
-    }
-
-    /// A scaled index: into a member array where one of that stride is at the displacement, else
-    /// over elements, which the index's value decides.
-    fn indexed(&self, access: &MemoryAccess, index: Index) -> TypeAnswer {
-        if let Ok(offset) = u64::try_from(self.displacement)
-            && let Some(path) = self.layout.descend(offset, u64::from(access.size))
-            && path.steps.contains(&crate::layout::Step::Element)
-            && path.leaf.size == u64::from(index.scale)
-        {
-            return named(self.layout, Root::Pointer(self.name), offset, access);
-        }
-        index.answer(self.layout, self.displacement, OwnedRoot::Pointer(Arc::clone(self.name)))
     }
 }
 

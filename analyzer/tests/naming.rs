@@ -125,6 +125,23 @@ fn an_index_register_tells_the_member() {
 }
 
 #[test]
+fn an_index_is_believed_by_its_value_and_not_by_the_displacement() {
+    for flags in OPTIMISED {
+        let program = Program::c("shapes.c", flags);
+        let mut session = Session::new(&program);
+        let high = program.truth("struct halves.high");
+        let access = program.access("high_before", high - 8);
+        for (index, expected, offset) in [
+            (3, "{structure:halves}.{array[8]:long_int high}", high + 16),
+            (0, "{structure:halves}.{array[8]:long_int low}", high - 8),
+        ] {
+            let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rsi, index)]));
+            assert_eq!((object(&line), line.offset), (expected, Some(offset)), "{flags}");
+        }
+    }
+}
+
+#[test]
 fn an_open_array_at_the_end_reaches_beyond_the_size() {
     for flags in OPTIMISED {
         let program = Program::c("shapes.c", flags);
@@ -148,18 +165,18 @@ fn an_open_array_at_the_end_reaches_beyond_the_size() {
                 6,
                 "{structure:table}.{array[]:structure:pos cells}.{int y}",
             ),
-            (
-                "text_at",
-                program.truth("struct name.text"),
-                100,
-                "{structure:name}.{array[1]:char text}",
-            ),
         ] {
             let access = program.access(function, at);
             let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rsi, index)]));
             assert_eq!(object(&line), expected, "{function} {flags}");
         }
-        // An array of one at the end may be meant as open or not: the type does not tell.
+        // An array of one at the end may be meant as open or not: the type does not tell, and what
+        // stands behind the structure may be anything.
+        let access = program.access("text_at", program.truth("struct name.text"));
+        let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rsi, 100)]));
+        assert_eq!(object(&line), "unidentified", "{flags}");
+        let line = session.exact(access.ip(), &with(&[(Rdi, HEAP), (Rsi, 0)]));
+        assert_eq!(object(&line), "{structure:name}.{array[1]:char text}", "{flags}");
         let access = program.access("text_tenth", program.truth("struct name.text") + 9);
         let line = session.exact(access.ip(), &with(&[(Rdi, HEAP)]));
         assert_eq!(object(&line), "unidentified", "{flags}");

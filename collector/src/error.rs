@@ -22,6 +22,14 @@ pub enum Error {
         /// The first one that was asked for.
         id: i32,
     },
+    /// The number is that of a thread that is not its process's first.
+    #[error("{tid} is a thread of process {process}: use -t {tid} for it alone, or -p {process}")]
+    ThreadNotProcess {
+        /// What was asked for.
+        tid: i32,
+        /// Its process.
+        process: i32,
+    },
     /// `perf_event_paranoid` forbids it.
     #[error(
         "perf_event_paranoid is {level}, which forbids {event} on process {pid}; run as root, give \
@@ -184,6 +192,7 @@ impl Error {
         match self {
             Self::EventParse(_)
             | Self::NoTarget
+            | Self::ThreadNotProcess { .. }
             | Self::ZeroSampling
             | Self::FrequencyTooHigh { .. } => ErrorKind::Usage,
             Self::Paranoid { .. }

@@ -58,7 +58,13 @@ impl Procfs {
     /// # Errors
     /// Those of reading the file.
     pub fn mappings(&self, pid: i32) -> io::Result<Vec<Mmap>> {
-        let bytes = self.read(&format!("{pid}/maps"))?;
+        let mut bytes = self.read(&format!("{pid}/maps"))?;
+        if bytes.is_empty() {
+            // The first thread has ended before the others: one of those shows the mappings.
+            let tids = self.tasks(pid).unwrap_or_default().into_iter();
+            let mut maps = tids.filter_map(|tid| self.read(&format!("{pid}/task/{tid}/maps")).ok());
+            bytes = maps.find(|maps| !maps.is_empty()).unwrap_or_default();
+        }
         let lines = bytes.split(|&byte| byte == b'\n');
         Ok(lines.filter_map(|line| mapping(pid, line)).collect())
     }

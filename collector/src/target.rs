@@ -96,13 +96,19 @@ impl Target {
                     names.push(format!("{noun} {id} ({})", String::from_utf8_lossy(&name)));
                     watched.push(one);
                 }
-                // EINVAL: the number is a thread's, not a process's.
-                Err(Errno::SRCH | Errno::INVAL) => {}
+                // EINVAL, ENOENT from Linux 6.16 on: the number is a thread's, not a process's.
+                Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => {}
                 Err(errno) => return Err(Error::System { call: "pidfd_open", errno }),
             }
         }
         if watched.is_empty() {
-            return Err(Error::NoSuchProcess { id: first });
+            let process = procfs.status(first).ok().and_then(|status| status.pid);
+            return Err(match process {
+                Some(process) if process != first => {
+                    Error::ThreadNotProcess { tid: first, process }
+                }
+                _ => Error::NoSuchProcess { id: first },
+            });
         }
         Ok(Self { watched, held: None, description: names.join(", ") })
     }

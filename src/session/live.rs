@@ -25,7 +25,7 @@ const N_BATCHES: usize = 64;
 const BATCH_LEN: usize = 1024;
 
 /// How long the end of a session waits for debug information that is still being read.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
+const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 
 /// A session on running tasks.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use dataspace_proto::record::Record;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -120,12 +121,18 @@ impl ReplaySession {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (for_thread, stop) = (Arc::clone(&published), Arc::clone(&is_stopped));
         let thread = std::thread::Builder::new().name("replay".to_owned()).spawn(move || {
-            let result = replay.run(&mut Unobserved, |replay, _| {
-                if wishes.try_recv().is_ok() {
-                    for_thread.publish(replay.snapshot());
-                }
-                is_over(stop.load(Ordering::Acquire))
+            let read = AssertUnwindSafe(|| {
+                replay.run(&mut Unobserved, |replay, _| {
+                    if wishes.try_recv().is_ok() {
+                        for_thread.publish(replay.snapshot());
+                    }
+                    is_over(stop.load(Ordering::Acquire))
+                })
             });
+            let Ok(result) = catch_unwind(read) else {
+                for_thread.end_early("the analyzer failed: the totals end here");
+                return;
+            };
             if let Err(error) = result {
                 replay.analyzer.warn(error.to_string());
             }

@@ -105,13 +105,15 @@ impl FunctionCode {
             return;
         }
         let tables = self.jump_tables(image);
+        let has_labels = self.takes_own_addresses();
         for jump in indirect {
             // Which table belongs to which jump is not traced: each jump may use each table, so a
             // target too many is possible and one too few is not.
             for target in &tables {
                 self.add_source(*target, self.instructions[jump]);
             }
-            self.has_unknown_jumps |= tables.is_empty() && !self.is_tail_call(jump);
+            let is_known = !tables.is_empty() && !self.is_through_memory(jump);
+            self.has_unknown_jumps |= !is_known && (has_labels || !self.is_through_memory(jump));
         }
     }
 
@@ -125,12 +127,21 @@ impl FunctionCode {
         }
     }
 
-    /// Whether an indirect jump leaves the function: through memory that is no table of its own
-    /// (a PLT slot, a method table), or at the very end behind the epilogue.
-    fn is_tail_call(&self, jump: usize) -> bool {
+    /// Whether an indirect jump reads its target from memory that is no table of its own: a PLT
+    /// slot or a method table, which leads to another function, or a pointer to a label.
+    fn is_through_memory(&self, jump: usize) -> bool {
         let instruction = &self.instructions[jump];
         let is_indexed = instruction.memory_index() != iced_x86::Register::None;
         instruction.op0_kind() == OpKind::Memory && !is_indexed
+    }
+
+    /// Whether the function takes the address of one of its labels.
+    fn takes_own_addresses(&self) -> bool {
+        self.instructions.iter().any(|instruction| {
+            instruction.mnemonic() == iced_x86::Mnemonic::Lea
+                && instruction.is_ip_rel_memory_operand()
+                && (self.start.0 + 1..self.end.0).contains(&instruction.memory_displacement64())
+        })
     }
 
     /// Targets in every jump table that the function refers to.
@@ -148,6 +159,11 @@ impl FunctionCode {
                 && instruction.memory_index_scale() == 8;
             let table = instruction.memory_displacement64();
             if !(is_table_address || is_absolute) || !seen.insert((table, is_absolute)) {
+                continue;
+            }
+            // The address of a label, for `goto *`.
+            if self.index_of(Svma(table)).is_some() {
+                targets.push(table);
                 continue;
             }
             let is_own_code = (self.start.0..self.end.0).contains(&table);

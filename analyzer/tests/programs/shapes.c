@@ -18,6 +18,7 @@ struct flags { unsigned a : 3, b : 5, c : 8; unsigned : 16; long after; };
 struct packet { long len, kind; long data[]; };
 struct name { long len; short kind; char text[1]; };
 struct table { long n; struct pos cells[]; };
+struct halves { long key; long low[8]; long high[8]; };
 enum color { RED, GREEN };
 struct pixel { long pad; enum color color; volatile int ticks; _Bool on; };
 
@@ -44,6 +45,8 @@ FUNCTION long packet_third(struct packet *p) { return p->data[2]; }
 FUNCTION char text_at(struct name *n, long i) { return n->text[i]; }
 FUNCTION char text_tenth(struct name *n) { return n->text[9]; }
 FUNCTION int table_y(struct table *t, long i) { return t->cells[i].y; }
+/* Its displacement is that of the last of `low`. */
+FUNCTION long high_before(struct halves *h, long i) { return h->high[i - 1]; }
 FUNCTION int pixel_color(struct pixel *p) { return p->color; }
 FUNCTION int pixel_ticks(struct pixel *p) { return p->ticks; }
 FUNCTION double element(double *a, long i) { return a[i]; }
@@ -60,6 +63,7 @@ int main(void) {
     MEMBER(struct node, corners); SIZE(struct node); SIZE(struct pos);
     MEMBER(span_t, hi); MEMBER(struct boxed, real); MEMBER(struct flags, after);
     MEMBER(struct packet, data); MEMBER(struct name, text); MEMBER(struct table, cells);
+    MEMBER(struct halves, high);
     MEMBER(struct pixel, color); MEMBER(struct pixel, ticks);
     print_image();
     return 0;
