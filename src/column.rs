@@ -41,7 +41,7 @@ impl Scale {
         Self {
             window,
             n_total_samples: total.map_or(0, |total| total.metrics.get(window).samples),
-            seconds: seconds(window, snapshot.elapsed_ns, snapshot.target.running),
+            seconds: seconds(window, snapshot.elapsed_ns),
         }
     }
 
@@ -52,21 +52,16 @@ impl Scale {
     }
 }
 
-/// The open second, of which the windows hold nothing yet, is half over on average.
-const OPEN_SECONDS: f64 = 0.5;
-
-/// How many seconds `window` covers. While the session runs, the windows are sums over whole
-/// seconds: a window that is not full lacks the open one. The end of the session closes it.
-pub(crate) fn seconds(window: Window, elapsed_ns: u64, is_running: bool) -> f64 {
-    let elapsed = ratio(elapsed_ns, 1_000_000_000);
+/// How many seconds `window` covers. The longer windows hold the open second, which is half over on
+/// average; the shortest is the last whole second.
+pub(crate) fn seconds(window: Window, elapsed_ns: u64) -> f64 {
     let full = match window {
-        Window::All => return elapsed,
-        Window::Last60s => 60.0,
-        Window::Last10s => 10.0,
+        Window::All => f64::INFINITY,
+        Window::Last60s => 59.5,
+        Window::Last10s => 9.5,
         Window::Last1s => 1.0,
     };
-    let open = if is_running { OPEN_SECONDS.min(elapsed / 2.0) } else { 0.0 };
-    (elapsed - open).min(full)
+    ratio(elapsed_ns, 1_000_000_000).min(full)
 }
 
 impl Column {
@@ -178,14 +173,13 @@ mod tests {
 
     #[test]
     fn a_young_session_has_not_filled_its_windows() {
-        let check = |window: Window, elapsed_ms: u64, is_running: bool, expect: f64| {
-            let seconds = seconds(window, elapsed_ms * 1_000_000, is_running);
+        let check = |window: Window, elapsed_ms: u64, expect: f64| {
+            let seconds = seconds(window, elapsed_ms * 1_000_000);
             assert!((seconds - expect).abs() < 1e-9, "{window:?} {elapsed_ms}: {seconds}");
         };
-        check(Window::Last10s, 4_000, false, 4.0);
-        check(Window::Last10s, 4_000, true, 3.5);
-        check(Window::Last10s, 40_000, true, 10.0);
-        check(Window::Last1s, 200, true, 0.1);
-        check(Window::All, 40_000, true, 40.0);
+        check(Window::Last10s, 4_000, 4.0);
+        check(Window::Last10s, 40_000, 9.5);
+        check(Window::Last1s, 200, 0.2);
+        check(Window::All, 40_000, 40.0);
     }
 }

@@ -189,11 +189,6 @@ impl Analyzer {
         }
     }
 
-    /// Closes the last second, so that the windows hold it.
-    pub fn finish(&mut self) {
-        self.totals.finish();
-    }
-
     /// Samples that wait for a worker.
     #[must_use]
     pub const fn n_pending(&self) -> usize {

@@ -135,9 +135,9 @@ impl Analyzer {
             scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
             metrics: Windows {
                 all,
-                last_60s: self.metrics(totals.window(Window::Last60s)),
-                last_10s: self.metrics(totals.window(Window::Last10s)),
-                last_1s: self.metrics(totals.window(Window::Last1s)),
+                last_60s: self.metrics(&self.totals.window(totals, Window::Last60s)),
+                last_10s: self.metrics(&self.totals.window(totals, Window::Last10s)),
+                last_1s: self.metrics(&self.totals.window(totals, Window::Last1s)),
             },
         }
     }

@@ -24,13 +24,14 @@ const UNKNOWN: ObjectIdx = ObjectIdx(3);
 const OTHER: ObjectIdx = ObjectIdx(4);
 const FIRST_REASON: u32 = 5;
 
-/// Seconds of the longest window.
-const RING_SECONDS: usize = 60;
+/// Closed seconds of the longest window.
+const RING_SECONDS: usize = 59;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Windows, longest first, and how many one-second deltas each one sums.
+/// Windows, longest first, and how many closed seconds each one sums. The longer ones hold the open
+/// second besides; the shortest is the last whole one, so that its rate means something.
 const WINDOWS: [(Window, usize); 3] =
-    [(Window::Last60s, RING_SECONDS), (Window::Last10s, 10), (Window::Last1s, 1)];
+    [(Window::Last60s, RING_SECONDS), (Window::Last10s, 9), (Window::Last1s, 1)];
 
 /// Sums of one object over one span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -229,14 +230,25 @@ impl Totals {
         self.open_second = Some(open.max(second));
     }
 
-    /// Closes the open second, so that windows hold it: at the end of a session.
-    pub(crate) fn finish(&mut self) {
-        self.close_second();
-        self.open_second = self.open_second.map(|second| second + 1);
-    }
-
     pub(crate) fn objects(&self) -> &[ObjectTotals] {
         &self.objects
+    }
+
+    /// The sums of `window` over one of the objects.
+    pub(crate) fn window(&self, totals: &ObjectTotals, window: Window) -> SpanSums {
+        let slot = WINDOWS.iter().position(|(candidate, _)| *candidate == window);
+        let Some(slot) = slot else { return totals.all.clone() };
+        let mut span = totals.windows[slot].clone();
+        if window != Window::Last1s {
+            let second = self.open_second.unwrap_or(0);
+            let slots = totals.open.iter().filter(|(stamp, _)| *stamp == second);
+            for delta in slots.filter_map(|(_, slot)| self.open.get(*slot as usize)) {
+                span.sums.add(&delta.sums);
+                let event = span.event(delta.event);
+                *event = event.wrapping_add(delta.period);
+            }
+        }
+        span
     }
 
     fn close_second(&mut self) {
@@ -272,14 +284,6 @@ impl Totals {
             open: Vec::new(),
         });
         idx
-    }
-}
-
-impl ObjectTotals {
-    /// The sums of `window`.
-    pub(crate) fn window(&self, window: Window) -> &SpanSums {
-        let slot = WINDOWS.iter().position(|(candidate, _)| *candidate == window);
-        slot.map_or(&self.all, |slot| &self.windows[slot])
     }
 }
 
@@ -390,14 +394,15 @@ mod tests {
             for second in &times {
                 totals.charge(STACK, &charge(&sample(second * SECOND_NS)));
             }
-            totals.finish();
             let last = *times.last().unwrap();
             for (window, seconds) in WINDOWS {
-                let first = (last + 1).saturating_sub(seconds as u64);
-                let expected = times.iter().filter(|second| **second >= first).count() as u64;
-                let span = totals.objects()[STACK.0 as usize].window(window);
+                let first = last.saturating_sub(seconds as u64);
+                let end = if window == Window::Last1s { last } else { last + 1 };
+                let expected =
+                    times.iter().filter(|second| (first..end).contains(*second)).count() as u64;
+                let span = totals.window(&totals.objects()[STACK.0 as usize], window);
                 prop_assert_eq!(span.sums.samples, expected);
-                prop_assert_eq!(span.events[0], expected * 3);
+                prop_assert_eq!(span.events.first().copied().unwrap_or(0), expected * 3);
             }
         }
     }

@@ -165,7 +165,6 @@ proptest! {
             ..Collected::default()
         })));
         prop_assert_eq!(session.analyzer.accounting().imbalance(), 0);
-        session.analyzer.finish();
         let accounting = session.analyzer.accounting();
         let snapshot = session.analyzer.snapshot(Default::default(), Default::default(), None);
         let total = &snapshot.objects[0].metrics.all;

@@ -134,7 +134,6 @@ impl AnalyzerThread {
             self.send_requests();
         }
         self.drain();
-        self.analyzer.finish();
         self.target.running = false;
         self.published.publish_final(self.snapshot());
     }

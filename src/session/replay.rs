@@ -64,7 +64,6 @@ impl Replay {
         };
         let collected = Box::new(self.recording.collected());
         self.analyzer.apply(&Record::Collected(collected), observer);
-        self.analyzer.finish();
         result
     }
 

@@ -196,11 +196,12 @@ impl Reader {
             self.close_doubled();
             self.hand_on(previous_began_ns);
             if began_ns >= self.next_tick_ns {
+                self.tell_removed(watch);
                 self.tick(previous_began_ns);
                 self.next_tick_ns = began_ns + TICK_NS;
             }
             if began_ns >= self.next_counts_ns {
-                self.tell_counts(watch);
+                self.tell_counts();
                 self.next_counts_ns = began_ns + COUNTS_NS;
             }
             forget_ended(&mut poll_fds, watch.n_not_targets());
@@ -237,18 +238,23 @@ impl Reader {
         self.sender.flush_or_drop_samples();
     }
 
-    fn tell_counts(&mut self, watch: &Watch<'_>) {
+    /// Says when the kernel took the events away. A tick lies between suspicion and certainty: a
+    /// process that is just ending has no events left either, but not for that long.
+    fn tell_removed(&mut self, watch: &Watch<'_>) {
+        if self.removal.is_open() || std::mem::take(&mut self.drain.saw_leader_exit) {
+            for warning in self.removal.check(watch.watched, &self.events) {
+                self.warn(warning);
+            }
+        }
+    }
+
+    fn tell_counts(&mut self) {
         let few = self.events.len() <= MAX_READ_EACH_SECOND;
         if few || std::mem::take(&mut self.drain.saw_loss) {
             self.drain.tally.read(&self.events);
         }
         self.tell_collected();
         self.tell_side_band_lost();
-        if self.removal.is_open() || std::mem::take(&mut self.drain.saw_leader_exit) {
-            for warning in self.removal.check(watch.watched, &self.events) {
-                self.warn(warning);
-            }
-        }
     }
 
     /// Counts go behind the samples that they count, and those have met a full channel or not.
@@ -317,13 +323,25 @@ impl Reader {
         });
         self.tell_side_band_lost();
         self.tell_imbalance();
+        let exit_status = child.and_then(|child| exit_status(child, watch));
+        self.tell_end(exit_status);
         self.sender.push(Record::Tick { time_ns: last_ns });
         self.sender.flush_waiting();
         let n_dropped = self.sender.n_dropped_samples();
         let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
         self.sender.push(Record::Collected(Box::new(collected.clone())));
         self.sender.flush_waiting();
-        Outcome { collected, exit_status: child.and_then(|child| exit_status(child, watch)) }
+        Outcome { collected, exit_status }
+    }
+
+    /// Says how a command ended, if not well: one that dies at its start looks like one that does
+    /// nothing.
+    fn tell_end(&mut self, status: Option<ExitStatus>) {
+        let Some(status) = status.filter(|status| !status.success()) else { return };
+        // Our own request to end is no news.
+        if status.signal() != Some(rustix::process::Signal::TERM.as_raw()) {
+            self.warn(format!("the command ended with {status}"));
+        }
     }
 
     /// Where each event makes a sample, the kernel's two figures have to agree. While a thread of
