@@ -351,6 +351,8 @@ impl Analyzer {
     fn set_state(&mut self, object: LoadObjectIdx, state: ObjectState) {
         if let ObjectState::Failed(reason @ (Reason::ObjectChanged | Reason::ObjectMissing)) = state
             && let Some(known) = self.processes.object(object)
+            // Another kernel's vdso is never at hand, and nobody can do anything about it.
+            && &*known.key.path != b"[vdso]"
         {
             let path = String::from_utf8_lossy(&known.key.path).into_owned();
             self.warn(format!("{path}: {}", reason.sentence()));
