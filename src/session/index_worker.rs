@@ -36,7 +36,12 @@ impl IndexWorker {
 pub(super) fn answer(worker: &mut Worker, request: &Request) -> Response {
     catch_unwind(AssertUnwindSafe(|| worker.answer(request))).unwrap_or_else(|_| {
         tracing::error!(path = %String::from_utf8_lossy(&request.key.path), "the index panicked");
-        let (object, question) = (request.object, request.question);
-        Response { object, question, answer: Answer::Failed(Reason::OverBudget) }
+        refusal(request)
     })
+}
+
+/// The answer to a request that nobody can work on.
+pub(super) fn refusal(request: &Request) -> Response {
+    let (object, question) = (request.object, request.question);
+    Response { object, question, answer: Answer::Failed(Reason::OverBudget) }
 }

@@ -2,10 +2,10 @@
 //! samples and publishes snapshots.
 
 use super::Source;
-use super::index_worker::IndexWorker;
+use super::index_worker::{self, IndexWorker};
 use super::published::Published;
 use crate::file_source::FilePolicy;
-use crossbeam_channel::{Receiver, RecvTimeoutError, select_biased};
+use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, never, select_biased};
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::report::event_line;
 use dataspace_collector::error::Error;
@@ -120,8 +120,10 @@ impl AnalyzerThread {
         loop {
             select_biased! {
                 recv(self.wishes) -> _ => self.published.publish(self.snapshot()),
-                recv(self.worker.responses) -> response => if let Ok(response) = response {
-                    self.analyzer.answer(response, &mut Unobserved);
+                recv(self.worker.responses) -> response => match response {
+                    Ok(response) => self.analyzer.answer(response, &mut Unobserved),
+                    // Without its thread the channel is ready for ever: it must not starve the rest.
+                    Err(_) => self.worker.responses = never(),
                 },
                 recv(batches.receiver()) -> batch => {
                     let Ok(batch) = batch else { break };
@@ -140,8 +142,10 @@ impl AnalyzerThread {
 
     fn send_requests(&mut self) {
         while let Some(request) = self.analyzer.next_request() {
-            // The worker's channel closes only with this thread.
-            let _ = self.worker.requests.send(request);
+            // Its thread could not be had, or is gone: nobody will answer.
+            if let Err(SendError(request)) = self.worker.requests.send(request) {
+                self.analyzer.answer(index_worker::refusal(&request), &mut Unobserved);
+            }
         }
     }
 
