@@ -173,8 +173,10 @@ fn page_faults_name_what_is_touched_first() {
     let args = ["top", "-e", "page-faults", "--json", "--duration", "3", "--", program, "16"];
     let Some(snapshot) = last_snapshot(&args) else { return };
     let cells = samples_of(&snapshot, "{structure:cell}.{pointer+structure:cell next}");
-    // 16 MiB of cells are 4,096 pages, each touched first by a store to `next`.
-    assert!((4000..4200).contains(&cells), "{cells} first touches");
+    // 16 MiB of cells are 4,096 pages, each touched first by a store to `next`; a burst of faults
+    // may be faster than the reader, and what the ring had no room for is in its count.
+    let lost = count(&snapshot, &["accounting", "lost", "ring_full"]);
+    assert!(cells <= 4200 && cells + lost >= 4000, "{cells} first touches, {lost} lost");
 }
 
 #[test]
