@@ -139,7 +139,8 @@ impl ScopeWalk<'_> {
     }
 
     fn holds_instruction(&self, entry: &Entry) -> bool {
-        let Ok(mut ranges) = self.info.dwarf().die_ranges(&self.unit.unit, entry) else {
+        let ranges = super::unit::ranges(self.info.dwarf(), &self.unit.unit, entry);
+        let Some(mut ranges) = ranges else {
             return false;
         };
         while let Ok(Some(range)) = ranges.next() {

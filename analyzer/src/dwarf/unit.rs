@@ -154,7 +154,7 @@ impl ParsedUnit {
     }
 
     fn add_function(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
-        let Ok(mut ranges) = dwarf.die_ranges(&self.unit, entry) else { return };
+        let Some(mut ranges) = ranges(dwarf, &self.unit, entry) else { return };
         while let Ok(Some(range)) = ranges.next() {
             if self.functions.len() >= limit::MAX_FUNCTION_RANGES {
                 break;
@@ -210,7 +210,8 @@ pub(crate) fn code_ranges(
     room: usize,
 ) -> gimli::Result<Vec<(u64, u64)>> {
     let unit = dwarf.unit(header.clone())?;
-    let mut ranges = dwarf.unit_ranges(&unit)?;
+    let root = unit.entry(unit.header.root_offset())?;
+    let Some(mut ranges) = ranges(dwarf, &unit, &root) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for _ in 0..room {
         let Some(range) = ranges.next()? else { break };
@@ -229,4 +230,20 @@ pub(crate) fn bounded_string(bytes: &Reader) -> Option<Arc<str>> {
         bytes.truncate(limit::MAX_NAME_BYTES).ok()?;
     }
     Some(bytes.to_string_lossy().ok()?.into())
+}
+
+/// The code ranges of an entry; `None` where they are damaged. A length that reaches past the end of
+/// the address space is refused here: gimli adds it unchecked.
+pub(crate) fn ranges(
+    dwarf: &gimli::Dwarf<Reader>,
+    unit: &gimli::Unit<Reader>,
+    entry: &Entry,
+) -> Option<gimli::RangeIter<Reader>> {
+    if let Some(gimli::AttributeValue::Udata(len)) = entry.attr_value(gimli::DW_AT_high_pc)
+        && let Some(start) = entry.attr_value(gimli::DW_AT_low_pc)
+        && let Ok(Some(start)) = dwarf.attr_address(unit, start)
+    {
+        start.checked_add(len)?;
+    }
+    dwarf.die_ranges(unit, entry).ok()
 }
