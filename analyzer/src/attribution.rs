@@ -3,12 +3,13 @@
 
 use crate::analyzer::{Analyzer, Paths};
 use crate::choice::{Choice, Chosen};
+use crate::descriptor::Root;
 use crate::name_table::{NameKey, NamedIdx};
 use crate::process::LoadObjectIdx;
-use crate::site::{TypeAnswer, TypedAccess};
+use crate::site::{Answer, Trigger, TypeAnswer, TypedAccess};
 use crate::site_table::SiteIdx;
 use crate::worker::Question;
-use crate::x86_64::access::{RegisterLoss, Role};
+use crate::x86_64::access::{RegisterLoss, RegisterState, Role};
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
@@ -16,6 +17,7 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
+use std::sync::Arc;
 
 /// Where a sample went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +96,24 @@ impl Analyzer {
         }
     }
 
-    pub(crate) fn typed_access(&self, site: SiteIdx, choice: Choice) -> Option<&TypedAccess> {
+    /// The trigger and the access that a choice stands for.
+    fn chosen(&self, site: SiteIdx, choice: Choice) -> Option<(&Trigger, &TypedAccess)> {
         let triggers = self.sites.get(site).outcome.as_ref().ok()?;
-        triggers.get(usize::from(choice.trigger))?.accesses.get(usize::from(choice.access))
+        let trigger = triggers.get(usize::from(choice.trigger))?;
+        Some((trigger, trigger.accesses.get(usize::from(choice.access))?))
+    }
+
+    /// The object that a choice has whatever the sample's values are.
+    pub(crate) fn static_object(&mut self, site: SiteIdx, choice: Choice) -> Option<NamedIdx> {
+        let (_, typed) = self.chosen(site, choice)?;
+        let TypeAnswer::Object(answer) = &typed.answer else { return None };
+        let answer = Arc::clone(answer);
+        Some(self.whole_object(site, choice, &answer))
+    }
+
+    fn whole_object(&mut self, site: SiteIdx, choice: Choice, answer: &Answer) -> NamedIdx {
+        let key = NameKey::Object { site, trigger: choice.trigger, access: choice.access };
+        self.names.whole(&mut self.totals, key, answer)
     }
 
     /// Both paths for one access, joined.
@@ -106,19 +123,10 @@ impl Analyzer {
         choice: Choice,
     ) -> Result<Attribution, Needs> {
         let unknown = Attribution::unknown(Reason::Unresolvable);
-        let Some(trigger) =
-            self.sites.get(located.site).outcome.as_ref().ok().and_then(|triggers| {
-                triggers
-                    .get(usize::from(choice.trigger))
-                    .map(|trigger| (trigger.svma, trigger.state))
-            })
-        else {
+        let Some((trigger, typed)) = self.chosen(located.site, choice) else {
             return Ok(unknown);
         };
-        let (svma, state) = trigger;
-        let Some(typed) = self.typed_access(located.site, choice).cloned() else {
-            return Ok(unknown);
-        };
+        let (svma, state, typed) = (trigger.svma, trigger.state, typed.clone());
         let memory = &typed.memory;
         let computed = memory.effective_address(located.registers, state, located.bias);
         let addr = match (located.sample.addr, computed) {
@@ -156,15 +164,12 @@ impl Analyzer {
         located: Located<'_>,
         choice: Choice,
         typed: &TypedAccess,
-        state: crate::x86_64::access::RegisterState,
+        state: RegisterState,
     ) -> Result<NamedIdx, Reason> {
         let (trigger, access) = (choice.trigger, choice.access);
         match &typed.answer {
             TypeAnswer::Unknown(reason) => Err(*reason),
-            TypeAnswer::Object(answer) => {
-                let key = NameKey::Object { site: located.site, trigger, access };
-                Ok(self.names.whole(&mut self.totals, key, answer))
-            }
+            TypeAnswer::Object(answer) => Ok(self.whole_object(located.site, choice, answer)),
             TypeAnswer::Indexed(answer) => {
                 let value = answer
                     .index
@@ -192,7 +197,7 @@ impl Analyzer {
         located: Located<'_>,
         choice: Choice,
         typed: &TypedAccess,
-        state: crate::x86_64::access::RegisterState,
+        state: RegisterState,
         avma: Avma,
     ) -> Result<Option<NamedIdx>, Needs> {
         let size = u64::from(typed.memory.size);
@@ -213,7 +218,7 @@ impl Analyzer {
                 offset,
                 size,
             };
-            let root = crate::descriptor::Root::Variable(&slot.name);
+            let root = Root::Variable(&slot.name);
             return Ok(self.names.part(&mut self.totals, key, &slot.layout, root, (offset, size)));
         }
         let is_stack_slot = typed.memory.role == Role::StackSlot;
@@ -239,7 +244,7 @@ impl Analyzer {
         let element_size = variable.layout.innermost_element().size.max(1);
         let key =
             NameKey::Static { object, start: variable.start, offset: offset % element_size, size };
-        let root = crate::descriptor::Root::Variable(&variable.name);
+        let root = Root::Variable(&variable.name);
         Ok(self.names.part(&mut self.totals, key, &variable.layout, root, (offset, size)))
     }
 

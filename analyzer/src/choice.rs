@@ -2,8 +2,7 @@
 
 use crate::analyzer::Analyzer;
 use crate::attribution::Located;
-use crate::name_table::{NameKey, NamedIdx};
-use crate::site::{TypeAnswer, TypedAccess};
+use crate::site::TypedAccess;
 use crate::site_table::SiteIdx;
 use crate::x86_64::access::{RegisterLoss, RegisterState, Role};
 use dataspace_proto::address::{Avma, Svma};
@@ -75,19 +74,6 @@ impl Analyzer {
             self.static_object(site, second)
                 .is_some_and(|second| self.names.get(second).charged_to == charged_to)
         })
-    }
-
-    /// The object that a choice has whatever the sample's values are.
-    fn static_object(&mut self, site: SiteIdx, choice: Choice) -> Option<NamedIdx> {
-        let access = self.typed_access(site, choice)?;
-        match &access.answer {
-            TypeAnswer::Object(answer) => {
-                let key = NameKey::Object { site, trigger: choice.trigger, access: choice.access };
-                let answer = std::sync::Arc::clone(answer);
-                Some(self.names.whole(&mut self.totals, key, &answer))
-            }
-            _ => None,
-        }
     }
 }
 

@@ -112,21 +112,6 @@ impl ElfImage {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// Where file offset `offset` of an executable mapping is stated to be in memory.
-    ///
-    /// lld lets segments share a page of the file, so a mapping can begin inside the segment
-    /// before its own: the segment that holds the very offset decides.
-    #[must_use]
-    pub fn svma_of_offset(&self, offset: FileOffset) -> Option<Svma> {
-        let holds = |segment: &&Segment| {
-            offset.offset_from(segment.file_offset).is_some_and(|n| n < segment.file_bytes)
-        };
-        let executable = self.segments.iter().filter(|segment| segment.is_executable);
-        let segment =
-            executable.clone().find(holds).or_else(|| self.segments.iter().find(holds))?;
-        Some(segment.start.plus(offset.offset_from(segment.file_offset)?))
-    }
-
     /// Where in the file the byte at `svma` is; `None` outside what the file holds.
     #[must_use]
     pub fn offset_of_svma(&self, svma: Svma) -> Option<(FileOffset, u64)> {
@@ -166,13 +151,6 @@ impl ElfImage {
             .flatten()
             .filter_map(|idx| self.functions.get(*idx))
             .filter(move |part| own.is_some_and(|own| own.start != part.start))
-    }
-
-    /// The first function symbol behind `svma`.
-    #[must_use]
-    pub fn function_after(&self, svma: Svma) -> Option<&FunctionSymbol> {
-        let next = self.functions.partition_point(|function| function.start <= svma);
-        self.functions.get(next)
     }
 
     /// Reads, and where needed decompresses, a whole section.

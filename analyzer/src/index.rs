@@ -9,7 +9,7 @@ use crate::dwarf::variable::DataRange;
 use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
-use crate::site::{FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
+use crate::site::{Answer, FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
 use crate::type_path::{TypePath, is_own_place};
 use crate::x86_64::access::{self, RegisterState};
 use crate::x86_64::backtrack::{self, Candidate};
@@ -26,8 +26,6 @@ use std::sync::Arc;
 pub struct ObjectFacts {
     /// `PT_LOAD` segments by address.
     pub segments: Vec<Segment>,
-    /// Whether debug information was found.
-    pub has_debug_info: bool,
 }
 
 /// A load object and what has been read of it.
@@ -103,10 +101,7 @@ impl LoadObjectIndex {
     /// What the analyzer must know first.
     #[must_use]
     pub fn facts(&self) -> ObjectFacts {
-        ObjectFacts {
-            segments: self.code.image.segments.clone(),
-            has_debug_info: self.debug.is_some(),
-        }
+        ObjectFacts { segments: self.code.image.segments.clone() }
     }
 
     /// What is at a data address.
@@ -229,7 +224,9 @@ impl LoadObjectIndex {
                     TypePath { debug, scope: &scope, cfa }.answer(&memory)
                 }
                 // The stack slot of a push is known without debug information.
-                _ if memory.role == access::Role::StackSlot => stack_slot(),
+                _ if memory.role == access::Role::StackSlot => {
+                    TypeAnswer::Object(Arc::new(Answer::stack()))
+                }
                 _ => TypeAnswer::Unknown(Reason::Unascertainable),
             };
             typed.push(TypedAccess { memory, answer, frame: Arc::clone(&frame) });
@@ -259,11 +256,6 @@ impl LoadObjectIndex {
         }
         slots
     }
-}
-
-fn stack_slot() -> TypeAnswer {
-    let object = crate::descriptor::DataObject::stack();
-    TypeAnswer::Object(Arc::new(crate::site::Answer { object, offset: 0 }))
 }
 
 /// The kernel pads a build-id to 20 bytes in MMAP2; perf cuts or pads it too.

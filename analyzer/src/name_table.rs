@@ -1,7 +1,7 @@
 //! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
 
 use crate::containment::{self, Finer};
-use crate::descriptor::{self, DataObject, Root};
+use crate::descriptor::{self, Root};
 use crate::layout::Layout;
 use crate::limit;
 use crate::process::LoadObjectIdx;
@@ -96,7 +96,7 @@ impl NameTable {
         if let Some(stack) = self.stack {
             return stack;
         }
-        let stack = self.add(totals, Answer { object: DataObject::stack(), offset: 0 });
+        let stack = self.add(totals, Answer::stack());
         self.stack = Some(stack);
         stack
     }

@@ -2,9 +2,10 @@
 
 use crate::analyzer::{Analyzer, Decided};
 use crate::attribution::Verdict;
-use crate::totals::{LEVELS, ObjectTotals, SpanSums, TOTAL};
+use crate::totals::{ObjectTotals, SpanSums, TOTAL};
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::{Event, Sampling};
+use dataspace_proto::memory::Level;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
@@ -160,7 +161,7 @@ impl Analyzer {
             locked: sums.locked,
             hitm: sums.hitm,
             threads: 0,
-            levels: named(&mut LEVELS.iter().map(|level| level.name()), &sums.levels),
+            levels: named(&mut Level::ALL.iter().map(|level| level.name()), &sums.levels),
             evidence: named(&mut Evidence::ALL.iter().map(|kind| kind.name()), &sums.evidence),
             events: self
                 .events()

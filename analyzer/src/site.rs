@@ -72,6 +72,14 @@ pub struct Answer {
     pub offset: u64,
 }
 
+impl Answer {
+    /// `<Stack>`.
+    #[must_use]
+    pub fn stack() -> Self {
+        Self { object: DataObject::stack(), offset: 0 }
+    }
+}
+
 /// An object of which the index register's value tells the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedAnswer {

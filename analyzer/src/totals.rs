@@ -3,7 +3,7 @@
 use crate::descriptor::{DataObject, ObjectLevel};
 use crate::limit;
 use dataspace_proto::event::EventIdx;
-use dataspace_proto::memory::{Access, Level, N_LEVELS};
+use dataspace_proto::memory::{Access, N_LEVELS};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{Evidence, Scope};
@@ -355,9 +355,6 @@ fn sums_of(charge: &Charge<'_>) -> Sums {
 fn artificial(name: &str, kind: ObjectKind) -> ObjectLevel {
     ObjectLevel { descriptor: name.into(), kind, offset: 0, size: 0 }
 }
-
-/// The names of the levels, in the order of [`Sums::levels`].
-pub(crate) const LEVELS: [Level; N_LEVELS] = Level::ALL;
 
 #[cfg(test)]
 mod tests {

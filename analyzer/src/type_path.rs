@@ -2,7 +2,7 @@
 //! to the type that the access lands in.
 
 use crate::containment::{self, Finer};
-use crate::descriptor::{self, DataObject, Root};
+use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
 use crate::dwarf::location::{Base, Place};
@@ -273,5 +273,5 @@ fn named(layout: &Arc<Layout>, root: Root<'_>, offset: u64, access: &MemoryAcces
 }
 
 fn stack() -> TypeAnswer {
-    TypeAnswer::Object(Arc::new(Answer { object: DataObject::stack(), offset: 0 }))
+    TypeAnswer::Object(Arc::new(Answer::stack()))
 }

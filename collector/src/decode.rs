@@ -7,7 +7,7 @@
 
 use crate::data_source;
 use dataspace_proto::address::Avma;
-use dataspace_proto::event::{EventIdx, Machine};
+use dataspace_proto::event::Machine;
 use dataspace_proto::record::{CpuMode, Sample};
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
 use perf_event_open_sys::bindings as abi;
@@ -429,9 +429,6 @@ pub fn sample_id_offset(sample_type: u64) -> Option<usize> {
         [abi::PERF_SAMPLE_IP, abi::PERF_SAMPLE_TID, abi::PERF_SAMPLE_TIME, abi::PERF_SAMPLE_ADDR];
     Some(8 * before.iter().filter(|&&flag| sample_type & u64::from(flag) != 0).count())
 }
-
-/// A decoded sample's event is not told by its id where a session has one event only.
-pub const ONLY_EVENT: EventIdx = EventIdx(0);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,7 @@
 //! back, so that steady state allocates nothing.
 
 use crate::record::Record;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use std::time::Duration;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 /// Records in time order.
 pub type Batch = Vec<Record>;
@@ -124,14 +123,6 @@ impl BatchReceiver {
         self.from_collector.recv().ok()
     }
 
-    /// The next batch within `timeout`.
-    ///
-    /// # Errors
-    /// Says whether the time ran out or the collector is done.
-    pub fn receive_timeout(&self, timeout: Duration) -> Result<Batch, RecvTimeoutError> {
-        self.from_collector.recv_timeout(timeout)
-    }
-
     /// The channel itself, for a `select!` over several.
     #[must_use]
     pub const fn receiver(&self) -> &Receiver<Batch> {
@@ -143,12 +134,6 @@ impl BatchReceiver {
         batch.clear();
         // A full return path means that there are buffers enough: this one is freed.
         let _ = self.empty.try_send(batch);
-    }
-
-    /// How many batches wait.
-    #[must_use]
-    pub fn queue_len(&self) -> usize {
-        self.from_collector.len()
     }
 }
 

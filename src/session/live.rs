@@ -71,7 +71,7 @@ impl LiveSession {
                 let session = AnalyzerThread { analyzer, target, worker, published, wishes, began };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
-                    holder.end_early("the analyzer failed: the totals end here");
+                    holder.end_early();
                 }
             })
             .map_err(Error::Thread)?;
@@ -93,9 +93,8 @@ impl Source for LiveSession {
         let Some(Threads { collector, analyzer }) = threads.take() else { return };
         collector.stop();
         let _ = collector.join();
-        if analyzer.join().is_err() {
-            tracing::error!("the analyzer thread panicked: the last totals may be missing");
-        }
+        // A panic of the analyzer has been caught, and is in the last snapshot.
+        let _ = analyzer.join();
     }
 }
 

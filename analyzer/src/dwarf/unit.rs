@@ -65,17 +65,17 @@ impl ParsedUnit {
 
     /// The entry of the function whose code holds `svma`; the innermost if they nest.
     pub(crate) fn function_at(&self, svma: Svma) -> Option<UnitOffset> {
-        let end = self.functions.partition_point(|(start, ..)| *start <= svma.0);
-        let holds = |function: &&(u64, u64, UnitOffset)| svma.0 < function.1;
-        self.functions[..end].iter().rev().take(32).find(holds).map(|(.., die)| *die)
+        self.function_range(svma).map(|(.., die)| *die)
     }
 
     /// The code range that holds `svma`.
     pub(crate) fn function_range_at(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        self.function_range(svma).map(|(start, end, _)| (Svma(*start), Svma(*end)))
+    }
+
+    fn function_range(&self, svma: Svma) -> Option<&(u64, u64, UnitOffset)> {
         let end = self.functions.partition_point(|(start, ..)| *start <= svma.0);
-        let holds = |function: &&(u64, u64, UnitOffset)| svma.0 < function.1;
-        let (start, end, _) = self.functions[..end].iter().rev().take(32).find(holds)?;
-        Some((Svma(*start), Svma(*end)))
+        self.functions[..end].iter().rev().take(32).find(|function| svma.0 < function.1)
     }
 
     /// The qualified name of the name space or type around the entry at `offset`, cut at the limit

@@ -246,18 +246,10 @@ fn within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::x86_64::function::ImageBytes;
-
-    struct Nothing;
-
-    impl ImageBytes for Nothing {
-        fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
-            None
-        }
-    }
+    use crate::x86_64::function::NoBytes;
 
     fn triggers(code: &[u8], ip: u64, skid: Skid) -> Result<Vec<u64>, Reason> {
-        let function = FunctionCode::decode(Svma(0x1000), code, &Nothing);
+        let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
         let mut factory = InstructionInfoFactory::new();
         let found = candidates(&function, Svma(ip), skid, &mut factory)?;
         Ok(found.iter().map(|candidate| candidate.instruction.ip()).collect())

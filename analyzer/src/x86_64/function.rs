@@ -112,8 +112,8 @@ impl FunctionCode {
             for target in &tables {
                 self.add_source(*target, self.instructions[jump]);
             }
-            let is_known = !tables.is_empty() && !self.is_through_memory(jump);
-            self.has_unknown_jumps |= !is_known && (has_labels || !self.is_through_memory(jump));
+            self.has_unknown_jumps |=
+                if self.is_through_memory(jump) { has_labels } else { tables.is_empty() };
         }
     }
 
@@ -183,40 +183,37 @@ impl FunctionCode {
 
     fn read_relative_table(&self, table: Svma, image: &dyn ImageBytes, targets: &mut Vec<u64>) {
         let Some(bytes) = image.bytes_at(table, limit::MAX_JUMP_TABLE_ENTRIES * 4) else { return };
-        let (entries, _) = bytes.as_chunks::<4>();
-        for entry in entries {
-            let target = table.0.wrapping_add_signed(i64::from(i32::from_le_bytes(*entry)));
-            if self.index_of(Svma(target)).is_none() {
-                break;
-            }
-            targets.push(target);
-        }
+        let distances = bytes.as_chunks::<4>().0.iter().map(|entry| i32::from_le_bytes(*entry));
+        let absolute = distances.map(|far| table.0.wrapping_add_signed(i64::from(far)));
+        targets.extend(self.own_targets(absolute));
     }
 
     fn read_absolute_table(&self, table: Svma, image: &dyn ImageBytes, targets: &mut Vec<u64>) {
         let Some(bytes) = image.bytes_at(table, limit::MAX_JUMP_TABLE_ENTRIES * 8) else { return };
-        let (entries, _) = bytes.as_chunks::<8>();
-        for entry in entries {
-            let target = u64::from_le_bytes(*entry);
-            if self.index_of(Svma(target)).is_none() {
-                break;
-            }
-            targets.push(target);
-        }
+        let absolute = bytes.as_chunks::<8>().0.iter().map(|entry| u64::from_le_bytes(*entry));
+        targets.extend(self.own_targets(absolute));
+    }
+
+    /// A table has no length: it ends where an entry is no instruction of the function.
+    fn own_targets(&self, entries: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+        entries.take_while(|target| self.index_of(Svma(*target)).is_some())
+    }
+}
+
+/// An image without bytes, for code that has no tables.
+#[cfg(test)]
+pub(crate) struct NoBytes;
+
+#[cfg(test)]
+impl ImageBytes for NoBytes {
+    fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Nothing;
-
-    impl ImageBytes for Nothing {
-        fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
-            None
-        }
-    }
 
     struct Table(u64, Vec<u8>);
 
@@ -234,7 +231,7 @@ mod tests {
     fn a_part_that_was_moved_away_jumps_back() {
         // 1000: mov (%rax),%rax   1003: mov (%rax),%rax   and far off 2000: jmp 1003
         let code = [0x48, 0x8b, 0x00, 0x48, 0x8b, 0x00];
-        let mut function = FunctionCode::decode(Svma(0x1000), &code, &Nothing);
+        let mut function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
         assert!(sources(&function, 0x1003).is_empty());
         function.add_part(Svma(0x2000), &[0xe9, 0xfe, 0xef, 0xff, 0xff]);
         assert_eq!(sources(&function, 0x1003), [0x2000]);
@@ -244,7 +241,7 @@ mod tests {
     fn a_loop_head_knows_its_branch() {
         // 1000: mov (%rax),%rax   1003: sub $1,%rdx   1007: jne 1000   1009: ret
         let code = [0x48, 0x8b, 0x00, 0x48, 0x83, 0xea, 0x01, 0x75, 0xf7, 0xc3];
-        let function = FunctionCode::decode(Svma(0x1000), &code, &Nothing);
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
         assert_eq!(sources(&function, 0x1000), [0x1007]);
         assert!(function.jumps_to(Svma(0x1003)).is_empty());
         assert_eq!(function.index_of(Svma(0x1003)), Some(1));

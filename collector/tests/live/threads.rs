@@ -1,8 +1,8 @@
 //! Threads and children: those there are, those born later, those born while we attach.
 
-use crate::support::{Program, Session, open};
+use crate::support::{Program, Said, Session, open};
 use dataspace_collector::event::EventSelector;
-use dataspace_collector::live::LiveConfig;
+use dataspace_collector::live::{LiveConfig, Outcome};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::record::Record;
 use std::collections::HashSet;
@@ -69,21 +69,28 @@ fn program(main: &str) -> Program {
     Program::new(&format!("#define _GNU_SOURCE\n#include <sched.h>\n{TOUCH}{main}"))
 }
 
+/// Attaches to the program, lets it go once the session is at work, and gives what it answered and
+/// what the session saw.
+fn watch_at_work(program: &Program) -> Option<(String, Said, Outcome)> {
+    let mut partner = program.spawn();
+    partner.read_line();
+    let target = TargetSpec::Pids(vec![partner.pid()]);
+    let config = LiveConfig { events: watched(program), ..LiveConfig::new(target) };
+    let mut session = Session::start(open(config)?);
+    session.wait_for(|record| matches!(record, Record::Tick { .. }));
+    partner.say("go");
+    let answer = partner.read_line();
+    partner.finish();
+    let (said, outcome) = session.finish();
+    Some((answer, said, outcome))
+}
+
 #[test]
 fn a_process_that_churns_threads_is_seen_whole_and_nothing_twice() {
     let program = program(CHURN);
     for _ in 0..8 {
-        let mut partner = program.spawn();
-        partner.read_line();
-        let target = TargetSpec::Pids(vec![partner.pid()]);
-        let config = LiveConfig { events: watched(&program), ..LiveConfig::new(target) };
-        let Some(live) = open(config) else { return };
-        let mut session = Session::start(live);
-        session.wait_for(|record| matches!(record, Record::Tick { .. }));
-        partner.say("go");
-        let n_touches: u64 = partner.read_line().parse().unwrap();
-        partner.finish();
-        let (said, outcome) = session.finish();
+        let Some((answer, said, outcome)) = watch_at_work(&program) else { return };
+        let n_touches: u64 = answer.parse().unwrap();
         // On a busy machine a ring may fill before the reader gets a CPU.
         assert_eq!(outcome.collected.kernel_samples, n_touches, "{:?}", outcome.collected);
         assert_eq!(outcome.collected.event_counts, [n_touches]);
@@ -117,17 +124,8 @@ int main(void) {
 #[test]
 fn threads_and_children_born_later_are_counted() {
     let program = program(LATER);
-    let mut partner = program.spawn();
-    partner.read_line();
-    let target = TargetSpec::Pids(vec![partner.pid()]);
-    let config = LiveConfig { events: watched(&program), ..LiveConfig::new(target) };
-    let Some(live) = open(config) else { return };
-    let mut session = Session::start(live);
-    session.wait_for(|record| matches!(record, Record::Tick { .. }));
-    partner.say("go");
-    let child: i32 = partner.read_line().parse().unwrap();
-    partner.finish();
-    let (said, outcome) = session.finish();
+    let Some((answer, said, outcome)) = watch_at_work(&program) else { return };
+    let child: i32 = answer.parse().unwrap();
     assert_eq!(outcome.collected.event_counts, [14]);
     assert_eq!(said.samples().filter(|sample| sample.pid == child).count(), 10);
     let tids: HashSet<i32> = said.samples().map(|sample| sample.tid).collect();
