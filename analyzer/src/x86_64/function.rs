@@ -2,7 +2,7 @@
 
 use crate::limit;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use rustc_hash::FxHashMap;
 
 /// A decoded function.
@@ -17,6 +17,33 @@ pub struct FunctionCode {
     sources: FxHashMap<u64, Vec<Instruction>>,
     /// It has an indirect jump whose targets are not all known.
     has_unknown_jumps: bool,
+    /// Where the predecessors of each instruction begin in `predecessors`, and one end more.
+    offsets: Vec<u32>,
+    predecessors: Vec<Predecessor>,
+    entrances: Vec<Entrances>,
+}
+
+/// An instruction that can have run just before another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Predecessor {
+    /// Its index.
+    pub from: u32,
+    /// By its jump; else it fell through.
+    pub is_taken: bool,
+}
+
+/// Ways into an instruction from outside what the graph of its function shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entrances {
+    /// The function, or a part of it, is entered here: a call or a jump elsewhere came before.
+    pub is_entry: bool,
+    /// It stands behind a call: the callee's `ret` came before. The call is no predecessor.
+    pub is_return: bool,
+    /// The unwinder jumps here.
+    pub is_landing_pad: bool,
+    /// An indirect jump whose targets are not all known may lead here, nothing that is known
+    /// leads here, or more does than is weighed ([`limit::MAX_PREDECESSORS`]).
+    pub is_unknown: bool,
 }
 
 /// Reads jump tables: the bytes at an address of the load object, as many as there are up to a
@@ -38,9 +65,91 @@ impl FunctionCode {
             instructions,
             sources: FxHashMap::default(),
             has_unknown_jumps: false,
+            offsets: Vec::new(),
+            predecessors: Vec::new(),
+            entrances: Vec::new(),
         };
         function.find_sources(image);
+        function.link();
         function
+    }
+
+    /// What can have run just before the instruction at `index`, in time.
+    #[must_use]
+    pub fn predecessors(&self, index: usize) -> &[Predecessor] {
+        let at = |index: usize| self.offsets.get(index).map(|offset| *offset as usize);
+        let range = at(index).zip(at(index.saturating_add(1)));
+        range.and_then(|(start, end)| self.predecessors.get(start..end)).unwrap_or(&[])
+    }
+
+    /// Ways into the instruction at `index` from outside what this graph shows.
+    #[must_use]
+    pub fn entrances(&self, index: usize) -> Entrances {
+        let nowhere = Entrances { is_unknown: true, ..Entrances::default() };
+        self.entrances.get(index).copied().unwrap_or(nowhere)
+    }
+
+    /// Makes the predecessors of every instruction from the jumps found.
+    fn link(&mut self) {
+        let mut offsets = vec![0];
+        let mut predecessors = Vec::new();
+        let mut entrances = Vec::new();
+        for (index, here) in self.instructions.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|before| self.instruction(before));
+            let flow = before.map(Instruction::flow_control);
+            let is_call = before.is_some_and(|before| {
+                !matches!(before.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
+            });
+            let is_return =
+                is_call && matches!(flow, Some(FlowControl::Call | FlowControl::IndirectCall));
+            let falls_through = !is_return
+                && !matches!(
+                    flow,
+                    None | Some(
+                        FlowControl::UnconditionalBranch
+                            | FlowControl::IndirectBranch
+                            | FlowControl::Return
+                            | FlowControl::Exception
+                    )
+                );
+            let n_before = predecessors.len();
+            if falls_through && !self.is_alignment(index - 1) {
+                predecessors.push(Predecessor { from: index as u32 - 1, is_taken: false });
+            }
+            let jumps = self.jumps_to(Svma(here.ip()));
+            let from = jumps.iter().filter_map(|jump| self.index_of(Svma(jump.ip())));
+            predecessors.extend(from.map(|from| Predecessor { from: from as u32, is_taken: true }));
+            let is_block = !falls_through || !jumps.is_empty();
+            entrances.push(Entrances {
+                is_entry: index == 0,
+                is_return,
+                is_landing_pad: false,
+                is_unknown: self.has_unknown_jumps && is_block
+                    || index != 0 && !is_return && predecessors.len() == n_before
+                    || jumps.len() > limit::MAX_PREDECESSORS,
+            });
+            offsets.push(predecessors.len() as u32);
+        }
+        (self.offsets, self.predecessors, self.entrances) = (offsets, predecessors, entrances);
+    }
+
+    /// Whether the instruction at `index` only fills up to an alignment: no-operations behind a
+    /// jump or return, which nothing reaches.
+    fn is_alignment(&self, index: usize) -> bool {
+        for at_index in (0..=index).rev() {
+            let Some(instruction) = self.instruction(at_index) else { return false };
+            match instruction.flow_control() {
+                FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch
+                | FlowControl::Return => return at_index != index,
+                _ if !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) => {
+                    return false;
+                }
+                _ if !self.jumps_to(Svma(instruction.ip())).is_empty() => return false,
+                _ => {}
+            }
+        }
+        false
     }
 
     /// How many instructions it has.
@@ -246,6 +355,11 @@ mod tests {
         assert!(function.jumps_to(Svma(0x1003)).is_empty());
         assert_eq!(function.index_of(Svma(0x1003)), Some(1));
         assert_eq!(function.index_of(Svma(0x1004)), None, "inside an instruction");
+        let entry = Entrances { is_entry: true, ..Entrances::default() };
+        assert_eq!(function.entrances(0), entry);
+        assert_eq!(function.predecessors(0), [Predecessor { from: 2, is_taken: true }]);
+        assert_eq!(function.predecessors(1), [Predecessor { from: 0, is_taken: false }]);
+        assert_eq!(function.entrances(1), Entrances::default());
     }
 
     #[test]
