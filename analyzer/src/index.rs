@@ -13,7 +13,7 @@ use crate::site::{Answer, FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, Typed
 use crate::type_path::{TypePath, is_own_place};
 use crate::x86_64::access::{self, RegisterState};
 use crate::x86_64::backtrack::{self, Candidate};
-use crate::x86_64::function::{FunctionCode, ImageBytes};
+use crate::x86_64::function::{FunctionCode, ImageBytes, Outline, Part};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -155,14 +155,15 @@ impl LoadObjectIndex {
         }
         let n = usize::try_from(n_bytes).map_err(|_| Reason::OverBudget)?;
         let bytes = self.code.bytes_at(start, n).ok_or(Reason::ObjectMissing)?;
-        let mut function = FunctionCode::decode(start, &bytes, &self.code);
+        let mut outline = Outline::default();
+        outline.parts.push(Part { start, code: bytes, is_entered: true });
         for part in self.code.image.other_parts(start).take(limit::MAX_FUNCTION_PARTS) {
             let n = part.len_bytes.min(limit::MAX_FUNCTION_BYTES) as usize;
-            if let Some(bytes) = self.code.bytes_at(part.start, n) {
-                function.add_part(part.start, &bytes);
+            if let Some(code) = self.code.bytes_at(part.start, n) {
+                outline.parts.push(Part { start: part.start, code, is_entered: true });
             }
         }
-        let function = Arc::new(function);
+        let function = Arc::new(FunctionCode::of(&outline, &self.code)?);
         if self.n_cached_instructions > limit::MAX_CACHED_INSTRUCTIONS {
             self.functions.clear();
             self.n_cached_instructions = 0;

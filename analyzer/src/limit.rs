@@ -30,14 +30,58 @@ pub const MAX_FRAME_DESCRIPTIONS: usize = 1 << 22;
 /// Bytes of one function that are decoded; the largest generated parsers have about a megabyte.
 pub const MAX_FUNCTION_BYTES: u64 = 4 << 20;
 
+/// Instructions of one function: 40 bytes each, and as much again for the ways between them.
+/// 4 MiB of compiled code are about this many.
+pub const MAX_FUNCTION_INSTRUCTIONS: usize = 1 << 20;
+
 /// Parts of one function that are decoded; compilers make two, but names of statics repeat.
 pub const MAX_FUNCTION_PARTS: usize = 16;
 
-/// Decoded instructions kept by one load object before the cache starts anew: 48 bytes each.
+/// Decoded instructions kept by one load object before the cache starts anew: about 60 bytes each
+/// with the ways between them.
 pub const MAX_CACHED_INSTRUCTIONS: usize = 1 << 18;
 
 /// Entries of one jump table; the largest `switch` seen has a few thousand cases.
 pub const MAX_JUMP_TABLE_ENTRIES: usize = 1 << 14;
+
+/// Code that is searched for jumps between functions, once for a load object: a quarter of a second
+/// at 250 MB/s. Larger ones are browsers.
+pub const MAX_SEARCHED_BYTES: u64 = 64 << 20;
+
+/// Jumps between functions that are kept of one load object: 32 bytes each. gcc's own compiler has
+/// about 150,000, most of them from and to parts that were moved away.
+pub const MAX_CROSSINGS: usize = 1 << 20;
+
+/// Relocations of one load object that point at code: 24 bytes each.
+pub const MAX_CODE_POINTERS: usize = 1 << 21;
+
+/// Landing pads of one function; there is one for each call at most.
+pub const MAX_LANDING_PADS: usize = 1 << 16;
+
+/// Bytes of one table of landing pads: 16 for each call of the largest function.
+pub const MAX_CALL_SITE_BYTES: u64 = 4 << 20;
+
+/// Pairs of an indirect jump and a target in one function: 8 bytes each. An interpreter with 300
+/// copies of its jump and 300 operations has 90,000.
+pub const MAX_INDIRECT_EDGES: usize = 1 << 18;
+
+/// Labels that distances in a table are tried from; programs count from one.
+pub const MAX_ANCHORS: usize = 8;
+
+/// How often indirect jumps are traced anew because new code was reached: a `switch` inside a
+/// `switch` takes one more.
+pub const MAX_TRACE_ROUNDS: usize = 16;
+
+/// Instructions that are looked at to find where one operand of an indirect jump comes from. A
+/// table's address is formed near the jump, or once before a loop.
+pub const MAX_TRACE_WIDTH: usize = 1 << 12;
+
+/// The same for all indirect jumps of a function together, in one round.
+pub const MAX_TRACE_STEPS: usize = 1 << 20;
+
+/// Instructions between an indirect jump and the comparison that guards it; compilers take under
+/// ten.
+pub const MAX_GUARD_DISTANCE: usize = 48;
 
 /// Predecessors of one instruction that are weighed.
 pub const MAX_PREDECESSORS: usize = 16;

@@ -2,7 +2,6 @@
 
 use super::condition;
 use super::function::FunctionCode;
-use crate::limit;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::register::{Register as Sampled, Registers};
@@ -80,8 +79,8 @@ fn at(instruction: Instruction, is_before: bool) -> Candidate {
 fn exact(function: &FunctionCode, index: usize) -> Result<Instruction, Reason> {
     let here = *function.instruction(index).ok_or(Reason::Unverifiable)?;
     if here.flow_control() == FlowControl::ConditionalBranch
-        && function.jumps_to(Svma(here.ip())).is_empty()
-        && let Some(before) = index.checked_sub(1).and_then(|before| function.instruction(before))
+        && let Some(before) = only_fall_through(function, index)
+        && let Some(before) = function.instruction(before)
         && is_fusible(before)
         && before.op_count() == 2
         && (before.op0_kind() == iced_x86::OpKind::Memory
@@ -90,6 +89,14 @@ fn exact(function: &FunctionCode, index: usize) -> Result<Instruction, Reason> {
         return Ok(*before);
     }
     Ok(here)
+}
+
+/// The instruction before the one at `index`, where that is the only way there.
+fn only_fall_through(function: &FunctionCode, index: usize) -> Option<usize> {
+    match function.predecessors(index) {
+        [only] if !only.is_taken && !function.entrances(index).is_any() => Some(only.from as usize),
+        _ => None,
+    }
 }
 
 /// Instructions that fuse with a conditional branch behind them (SDM optimization manual, 2.6.2.1).
@@ -120,75 +127,25 @@ fn kernel_entry(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>,
 /// What may have retired just before the instruction at `index`.
 fn after_one(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>, Reason> {
     let here = function.instruction(index).ok_or(Reason::Unverifiable)?;
-    let jumps = function.jumps_to(Svma(here.ip()));
-    let mut found = Vec::new();
-    if let Some(before) = index.checked_sub(1)
-        && !is_alignment(function, before)
-    {
-        match fall_through(function, before) {
-            // Behind a call and jumped to: it may have been either.
-            Err(Reason::Blocked) if !jumps.is_empty() => return Err(Reason::Unresolvable),
-            candidate => found.extend(candidate?),
-        }
+    let entrances = function.entrances(index);
+    let predecessors = function.predecessors(index);
+    if entrances.is_entry || entrances.is_return && predecessors.is_empty() {
+        return Err(Reason::Blocked);
     }
-    if jumps.len() > limit::MAX_PREDECESSORS {
+    if entrances.is_any() {
         return Err(Reason::Unresolvable);
     }
-    for instruction in jumps {
-        found.push(Candidate { condition: branch(instruction, true), ..at(*instruction, false) });
+    let mut found = Vec::new();
+    for predecessor in predecessors {
+        let from = function.instruction(predecessor.from as usize).ok_or(Reason::Unverifiable)?;
+        let condition = branch(from, predecessor.is_taken);
+        found.push(Candidate { condition, ..at(*from, false) });
     }
     // A repeated string instruction is interrupted between its elements, at its own address.
     if is_repeated(here) {
         found.push(at(*here, true));
     }
-    if found.is_empty() || index == 0 {
-        // The function was entered, or is reached by a jump that is not seen.
-        return Err(if index == 0 { Reason::Blocked } else { Reason::Unresolvable });
-    }
-    if function.has_unknown_jumps() && begins_block(function, index) {
-        return Err(Reason::Unresolvable);
-    }
     Ok(found)
-}
-
-/// Whether the instruction at `index` only fills up to an alignment: no-operations behind a jump
-/// or return, which nothing reaches.
-fn is_alignment(function: &FunctionCode, index: usize) -> bool {
-    for at_index in (0..=index).rev() {
-        let Some(instruction) = function.instruction(at_index) else { return false };
-        match instruction.flow_control() {
-            FlowControl::UnconditionalBranch
-            | FlowControl::IndirectBranch
-            | FlowControl::Return => return at_index != index,
-            _ if !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) => return false,
-            _ if !function.jumps_to(Svma(instruction.ip())).is_empty() => return false,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// The instruction at `before` as a predecessor of the one behind it.
-fn fall_through(function: &FunctionCode, before: usize) -> Result<Option<Candidate>, Reason> {
-    let instruction = function.instruction(before).ok_or(Reason::Unverifiable)?;
-    Ok(match instruction.flow_control() {
-        FlowControl::UnconditionalBranch
-        | FlowControl::IndirectBranch
-        | FlowControl::Return
-        | FlowControl::Exception => None,
-        // After a call the callee's `ret` retired last.
-        FlowControl::Call | FlowControl::IndirectCall if !is_system_call(instruction) => {
-            return Err(Reason::Blocked);
-        }
-        FlowControl::ConditionalBranch => {
-            Some(Candidate { condition: branch(instruction, false), ..at(*instruction, false) })
-        }
-        _ => Some(at(*instruction, false)),
-    })
-}
-
-fn is_system_call(instruction: &Instruction) -> bool {
-    matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
 }
 
 fn is_repeated(instruction: &Instruction) -> bool {
@@ -201,20 +158,6 @@ fn branch(instruction: &Instruction, is_taken: bool) -> Option<BranchCondition> 
     (code != ConditionCode::None).then_some(BranchCondition { code, is_taken })
 }
 
-/// Whether a jump that is not seen could well lead to the instruction at `index`: it stands behind
-/// an instruction that never falls through, or other jumps lead there.
-fn begins_block(function: &FunctionCode, index: usize) -> bool {
-    let before = index.checked_sub(1).and_then(|before| function.instruction(before));
-    let is_cut_off = before.is_some_and(|before| {
-        matches!(
-            before.flow_control(),
-            FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
-        )
-    });
-    let here = function.instruction(index).map(|here| Svma(here.ip()));
-    is_cut_off || here.is_some_and(|here| !function.jumps_to(here).is_empty())
-}
-
 /// Walks back over straight-line code to the first instruction that touches memory.
 fn within(
     function: &FunctionCode,
@@ -224,11 +167,11 @@ fn within(
 ) -> Result<Vec<Candidate>, Reason> {
     let mut at_index = index;
     for _ in 0..range {
-        let here = function.instruction(at_index).ok_or(Reason::Unverifiable)?;
-        if !function.jumps_to(Svma(here.ip())).is_empty() {
-            return Err(Reason::Unresolvable);
+        let entrances = function.entrances(at_index);
+        if entrances.is_entry || entrances.is_return {
+            return Err(Reason::Blocked);
         }
-        let Some(before) = at_index.checked_sub(1) else { return Err(Reason::Blocked) };
+        let before = only_fall_through(function, at_index).ok_or(Reason::Unresolvable)?;
         let instruction = function.instruction(before).ok_or(Reason::Unverifiable)?;
         if !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
         {

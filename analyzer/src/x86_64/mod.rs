@@ -3,4 +3,10 @@
 pub mod access;
 pub mod backtrack;
 pub mod condition;
+mod definition;
+mod exit;
+mod flow;
 pub mod function;
+mod guard;
+mod jump_table;
+mod sweep;

@@ -1,0 +1,190 @@
+//! Where a register's value comes from: the instructions that wrote it last, on every way there.
+
+use super::jump_table::{View, immediate};
+use crate::limit;
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use rustc_hash::FxHashSet;
+
+/// What a register holds, as far as a jump's target needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// This address.
+    Address(u64),
+    /// What the instruction read from memory, at full width or sign-extended.
+    Load { at: u32, n_bytes: usize },
+    /// The sum of a register, as it is before the instruction, and something else.
+    Sum { at: u32, left: Register, right: Addend },
+    /// A parameter, or what a function returned.
+    Outside,
+    /// Not known.
+    Lost,
+}
+
+/// What is added to a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addend {
+    /// A register, as it is before the instruction.
+    Register(Register),
+    /// A number, which may be an address.
+    Number(u64),
+    /// What is in memory.
+    Memory,
+}
+
+/// Looks for definitions, within a budget for the function.
+pub(super) struct Definitions<'a> {
+    view: View<'a>,
+    factory: InstructionInfoFactory,
+    n_steps_left: usize,
+}
+
+impl<'a> Definitions<'a> {
+    pub(super) fn new(view: View<'a>) -> Self {
+        let factory = InstructionInfoFactory::new();
+        Self { view, factory, n_steps_left: limit::MAX_TRACE_STEPS }
+    }
+
+    /// Where the value of `register` before the instruction at `at` comes from.
+    pub(super) fn origins(&mut self, register: Register, at: u32) -> Vec<Origin> {
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut work = vec![(at, register.full_register())];
+        while let Some((at, register)) = work.pop() {
+            if seen.len() >= limit::MAX_TRACE_WIDTH || self.n_steps_left == 0 {
+                return vec![Origin::Lost];
+            }
+            let known = self.view.entrances.get(at as usize).copied().unwrap_or_default();
+            if known.is_landing_pad || known.is_unknown {
+                return vec![Origin::Lost];
+            }
+            let calls = self.view.calls_before(at);
+            if known.is_entry || !calls.is_empty() && !is_kept(register) {
+                found.push(Origin::Outside);
+            }
+            // A function keeps rbx, rbp and r12 to r15 (psABI 3.2.1).
+            let calls = calls.iter().filter(|_| is_kept(register)).map(|(_, call)| *call);
+            for call in calls {
+                if seen.insert((call, register)) {
+                    work.push((call, register));
+                }
+            }
+            let view = self.view;
+            for (_, before) in view.predecessors(at) {
+                self.n_steps_left = self.n_steps_left.saturating_sub(1);
+                if seen.insert((before.from, register)) {
+                    self.step(before.from, register, &mut work, &mut found);
+                }
+            }
+        }
+        found.sort_unstable_by_key(|origin| format!("{origin:?}"));
+        found.dedup();
+        found
+    }
+
+    /// Looks at one instruction on the way back.
+    fn step(
+        &mut self,
+        at: u32,
+        register: Register,
+        work: &mut Vec<(u32, Register)>,
+        found: &mut Vec<Origin>,
+    ) {
+        let here = *self.view.instruction(at);
+        match self.write(&here, register) {
+            OpAccess::None => work.push((at, register)),
+            OpAccess::Write | OpAccess::ReadWrite => match definition(&here, at) {
+                Definition::Copy(source) => work.push((at, source)),
+                Definition::Choice(source) => work.extend([(at, register), (at, source)]),
+                Definition::Origin(origin) => found.push(origin),
+            },
+            _ => match definition(&here, at) {
+                Definition::Choice(source) => work.extend([(at, register), (at, source)]),
+                _ => found.push(Origin::Lost),
+            },
+        }
+    }
+
+    /// How the instruction writes the register; `None` if it does not.
+    fn write(&mut self, instruction: &Instruction, register: Register) -> OpAccess {
+        let used = self.factory.info(instruction).used_registers();
+        let mut access = OpAccess::None;
+        for used in used.iter().filter(|used| used.register().full_register() == register) {
+            match used.access() {
+                OpAccess::Write | OpAccess::ReadWrite if access == OpAccess::None => {
+                    access = used.access();
+                }
+                OpAccess::CondWrite | OpAccess::ReadCondWrite => access = OpAccess::CondWrite,
+                _ => {}
+            }
+        }
+        access
+    }
+}
+
+enum Definition {
+    /// The value of another register.
+    Copy(Register),
+    /// The value of another register, or the one before.
+    Choice(Register),
+    Origin(Origin),
+}
+
+/// What an instruction writes to its first operand.
+fn definition(here: &Instruction, at: u32) -> Definition {
+    use Mnemonic as M;
+    let (target, source) = (here.op0_register(), here.op1_register());
+    let from_memory = here.op1_kind() == OpKind::Memory;
+    let is_whole = target.size() == 8;
+    let origin = match here.mnemonic() {
+        // The sign of eax is spread over rax: the distance was loaded before.
+        M::Cdqe => return Definition::Copy(Register::RAX),
+        M::Movsxd if !from_memory => return Definition::Copy(source.full_register()),
+        M::Movsxd => Origin::Load { at, n_bytes: 4 },
+        M::Mov if from_memory && target.size() >= 4 => Origin::Load { at, n_bytes: target.size() },
+        M::Mov if here.op1_kind() == OpKind::Register && target.size() >= 4 => {
+            return Definition::Copy(source.full_register());
+        }
+        M::Mov => immediate(here).map_or(Origin::Lost, Origin::Address),
+        M::Lea if here.is_ip_rel_memory_operand() => Origin::Address(here.memory_displacement64()),
+        M::Lea if is_whole => sum_of_operand(here, at),
+        M::Add if is_whole => {
+            let right = match here.op1_kind() {
+                OpKind::Register => Addend::Register(source),
+                OpKind::Memory => Addend::Memory,
+                _ => Addend::Number(here.immediate(1)),
+            };
+            Origin::Sum { at, left: target, right }
+        }
+        _ if is_conditional_move(here) && !from_memory => {
+            return Definition::Choice(source.full_register());
+        }
+        _ => Origin::Lost,
+    };
+    Definition::Origin(origin)
+}
+
+/// What `lea` adds up, where that is two things.
+fn sum_of_operand(here: &Instruction, at: u32) -> Origin {
+    let (left, index) = (here.memory_base(), here.memory_index());
+    match (left, index, here.memory_displacement64()) {
+        (Register::None, ..) => Origin::Lost,
+        (left, Register::None, number) => Origin::Sum { at, left, right: Addend::Number(number) },
+        (left, index, 0) if here.memory_index_scale() == 1 => {
+            Origin::Sum { at, left, right: Addend::Register(index) }
+        }
+        _ => Origin::Lost,
+    }
+}
+
+fn is_conditional_move(here: &Instruction) -> bool {
+    use iced_x86::{ConditionCode, FlowControl};
+    here.condition_code() != ConditionCode::None
+        && here.flow_control() == FlowControl::Next
+        && here.op_count() == 2
+}
+
+/// Whether a callee leaves the register as it was.
+fn is_kept(register: Register) -> bool {
+    use Register as R;
+    matches!(register, R::RBX | R::RBP | R::RSP | R::R12 | R::R13 | R::R14 | R::R15)
+}

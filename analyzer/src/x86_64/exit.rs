@@ -1,0 +1,73 @@
+//! Where control goes when an instruction has run.
+
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
+
+/// How an instruction is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// To the next one.
+    Next,
+    /// To the next one or the one at this address.
+    Branch(u64),
+    /// To the one at this address.
+    Jump(u64),
+    /// To where a register or memory says.
+    Indirect,
+    /// To a function, at this address where it is written out, and from there to the next one.
+    Call(Option<u64>),
+    /// Not within the function: `ret`, and what only faults.
+    Never,
+}
+
+impl Exit {
+    pub(super) fn of(instruction: &Instruction) -> Self {
+        if instruction.is_invalid() {
+            return Self::Never;
+        }
+        let target = matches!(
+            instruction.op0_kind(),
+            OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16
+        )
+        .then(|| instruction.near_branch_target());
+        match instruction.flow_control() {
+            FlowControl::Next if instruction.mnemonic() == Mnemonic::Hlt => Self::Never,
+            FlowControl::Interrupt => match instruction.mnemonic() {
+                // A breakpoint or trap in compiled code stops the program; `int $0x80` is a call
+                // of the kernel.
+                Mnemonic::Int => Self::Next,
+                _ => Self::Never,
+            },
+            FlowControl::Next => Self::Next,
+            FlowControl::ConditionalBranch => target.map_or(Self::Never, Self::Branch),
+            // `xabort` and `xend` have no target; `xbegin` has that of its fallback.
+            FlowControl::XbeginXabortXend => target.map_or(Self::Next, Self::Branch),
+            FlowControl::UnconditionalBranch => target.map_or(Self::Never, Self::Jump),
+            FlowControl::IndirectBranch => Self::Indirect,
+            // iced-x86 counts `syscall`, `vmcall` and their like as calls: they go on behind.
+            FlowControl::Call | FlowControl::IndirectCall => match instruction.mnemonic() {
+                // The instruction behind is called: a way to read the instruction pointer.
+                Mnemonic::Call if target == Some(instruction.next_ip()) => {
+                    Self::Jump(instruction.next_ip())
+                }
+                Mnemonic::Call => Self::Call(target),
+                _ => Self::Next,
+            },
+            FlowControl::Return | FlowControl::Exception => Self::Never,
+        }
+    }
+
+    /// Whether what stands behind can run next, or after the callee.
+    pub(super) fn goes_on(self) -> bool {
+        matches!(self, Self::Next | Self::Branch(_) | Self::Call(_))
+    }
+}
+
+/// Whether the instruction is what assemblers and linkers fill up with: no-operations, `int3`, and
+/// zero bytes, which read as `add %al,(%rax)`.
+pub(super) fn is_filler(instruction: &Instruction) -> bool {
+    match instruction.mnemonic() {
+        Mnemonic::Nop | Mnemonic::Int3 => true,
+        Mnemonic::Xchg => instruction.op0_register() == instruction.op1_register(),
+        _ => instruction.code() == iced_x86::Code::Add_rm8_r8 && instruction.len() == 2,
+    }
+}

@@ -1,0 +1,508 @@
+//! What of a function is reached, and from where: the making of a [`FunctionCode`].
+
+use super::exit::{Exit, is_filler};
+use super::function::{Entrances, FunctionCode, ImageBytes, Outline, Predecessor};
+use super::jump_table::{Targets, Tracer, View};
+use super::sweep::Sweep;
+use crate::limit;
+use dataspace_proto::address::Svma;
+use iced_x86::{Instruction, Mnemonic};
+use rustc_hash::FxHashSet;
+
+/// How well founded it is that an instruction runs. What is less well founded leads to nothing
+/// that is more so: bytes that are data or fillers must not become predecessors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Footing {
+    /// The function's entries and what is known of its jumps lead there.
+    Reached,
+    /// It stands behind a jump or return, and nothing leads there: dead, data, or a gap in what
+    /// we know.
+    Apart,
+    /// The rest: fillers.
+    Filler,
+}
+
+/// A flow graph in the making. Indices are in the order in which instructions were found.
+pub(super) struct Flow<'a> {
+    image: &'a dyn ImageBytes,
+    outline: &'a Outline,
+    sweep: Sweep<'a>,
+    footings: Vec<Option<Footing>>,
+    entrances: Vec<Entrances>,
+    /// Where to, and from where.
+    edges: Vec<(u32, Predecessor)>,
+    /// What stands behind a call, and the call.
+    returns: Vec<(u32, u32)>,
+    /// Indirect jumps that are reached.
+    indirect: Vec<u32>,
+    /// Jump and target of each edge of an indirect jump.
+    indirect_edges: FxHashSet<(u32, u32)>,
+    work: Vec<u32>,
+    /// Some indirect jump leads to places that are not known.
+    has_unknown_jumps: bool,
+    /// Something that is reached does not decode: an instruction that is not known, or data.
+    reaches_invalid: bool,
+}
+
+impl<'a> Flow<'a> {
+    /// Finds the flow of a function; `None` for too many instructions.
+    pub(super) fn new(outline: &'a Outline, image: &'a dyn ImageBytes) -> Option<Self> {
+        let sweep = Sweep::new(&outline.parts)?;
+        let mut flow = Self {
+            image,
+            outline,
+            sweep,
+            footings: Vec::new(),
+            entrances: Vec::new(),
+            edges: Vec::new(),
+            returns: Vec::new(),
+            indirect: Vec::new(),
+            indirect_edges: FxHashSet::default(),
+            work: Vec::new(),
+            has_unknown_jumps: false,
+            reaches_invalid: false,
+        };
+        flow.enter();
+        flow.follow_all(Footing::Reached);
+        flow.resolve_jumps();
+        // Code that nothing leads to, and a jump of which we cannot be sure: they may belong together.
+        flow.has_unknown_jumps |= !flow.indirect.is_empty() && flow.has_code_apart();
+        if flow.has_unknown_jumps || flow.reaches_invalid || outline.has_more_ways_in {
+            flow.open_blocks(Footing::Reached);
+            flow.resolve_jumps();
+        }
+        flow.mark_labels();
+        flow.open_blocks(Footing::Apart);
+        flow.open_rest();
+        Some(flow)
+    }
+
+    /// Enters the function wherever it is known to be entered.
+    fn enter(&mut self) {
+        let outline = self.outline;
+        let entry = Entrances { is_entry: true, ..Entrances::default() };
+        let landing_pad = Entrances { is_landing_pad: true, ..Entrances::default() };
+        let unknown = Entrances { is_unknown: true, ..Entrances::default() };
+        let starts = outline.parts.iter().filter(|part| part.is_entered).map(|part| part.start);
+        let ways = starts.map(|svma| (svma, entry));
+        let ways = ways.chain(outline.entries.iter().map(|svma| (*svma, entry)));
+        let ways = ways.chain(outline.landing_pads.iter().map(|svma| (*svma, landing_pad)));
+        let ways = ways.chain(outline.jumped_to.iter().map(|svma| (*svma, unknown)));
+        for (svma, entrance) in ways.collect::<Vec<_>>() {
+            self.open(svma.0, entrance, Footing::Reached);
+        }
+    }
+
+    /// Lets control into the instruction at `address` from outside.
+    fn open(&mut self, address: u64, entrance: Entrances, footing: Footing) -> Option<u32> {
+        let to = self.reach(address, footing)?;
+        let known = &mut self.entrances[to as usize];
+        known.is_entry |= entrance.is_entry;
+        known.is_return |= entrance.is_return;
+        known.is_landing_pad |= entrance.is_landing_pad;
+        known.is_unknown |= entrance.is_unknown;
+        Some(to)
+    }
+
+    /// The instruction at `address`, reached now; `None` where it stands on better footing.
+    fn reach(&mut self, address: u64, footing: Footing) -> Option<u32> {
+        let to = self.sweep.enter(address)?;
+        self.footings.resize(self.sweep.instructions.len(), None);
+        self.entrances.resize(self.sweep.instructions.len(), Entrances::default());
+        match &mut self.footings[to as usize] {
+            Some(better) if *better < footing => return None,
+            Some(_) => {}
+            free => {
+                *free = Some(footing);
+                self.work.push(to);
+            }
+        }
+        Some(to)
+    }
+
+    fn follow_all(&mut self, footing: Footing) {
+        while let Some(from) = self.work.pop() {
+            self.follow(from, footing);
+        }
+    }
+
+    fn follow(&mut self, from: u32, footing: Footing) {
+        let here = self.sweep.instructions[from as usize];
+        let next = here.next_ip();
+        let is_reached = footing == Footing::Reached;
+        self.reaches_invalid |= is_reached && here.is_invalid();
+        match Exit::of(&here) {
+            Exit::Next => self.add_edge(from, next, false, footing),
+            Exit::Branch(target) => {
+                self.add_edge(from, next, false, footing);
+                self.add_edge(from, target, true, footing);
+                if here.mnemonic() == Mnemonic::Xbegin {
+                    // Whatever ran last before the transaction was given up.
+                    let unknown = Entrances { is_unknown: true, ..Entrances::default() };
+                    self.open(target, unknown, footing);
+                }
+            }
+            Exit::Jump(target) => self.add_edge(from, target, true, footing),
+            Exit::Indirect if is_reached => self.indirect.push(from),
+            Exit::Call(target) => self.follow_call(from, &here, target, footing),
+            Exit::Indirect | Exit::Never => {}
+        }
+    }
+
+    fn follow_call(
+        &mut self,
+        from: u32,
+        here: &Instruction,
+        target: Option<u64>,
+        footing: Footing,
+    ) {
+        if let Some(target) = target {
+            let entry = Entrances { is_entry: true, ..Entrances::default() };
+            self.open(target, entry, footing);
+        }
+        // `call *slot(%rip)` is known by the slot.
+        let slot = here.is_ip_rel_memory_operand().then(|| here.memory_displacement64());
+        if target.or(slot).is_some_and(|callee| self.image.is_noreturn(Svma(callee))) {
+            return;
+        }
+        let entrance = Entrances { is_return: true, ..Entrances::default() };
+        if let Some(to) = self.open(here.next_ip(), entrance, footing) {
+            self.returns.push((to, from));
+        }
+    }
+
+    fn add_edge(&mut self, from: u32, address: u64, is_taken: bool, footing: Footing) {
+        if let Some(to) = self.reach(address, footing) {
+            self.edges.push((to, Predecessor { from, is_taken }));
+        }
+    }
+
+    /// Finds the targets of indirect jumps, and of those that they lead to, until nothing new
+    /// turns up: first each by its own table, then the rest by all tables of the function.
+    fn resolve_jumps(&mut self) {
+        let mut with_all_tables = false;
+        for _ in 0..limit::MAX_TRACE_ROUNDS {
+            if self.indirect.is_empty() {
+                return;
+            }
+            let is_reached = self.sort();
+            let mut tracer = Tracer::new(self.view(&is_reached), self.image);
+            let found = tracer.resolve(&self.indirect, with_all_tables);
+            let n_before = self.indirect_edges.len();
+            let mut is_whole = true;
+            for (jump, targets) in found {
+                is_whole &= self.add_targets(jump, targets);
+            }
+            self.follow_all(Footing::Reached);
+            if self.indirect_edges.len() == n_before {
+                if with_all_tables {
+                    self.has_unknown_jumps |= !is_whole;
+                    return;
+                }
+                with_all_tables = true;
+            }
+        }
+        self.has_unknown_jumps = true;
+    }
+
+    /// Whether the targets are all there are.
+    fn add_targets(&mut self, jump: u32, targets: Targets) -> bool {
+        let Targets::Known(addresses) = targets else { return targets == Targets::Elsewhere };
+        for address in addresses {
+            if self.indirect_edges.len() >= limit::MAX_INDIRECT_EDGES {
+                return false;
+            }
+            let target = self.sweep.enter(address);
+            if target.is_some_and(|target| self.indirect_edges.insert((jump, target))) {
+                self.add_edge(jump, address, true, Footing::Reached);
+            }
+        }
+        true
+    }
+
+    /// Puts the flow in order for tracing. Gives which instructions are reached.
+    fn sort(&mut self) -> Vec<bool> {
+        self.edges.sort_unstable();
+        self.returns.sort_unstable();
+        self.footings.iter().map(|footing| *footing == Some(Footing::Reached)).collect()
+    }
+
+    fn view<'v>(&'v self, is_reached: &'v [bool]) -> View<'v> {
+        View {
+            sweep: &self.sweep,
+            is_reached,
+            entrances: &self.entrances,
+            edges: &self.edges,
+            returns: &self.returns,
+            labels: &self.outline.labels,
+        }
+    }
+
+    /// Labels whose address is taken and that no jump of the function is known to lead to.
+    fn mark_labels(&mut self) {
+        let targets: FxHashSet<u32> = self.indirect_edges.iter().map(|(_, to)| *to).collect();
+        let is_reached = self.sort();
+        let labels = Tracer::new(self.view(&is_reached), self.image).labels();
+        let labels = labels.into_iter().filter_map(|label| self.sweep.index_of(label));
+        for to in labels.filter(|to| !targets.contains(to)).map(|to| to as usize) {
+            if is_reached.get(to) == Some(&true) {
+                self.entrances[to].is_unknown = true;
+            }
+        }
+    }
+
+    /// Instructions found so far, by address.
+    fn by_address(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.sweep.instructions.len() as u32).collect();
+        order.sort_unstable_by_key(|idx| self.sweep.instructions[*idx as usize].ip());
+        order
+    }
+
+    /// Whether code stands behind a jump or return that nothing leads to.
+    fn has_code_apart(&self) -> bool {
+        let mut cut = Cut::default();
+        self.by_address().into_iter().any(|idx| cut.is_head(self, idx) && self.is_free(idx))
+    }
+
+    fn is_free(&self, idx: u32) -> bool {
+        self.footings.get(idx as usize).copied().flatten().is_none()
+    }
+
+    /// Lets control into what stands behind a jump or return and is not reached; and, where a jump
+    /// may lead anywhere, into what is reached there as well.
+    fn open_blocks(&mut self, footing: Footing) {
+        let unknown = Entrances { is_unknown: true, ..Entrances::default() };
+        let may_be_jumped_to = footing == Footing::Reached && self.has_unknown_jumps;
+        let mut cut = Cut::default();
+        for idx in self.by_address() {
+            let is_head = cut.is_head(self, idx);
+            if is_head && (may_be_jumped_to || self.is_free(idx)) {
+                self.open(self.sweep.instructions[idx as usize].ip(), unknown, footing);
+                self.follow_all(footing);
+            }
+        }
+    }
+
+    /// Gives what is left its straight line.
+    fn open_rest(&mut self) {
+        let unknown = Entrances { is_unknown: true, ..Entrances::default() };
+        for idx in self.by_address() {
+            if self.footings.get(idx as usize).copied().flatten().is_none() {
+                let ip = self.sweep.instructions[idx as usize].ip();
+                self.open(ip, unknown, Footing::Filler);
+                self.follow_all(Footing::Filler);
+            }
+        }
+    }
+
+    /// The graph, in the order of addresses.
+    pub(super) fn graph(mut self) -> FunctionCode {
+        if self.has_unknown_jumps {
+            for (to, _) in self.edges.iter().filter(|(_, from)| from.is_taken) {
+                self.entrances[*to as usize].is_unknown = true;
+            }
+        }
+        let order = self.by_address();
+        let mut rank = vec![0u32; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            rank[*old as usize] = new as u32;
+        }
+        for (to, predecessor) in &mut self.edges {
+            *to = rank[*to as usize];
+            predecessor.from = rank[predecessor.from as usize];
+        }
+        self.edges.sort_unstable();
+        self.edges.dedup();
+        let pick = |idx: &u32| self.sweep.instructions[*idx as usize];
+        let instructions = order.iter().map(pick).collect();
+        let entrances = order.iter().map(|idx| self.entrances[*idx as usize]).collect();
+        FunctionCode::assemble(instructions, &self.edges, entrances)
+    }
+}
+
+/// Goes over the instructions by address and tells which stand behind one that does not go on.
+#[derive(Default)]
+struct Cut {
+    is_cut_off: bool,
+    end: Option<u64>,
+}
+
+impl Cut {
+    /// Whether a block begins with this instruction, as the one before does not go on. Fillers that
+    /// nothing leads to are passed over.
+    fn is_head(&mut self, flow: &Flow<'_>, idx: u32) -> bool {
+        let here = &flow.sweep.instructions[idx as usize];
+        let is_head = self.is_cut_off || self.end.is_none_or(|end| end < here.ip());
+        self.end = Some(here.next_ip());
+        if is_head && flow.is_free(idx) && (is_filler(here) || here.is_invalid()) {
+            self.is_cut_off = true;
+            return false;
+        }
+        self.is_cut_off = match Exit::of(here) {
+            // It may be known not to return.
+            Exit::Call(_) if !flow.is_free(idx) => {
+                let next = flow.sweep.index_of(here.next_ip());
+                !next.is_some_and(|next| flow.entrances[next as usize].is_return)
+            }
+            exit => !exit.goes_on(),
+        };
+        is_head
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::x86_64::function::{NoBytes, Part};
+    use proptest::prelude::*;
+
+    /// One part of code at 0x1000, and a table at 0x2000.
+    struct Table(Vec<u8>);
+
+    impl ImageBytes for Table {
+        fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
+            let into =
+                svma.offset_from(Svma(0x2000)).and_then(|into| usize::try_from(into).ok())?;
+            let rest = self.0.get(into..)?;
+            Some(rest[..n_bytes.min(rest.len())].to_vec())
+        }
+    }
+
+    fn part(start: u64, code: &[u8], is_entered: bool) -> Part {
+        Part { start: Svma(start), code: code.to_vec(), is_entered }
+    }
+
+    fn sources(function: &FunctionCode, svma: u64) -> Vec<u64> {
+        let at = function.index_of(Svma(svma)).unwrap();
+        let from = function.predecessors(at).iter().map(|from| from.from as usize);
+        from.map(|from| function.instruction(from).unwrap().ip()).collect()
+    }
+
+    fn entrances(function: &FunctionCode, svma: u64) -> Entrances {
+        function.entrances(function.index_of(Svma(svma)).unwrap())
+    }
+
+    #[test]
+    fn a_part_that_was_moved_away_jumps_back() {
+        // 1000: js 2000  1006: mov (%rax),%rax  1009: ret   and far off 2000: jmp 1006
+        let main = [0x0f, 0x88, 0xfa, 0x0f, 0, 0, 0x48, 0x8b, 0x00, 0xc3];
+        let moved = [0xe9, 0x01, 0xf0, 0xff, 0xff];
+        let parts = vec![part(0x1000, &main, true), part(0x2000, &moved, false)];
+        let outline = Outline { parts, ..Outline::default() };
+        let function = FunctionCode::of(&outline, &NoBytes).unwrap();
+        assert_eq!(sources(&function, 0x1006), [0x1000, 0x2000]);
+        assert_eq!(sources(&function, 0x2000), [0x1000]);
+        assert_eq!(entrances(&function, 0x2000), Entrances::default(), "nothing calls it");
+    }
+
+    #[test]
+    fn a_jump_past_a_prefix_begins_a_second_stream() {
+        // 1000: je 1003  1002: lock incl (%rdi)  1005: ret
+        let code = [0x74, 0x01, 0xf0, 0xff, 0x07, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        assert_eq!(sources(&function, 0x1002), [0x1000]);
+        assert_eq!(sources(&function, 0x1003), [0x1000]);
+        assert_eq!(sources(&function, 0x1005), [0x1002, 0x1003]);
+    }
+
+    #[test]
+    fn data_and_fillers_behind_a_jump_come_before_nothing() {
+        // 1000: jmp 1006  1002: data that reads as jmp 1006, and nops  1006: ret
+        let code = [0xeb, 0x04, 0xeb, 0x02, 0x90, 0x90, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        assert_eq!(sources(&function, 0x1006), [0x1000]);
+        assert!(entrances(&function, 0x1002).is_unknown);
+    }
+
+    #[test]
+    fn an_alignment_that_is_run_through_is_a_predecessor() {
+        // 1000: mov (%rax),%rax  1003: nop  1004: dec %edx  1006: jne 1004  1008: ret
+        let code = [0x48, 0x8b, 0x00, 0x90, 0xff, 0xca, 0x75, 0xfc, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        assert_eq!(sources(&function, 0x1004), [0x1003, 0x1006]);
+    }
+
+    #[test]
+    fn behind_a_call_the_callee_returns_and_a_call_of_the_next_is_a_jump() {
+        // 1000: call 2000  1005: call 100a  100a: pop %rax  100b: ud2  100d: ret
+        let code = [0xe8, 0xfb, 0x0f, 0, 0, 0xe8, 0, 0, 0, 0, 0x58, 0x0f, 0x0b, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        assert!(entrances(&function, 0x1005).is_return);
+        assert!(sources(&function, 0x1005).is_empty());
+        assert_eq!(sources(&function, 0x100a), [0x1005]);
+        assert!(!entrances(&function, 0x100a).is_any());
+        assert!(sources(&function, 0x100d).is_empty(), "ud2 does not go on");
+        assert!(entrances(&function, 0x100d).is_unknown);
+    }
+
+    /// 1000: cmp $1,%eax  1003: ja 1019  1005: lea 2000(%rip),%rdx  100c: movslq (%rdx,%rax,4),%rax
+    /// 1010: add %rdx,%rax  1013: jmp *%rax  1015: ret  1016: nop  1017: ret  1018: nop  1019: ret
+    const SWITCH: [u8; 26] = [
+        0x83, 0xf8, 0x01, 0x77, 0x14, 0x48, 0x8d, 0x15, 0xf4, 0x0f, 0, 0, 0x48, 0x63, 0x04, 0x82,
+        0x48, 0x01, 0xd0, 0xff, 0xe0, 0xc3, 0x90, 0xc3, 0x90, 0xc3,
+    ];
+
+    fn distances(targets: &[i32]) -> Table {
+        Table(targets.iter().flat_map(|target| (target - 0x2000).to_le_bytes()).collect())
+    }
+
+    #[test]
+    fn the_guard_tells_how_long_a_table_is() {
+        let table = distances(&[0x1015, 0x1017, 0x1019, 0x1016]);
+        let function = FunctionCode::decode(Svma(0x1000), &SWITCH, &table);
+        assert_eq!(sources(&function, 0x1015), [0x1013]);
+        assert_eq!(sources(&function, 0x1017), [0x1013]);
+        assert_eq!(sources(&function, 0x1019), [0x1003], "the table of another jump begins here");
+        assert!(!entrances(&function, 0x1017).is_any());
+    }
+
+    #[test]
+    fn a_jump_that_cannot_be_traced_may_lead_to_any_block() {
+        let function = FunctionCode::decode(Svma(0x1000), &SWITCH, &NoBytes);
+        assert!(entrances(&function, 0x1015).is_unknown);
+        assert!(entrances(&function, 0x1019).is_unknown, "others jump there too");
+        assert!(!entrances(&function, 0x100c).is_any(), "in the middle of a block");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_make_a_graph(
+            code in proptest::collection::vec(any::<u8>(), 0..600),
+            table in proptest::collection::vec(any::<u8>(), 0..64),
+            entries in proptest::collection::vec(0u64..700, 0..4),
+            split in 0usize..600,
+        ) {
+            let (first, second) = code.split_at(split.min(code.len()));
+            let second_start = 0x1000 + first.len() as u64;
+            let parts = vec![part(0x1000, first, true), part(second_start, second, false)];
+            let entries: Vec<Svma> = entries.iter().map(|into| Svma(0x1000 + into)).collect();
+            let landing_pads = entries.iter().rev().take(1).copied().collect();
+            let outline = Outline { parts, entries, landing_pads, ..Outline::default() };
+            let function = FunctionCode::of(&outline, &Table(table)).unwrap();
+            for at in 0..function.n_instructions() {
+                let known = function.entrances(at).is_any();
+                prop_assert!(known || !function.predecessors(at).is_empty());
+                prop_assert!(function.predecessors(at).len() <= limit::MAX_PREDECESSORS);
+                for from in function.predecessors(at) {
+                    prop_assert!(function.instruction(from.from as usize).is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_function_of_the_largest_size_is_decoded_in_linear_time() {
+        // Four million bytes of which each pair jumps somewhere near.
+        let mut state = 1u32;
+        let code: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            [0x74, (state >> 24) as u8]
+        })
+        .take(limit::MAX_FUNCTION_INSTRUCTIONS / 4)
+        .flatten()
+        .collect();
+        let outline = Outline { parts: vec![part(0x1000, &code, true)], ..Outline::default() };
+        let function = FunctionCode::of(&outline, &NoBytes).unwrap();
+        assert!(function.n_instructions() >= code.len() / 2);
+    }
+}

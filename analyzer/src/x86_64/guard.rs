@@ -1,0 +1,256 @@
+//! How many entries a jump table has: from the comparison that guards the jump.
+
+use super::jump_table::View;
+use crate::limit;
+use iced_x86::{
+    ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+
+/// How many entries the table can have that the instruction at `load` reads, counting in
+/// `counter`; `None` where no guard tells.
+///
+/// Goes back while there is one way only: `cmp $n,%i; ja default` before it then holds here.
+pub(super) fn n_entries(view: &View<'_>, load: u32, counter: Option<Register>) -> Option<u64> {
+    let mut walk = Walk {
+        index: Place::register(counter?)?,
+        bits: 64,
+        branch: None,
+        bound: None,
+        factory: InstructionInfoFactory::new(),
+    };
+    let mut at = load;
+    for _ in 0..limit::MAX_GUARD_DISTANCE {
+        let known = view.entrances.get(at as usize).copied().unwrap_or_default();
+        let [(_, before)] = view.predecessors(at) else { return None };
+        if known.is_any() || !view.calls_before(at).is_empty() {
+            return None;
+        }
+        at = before.from;
+        match walk.back(view.instruction(at), before.is_taken) {
+            Step::Found(n_entries) => return Some(n_entries),
+            Step::On => {}
+            Step::Lost => return None,
+        }
+    }
+    None
+}
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In a register, by its whole.
+    Register(Register),
+    /// In memory at a distance from a register: a spilled variable.
+    Memory(Register, u64),
+}
+
+impl Place {
+    fn register(register: Register) -> Option<Self> {
+        (register != Register::None).then(|| Self::Register(register.full_register()))
+    }
+
+    fn operand(here: &Instruction, operand: u32) -> Option<Self> {
+        match here.op_kind(operand) {
+            OpKind::Register => Self::register(here.op_register(operand)),
+            OpKind::Memory if here.memory_index() == Register::None => {
+                Some(Self::Memory(here.memory_base(), here.memory_displacement64()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether writing to `written` changes it.
+    fn is_changed_by(self, written: Self) -> bool {
+        match (self, written) {
+            (Self::Memory(base, _), Self::Register(register)) => base == register,
+            // What is stored through another register may go anywhere.
+            (Self::Memory(ours, at), Self::Memory(base, to)) => ours != base || at == to,
+            (ours, written) => ours == written,
+        }
+    }
+}
+
+enum Step {
+    On,
+    Lost,
+    Found(u64),
+}
+
+struct Walk {
+    /// Where the number is that counts in the table.
+    index: Place,
+    /// How wide it is, as far as the way here shows.
+    bits: u32,
+    /// The condition that held of the comparison that comes next on the way back.
+    branch: Option<ConditionCode>,
+    /// What was compared, how wide, and how many values passed.
+    bound: Option<(Place, u32, u64)>,
+    factory: InstructionInfoFactory,
+}
+
+impl Walk {
+    /// Goes back over one instruction.
+    fn back(&mut self, here: &Instruction, is_taken: bool) -> Step {
+        if here.condition_code() != ConditionCode::None && here.is_jcc_short_or_near() {
+            let code = here.condition_code();
+            self.branch = Some(if is_taken { code } else { negated(code) });
+            return Step::On;
+        }
+        match here.mnemonic() {
+            Mnemonic::Cmp | Mnemonic::Sub if self.branch.is_some() => self.compare(here),
+            // Another test: its branch says nothing of the number.
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => self.branch = None,
+            _ => {}
+        }
+        // `sub` compares what was there before it.
+        if here.mnemonic() == Mnemonic::Cmp
+            && let Step::Found(n_entries) = self.decide()
+        {
+            return Step::Found(n_entries);
+        }
+        if self.is_made_aside(here) || !self.before(here) {
+            return Step::Lost;
+        }
+        self.decide()
+    }
+
+    /// Takes in a comparison with a number whose outcome is known.
+    fn compare(&mut self, here: &Instruction) {
+        let Some(code) = self.branch.take() else { return };
+        let Some(bits) = operand_bits(here) else { return };
+        let mask = u64::MAX >> (64 - bits);
+        let is_number = here.op1_kind() != OpKind::Register && here.op1_kind() != OpKind::Memory;
+        if !is_number {
+            return;
+        }
+        let number = here.immediate(1) & mask;
+        let passed = match code {
+            ConditionCode::be => number.checked_add(1),
+            ConditionCode::b => Some(number),
+            _ => None,
+        };
+        if let Some((place, n_entries)) = Place::operand(here, 0).zip(passed) {
+            self.bound = Some((place, bits, n_entries));
+        }
+    }
+
+    /// Whether what was compared is the number that counts.
+    fn decide(&self) -> Step {
+        match self.bound {
+            // Compilers compare all of the number, or what they know to be all of it.
+            Some((place, bits, n_entries)) if place == self.index && bits >= self.bits.min(32) => {
+                Step::Found(n_entries)
+            }
+            _ => Step::On,
+        }
+    }
+
+    /// Whether `here` writes the number other than as its first operand.
+    fn is_made_aside(&mut self, here: &Instruction) -> bool {
+        let (Place::Register(number) | Place::Memory(number, _)) = self.index;
+        let is_write = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite);
+        let used = self.factory.info(here).used_registers();
+        let n_written = |register: Register| {
+            let written = used.iter().filter(|used| is_write(used.access()));
+            written.filter(|used| used.register().full_register() == register).count()
+        };
+        let is_first =
+            here.op0_kind() == OpKind::Register && here.op0_register().full_register() == number;
+        let is_named = is_first || here.mnemonic() == Mnemonic::Cdqe;
+        here.is_stack_instruction() || n_written(number) > usize::from(is_named)
+    }
+
+    /// Moves on to before `here`; `false` where the number was made there.
+    fn before(&mut self, here: &Instruction) -> bool {
+        let source = copied(here);
+        if let Some((place, bits, n_entries)) = self.bound
+            && let Some(written) = written(here)
+            && place.is_changed_by(written)
+        {
+            // What was compared by `sub` is what was there before.
+            let is_comparison = here.mnemonic() == Mnemonic::Sub;
+            self.bound = match source {
+                _ if is_comparison => self.bound,
+                Some((source, _)) if written == place => Some((source, bits, n_entries)),
+                _ => None,
+            };
+        }
+        let Some(written) = written(here) else { return is_harmless(here) };
+        if !self.index.is_changed_by(written) {
+            return true;
+        }
+        match (source, scaled(here)) {
+            (Some((source, bits)), _) if written == self.index => {
+                self.index = source;
+                self.bits = self.bits.min(bits);
+                true
+            }
+            // gcc -O0 multiplies first: `lea 0(,%rax,4),%rdx`.
+            (_, Some(counter)) if written == self.index => {
+                self.index = counter;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+fn negated(code: ConditionCode) -> ConditionCode {
+    match code {
+        ConditionCode::a => ConditionCode::be,
+        ConditionCode::ae => ConditionCode::b,
+        ConditionCode::be => ConditionCode::a,
+        ConditionCode::b => ConditionCode::ae,
+        _ => ConditionCode::None,
+    }
+}
+
+fn operand_bits(here: &Instruction) -> Option<u32> {
+    let n_bytes = match here.op0_kind() {
+        OpKind::Register => here.op0_register().size(),
+        OpKind::Memory => here.memory_size().size(),
+        _ => return None,
+    };
+    matches!(n_bytes, 1 | 2 | 4 | 8).then_some(n_bytes as u32 * 8)
+}
+
+/// Where the value came from that the instruction copies, and how much of it.
+fn copied(here: &Instruction) -> Option<(Place, u32)> {
+    let source = || Place::operand(here, 1);
+    let source_bits = || match here.op1_kind() {
+        OpKind::Register => here.op1_register().size() as u32 * 8,
+        _ => here.memory_size().size() as u32 * 8,
+    };
+    match here.mnemonic() {
+        Mnemonic::Mov if operand_bits(here)? >= 32 => Some((source()?, operand_bits(here)?)),
+        Mnemonic::Movzx | Mnemonic::Movsxd | Mnemonic::Movsx => Some((source()?, source_bits())),
+        Mnemonic::Cdqe => Some((Place::Register(Register::RAX), 32)),
+        _ => None,
+    }
+}
+
+fn scaled(here: &Instruction) -> Option<Place> {
+    let is_product = here.mnemonic() == Mnemonic::Lea
+        && here.memory_base() == Register::None
+        && here.memory_displacement64() == 0
+        && matches!(here.memory_index_scale(), 4 | 8);
+    is_product.then(|| Place::register(here.memory_index())).flatten()
+}
+
+/// What the instruction writes, where it is one of the few that stand between guard and jump.
+fn written(here: &Instruction) -> Option<Place> {
+    match here.mnemonic() {
+        Mnemonic::Cdqe => Some(Place::Register(Register::RAX)),
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop => None,
+        _ => Place::operand(here, 0),
+    }
+}
+
+/// Whether an instruction of which [`written`] knows nothing changes no number.
+fn is_harmless(here: &Instruction) -> bool {
+    matches!(
+        here.mnemonic(),
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop | Mnemonic::Endbr64
+    ) || here.is_jcc_short_or_near()
+        || here.is_jmp_short_or_near()
+}
