@@ -38,6 +38,10 @@ pub struct Section {
     pub file_offset: FileOffset,
     /// Whether its bytes must be decompressed.
     pub is_compressed: bool,
+    /// Whether it holds code.
+    pub is_executable: bool,
+    /// How long each entry is, in a table of entries.
+    pub entry_bytes: u64,
 }
 
 /// A function's symbol.
@@ -62,6 +66,10 @@ pub struct ElfImage {
     pub functions: Vec<FunctionSymbol>,
     /// The parts of those functions that have several, as indices into `functions`.
     split: FxHashMap<Arc<str>, Vec<usize>>,
+    /// Whether it is loaded where its addresses say (`ET_EXEC`).
+    pub is_at_fixed_addresses: bool,
+    /// Pointers in data that the loader makes point at functions that never return, by address.
+    pub noreturn_slots: Vec<u64>,
     /// The GNU build-id.
     pub build_id: Option<Vec<u8>>,
     /// File name and CRC of `.gnu_debuglink`.
@@ -89,6 +97,8 @@ impl ElfImage {
             debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
             functions: Vec::new(),
             split: FxHashMap::default(),
+            is_at_fixed_addresses: elf.kind() == object::ObjectKind::Executable,
+            noreturn_slots: crate::noreturn::slots(&elf),
         };
         image.set_functions(functions(&elf));
         Ok(image)
@@ -120,6 +130,33 @@ impl ElfImage {
             let left = segment.file_bytes.checked_sub(into).filter(|left| *left != 0)?;
             Some((segment.file_offset.plus(into), left))
         })
+    }
+
+    /// Whether code can run at `svma`.
+    #[must_use]
+    pub fn is_code(&self, svma: Svma) -> bool {
+        let code = self.segments.iter().filter(|segment| segment.is_executable);
+        code.into_iter().any(|segment| {
+            svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
+        })
+    }
+
+    /// The section with code at `svma`.
+    #[must_use]
+    pub fn code_section(&self, svma: Svma) -> Option<&Section> {
+        let code = self.sections.iter().filter(|section| section.is_executable);
+        code.into_iter().find(|section| {
+            svma.offset_from(section.start).is_some_and(|into| into < section.file_bytes)
+        })
+    }
+
+    /// Where the last function symbol begins that is at `svma` or before it, and where the next one
+    /// does.
+    #[must_use]
+    pub fn starts_around(&self, svma: Svma) -> (Option<&FunctionSymbol>, Option<Svma>) {
+        let next = self.functions.partition_point(|function| function.start <= svma);
+        let before = next.checked_sub(1).and_then(|before| self.functions.get(before));
+        (before, self.functions.get(next).map(|function| function.start))
     }
 
     /// First address and end of all segments: what a data address must lie in to be static.
@@ -184,7 +221,7 @@ impl ElfImage {
 }
 
 /// What marks a part of a function that was moved away; a number may follow.
-const COLD: &str = ".cold";
+pub(crate) const COLD: &str = ".cold";
 
 /// The name of the function that a part belongs to.
 fn whole_name(name: &str) -> &str {
@@ -276,16 +313,27 @@ fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
                 file_bytes,
                 file_offset: FileOffset(file_offset),
                 is_compressed: flags & 0x800 != 0, // SHF_COMPRESSED
+                is_executable: flags & 0x4 != 0,   // SHF_EXECINSTR
+                entry_bytes: section.elf_section_header().sh_entsize.get(object::LittleEndian),
             })
         })
         .collect()
+}
+
+/// Hand-written code may leave the type of its functions out; its local labels are none.
+fn is_function<'d>(symbol: &impl object::ObjectSymbol<'d>) -> bool {
+    match symbol.kind() {
+        object::SymbolKind::Text => true,
+        object::SymbolKind::Unknown => symbol.is_global(),
+        _ => false,
+    }
 }
 
 fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
     let mut functions: Vec<FunctionSymbol> = elf
         .symbols()
         .chain(elf.dynamic_symbols())
-        .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.is_definition())
+        .filter(|symbol| is_function(symbol) && symbol.is_definition())
         .take(limit::MAX_SYMBOLS)
         .filter_map(|symbol| {
             let name = symbol.name().ok()?;

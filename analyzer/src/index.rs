@@ -1,6 +1,7 @@
 //! One load object's index, which lives on a worker: opened by its key, asked about IPs and data
 //! addresses.
 
+use crate::code_image::CodeImage;
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
@@ -9,11 +10,12 @@ use crate::dwarf::variable::DataRange;
 use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
+use crate::outline::Evidence;
 use crate::site::{Answer, FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
 use crate::type_path::{TypePath, is_own_place};
 use crate::x86_64::access::{self, RegisterState};
 use crate::x86_64::backtrack::{self, Candidate};
-use crate::x86_64::function::{FunctionCode, ImageBytes, Outline, Part};
+use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -37,23 +39,6 @@ pub struct LoadObjectIndex {
     functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
     factory: InstructionInfoFactory,
-}
-
-/// The file that was mapped.
-struct CodeImage {
-    file: Box<dyn FileBytes>,
-    image: ElfImage,
-}
-
-impl ImageBytes for CodeImage {
-    fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
-        let (offset, left) = self.image.offset_of_svma(svma)?;
-        let in_file = self.file.len().saturating_sub(offset.0);
-        let n = usize::try_from(left.min(in_file)).ok()?.min(n_bytes);
-        let mut bytes = vec![0; n];
-        self.file.read_exact_at(offset.0, &mut bytes).ok()?;
-        Some(bytes)
-    }
 }
 
 impl LoadObjectIndex {
@@ -89,7 +74,7 @@ impl LoadObjectIndex {
         }
         Ok(Self {
             path: String::from_utf8_lossy(&key.path).into(),
-            code: CodeImage { file, image },
+            code: CodeImage::new(file, image),
             debug,
             frames,
             functions: FxHashMap::default(),
@@ -143,57 +128,28 @@ impl LoadObjectIndex {
         Ok(found.iter().map(|candidate| self.trigger(candidate)).collect())
     }
 
-    /// The decoded function around `svma`.
-    fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason> {
-        let (start, end) = self.function_range(svma).ok_or(Reason::Unverifiable)?;
-        if let Some(function) = self.functions.get(&start) {
+    /// The flow graph of the function around `svma`.
+    ///
+    /// # Errors
+    /// `unverifiable` where nothing tells the function's bounds, `over_budget` for one too large.
+    pub fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason> {
+        let debug = self.debug.as_mut();
+        let mut evidence = Evidence { code: &self.code, frames: &self.frames, debug };
+        let extent = evidence.extent(svma).ok_or(Reason::Unverifiable)?;
+        if let Some(function) = self.functions.get(&extent.start) {
             return Ok(Arc::clone(function));
         }
-        let n_bytes = end.offset_from(start).ok_or(Reason::Unverifiable)?;
-        if n_bytes > limit::MAX_FUNCTION_BYTES {
-            return Err(Reason::OverBudget);
-        }
-        let n = usize::try_from(n_bytes).map_err(|_| Reason::OverBudget)?;
-        let bytes = self.code.bytes_at(start, n).ok_or(Reason::ObjectMissing)?;
-        let mut outline = Outline::default();
-        outline.parts.push(Part { start, code: bytes, is_entered: true });
-        for part in self.code.image.other_parts(start).take(limit::MAX_FUNCTION_PARTS) {
-            let n = part.len_bytes.min(limit::MAX_FUNCTION_BYTES) as usize;
-            if let Some(code) = self.code.bytes_at(part.start, n) {
-                outline.parts.push(Part { start: part.start, code, is_entered: true });
-            }
-        }
+        let outline = evidence.outline(extent)?;
         let function = Arc::new(FunctionCode::of(&outline, &self.code)?);
         if self.n_cached_instructions > limit::MAX_CACHED_INSTRUCTIONS {
             self.functions.clear();
             self.n_cached_instructions = 0;
         }
         self.n_cached_instructions += function.n_instructions();
-        self.functions.insert(start, Arc::clone(&function));
-        Ok(function)
-    }
-
-    /// First address and end of the function around `svma`: by symbol, frame description or debug
-    /// information, whichever is there.
-    fn function_range(&mut self, svma: Svma) -> Option<(Svma, Svma)> {
-        let frame = self.frames.function_range(svma);
-        let symbol = self.code.image.function_at(svma);
-        // A symbol can span several descriptions (hand-written code) and a description several
-        // symbols (PLT): the one that begins last is the nearest known start of an instruction
-        // stream; both ends are ends.
-        match (symbol, frame) {
-            (Some(symbol), Some((start, end))) => {
-                let symbol_end = symbol.start.plus(symbol.len_bytes);
-                Some((symbol.start.max(start), symbol_end.min(end)))
-            }
-            (Some(symbol), None) => Some((symbol.start, symbol.start.plus(symbol.len_bytes))),
-            (None, Some(range)) => Some(range),
-            (None, None) => {
-                let debug = self.debug.as_mut()?;
-                let unit = debug.unit_of_code(svma)?;
-                debug.unit(unit)?.function_range_at(svma)
-            }
+        for part in &outline.parts {
+            self.functions.insert(part.start, Arc::clone(&function));
         }
+        Ok(function)
     }
 
     fn trigger(&mut self, candidate: &Candidate) -> Trigger {

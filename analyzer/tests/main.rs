@@ -5,6 +5,7 @@
 
 mod backtracking;
 mod container;
+mod flow;
 mod frame;
 mod hostile;
 mod hunting;

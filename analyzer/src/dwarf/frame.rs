@@ -83,6 +83,20 @@ impl FrameTable {
         found.map(|(start, end, _)| (Svma(start), Svma(end)))
     }
 
+    /// Where the described functions begin.
+    pub fn starts(&self) -> impl Iterator<Item = u64> {
+        let eh = self.eh.iter().flat_map(|table| &table.descriptions);
+        let debug = self.debug.iter().flat_map(|table| &table.descriptions);
+        eh.chain(debug).map(|(start, ..)| *start)
+    }
+
+    /// The first described address and the language-specific data area of the function at `svma`,
+    /// if it has one.
+    #[must_use]
+    pub fn language_data_at(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        self.eh.as_ref().and_then(|table| table.language_data_at(svma))
+    }
+
     /// How the CFA is computed at `svma`, where a register and an offset say it.
     #[must_use]
     pub fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
@@ -124,10 +138,20 @@ where
         (svma.0 < found.1).then_some(found)
     }
 
-    fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
+    fn description(&self, svma: Svma) -> Option<gimli::FrameDescriptionEntry<Reader>> {
         let (.., offset) = self.find(svma)?;
         let get_cie = S::cie_from_offset;
-        let fde = self.section.fde_from_offset(&self.bases, offset.into(), get_cie).ok()?;
+        self.section.fde_from_offset(&self.bases, offset.into(), get_cie).ok()
+    }
+
+    fn language_data_at(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        let fde = self.description(svma)?;
+        let address = fde.lsda()?.direct().ok()?;
+        Some((Svma(fde.initial_address()), Svma(address)))
+    }
+
+    fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
+        let fde = self.description(svma)?;
         let mut context = gimli::UnwindContext::new();
         let row =
             fde.unwind_info_for_address(&self.section, &self.bases, &mut context, svma.0).ok()?;

@@ -4,6 +4,7 @@
 //! code, a type is laid out when an answer first needs it.
 
 pub mod frame;
+pub(crate) mod landing_pad;
 pub mod location;
 pub mod scope;
 pub mod types;

@@ -73,6 +73,13 @@ impl ParsedUnit {
         self.function_range(svma).map(|(start, end, _)| (Svma(*start), Svma(*end)))
     }
 
+    /// The sequence of the line table that holds `svma`: code that was assembled as one.
+    pub(crate) fn line_sequence_at(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        let (_, sequences) = self.unit.line_program.clone()?.sequences().ok()?;
+        let found = sequences.iter().find(|found| (found.start..found.end).contains(&svma.0))?;
+        (found.start != 0).then_some((Svma(found.start), Svma(found.end)))
+    }
+
     fn function_range(&self, svma: Svma) -> Option<&(u64, u64, UnitOffset)> {
         let end = self.functions.partition_point(|(start, ..)| *start <= svma.0);
         self.functions[..end].iter().rev().take(32).find(|function| svma.0 < function.1)
