@@ -79,6 +79,13 @@ pub const MAX_TRACE_WIDTH: usize = 1 << 12;
 /// The same for all indirect jumps of a function together, in one round.
 pub const MAX_TRACE_STEPS: usize = 1 << 20;
 
+/// Places where the value of one operand may come from: tail-merged jumps have a few.
+pub const MAX_ORIGINS: usize = 64;
+
+/// Entries of all jump tables of a function that are read in one round. An interpreter with 300
+/// copies of its jump reads its table of 300 entries so often.
+pub const MAX_TABLE_ENTRIES_READ: usize = 1 << 19;
+
 /// Instructions between an indirect jump and the comparison that guards it; compilers take under
 /// ten.
 pub const MAX_GUARD_DISTANCE: usize = 48;

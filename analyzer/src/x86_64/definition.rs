@@ -50,7 +50,9 @@ impl<'a> Definitions<'a> {
         let mut seen = FxHashSet::default();
         let mut work = vec![(at, register.full_register())];
         while let Some((at, register)) = work.pop() {
-            if seen.len() >= limit::MAX_TRACE_WIDTH || self.n_steps_left == 0 {
+            let is_too_much =
+                seen.len() >= limit::MAX_TRACE_WIDTH || found.len() >= limit::MAX_ORIGINS;
+            if is_too_much || self.n_steps_left == 0 {
                 return vec![Origin::Lost];
             }
             let known = self.view.entrances.get(at as usize).copied().unwrap_or_default();
@@ -59,7 +61,7 @@ impl<'a> Definitions<'a> {
             }
             let calls = self.view.calls_before(at);
             if known.is_entry || !calls.is_empty() && !is_kept(register) {
-                found.push(Origin::Outside);
+                add(Origin::Outside, &mut found);
             }
             // A function keeps rbx, rbp and r12 to r15 (psABI 3.2.1).
             let calls = calls.iter().filter(|_| is_kept(register)).map(|(_, call)| *call);
@@ -76,8 +78,6 @@ impl<'a> Definitions<'a> {
                 }
             }
         }
-        found.sort_unstable_by_key(|origin| format!("{origin:?}"));
-        found.dedup();
         found
     }
 
@@ -95,11 +95,11 @@ impl<'a> Definitions<'a> {
             OpAccess::Write | OpAccess::ReadWrite => match definition(&here, at) {
                 Definition::Copy(source) => work.push((at, source)),
                 Definition::Choice(source) => work.extend([(at, register), (at, source)]),
-                Definition::Origin(origin) => found.push(origin),
+                Definition::Origin(origin) => add(origin, found),
             },
             _ => match definition(&here, at) {
                 Definition::Choice(source) => work.extend([(at, register), (at, source)]),
-                _ => found.push(Origin::Lost),
+                _ => add(Origin::Lost, found),
             },
         }
     }
@@ -118,6 +118,12 @@ impl<'a> Definitions<'a> {
             }
         }
         access
+    }
+}
+
+fn add(origin: Origin, found: &mut Vec<Origin>) {
+    if !found.contains(&origin) {
+        found.push(origin);
     }
 }
 

@@ -208,7 +208,7 @@ impl<'a> Flow<'a> {
     /// Whether the targets are all there are.
     fn add_targets(&mut self, jump: u32, targets: Targets) -> bool {
         let Targets::Known(addresses) = targets else { return targets == Targets::Elsewhere };
-        for address in addresses {
+        for address in addresses.iter().copied() {
             if self.indirect_edges.len() >= limit::MAX_INDIRECT_EDGES {
                 return false;
             }
@@ -487,6 +487,25 @@ mod tests {
                     prop_assert!(function.instruction(from.from as usize).is_some());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_all_indirect_jumps_stays_within_its_budget() {
+        // jmp *0x2000(,%rax,8), each with a table full of its own addresses; then jmp *%rax.
+        let table: Vec<u8> = (0..0x4000u64)
+            .flat_map(|entry| (0x10_0000 + entry % 0x1000 * 7).to_le_bytes())
+            .collect();
+        let indexed: Vec<u8> = (0..0x8000u32)
+            .flat_map(|at| {
+                [&[0xff, 0x24, 0xc5][..], &(0x2000 + at % 64 * 8).to_le_bytes()].concat()
+            })
+            .collect();
+        for code in [indexed, [0xff, 0xe0].repeat(0x8000)] {
+            let outline =
+                Outline { parts: vec![part(0x10_0000, &code, true)], ..Outline::default() };
+            let function = FunctionCode::of(&outline, &Table(table.clone())).unwrap();
+            assert!(function.n_instructions() >= 0x8000);
         }
     }
 

@@ -10,10 +10,12 @@ use super::exit::Exit;
 use super::function::{Entrances, ImageBytes, Predecessor};
 use super::guard;
 use super::sweep::Sweep;
+use super::table::Tables;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
+use std::rc::Rc;
 
 /// What is known of the flow so far. Indices are those of the sweep.
 #[derive(Clone, Copy)]
@@ -57,7 +59,7 @@ impl<'a> View<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Targets {
     /// To these addresses, some of which may be outside the function.
-    Known(Vec<u64>),
+    Known(Rc<[u64]>),
     /// To another function: through a method table, a pointer or a linkage slot.
     Elsewhere,
     /// Not known.
@@ -69,19 +71,15 @@ pub(super) struct Tracer<'a> {
     view: View<'a>,
     image: &'a dyn ImageBytes,
     definitions: Definitions<'a>,
-    /// Addresses in data that the function refers to: a table ends where another one begins.
-    references: Vec<u64>,
+    tables: Tables<'a>,
 }
 
 impl<'a> Tracer<'a> {
     pub(super) fn new(view: View<'a>, image: &'a dyn ImageBytes) -> Self {
-        let in_data = |address: &u64| !view.sweep.holds(*address);
         let has_numbers = image.is_at_fixed_addresses();
         let references = view.reached().filter_map(|here| table_address(here, has_numbers));
-        let mut references: Vec<u64> = references.filter(in_data).collect();
-        references.sort_unstable();
-        references.dedup();
-        Self { view, image, definitions: Definitions::new(view), references }
+        let tables = Tables::new(view.sweep, image, references);
+        Self { view, image, definitions: Definitions::new(view), tables }
     }
 
     /// Traces `jumps`. With `with_all_tables` those that cannot be traced get the targets in every
@@ -89,19 +87,21 @@ impl<'a> Tracer<'a> {
     pub(super) fn resolve(&mut self, jumps: &[u32], with_all_tables: bool) -> Vec<(u32, Targets)> {
         let traced: Vec<(u32, Trace)> =
             jumps.iter().map(|jump| (*jump, self.trace(*jump))).collect();
-        let needs = |kind: &Trace| traced.iter().any(|(_, trace)| trace == kind);
-        let all = |is_needed: bool, table: fn(&Self) -> Vec<u64>| {
-            if with_all_tables && is_needed { table(self) } else { Vec::new() }
-        };
-        let pointers = all(needs(&Trace::Pointer) || needs(&Trace::Lost), Self::all_pointers);
-        let mut tables = all(needs(&Trace::Lost), Self::all_distances);
-        tables.extend(&pointers);
+        let is_lost = traced.iter().any(|(_, trace)| *trace == Trace::Lost);
+        let is_pointer = traced.iter().any(|(_, trace)| *trace == Trace::Pointer);
+        let pointers = with_all_tables && (is_lost || is_pointer);
+        let pointers = if pointers { self.all_pointers() } else { Vec::new() };
+        let mut all = if with_all_tables && is_lost { self.all_distances() } else { Vec::new() };
+        all.extend(&pointers);
+        let (pointers, all): (Rc<[u64]>, Rc<[u64]>) = (pointers.into(), all.into());
+        let is_exhausted = self.tables.is_exhausted();
         let settle = |trace| match trace {
-            Trace::Known(targets) => Targets::Known(targets),
+            Trace::Known(targets) => Targets::Known(targets.into()),
+            _ if is_exhausted => Targets::Unknown,
             Trace::Pointer if pointers.is_empty() => Targets::Elsewhere,
-            Trace::Pointer => Targets::Known(pointers.clone()),
-            Trace::Lost if tables.is_empty() => Targets::Unknown,
-            Trace::Lost => Targets::Known(tables.clone()),
+            Trace::Pointer => Targets::Known(Rc::clone(&pointers)),
+            Trace::Lost if all.is_empty() => Targets::Unknown,
+            Trace::Lost => Targets::Known(Rc::clone(&all)),
         };
         traced.into_iter().map(|(jump, trace)| (jump, settle(trace))).collect()
     }
@@ -176,21 +176,30 @@ impl<'a> Tracer<'a> {
             return Trace::Pointer;
         }
         if load.is_ip_rel_memory_operand() || base == Register::None && index == Register::None {
-            return match self.pointer(place) {
+            return match self.tables.pointer(place) {
                 Some(target) if self.view.sweep.holds(target) => Trace::Known(vec![target]),
                 _ => Trace::Pointer,
             };
         }
         let mut targets = Vec::new();
-        for (table, index) in self.tables(at, load) {
-            let n_entries = guard::n_entries(&self.view, at, index);
-            targets.extend(self.read_pointers(table, n_entries));
+        for (table, index) in self.tables_of(at, load) {
+            let n_entries = self.n_entries(at, index);
+            targets.extend(self.tables.pointers(table, n_entries));
         }
-        if targets.is_empty() { Trace::Pointer } else { Trace::Known(targets) }
+        match (targets.is_empty(), self.tables.is_exhausted()) {
+            (_, true) => Trace::Lost,
+            (true, false) => Trace::Pointer,
+            (false, false) => Trace::Known(targets),
+        }
+    }
+
+    fn n_entries(&mut self, load: u32, counter: Option<Register>) -> Option<u64> {
+        self.tables.charge(limit::MAX_GUARD_DISTANCE);
+        guard::n_entries(&self.view, load, counter)
     }
 
     /// The tables that the operand of `load` may be in, and the register that counts in them.
-    fn tables(&mut self, at: u32, load: &Instruction) -> Vec<(u64, Option<Register>)> {
+    fn tables_of(&mut self, at: u32, load: &Instruction) -> Vec<(u64, Option<Register>)> {
         let displacement = load.memory_displacement64();
         let (base, index) = (load.memory_base(), load.memory_index());
         let counter = (index != Register::None).then_some(index);
@@ -246,96 +255,49 @@ impl<'a> Tracer<'a> {
         for load in loads {
             let Origin::Load { at, n_bytes } = *load else { continue };
             let instruction = *self.view.instruction(at);
-            let tables = self.tables(at, &instruction);
+            let tables = self.tables_of(at, &instruction);
             // Either is the other where only one is known: compilers count from the table.
             let counter = [instruction.memory_index()].into_iter().find(|r| *r != Register::None);
             let known = |address: &u64| (*address, counter);
             let tables =
                 if tables.is_empty() { anchors.iter().map(known).collect() } else { tables };
             for (table, counter) in tables {
-                let n_entries = guard::n_entries(&self.view, at, counter);
+                let n_entries = self.n_entries(at, counter);
                 let own = anchors.is_empty() || anchors.contains(&table);
                 let from = if own { std::slice::from_ref(&table) } else { &anchors };
                 for anchor in from {
-                    targets.extend(self.read_distances(table, *anchor, n_bytes, n_entries));
+                    targets.extend(self.tables.distances(table, *anchor, n_bytes, n_entries));
                 }
             }
         }
-        if targets.is_empty() { Trace::Lost } else { Trace::Known(targets) }
-    }
-
-    /// How many entries a table can have: as the guard says, or up to the next one.
-    fn len(&self, table: u64, entry_bytes: usize, n_entries: Option<u64>) -> usize {
-        let next = self.references.partition_point(|reference| *reference <= table);
-        let room = self.references.get(next).map(|next| (next - table) / entry_bytes as u64);
-        let n = n_entries.or(room).and_then(|n| usize::try_from(n).ok());
-        n.unwrap_or(usize::MAX).min(limit::MAX_JUMP_TABLE_ENTRIES)
-    }
-
-    fn read_distances(
-        &self,
-        table: u64,
-        anchor: u64,
-        n_bytes: usize,
-        n_entries: Option<u64>,
-    ) -> Vec<u64> {
-        let len = self.len(table, n_bytes, n_entries);
-        let bytes = self.image.bytes_at(Svma(table), len * n_bytes).unwrap_or_default();
-        let distance = |entry: &[u8]| match entry.try_into() {
-            Ok(entry) => i64::from(i32::from_le_bytes(entry)),
-            Err(_) => entry.try_into().map_or(0, i64::from_le_bytes),
-        };
-        let entries = bytes.chunks_exact(n_bytes).map(distance);
-        self.own(entries.map(|far| anchor.wrapping_add_signed(far)), n_entries.is_some())
-    }
-
-    fn read_pointers(&self, table: u64, n_entries: Option<u64>) -> Vec<u64> {
-        let len = self.len(table, 8, n_entries);
-        let bytes = self.image.bytes_at(Svma(table), len * 8).unwrap_or_default();
-        let entries = bytes.as_chunks::<8>().0.iter().zip(0u64..).map(|(entry, idx)| {
-            let relocated = self.image.relocated(Svma(table.wrapping_add(idx * 8)));
-            relocated.map_or(u64::from_le_bytes(*entry), |svma| svma.0)
-        });
-        self.own(entries, n_entries.is_some())
-    }
-
-    /// Those entries that are in the function. A table whose length no guard tells ends where an
-    /// entry is no instruction of the function.
-    fn own(&self, entries: impl Iterator<Item = u64>, is_guarded: bool) -> Vec<u64> {
-        if is_guarded {
-            return entries.filter(|target| self.view.sweep.holds(*target)).collect();
-        }
-        entries.take_while(|target| self.view.sweep.index_of(*target).is_some()).collect()
-    }
-
-    fn pointer(&self, place: u64) -> Option<u64> {
-        let relocated = self.image.relocated(Svma(place)).map(|svma| svma.0);
-        relocated.or_else(|| {
-            let bytes = self.image.bytes_at(Svma(place), 8)?;
-            Some(u64::from_le_bytes(bytes.try_into().ok()?))
-        })
+        let is_whole = !targets.is_empty() && !self.tables.is_exhausted();
+        if is_whole { Trace::Known(targets) } else { Trace::Lost }
     }
 
     /// Targets in all tables of distances that the function refers to.
-    fn all_distances(&self) -> Vec<u64> {
-        let tables = self.references.iter();
-        bounded(tables.map(|table| self.read_distances(*table, *table, 4, None)))
+    fn all_distances(&mut self) -> Vec<u64> {
+        let references = self.tables.references().to_vec();
+        let tables = references.into_iter();
+        sorted(tables.flat_map(|table| self.tables.distances(table, table, 4, None)).collect())
     }
 
     /// Targets in all tables of pointers that the function refers to, and labels it takes the
     /// address of. A table that only a jump itself indexes is that jump's.
-    fn all_pointers(&self) -> Vec<u64> {
+    fn all_pointers(&mut self) -> Vec<u64> {
         let has_numbers = self.image.is_at_fixed_addresses();
         let others = self.view.reached().filter(|here| Exit::of(here) != Exit::Indirect);
-        let tables = others.filter_map(|here| table_address(here, has_numbers));
-        let tables: FxHashSet<u64> = tables.filter(|at| !self.view.sweep.holds(*at)).collect();
+        let others = others.filter_map(|here| table_address(here, has_numbers));
+        let others: FxHashSet<u64> = others.filter(|at| !self.view.sweep.holds(*at)).collect();
         let labels = self.labels();
-        // Distances from a label are in a table elsewhere.
-        let pairs = labels.iter().take(limit::MAX_ANCHORS);
-        let pairs = pairs.flat_map(|label| tables.iter().map(move |table| (*table, *label)));
-        let distances = pairs.map(|(table, label)| self.read_distances(table, label, 4, None));
-        let pointers = tables.iter().map(|table| self.read_pointers(*table, None));
-        bounded(pointers.chain(distances).chain([labels.clone()]))
+        let mut targets = labels.clone();
+        for table in others {
+            targets.extend(self.tables.pointers(table, None));
+            // Distances from a label are in a table elsewhere.
+            for label in labels.iter().take(limit::MAX_ANCHORS) {
+                targets.extend(self.tables.distances(table, *label, 4, None));
+            }
+        }
+        sorted(targets)
     }
 }
 
@@ -349,8 +311,7 @@ enum Trace {
     Lost,
 }
 
-fn bounded(tables: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
-    let mut targets: Vec<u64> = tables.flatten().take(limit::MAX_INDIRECT_EDGES).collect();
+fn sorted(mut targets: Vec<u64>) -> Vec<u64> {
     targets.sort_unstable();
     targets.dedup();
     targets

@@ -10,3 +10,4 @@ pub mod function;
 mod guard;
 mod jump_table;
 mod sweep;
+mod table;
