@@ -1,26 +1,28 @@
-//! Compiles the program that `dataspace demo` profiles.
+//! Compiles the programs that this binary carries.
 
 use std::env;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-const SOURCE: &str = "src/demo/workload.c";
+/// The sources; each program is called after its directory.
+const SOURCES: [&str; 1] = ["src/demo/workload.c"];
 
 fn main() -> ExitCode {
-    println!("cargo::rerun-if-changed={SOURCE}");
     println!("cargo::rerun-if-env-changed=CC");
-    match compile() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+        if let Err(message) = compile(source) {
             println!("cargo::error={message}");
-            ExitCode::FAILURE
+            return ExitCode::FAILURE;
         }
     }
+    ExitCode::SUCCESS
 }
 
-fn compile() -> Result<(), String> {
+fn compile(source: &str) -> Result<(), String> {
     let out_dir = env::var_os("OUT_DIR").ok_or("cargo has not set OUT_DIR")?;
     let here = env::var("CARGO_MANIFEST_DIR").map_err(|error| error.to_string())?;
+    let name = Path::new(source).parent().and_then(Path::file_name).ok_or("no directory")?;
     let compiler = env::var("CC").ok().filter(|cc| !cc.trim().is_empty()).unwrap_or("cc".into());
     // `CC="ccache gcc"` is usual.
     let mut words = compiler.split_whitespace();
@@ -28,17 +30,17 @@ fn compile() -> Result<(), String> {
     let status = Command::new(program)
         .args(words)
         .args(["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-o"])
-        .arg(Path::new(&out_dir).join("workload"))
+        .arg(Path::new(&out_dir).join(name))
         // The bundled debug information is not to tell where this was built.
         .arg(format!("-ffile-prefix-map={here}=."))
-        .arg(Path::new(&here).join(SOURCE))
+        .arg(Path::new(&here).join(source))
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{compiler}` could not compile {SOURCE}: {status}")),
+        Ok(status) => Err(format!("`{compiler}` could not compile {source}: {status}")),
         Err(error) => Err(format!(
-            "`{compiler}` does not run ({error}): a C compiler is needed for the demonstration \
-             program; install gcc (apt-get install gcc libc6-dev) or set CC"
+            "`{compiler}` does not run ({error}): a C compiler is needed for the bundled \
+             programs; install gcc (apt-get install gcc libc6-dev) or set CC"
         )),
     }
 }

@@ -3,7 +3,7 @@
 use super::top;
 use crate::cli::{DemoArgs, Global};
 use crate::config::{LiveTarget, Output};
-use crate::demo::Workload;
+use crate::demo;
 use crate::diagnostic;
 use crate::interrupt::Interrupt;
 use crate::session;
@@ -21,7 +21,7 @@ pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     }
     diagnostic::start(global.verbose, view.output == Output::Screen);
     let interrupt = Interrupt::listen()?;
-    let workload = Workload::start()?;
+    let workload = demo::PROGRAM.start()?;
     let target = LiveTarget::Processes(vec![workload.pid()?]);
     let source = session::start_live(&args.event.resolve(target, view.output))?;
     let shown = top::show(&*source, &view, &interrupt);

@@ -1,0 +1,149 @@
+//! Programs compiled by `build.rs` and carried in this binary: started from memory, or from a file.
+
+use crate::exit::{Failure, Kind};
+use anyhow::Context;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+/// How long the program has to show that it runs at all.
+const START: Duration = Duration::from_millis(50);
+
+/// A program in this binary.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bundled {
+    /// What the process is called.
+    pub(crate) name: &'static str,
+    /// Its file.
+    pub(crate) bytes: &'static [u8],
+    /// What its standard output becomes.
+    pub(crate) output: fn() -> Stdio,
+    /// What the user typed to have it run.
+    pub(crate) typed: &'static str,
+}
+
+/// The running program. It ends when this is dropped, and also when this process ends in any
+/// other way: its standard input is a pipe whose other end nobody else holds.
+#[derive(Debug)]
+pub(crate) struct Started {
+    child: Child,
+    /// Where the program's file is, if it had to be one with a name.
+    _file: Option<tempfile::TempDir>,
+}
+
+impl Bundled {
+    /// Starts the program from memory, or from a temporary file where that is not allowed
+    /// (`vm.memfd_noexec`, no memfd).
+    pub(crate) fn start(&self) -> anyhow::Result<Started> {
+        self.start_from_memory().or_else(|error| {
+            tracing::debug!(%error, "no start from memory");
+            self.start_from_file().context("starting the bundled program")
+        })
+    }
+
+    fn start_from_memory(&self) -> anyhow::Result<Started> {
+        let descriptor = memfd_create(self.name, MemfdFlags::CLOEXEC)?;
+        let mut file = File::from(descriptor);
+        file.write_all(self.bytes)?;
+        // The kernel opens the path before it closes the descriptor.
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        Ok(Started { child: self.spawn(&path)?, _file: None })
+    }
+
+    fn start_from_file(&self) -> anyhow::Result<Started> {
+        let dir = tempfile::Builder::new().prefix(self.name).tempdir()?;
+        let path = dir.path().join("workload");
+        fs::write(&path, self.bytes)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o700))?;
+        Ok(Started { child: self.spawn(&path)?, _file: Some(dir) })
+    }
+
+    fn spawn(&self, path: &Path) -> anyhow::Result<Child> {
+        let mut child = Command::new(path)
+            .arg0(self.name)
+            .stdin(Stdio::piped())
+            .stdout((self.output)())
+            .stderr(Stdio::null())
+            // A group of its own: Ctrl-C is for us, and the totals of the last moment are wanted.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| self.refused(path, error))?;
+        let deadline = Instant::now() + START;
+        while Instant::now() < deadline {
+            if let Some(status) = child.try_wait()? {
+                anyhow::bail!("the bundled program ended at once: {status}");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(child)
+    }
+
+    fn refused(&self, path: &Path, error: io::Error) -> anyhow::Error {
+        let remedy = format!(
+            "TMPDIR=DIR dataspace {}   with a directory that is not mounted noexec",
+            self.typed
+        );
+        let failure = Failure::new(Kind::NotPermitted, format!("executing {}", path.display()));
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            return failure.with_remedy(remedy).into();
+        }
+        anyhow::Error::from(error).context(format!("executing {}", path.display()))
+    }
+}
+
+impl Started {
+    /// Its process number.
+    pub(crate) fn pid(&self) -> anyhow::Result<i32> {
+        Ok(i32::try_from(self.child.id())?)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is all that is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo;
+
+    fn is_alive(pid: i32) -> bool {
+        fs::exists(format!("/proc/{pid}")).unwrap()
+    }
+
+    #[test]
+    fn a_program_runs_from_memory_and_ends_with_its_owner() {
+        let started = demo::PROGRAM.start_from_memory().unwrap();
+        let pid = started.pid().unwrap();
+        assert!(is_alive(pid));
+        drop(started);
+        assert!(!is_alive(pid));
+    }
+
+    #[test]
+    fn a_program_runs_from_a_file() {
+        assert!(is_alive(demo::PROGRAM.start_from_file().unwrap().pid().unwrap()));
+    }
+
+    #[test]
+    fn a_program_ends_when_its_standard_input_closes() {
+        let mut started = demo::PROGRAM.start_from_memory().unwrap();
+        drop(started.child.stdin.take());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while started.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "still running");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
