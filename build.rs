@@ -1,11 +1,12 @@
-//! Compiles the programs that this binary carries.
+//! Compiles the programs that this binary carries: what `dataspace demo` profiles, and what
+//! `dataspace doctor --calibrate` measures with.
 
 use std::env;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// The sources; each program is called after its directory.
-const SOURCES: [&str; 1] = ["src/demo/workload.c"];
+const SOURCES: [&str; 2] = ["src/demo/workload.c", "src/calibration/workload.c"];
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=CC");

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -102,6 +102,16 @@ impl Started {
     /// Its process number.
     pub(crate) fn pid(&self) -> anyhow::Result<i32> {
         Ok(i32::try_from(self.child.id())?)
+    }
+
+    /// Its standard input. It ends when that closes.
+    pub(crate) fn input(&mut self) -> Option<&mut ChildStdin> {
+        self.child.stdin.as_mut()
+    }
+
+    /// Its standard output, where that is a pipe, once.
+    pub(crate) fn take_output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 }
 

@@ -46,8 +46,15 @@ Examples:
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
-  dataspace doctor
-  sudo dataspace doctor   what root could do";
+  dataspace doctor                              what you may do here
+  sudo dataspace doctor                         what root could do
+  dataspace doctor --calibrate                  how far the samples of the best event skid here
+  dataspace doctor --calibrate -e task-clock --duration 30 --json
+
+With --calibrate a bundled program runs loops in which one access is slow and known: a load that
+depends on the load before it, an independent load, a store; each first, in the middle and last.
+Where the samples lie, counted in retired instructions from the slow access, is the skid; a warning
+says where it does not fit the model that the event's samples are attributed with.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -95,7 +102,7 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Tell what this machine and these privileges allow, and what would allow more.
     #[command(after_help = DOCTOR_EXAMPLES)]
-    Doctor,
+    Doctor(DoctorArgs),
     /// Profile a small bundled program, to see it work.
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
@@ -119,6 +126,22 @@ pub(crate) struct DemoArgs {
     pub(crate) event: EventArgs,
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+}
+
+/// `doctor`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct DoctorArgs {
+    /// Measure how far this machine's samples skid, on a bundled program.
+    #[arg(long)]
+    pub(crate) calibrate: bool,
+    /// Calibrate so long: 5, 0.5, 10s, 1m [default: 10s].
+    #[arg(long, value_name = "SECS", value_parser = value::duration, requires = "calibrate")]
+    pub(crate) duration: Option<Duration>,
+    /// Print one JSON object with all that was measured.
+    #[arg(long, requires = "calibrate")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) event: EventArgs,
 }
 
 /// Whom to profile.

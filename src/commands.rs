@@ -1,5 +1,6 @@
 //! One module for each command.
 
+mod calibrate;
 mod demo;
 pub(crate) mod doctor;
 mod json;
@@ -16,7 +17,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Top(args) => top::run(args, &global),
         Command::Report(args) => report::run(args, &global),
         Command::Script(args) => script::run(args, &global),
-        Command::Doctor => doctor::run(&global),
+        Command::Doctor(args) => doctor::run(args, &global),
         Command::Demo(args) => demo::run(args, &global),
     }
 }

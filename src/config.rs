@@ -54,6 +54,21 @@ pub(crate) struct RecordingOptions {
     pub(crate) paths: Paths,
 }
 
+/// What is calibrated, and how it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CalibrationOptions {
+    /// The event as `--event` takes it; none: the best one that there is.
+    pub(crate) event: Option<String>,
+    /// How often, where the user said so.
+    pub(crate) sampling: Option<Sampling>,
+    /// How long all loops run together.
+    pub(crate) duration: Duration,
+    /// One JSON object instead of a table.
+    pub(crate) is_json: bool,
+    /// Whether to use colour.
+    pub(crate) has_color: bool,
+}
+
 /// Where a recording is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {

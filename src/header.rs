@@ -110,12 +110,18 @@ pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
     segments
 }
 
-fn event_text(event: &EventLine) -> String {
-    let skid = match event.skid {
+/// A skid model as JSON has it too.
+pub(crate) fn skid_text(skid: SkidModel) -> String {
+    match skid {
         SkidModel::Exact => "exact".to_owned(),
         SkidModel::AfterOne => "after-one".to_owned(),
         SkidModel::Unknown(range) => format!("unknown({range})"),
-    };
+    }
+}
+
+/// An event with how far its samples skid, and how often it samples.
+pub(crate) fn event_text(event: &EventLine) -> String {
+    let skid = skid_text(event.skid);
     let rate = match (event.period, event.frequency_hz) {
         (_, Some(hz)) => format!(", {hz} Hz"),
         (Some(period), None) => format!(", period {period}"),

@@ -2,6 +2,7 @@
 
 mod arrangement;
 mod bundled;
+mod calibration;
 mod cli;
 mod column;
 mod commands;

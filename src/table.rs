@@ -63,9 +63,10 @@ pub(crate) fn render(
     printer.footer(snapshot, &listing)
 }
 
-struct Printer<'a> {
-    out: &'a mut dyn Write,
-    has_color: bool,
+/// Writes segments in their tones.
+pub(crate) struct Printer<'a> {
+    pub(crate) out: &'a mut dyn Write,
+    pub(crate) has_color: bool,
 }
 
 impl Printer<'_> {
@@ -81,7 +82,13 @@ impl Printer<'_> {
         writeln!(self.out)
     }
 
-    fn line(&mut self, name: &str, segments: &[Segment], separator: &str) -> io::Result<()> {
+    /// A line of the header: its name, then segments.
+    pub(crate) fn line(
+        &mut self,
+        name: &str,
+        segments: &[Segment],
+        separator: &str,
+    ) -> io::Result<()> {
         write!(self.out, "{name:<INDENT$}")?;
         for (idx, segment) in segments.iter().enumerate() {
             if idx > 0 {
@@ -92,7 +99,8 @@ impl Printer<'_> {
         writeln!(self.out)
     }
 
-    fn segment(&mut self, segment: &Segment) -> io::Result<()> {
+    /// One segment.
+    pub(crate) fn segment(&mut self, segment: &Segment) -> io::Result<()> {
         // ECMA-48, select graphic rendition: bold, faint, bold red.
         let code = match segment.tone {
             Tone::Strong => "1",

@@ -1,8 +1,9 @@
 //! From what was typed to what the program needs.
 
-use super::{EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
+use super::{DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
 use crate::config::{
-    CommandOutput, Input, LiveOptions, LiveTarget, Output, RecordingOptions, Selection, TopOptions,
+    CalibrationOptions, CommandOutput, Input, LiveOptions, LiveTarget, Output, RecordingOptions,
+    Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
 use dataspace_proto::event::Sampling;
@@ -10,6 +11,9 @@ use dataspace_proto::snapshot::Window;
 use std::time::Duration;
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A second and more for each loop of a calibration: over 2,000 samples.
+const CALIBRATION: Duration = Duration::from_secs(10);
 
 impl TargetArgs {
     /// Whom to profile.
@@ -37,19 +41,56 @@ impl TargetArgs {
 impl EventArgs {
     /// The session that samples these events of `target`.
     pub(crate) fn resolve(self, target: LiveTarget, output: Output) -> LiveOptions {
-        let sampling = match (self.period, self.frequency) {
-            (Some(period), _) => Some(Sampling::Period(period)),
-            (None, Some(hz)) => Some(Sampling::FrequencyHz(hz)),
-            (None, None) => None,
-        };
         LiveOptions {
             target,
-            events: self.events.into_iter().flat_map(|list| list.0).collect(),
-            sampling,
+            sampling: self.sampling(),
+            events: self.names(),
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,
                 Output::Json | Output::Table => CommandOutput::Stderr,
             },
+        }
+    }
+}
+
+impl EventArgs {
+    fn sampling(&self) -> Option<Sampling> {
+        match (self.period, self.frequency) {
+            (Some(period), _) => Some(Sampling::Period(period)),
+            (None, Some(hz)) => Some(Sampling::FrequencyHz(hz)),
+            (None, None) => None,
+        }
+    }
+
+    fn names(self) -> Vec<String> {
+        self.events.into_iter().flat_map(|list| list.0).collect()
+    }
+}
+
+impl DoctorArgs {
+    /// What to calibrate, if that was asked for.
+    ///
+    /// # Errors
+    /// When events are named with nothing to measure, or more than one.
+    pub(crate) fn resolve(self, has_color: bool) -> Result<Option<CalibrationOptions>, Failure> {
+        let sampling = self.event.sampling();
+        let mut events = self.event.names();
+        let is_usual = sampling.is_none() && events.is_empty();
+        let usage = |what: &str| {
+            let remedy = "dataspace doctor --calibrate -e cpu-clock -F 1999";
+            Err(Failure::new(Kind::Usage, what).with_remedy(remedy))
+        };
+        match (self.calibrate, events.len()) {
+            (false, _) if is_usual => Ok(None),
+            (false, _) => usage("events, periods and rates go with --calibrate"),
+            (true, 0 | 1) => Ok(Some(CalibrationOptions {
+                event: events.pop(),
+                sampling,
+                duration: self.duration.unwrap_or(CALIBRATION),
+                is_json: self.json,
+                has_color,
+            })),
+            (true, _) => usage("one event is calibrated at a time"),
         }
     }
 }
@@ -164,6 +205,34 @@ mod tests {
         assert_eq!(top(&["-F", "99", "-p1"]).unwrap().0.sampling, Some(Sampling::FrequencyHz(99)));
         assert!(top(&["-F", "99", "-c", "1", "-p1"]).is_err(), "they contradict each other");
         assert!(top(&["-F", "0", "-p1"]).is_err() && top(&["-c", "0", "-p1"]).is_err());
+    }
+
+    #[test]
+    fn one_event_is_calibrated_and_only_where_that_is_asked_for() {
+        let doctor = |args: &[&str]| {
+            let args = ["dataspace", "doctor"].iter().chain(args);
+            let cli = Cli::try_parse_from(args).map_err(|error| error.to_string())?;
+            let Command::Doctor(doctor) = cli.command else { return Err("another command".into()) };
+            doctor.resolve(false).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(doctor(&[]), Ok(None));
+        let options = doctor(&["--calibrate"]).unwrap().unwrap();
+        assert_eq!((options.event, options.sampling, options.is_json), (None, None, false));
+        assert_eq!(options.duration, Duration::from_secs(10));
+        let args = ["--calibrate", "-e", "task-clock", "-F99", "--duration", "2", "--json"];
+        let options = doctor(&args).unwrap().unwrap();
+        assert_eq!(options.event.as_deref(), Some("task-clock"));
+        assert_eq!(options.sampling, Some(Sampling::FrequencyHz(99)));
+        assert!(options.is_json && options.duration == Duration::from_secs(2));
+        for wrong in [
+            &["-e", "cpu-clock"][..],
+            &["-F99"],
+            &["--json"],
+            &["--duration", "1"],
+            &["--calibrate", "-e", "cpu-clock,faults"],
+        ] {
+            assert!(doctor(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `dataspace doctor`: what this machine and these privileges allow, and what would allow more.
 
-use crate::cli::Global;
+use super::calibrate;
+use crate::cli::{DoctorArgs, Global};
 use crate::diagnostic;
 use crate::text::visible;
 use dataspace_collector::capability::{self, Capabilities};
@@ -32,11 +33,16 @@ pub(crate) struct Finding {
 }
 
 /// Runs the command.
-pub(super) fn run(global: &Global) -> anyhow::Result<()> {
+pub(super) fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<()> {
+    let has_color = global.color.resolve(stdout().is_terminal());
+    let calibration = args.resolve(has_color)?;
     diagnostic::start(global.verbose, false);
+    if let Some(options) = calibration {
+        return calibrate::run(&options);
+    }
     let findings = findings(&capability::probe(Path::new("/")));
     let mut out = stdout().lock();
-    render(&findings, global.color.resolve(stdout().is_terminal()), &mut out)?;
+    render(&findings, has_color, &mut out)?;
     Ok(())
 }
 
@@ -70,7 +76,14 @@ fn findings(found: &Capabilities) -> Vec<Finding> {
             remedy: limit.remedy.clone(),
         }
     });
-    std::iter::once(kernel).chain(events).chain(privileges).chain(limits).collect()
+    let calibration = Finding {
+        name: "calibration".to_owned(),
+        status: Status::Good,
+        detail: "dataspace doctor --calibrate measures how far samples skid here".to_owned(),
+        remedy: None,
+    };
+    let rest = privileges.chain(limits).chain([calibration]);
+    std::iter::once(kernel).chain(events).chain(rest).collect()
 }
 
 /// Writes the findings, one a line, each remedy on a line below.

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 /// Batches between collector and analyzer: 64 × 1,024 samples are about 25 MB when all are full,
 /// a fifth of a second at the highest rate the kernel can give.
-const N_BATCHES: usize = 64;
+pub(super) const N_BATCHES: usize = 64;
 
 /// Records in a batch. At the default rate a batch is sent long before it is full.
-const BATCH_LEN: usize = 1024;
+pub(super) const BATCH_LEN: usize = 1024;
 
 /// How long the end of a session waits for debug information that is still being read.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);

@@ -5,6 +5,7 @@ mod cost;
 mod index_worker;
 mod live;
 mod published;
+pub(crate) mod raw;
 mod replay;
 
 use crate::config::{self, Input, LiveOptions, LiveTarget, RecordingOptions};
@@ -42,6 +43,12 @@ pub(crate) trait Source {
 /// # Errors
 /// When nothing can be sampled, with the remedy.
 pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
+    let session = LiveSession::start(live_config(options)?).map_err(|error| failure(&error))?;
+    Ok(Box::new(session))
+}
+
+/// What the collector is to open.
+fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
     let target = match &options.target {
         LiveTarget::Processes(pids) => TargetSpec::Pids(pids.clone()),
         LiveTarget::Threads(tids) => TargetSpec::Tids(tids.clone()),
@@ -57,8 +64,7 @@ pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source
         config::CommandOutput::Stderr => CommandOutput::Stderr,
         config::CommandOutput::Discard => CommandOutput::Discard,
     };
-    let session = LiveSession::start(live).map_err(|error| failure(&error))?;
-    Ok(Box::new(session))
+    Ok(live)
 }
 
 /// Begins to read a recording; the totals are final when the source is finished.

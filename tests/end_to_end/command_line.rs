@@ -24,6 +24,11 @@ fn errors_have_their_exit_codes_and_say_what_helps() {
     check(&["report", "-i", "Cargo.toml"], 1, "Cargo.toml");
     check(&["report", "-i", "/dev/null"], 1, "/dev/null");
     check(&["frobnicate"], 2, "Usage");
+    check(&["doctor", "--json"], 2, "--calibrate");
+    check(&["doctor", "-e", "cpu-clock"], 2, "dataspace doctor --calibrate");
+    check(&["doctor", "--calibrate", "-e", "cpu-clock,task-clock"], 2, "one event");
+    check(&["doctor", "--calibrate", "-e", "no-such-event"], 2, "cpu-clock");
+    check(&["doctor", "--calibrate", "--duration", "0"], 2, "seconds");
 }
 
 #[test]
@@ -41,6 +46,7 @@ fn doctor_says_what_is_there() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("cpu-clock") && text.contains("perf_event_paranoid"), "{text}");
+    assert!(text.contains("dataspace doctor --calibrate"), "{text}");
     assert!(!text.contains('\x1b'), "no colour on a pipe");
 }
 

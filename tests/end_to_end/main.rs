@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod calibration;
 mod command_line;
 mod dependency;
 mod live;
