@@ -11,4 +11,5 @@ mod dependency;
 mod live;
 mod recording;
 mod screen;
+mod slow_field;
 mod tidy;

@@ -1,6 +1,8 @@
 //! What end-to-end tests share: programs compiled and started, the binary run, its output read.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod slow_field;
+
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,10 +14,20 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compiles `tests/programs/NAME.c` with `flags` to a file of its own.
+/// Compiles `tests/programs/NAME.c` with gcc and `flags` to a file of its own.
 pub(crate) fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    compile_by("gcc", name, flags).expect("gcc is installed")
+}
+
+/// The same with any compiler; `None`, with the reason printed, where it is not installed.
+pub(crate) fn compile_by(compiler: &str, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    let installed = Command::new(compiler).arg("--version").output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        eprintln!("not run: {compiler} is not installed");
+        return None;
+    }
     let sources = [root().join(format!("tests/programs/{name}.c"))];
-    compile_sources(name, &sources, flags)
+    Some(compile_sources(compiler, name, &sources, flags))
 }
 
 /// Compiles SQLite as a program, once for all tests: it takes half a minute.
@@ -27,7 +39,7 @@ pub(crate) fn sqlite() -> PathBuf {
             let include = format!("-I{}", amalgamation.parent().unwrap().display());
             let sources = [root().join("tests/programs/sqlite.c"), amalgamation];
             let flags = ["-O2", "-g", &include, "-DSQLITE_THREADSAFE=0", "-ldl", "-lm"];
-            compile_sources("sqlite", &sources, &flags)
+            compile_sources("gcc", "sqlite", &sources, &flags)
         })
         .clone()
 }
@@ -50,14 +62,14 @@ pub(crate) fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn compile_sources(name: &str, sources: &[PathBuf], flags: &[&str]) -> PathBuf {
+fn compile_sources(compiler: &str, name: &str, sources: &[PathBuf], flags: &[&str]) -> PathBuf {
     // Tests of one binary run side by side: the same program is not compiled twice at once.
     static LOCK: Mutex<()> = Mutex::new(());
     let _guard = LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let tag: String =
         flags.join("_").chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
     let tag = &tag[..tag.len().min(80)];
-    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{tag}"));
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{compiler}.{tag}"));
     let is_newer = |source: &PathBuf| {
         let time = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
         time(source).unwrap() > time(&target).unwrap()
@@ -67,7 +79,7 @@ fn compile_sources(name: &str, sources: &[PathBuf], flags: &[&str]) -> PathBuf {
     }
     // To a name of its own first: another test binary may run the program meanwhile.
     let fresh = target.with_extension(format!("new{}", std::process::id()));
-    let mut command = Command::new("gcc");
+    let mut command = Command::new(compiler);
     command.args(sources).args(flags).arg("-o").arg(&fresh);
     assert!(command.status().unwrap().success(), "{command:?}");
     std::fs::rename(&fresh, &target).unwrap();
