@@ -1,7 +1,7 @@
 //! How much of a loop's time is charged to the one field that misses the cache: a table of
 //! compilers, kinds of access, and places in the loop.
 //!
-//! `cargo bench --bench slow_field [-- SECONDS]` prints the table; nothing is asserted.
+//! `cargo bench --bench slow_field [-- SAMPLES]` prints the table; nothing is asserted.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
 #[path = "../tests/support/mod.rs"]
@@ -10,7 +10,7 @@ mod support;
 use support::slow_field::{KINDS, POSITIONS, measure};
 
 fn main() {
-    let seconds = std::env::args().filter_map(|word| word.parse::<u64>().ok()).next().unwrap_or(5);
+    let n_samples = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(10_000);
     println!("compiler   access       place    SLOW FIELD  MEMORY   SHARE  not memory  remainder");
     for (compiler, optimisation) in
         [("gcc", "-O1"), ("gcc", "-O2"), ("gcc", "-O3"), ("clang", "-O1"), ("clang", "-O2")]
@@ -19,7 +19,7 @@ fn main() {
         let Some(program) = support::compile_by(compiler, "slow_field", &flags) else { continue };
         for kind in KINDS {
             for position in POSITIONS {
-                let Some(share) = measure(&program, kind, position, &seconds.to_string()) else {
+                let Some(share) = measure(&program, kind, position, n_samples) else {
                     return;
                 };
                 let rest: Vec<String> =

@@ -8,7 +8,7 @@ fn check(optimisation: &str) {
     let program = compile("slow_field", &[optimisation, "-g"]);
     for kind in KINDS {
         for position in POSITIONS {
-            let Some(share) = measure(&program, kind, position, "1") else { return };
+            let Some(share) = measure(&program, kind, position, 2000) else { return };
             let context = format!("{optimisation} {} {position}: {share:?}", kind.0);
             assert!(share.memory > 50, "{context}");
             assert!(share.slow * 100 >= share.memory * kind.2, "{context}");

@@ -69,7 +69,8 @@ fn compile_sources(compiler: &str, name: &str, sources: &[PathBuf], flags: &[&st
     let tag: String =
         flags.join("_").chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
     let tag = &tag[..tag.len().min(80)];
-    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{compiler}.{tag}"));
+    let target =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{compiler}.{tag}"));
     let is_newer = |source: &PathBuf| {
         let time = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
         time(source).unwrap() > time(&target).unwrap()
@@ -165,6 +166,41 @@ pub(crate) fn last_snapshot(args: &[&str]) -> Option<Value> {
         assert_balanced(&serde_json::from_str(line).unwrap());
     }
     Some(serde_json::from_str(text.lines().last().expect("at least one snapshot")).unwrap())
+}
+
+/// What perf recorded of a program: the line that `script` gives each sample, and what it said.
+pub(crate) struct Recorded {
+    pub(crate) lines: Vec<Value>,
+    pub(crate) said: Vec<String>,
+}
+
+/// Records `program` from start to end, `sampling` being perf's and `script` our options; `None`, with the reason printed, where perf cannot.
+pub(crate) fn record(
+    program: &Path,
+    args: &[&str],
+    event: &str,
+    sampling: &[&str],
+    script: &[&str],
+) -> Option<Recorded> {
+    const REGISTERS: &str = "ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", event]).args(sampling);
+    perf.args([format!("--intr-regs={REGISTERS}"), format!("--user-regs={REGISTERS}")]);
+    perf.arg("-o").arg(&file).arg("--").arg(program).args(args);
+    let said = match perf.stderr(Stdio::null()).output() {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap(),
+        _ => {
+            eprintln!("not run: perf record does not work here");
+            return None;
+        }
+    };
+    let script = run(&[&["script", "-i", file.to_str().unwrap()], script].concat());
+    assert!(script.status.success(), "{script:?}");
+    let lines = String::from_utf8(script.stdout).unwrap();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    Some(Recorded { lines, said: said.lines().map(str::to_owned).collect() })
 }
 
 /// Design invariant 4: kernel = attributed + Σ unknown + not_memory + Σ lost.

@@ -2,6 +2,7 @@
 
 use crate::support::{Running, last_snapshot, total};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How the slow field is accessed: the program's word, its object without the scalar's type, and
@@ -16,7 +17,7 @@ pub(crate) const KINDS: [(&str, &str, u64); 3] = [
 pub(crate) const POSITIONS: [&str; 3] = ["first", "middle", "last"];
 
 /// What was measured of one loop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Share {
     /// Samples charged to the slow field.
     pub(crate) slow: u64,
@@ -24,34 +25,46 @@ pub(crate) struct Share {
     pub(crate) memory: u64,
     pub(crate) not_memory: u64,
     /// What else was charged: objects and reasons.
-    pub(crate) rest: Vec<(String, u64)>,
+    pub(crate) rest: BTreeMap<String, u64>,
 }
 
-/// Watches the loop for `seconds`; `None` where live events are not to be had.
+/// Watches the loop until `n_samples` are seen, or as many as a busy machine has in `MAX_ROUNDS`;
+/// `None` where live events are not to be had.
 pub(crate) fn measure(
     program: &Path,
     kind: (&str, &str, u64),
     position: &str,
-    seconds: &str,
+    n_samples: u64,
 ) -> Option<Share> {
+    const MAX_ROUNDS: usize = 20;
     let (word, field, _) = kind;
     let (running, _) = Running::start(program, &[word, position]);
-    let args = ["top", "-p", &running.pid(), "-F", "3000", "--json", "--duration", seconds];
-    let snapshot = last_snapshot(&args)?;
-    // What gcc calls "long int" is "long" to clang.
-    let charged = |name: &str| name.replace("long_int", "long") == field.replace("long_int", "long");
-    let mut rest: Vec<(String, u64)> = Vec::new();
-    let mut slow = 0;
-    for (name, n_samples) in finest(&snapshot) {
-        if charged(&name) {
-            slow += n_samples;
-        } else {
-            rest.push((name, n_samples));
+    let mut share = Share::default();
+    for _ in 0..MAX_ROUNDS {
+        let args = ["top", "-p", &running.pid(), "-F", "3000", "--json", "--duration", "1"];
+        share.add(&last_snapshot(&args)?, field);
+        if share.memory >= n_samples {
+            break;
         }
     }
-    rest.sort_by_key(|(_, n_samples)| std::cmp::Reverse(*n_samples));
-    let not_memory = snapshot["accounting"]["not_memory"].as_u64().unwrap();
-    Some(Share { slow, memory: total(&snapshot), not_memory, rest })
+    Some(share)
+}
+
+impl Share {
+    fn add(&mut self, snapshot: &Value, field: &str) {
+        // What the kernel does meanwhile, as on an interrupt, is no access of the loop's.
+        let kernel = snapshot["accounting"]["unknown"]["kernel"].as_u64().unwrap_or(0);
+        self.memory += total(snapshot) - kernel;
+        self.not_memory += snapshot["accounting"]["not_memory"].as_u64().unwrap();
+        for (name, n_samples) in finest(snapshot) {
+            // What gcc calls "long int" is "long" to clang.
+            if name.replace("long_int", "long") == field.replace("long_int", "long") {
+                self.slow += n_samples;
+            } else {
+                *self.rest.entry(name).or_default() += n_samples;
+            }
+        }
+    }
 }
 
 /// The objects that have no part of their own in the snapshot, and their samples.

@@ -1,0 +1,124 @@
+//! Each of the reasons why a sample has no data object, live on a program that gives cause for it.
+
+use crate::support::{Recorded, Running, compile, last_snapshot, record};
+use serde_json::Value;
+use std::path::Path;
+
+fn unknown(snapshot: &Value, reason: &str) -> u64 {
+    snapshot["accounting"]["unknown"][reason].as_u64().unwrap_or(0)
+}
+
+fn program() -> std::path::PathBuf {
+    compile("reason", &["-O2", "-g", "-no-pie"])
+}
+
+/// Watches the loop called `reason` by the clock: that reason has most of its memory samples.
+fn clock(program: &Path, reason: &str) {
+    let (running, _) = Running::start(program, &[reason]);
+    let args = ["top", "-p", &running.pid(), "-F", "2000", "--json", "--duration", "1"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let of_reason = unknown(&snapshot, reason);
+    let memory = crate::support::total(&snapshot) - unknown(&snapshot, "kernel");
+    let context = format!("{of_reason} of {memory} {reason}: {}", snapshot["accounting"]);
+    assert!(memory > 50 && of_reason * 100 >= memory * 80, "{context}");
+}
+
+/// Runs the loop called `reason` under a breakpoint on heap memory.
+fn breakpoint(address: &str, reason: &str) -> Option<Value> {
+    let program = program();
+    let event = format!("mem:{address}/8:rw:u");
+    let command = [program.to_str().unwrap(), reason, "100"];
+    last_snapshot(&[&["top", "-e", &event, "-c", "1", "--json", "--"][..], &command].concat())
+}
+
+#[test]
+fn without_debug_information_the_clock_is_unascertainable() {
+    clock(&compile("reason", &["-O2", "-s", "-no-pie"]), "unascertainable");
+}
+
+#[test]
+fn code_that_nobody_bounds_is_unverifiable() {
+    clock(&compile("reason", &["-O2", "-s", "-no-pie"]), "unverifiable");
+}
+
+#[test]
+fn where_two_ways_meet_without_a_trace_the_clock_is_unresolvable() {
+    clock(&program(), "unresolvable");
+}
+
+#[test]
+fn words_in_storage_of_bytes_are_unidentified() {
+    clock(&program(), "unidentified");
+}
+
+#[test]
+fn what_a_pointer_without_a_variable_points_at_is_undetermined() {
+    clock(&program(), "undetermined");
+}
+
+#[test]
+fn what_is_no_address_is_invalid() {
+    // The kernel's time on the refused access is the access's: without it there are no samples.
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    let is_open = paranoid.trim().parse::<i32>().unwrap() < 2;
+    if !is_open && !rustix::process::geteuid().is_root() {
+        eprintln!("not run: samples in the kernel are not permitted");
+        return;
+    }
+    let (running, _) = Running::start(&program(), &["invalid_address"]);
+    let args = ["top", "-p", &running.pid(), "-F", "2000", "--json", "--duration", "1"];
+    let Some(snapshot) = last_snapshot(&args) else { return };
+    let invalid = unknown(&snapshot, "invalid_address");
+    assert!(invalid > 50, "{invalid}: {}", snapshot["accounting"]);
+}
+
+#[test]
+fn an_operand_of_a_call_is_reported_in_the_callee_and_blocked() {
+    let Some(snapshot) = breakpoint("0x20000000", "blocked") else { return };
+    // Ten calls a round; the store that sets the pointer is the one answer.
+    assert_eq!(unknown(&snapshot, "blocked"), 1000, "{}", snapshot["accounting"]);
+    assert_eq!(snapshot["accounting"]["attributed"], 1);
+}
+
+#[test]
+fn a_hit_that_is_held_back_is_unspecified() {
+    let Some(snapshot) = breakpoint("0x20000008", "unspecified") else { return };
+    // The store before it is answered; the load of the segment is reported one too late.
+    assert_eq!(unknown(&snapshot, "unspecified"), 100, "{}", snapshot["accounting"]);
+    assert_eq!(snapshot["accounting"]["attributed"], 100);
+}
+
+#[test]
+fn a_counter_far_from_any_access_is_incomplete() {
+    let Some(Recorded { lines, .. }) = record(
+        &program(),
+        &["incomplete", "1000"],
+        "cpu-clock:u",
+        &["-F", "2000"],
+        &["--skid", "2"],
+    ) else {
+        return;
+    };
+    let is_incomplete = |line: &&Value| line["reason"] == "incomplete";
+    let incomplete = lines.iter().filter(is_incomplete).count();
+    assert!(lines.len() > 20 && incomplete * 2 >= lines.len(), "{incomplete} of {}", lines.len());
+}
+
+#[test]
+fn a_load_over_its_own_base_has_lost_its_address_but_not_its_type() {
+    let args = ["register_loss", "100"];
+    let Some(Recorded { lines, .. }) =
+        record(&program(), &args, "cpu-clock:u", &["-F", "2000"], &[])
+    else {
+        return;
+    };
+    let in_chase: Vec<&Value> =
+        lines.iter().filter(|line| line["scope"]["function"] == "chase").collect();
+    let lost = in_chase.iter().filter(|line| {
+        line["reason"] == "register_loss"
+            && line["object"] == "{structure:cell}.{pointer+structure:cell next}"
+            && line["addr"].is_null()
+    });
+    let lost = lost.count();
+    assert!(lost > 50 && lost * 100 >= in_chase.len() * 90, "{lost} of {}", in_chase.len());
+}
