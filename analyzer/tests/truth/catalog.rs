@@ -1,0 +1,50 @@
+//! The programs whose steps are the truth, and the ways in which each is built.
+
+use crate::truth::build::{Build, Language, Source};
+
+const fn c(name: &'static str) -> Source {
+    Source { name, language: Language::C }
+}
+
+/// Programs of very different character; each tells its own in its first line.
+pub(crate) const SOURCES: &[Source] = &[c("interpreter"), c("list"), c("text")];
+
+/// Flags of gcc and clang, for C and C++.
+const C_FLAGS: &[&str] = &[
+    "-O0",
+    "-O1",
+    "-O2",
+    "-O3",
+    "-Os",
+    "-O3 -march=x86-64-v3",
+    "-O2 -fno-pie -no-pie",
+    "-O2 -fomit-frame-pointer -fcf-protection",
+    "-O1 -fno-omit-frame-pointer -fno-plt",
+    "-O2 stripped",
+];
+
+/// Flags of rustc.
+const RUST_FLAGS: &[&str] = &[
+    "-Copt-level=0",
+    "-Copt-level=1",
+    "-Copt-level=2",
+    "-Copt-level=3",
+    "-Copt-level=3 -Ctarget-cpu=x86-64-v3",
+    "-Copt-level=2 stripped",
+];
+
+/// Every build of every program.
+pub(crate) fn builds() -> Vec<Build> {
+    let mut builds = Vec::new();
+    for source in SOURCES {
+        let (compilers, flags): (&[&str], _) = match source.language {
+            Language::C => (&["gcc", "clang"], C_FLAGS),
+            Language::Cpp => (&["g++", "clang++"], C_FLAGS),
+            Language::Rust => (&["rustc"], RUST_FLAGS),
+        };
+        for compiler in compilers {
+            builds.extend(flags.iter().map(|flags| Build { source: *source, compiler, flags }));
+        }
+    }
+    builds
+}

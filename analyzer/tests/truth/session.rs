@@ -1,0 +1,158 @@
+//! The real analyzer and worker over one program: an analyzer for each model, and one for what is
+//! said of the true trigger.
+
+use crate::truth::model::{self, Model, PID};
+use crate::truth::step::State;
+use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer};
+use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
+use dataspace_analyzer::worker::Worker;
+use dataspace_proto::address::{Avma, FileOffset};
+use dataspace_proto::event::{EventKind, SkidModel};
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::{Mmap, Record, Sample};
+use dataspace_proto::sample_line::SampleLine;
+use std::fs::File;
+use std::io::{Error, Result};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Files as they are on disk, without separate debug files.
+struct Files;
+
+struct Opened {
+    file: File,
+    len_bytes: u64,
+}
+
+impl FileBytes for Opened {
+    fn len(&self) -> u64 {
+        self.len_bytes
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> std::result::Result<(), FileError> {
+        let n_bytes = buffer.len() as u64;
+        let failed = |error: Error| FileError { offset, n_bytes, cause: error.to_string() };
+        self.file.read_exact_at(buffer, offset).map_err(failed)
+    }
+}
+
+impl FileSource for Files {
+    fn load_object(
+        &self,
+        key: &LoadObjectKey,
+    ) -> std::result::Result<Box<dyn FileBytes>, Reason> {
+        let path = std::str::from_utf8(&key.path).map_err(|_| Reason::ObjectMissing)?;
+        let file = File::open(Path::new(path)).map_err(|_| Reason::ObjectMissing)?;
+        let len_bytes = file.metadata().map_err(|_| Reason::ObjectMissing)?.len();
+        Ok(Box::new(Opened { file, len_bytes }))
+    }
+
+    fn debug_files(&self, _: &DebugFileQuery) -> Vec<Box<dyn FileBytes>> {
+        Vec::new()
+    }
+}
+
+/// The last answer.
+#[derive(Default)]
+struct Last(Option<SampleLine>);
+
+impl Observer for Last {
+    fn decided(&mut self, analyzer: &Analyzer, decided: Decided<'_>) {
+        self.0 = Some(analyzer.sample_line(decided));
+    }
+}
+
+/// A mapping that a load object has.
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) file_offset: u64,
+    pub(crate) is_executable: bool,
+    pub(crate) path: Arc<str>,
+}
+
+/// What `/proc/PID/maps` says.
+pub(crate) fn mappings(maps: &str) -> Vec<Mapping> {
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let mapping = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let is_executable = fields.next()?.contains('x');
+        let file_offset = hex(fields.next()?)?;
+        let path = fields.nth(2).unwrap_or_default().into();
+        Some(Mapping { start: hex(start)?, end: hex(end)?, file_offset, is_executable, path })
+    };
+    maps.lines().filter_map(mapping).collect()
+}
+
+/// The sessions over one program.
+pub(crate) struct Sessions {
+    // Load objects are numbered in the order of their mappings, so all analyzers can ask one.
+    worker: Worker,
+    analyzers: Vec<Analyzer>,
+    reference: Analyzer,
+    last: Last,
+}
+
+impl Sessions {
+    pub(crate) fn new(mappings: &[Mapping]) -> Self {
+        let analyzers = Model::ALL.iter().map(|model| {
+            let mut analyzer = Analyzer::new(model.config());
+            set_up(&mut analyzer, model.event(), mappings);
+            analyzer
+        });
+        let mut reference = Analyzer::new(Config::default());
+        let event = model::event("reference", EventKind::Memory, SkidModel::Exact);
+        set_up(&mut reference, event, mappings);
+        Self {
+            worker: Worker::new(Box::new(Files)),
+            analyzers: analyzers.collect(),
+            reference,
+            last: Last::default(),
+        }
+    }
+
+    /// The answer for a sample of `model`.
+    pub(crate) fn ask(&mut self, model: Model, sample: Sample) -> Result<SampleLine> {
+        let analyzer = &mut self.analyzers[model as usize];
+        one(analyzer, &mut self.worker, &mut self.last, sample)
+    }
+
+    /// The object at the true trigger with its true address.
+    pub(crate) fn reference(&mut self, state: &State, addr: Option<u64>) -> Result<SampleLine> {
+        let sample = Sample { is_exact_ip: true, ..model::sample(state, addr) };
+        one(&mut self.reference, &mut self.worker, &mut self.last, sample)
+    }
+}
+
+fn set_up(analyzer: &mut Analyzer, event: dataspace_proto::event::Event, mappings: &[Mapping]) {
+    let mut last = Last::default();
+    analyzer.apply(&Record::Event(Box::new(event)), &mut last);
+    for mapping in mappings {
+        let mmap = Mmap {
+            pid: PID,
+            tid: PID,
+            start: Avma(mapping.start),
+            len_bytes: mapping.end - mapping.start,
+            file_offset: FileOffset(mapping.file_offset),
+            is_executable: mapping.is_executable,
+            path: mapping.path.as_bytes().into(),
+            ..Mmap::default()
+        };
+        analyzer.apply(&Record::Mmap(Box::new(mmap)), &mut last);
+    }
+}
+
+fn one(
+    analyzer: &mut Analyzer,
+    worker: &mut Worker,
+    last: &mut Last,
+    sample: Sample,
+) -> Result<SampleLine> {
+    analyzer.apply(&Record::Sample(sample), last);
+    while let Some(request) = analyzer.next_request() {
+        analyzer.answer(worker.answer(&request), last);
+    }
+    last.0.take().ok_or_else(|| Error::other("a sample without an answer"))
+}
