@@ -18,6 +18,9 @@ use truth::model::Model;
 use truth::run::Plan;
 use truth::{catalog, listing, run};
 
+/// As many builds have a table of their own; more would bury the sums.
+const N_BUILDS_LISTED: usize = 12;
+
 /// What was asked for.
 struct Arguments {
     n_samples: usize,
@@ -78,6 +81,9 @@ fn judge(asked: &Arguments, dir: &Path, builds: Vec<truth::build::Build>, n_pick
     let began = Instant::now();
     let (models, has_misses) = (asked.models.clone(), asked.n_misses != 0);
     let outcomes = run::run(&Plan { dir, builds, models, n_picks, has_misses })?;
+    if outcomes.len() <= N_BUILDS_LISTED {
+        listing::print_table("build", &outcomes, |it| it.build.name());
+    }
     listing::print_table("program", &outcomes, |it| it.build.source.name.to_owned());
     listing::print_table("compiler", &outcomes, |it| it.build.level());
     listing::print_table("language", &outcomes, |it| {

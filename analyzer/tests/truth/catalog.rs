@@ -2,12 +2,29 @@
 
 use crate::truth::build::{Build, Language, Source};
 
-const fn c(name: &'static str) -> Source {
-    Source { name, language: Language::C }
-}
-
 /// Programs of very different character; each tells its own in its first line.
-pub(crate) const SOURCES: &[Source] = &[c("interpreter"), c("list"), c("text")];
+pub(crate) const SOURCES: &[(Language, &[&str])] = &[
+    (
+        Language::C,
+        &[
+            "bits",
+            "calls",
+            "control",
+            "floats",
+            "interpreter",
+            "list",
+            "local",
+            "matrix",
+            "parser",
+            "records",
+            "sort",
+            "text",
+            "tree",
+        ],
+    ),
+    (Language::Cpp, &["containers", "exceptions", "shapes", "templates"]),
+    (Language::Rust, &["collections", "iterators", "machine", "panics", "traits"]),
+];
 
 /// Flags of gcc and clang, for C and C++.
 const C_FLAGS: &[&str] = &[
@@ -36,14 +53,17 @@ const RUST_FLAGS: &[&str] = &[
 /// Every build of every program.
 pub(crate) fn builds() -> Vec<Build> {
     let mut builds = Vec::new();
-    for source in SOURCES {
-        let (compilers, flags): (&[&str], _) = match source.language {
+    for (language, names) in SOURCES {
+        let (compilers, flags): (&[&str], _) = match language {
             Language::C => (&["gcc", "clang"], C_FLAGS),
             Language::Cpp => (&["g++", "clang++"], C_FLAGS),
             Language::Rust => (&["rustc"], RUST_FLAGS),
         };
-        for compiler in compilers {
-            builds.extend(flags.iter().map(|flags| Build { source: *source, compiler, flags }));
+        for name in *names {
+            let source = Source { name, language: *language };
+            for compiler in compilers {
+                builds.extend(flags.iter().map(|flags| Build { source, compiler, flags }));
+            }
         }
     }
     builds

@@ -35,7 +35,7 @@ pub(crate) struct Miss {
 /// The misses of one program.
 #[derive(Default)]
 pub(crate) struct Misses {
-    counts: HashMap<Key, (u64, String)>,
+    counts: HashMap<Key, (u64, Option<u64>, String)>,
 }
 
 impl Misses {
@@ -48,7 +48,11 @@ impl Misses {
     ) {
         let key =
             Key { model, verdict, is_wrong_address, trigger: truth.trigger.ip(), ip: line.ip };
-        let (count, _) = self.counts.entry(key).or_insert_with(|| (0, answered(line, truth)));
+        let first = || {
+            let said = line.trigger.filter(|trigger| *trigger != truth.trigger.ip());
+            (0, said, answered(line, truth))
+        };
+        let (count, _, _) = self.counts.entry(key).or_insert_with(first);
         *count += 1;
     }
 
@@ -58,15 +62,16 @@ impl Misses {
             let instruction = trace.code.get(&ip).map(|bytes| decode(ip, bytes));
             format!("{} {}", places.name(ip), format_instruction(instruction.as_ref()))
         };
-        let described = self.counts.into_iter().map(|(key, (n_samples, answered))| Miss {
+        let described = self.counts.into_iter().map(|(key, (n_samples, said, answered))| Miss {
             n_samples,
             model: key.model,
             verdict: key.verdict,
             is_wrong_address: key.is_wrong_address,
             text: format!(
-                "{build}\n      truth {}\n      at IP {}{answered}",
+                "{build}\n      truth {}\n      at IP {}{}{answered}",
                 text(key.trigger),
-                text(key.ip)
+                text(key.ip),
+                said.map_or(String::new(), |said| format!("\n      said  {}", text(said)))
             ),
         });
         described.collect()
@@ -75,9 +80,6 @@ impl Misses {
 
 fn answered(line: &SampleLine, truth: &Truth) -> String {
     let mut text = String::new();
-    if let Some(trigger) = line.trigger.filter(|trigger| *trigger != truth.trigger.ip()) {
-        text.push_str(&format!("\n      said  {trigger:#x}"));
-    }
     if let Some(object) = &line.object {
         text.push_str(&format!("\n      object {object}"));
     }

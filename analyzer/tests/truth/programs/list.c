@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 struct node { struct node *next; unsigned long key; long count; };
-#define BUCKETS 64
+#define BUCKETS 32
 static struct node *bucket[BUCKETS];
 static long hits, misses;
 
@@ -79,14 +79,14 @@ __attribute__((noinline)) static long sum(const struct node *p, long limit)
 int main(void)
 {
     long total = 0;
-    for (int i = 0; i < 900; i++)
-        insert(next_random() % 300);
-    for (int round = 0; round < 4; round++)
+    for (int i = 0; i < 260; i++)
+        insert(next_random() % 150);
+    for (int round = 0; round < 2; round++)
         for (int i = 0; i < BUCKETS; i++) {
             bucket[i] = reverse(bucket[i]);
             total += sum(bucket[i], 1000);
         }
-    for (int i = 0; i < 400; i++)
-        total += erase(next_random() % 300);
+    for (int i = 0; i < 120; i++)
+        total += erase(next_random() % 150);
     return (int)(total + hits + misses) & 1;
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char words[64][24];
-static char big[4096], other[4096];
+static char words[24][24];
+static char big[1024], other[1024];
 static size_t total;
 
 __attribute__((noinline)) static size_t own_length(const char *s)
@@ -43,15 +43,15 @@ static size_t scan_for(const char *s, char c, size_t n)
 
 __attribute__((noinline)) static void make_words(void)
 {
-    for (int i = 0; i < 64; i++)
-        snprintf(words[i], sizeof words[i], "w%d-%x", i * 37 % 64, i * i);
+    for (int i = 0; i < 24; i++)
+        snprintf(words[i], sizeof words[i], "w%d-%x", i * 37 % 24, i * i);
 }
 
 __attribute__((noinline)) static char *join(void)
 {
     static char line[2048];
     line[0] = 0;
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 24; i++) {
         strcat(line, words[i]);
         strcat(line, i % 3 ? "," : " ");
     }
@@ -61,7 +61,7 @@ __attribute__((noinline)) static char *join(void)
 int main(void)
 {
     make_words();
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 24; i++) {
         total += strlen(words[i]) + own_length(words[i]);
         for (int k = 0; k < i; k += 5)
             total += (strcmp(words[i], words[k]) < 0) + (own_compare(words[i], words[k]) < 0);
@@ -69,18 +69,18 @@ int main(void)
     char *copy = strdup(join());
     for (char *word = strtok(copy, ", "); word; word = strtok(NULL, ", "))
         total += (size_t)strtol(word + 1, NULL, 10) + (strchr(word, '-') != NULL);
-    for (int n = 1; n < 4096; n = n * 3 + 1) {
+    for (int n = 1; n < 1024; n = n * 3 + 1) {
         memset(big, n, (size_t)n);
         memcpy(other, big, (size_t)n);
         memmove(other + 7, other, (size_t)n / 2);
         total += memcmp(other, big, (size_t)n) == 0;
         total += memchr(big, 0, sizeof big) != NULL;
     }
-    rep_copy(big, other, 700);
-    rep_fill(other, 0x20, 300);
+    rep_copy(big, other, 300);
+    rep_fill(other, 0x20, 90);
     other[900] = 'x';
     total += scan_for(other, 'x', 1000);
-    total += strstr(join(), "w63") != NULL;
+    total += strstr(join(), "w21") != NULL;
     free(copy);
     return (int)total & 1;
 }
