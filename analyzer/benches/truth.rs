@@ -72,12 +72,18 @@ fn main() -> Result<()> {
     // Where builds are filtered the others' share is not handed on: the same traces serve.
     let builds = catalog::builds();
     let n_picks = asked.n_samples.div_ceil(builds.len() * Model::ALL.len());
-    let is_asked = |name: &str| asked.only.is_empty() || asked.only.iter().any(|it| name.contains(it));
+    let is_asked =
+        |name: &str| asked.only.is_empty() || asked.only.iter().any(|it| name.contains(it));
     let builds = builds.into_iter().filter(|it| it.can_run() && is_asked(&it.name())).collect();
     judge(&asked, dir, builds, n_picks)
 }
 
-fn judge(asked: &Arguments, dir: &Path, builds: Vec<truth::build::Build>, n_picks: usize) -> Result<()> {
+fn judge(
+    asked: &Arguments,
+    dir: &Path,
+    builds: Vec<truth::build::Build>,
+    n_picks: usize,
+) -> Result<()> {
     let began = Instant::now();
     let (models, has_misses) = (asked.models.clone(), asked.n_misses != 0);
     let outcomes = run::run(&Plan { dir, builds, models, n_picks, has_misses })?;

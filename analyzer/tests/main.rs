@@ -12,7 +12,10 @@ mod hunting;
 mod joining;
 mod naming;
 mod reasons;
+mod single_step;
 mod support;
+#[allow(dead_code, reason = "the bench uses the other half")]
+mod truth;
 
 #[global_allocator]
 static ALLOCATOR: support::allocation::Counting = support::allocation::Counting;

@@ -78,6 +78,21 @@ impl Build {
                 && std::arch::is_x86_feature_detected!("fma"))
     }
 
+    /// Where the program's own code begins. Before a Rust program's own `main` there are some
+    /// fifty thousand steps of its runtime, the same in each.
+    pub(crate) fn main(&self, symbols: &Symbols) -> Option<u64> {
+        let name = self.source.name;
+        match self.source.language {
+            Language::C | Language::Cpp => symbols.address(|it| it == "main"),
+            Language::Rust => {
+                let own = format!("{}{name}4main", name.len());
+                // Behind it stands a hash in the older way to write names, nothing in the newer.
+                let is_main = |rest: &str| rest.is_empty() || rest.starts_with("17h");
+                symbols.address(|it| it.split_once(&own).is_some_and(|(_, rest)| is_main(rest)))
+            }
+        }
+    }
+
     /// Compiles it in `dir`, if it is not there yet.
     pub(crate) fn compile(&self, dir: &Path) -> Result<Program> {
         let symbols = dir.join(self.name().replace('/', "-"));
@@ -85,7 +100,8 @@ impl Build {
         let path = if is_stripped { symbols.with_extension("stripped") } else { symbols.clone() };
         let newer = |built: &Path| {
             let modified = |path: &Path| std::fs::metadata(path).and_then(|it| it.modified());
-            modified(built).is_ok_and(|built| modified(&self.source.path()).is_ok_and(|s| s < built))
+            modified(built)
+                .is_ok_and(|built| modified(&self.source.path()).is_ok_and(|s| s < built))
         };
         if !newer(&symbols) {
             let flags = self.flags.split(' ').filter(|flag| *flag != "stripped");
@@ -140,8 +156,8 @@ impl Symbols {
         Ok(Self { functions, segments: file.segments().map(segment).collect() })
     }
 
-    pub(crate) fn address(&self, name: &str) -> Option<u64> {
-        self.functions.iter().find(|(_, _, it)| it == name).map(|(address, _, _)| *address)
+    fn address(&self, is_it: impl Fn(&str) -> bool) -> Option<u64> {
+        self.functions.iter().find(|(_, _, it)| is_it(it)).map(|(address, _, _)| *address)
     }
 
     /// The address, in the file's terms, of what is at `offset` in the file.

@@ -7,6 +7,7 @@ pub(crate) const SOURCES: &[(Language, &[&str])] = &[
     (
         Language::C,
         &[
+            "assembly",
             "bits",
             "calls",
             "control",

@@ -84,7 +84,8 @@ pub(crate) fn judge(
 
 /// Whether the right trigger was given an address that it did not touch.
 pub(crate) fn is_wrong_address(line: &SampleLine, truth: &Truth) -> bool {
-    line.trigger == Some(truth.trigger.ip())
+    truth.touch != Touch::None
+        && line.trigger == Some(truth.trigger.ip())
         && line.addr_source == Some(AddressSource::Computed)
         && truth.addr.is_some()
         && !line.addr.is_some_and(|addr| truth.addresses.contains(&addr))

@@ -1,13 +1,13 @@
 //! Traces on disk, so that a second look at the same programs need not step through them again.
 
-use crate::truth::step::{Pick, State};
+use crate::truth::step::{MAX_SKID, Pick, State};
 use crate::truth::trace::{MAX_INSTRUCTION_BYTES, Trace};
 use std::collections::HashMap;
 use std::io::{Error, Result};
 use std::path::Path;
 
 /// Changes when the form does.
-const MAGIC: u64 = 0x7472_7574_6800_0001;
+const MAGIC: u64 = 0x7472_7574_6800_0002;
 
 /// Writes a trace.
 pub(crate) fn write(trace: &Trace, path: &Path) -> Result<()> {
@@ -28,6 +28,9 @@ pub(crate) fn write(trace: &Trace, path: &Path) -> Result<()> {
             put_state(&mut out, &State::default(), &pick.at);
             put_state(&mut out, &pick.at, &pick.next);
             put_state(&mut out, &pick.next, &pick.later);
+            let between = pick.between.iter().filter(|ip| **ip != 0);
+            put(&mut out, between.clone().count() as u64);
+            between.for_each(|ip| put(&mut out, *ip));
         }
     }
     // Under another name first: a run that is interrupted leaves no half of a trace.
@@ -61,7 +64,12 @@ fn parse(bytes: &mut &[u8]) -> Option<Trace> {
             let at = take_state(bytes, &State::default())?;
             let next = take_state(bytes, &at)?;
             let later = take_state(bytes, &next)?;
-            Some(Pick { previous_ip, at, next, later })
+            let n_between = usize::try_from(take(bytes)?).ok()?;
+            let mut between = [0; MAX_SKID - 1];
+            for ip in between.get_mut(..n_between)? {
+                *ip = take(bytes)?;
+            }
+            Some(Pick { previous_ip, at, next, later, between })
         };
         (0..n_picks).map(pick).collect::<Option<Vec<_>>>()
     };

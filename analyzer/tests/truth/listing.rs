@@ -5,7 +5,7 @@ use crate::truth::miss::Miss;
 use crate::truth::model::Model;
 use crate::truth::run::Outcome;
 use crate::truth::tally::{Tally, percent};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Prints the tally of each group that `group` makes of the outcomes.
 pub(crate) fn print_table(title: &str, outcomes: &[Outcome], group: impl Fn(&Outcome) -> String) {
@@ -45,29 +45,49 @@ pub(crate) fn grouped(
     sums
 }
 
+/// Misses of one kind at one place, over all programs.
+struct Heap {
+    n_samples: u64,
+    n_programs: usize,
+    example: String,
+}
+
+/// What the listing tells misses apart by.
+type Kind = (Model, Verdict, bool, String);
+
 /// Prints the heaviest places where answers were wrong, where only the address was, and where
 /// there was none.
 pub(crate) fn print_misses(outcomes: Vec<Outcome>, n_listed: usize) {
-    let mut misses: Vec<Miss> = outcomes.into_iter().flat_map(|it| it.misses).collect();
-    misses.sort_by(|left, right| {
-        (right.n_samples, &left.text).cmp(&(left.n_samples, &right.text))
-    });
-    print_some("wrong", misses.iter().filter(|miss| miss.verdict.is_wrong()), n_listed);
-    print_some("wrong address", misses.iter().filter(|miss| miss.is_wrong_address), n_listed);
-    let mut by_reason: BTreeMap<Verdict, Vec<&Miss>> = BTreeMap::new();
-    for miss in misses.iter().filter(|miss| !miss.verdict.is_answered()) {
-        by_reason.entry(miss.verdict).or_default().push(miss);
+    let mut heaps: HashMap<Kind, Heap> = HashMap::new();
+    for miss in outcomes.into_iter().flat_map(|it| it.misses) {
+        let Miss { model, verdict, is_wrong_address, place, example, n_samples } = miss;
+        let heap = heaps.entry((model, verdict, is_wrong_address, place)).or_insert(Heap {
+            n_samples: 0,
+            n_programs: 0,
+            example,
+        });
+        heap.n_samples += n_samples;
+        heap.n_programs += 1;
     }
-    for (verdict, misses) in by_reason {
-        print_some(&format!("unanswered: {}", verdict.name()), misses.into_iter(), n_listed);
+    let mut titled: BTreeMap<(Model, String), Vec<(Kind, Heap)>> = BTreeMap::new();
+    for (kind, heap) in heaps {
+        let (model, verdict, is_wrong_address, _) = &kind;
+        let title = match verdict {
+            Verdict::Unanswered(_) => format!("no answer: {}", verdict.name()),
+            _ if *is_wrong_address => "a wrong address".to_owned(),
+            _ => verdict.name().to_owned(),
+        };
+        titled.entry((*model, title)).or_default().push((kind, heap));
     }
-}
-
-fn print_some<'a>(title: &str, misses: impl Iterator<Item = &'a Miss> + Clone, n_listed: usize) {
-    let n_samples: u64 = misses.clone().map(|miss| miss.n_samples).sum();
-    println!("\n{title}: {n_samples} samples at {} places", misses.clone().count());
-    for miss in misses.take(n_listed) {
-        let Miss { n_samples, model, verdict, text, .. } = miss;
-        println!("{n_samples:>7} {} {} {text}", model.name(), verdict.name());
+    for ((model, title), mut heaps) in titled {
+        heaps.sort_by(|(left_kind, left), (right_kind, right)| {
+            (right.n_samples, &left_kind.3).cmp(&(left.n_samples, &right_kind.3))
+        });
+        let n_samples: u64 = heaps.iter().map(|(_, heap)| heap.n_samples).sum();
+        println!("\n{}: {title}: {n_samples} samples at {} places", model.name(), heaps.len());
+        for ((_, _, _, place), heap) in heaps.into_iter().take(n_listed) {
+            let Heap { n_samples, n_programs, example } = heap;
+            println!("  {n_samples} samples of {n_programs} programs{place}{example}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::truth::build::Symbols;
 use crate::truth::judge::Verdict;
 use crate::truth::model::{Model, Truth};
 use crate::truth::session::Mapping;
+use crate::truth::step::Pick;
 use crate::truth::trace::{Trace, decode};
 use dataspace_proto::sample_line::SampleLine;
 use iced_x86::{Formatter as _, GasFormatter, Instruction};
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What misses are told apart by.
+/// What misses of one program are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     model: Model,
@@ -19,7 +20,19 @@ struct Key {
     is_wrong_address: bool,
     trigger: u64,
     ip: u64,
+    said: Option<u64>,
 }
+
+/// One miss, for an example.
+struct Example {
+    n_samples: u64,
+    pick: Pick,
+    answer: String,
+}
+
+/// The misses of one program.
+#[derive(Default)]
+pub(crate) struct Misses(HashMap<Key, Example>);
 
 /// One kind of miss at one place.
 #[derive(Clone, Debug)]
@@ -28,14 +41,10 @@ pub(crate) struct Miss {
     pub(crate) model: Model,
     pub(crate) verdict: Verdict,
     pub(crate) is_wrong_address: bool,
-    /// Everything else, in words.
-    pub(crate) text: String,
-}
-
-/// The misses of one program.
-#[derive(Default)]
-pub(crate) struct Misses {
-    counts: HashMap<Key, (u64, Option<u64>, String)>,
+    /// Trigger, IP and what was said. Of a library's code it is the same in all programs.
+    pub(crate) place: String,
+    /// What came between, and what else was said, for one of the samples.
+    pub(crate) example: String,
 }
 
 impl Misses {
@@ -43,51 +52,55 @@ impl Misses {
         &mut self,
         model: Model,
         (verdict, is_wrong_address): (Verdict, bool),
-        truth: &Truth,
+        (pick, truth): (&Pick, &Truth),
         line: &SampleLine,
     ) {
-        let key =
-            Key { model, verdict, is_wrong_address, trigger: truth.trigger.ip(), ip: line.ip };
-        let first = || {
-            let said = line.trigger.filter(|trigger| *trigger != truth.trigger.ip());
-            (0, said, answered(line, truth))
-        };
-        let (count, _, _) = self.counts.entry(key).or_insert_with(first);
-        *count += 1;
+        let trigger = truth.trigger.ip();
+        let said = line.trigger.filter(|said| *said != trigger);
+        let key = Key { model, verdict, is_wrong_address, trigger, ip: line.ip, said };
+        let first = || Example { n_samples: 0, pick: *pick, answer: answer(line, truth) };
+        self.0.entry(key).or_insert_with(first).n_samples += 1;
     }
 
     /// The misses with the code they are in.
-    pub(crate) fn describe(self, build: &str, trace: &Trace, places: &mut Places<'_>) -> Vec<Miss> {
-        let mut text = |ip: u64| {
+    pub(crate) fn describe(self, trace: &Trace, places: &mut Places<'_>) -> Vec<Miss> {
+        let text = |ip: u64| {
             let instruction = trace.code.get(&ip).map(|bytes| decode(ip, bytes));
-            format!("{} {}", places.name(ip), format_instruction(instruction.as_ref()))
+            format_instruction(instruction.as_ref())
         };
-        let described = self.counts.into_iter().map(|(key, (n_samples, said, answered))| Miss {
-            n_samples,
-            model: key.model,
-            verdict: key.verdict,
-            is_wrong_address: key.is_wrong_address,
-            text: format!(
-                "{build}\n      truth {}\n      at IP {}{}{answered}",
-                text(key.trigger),
-                text(key.ip),
-                said.map_or(String::new(), |said| format!("\n      said  {}", text(said)))
-            ),
-        });
-        described.collect()
+        let describe = |(key, example): (Key, Example)| {
+            let mut line = |title: &str, ip: u64| {
+                format!("\n        {title} {:<24} {}", text(ip), places.name(ip))
+            };
+            let mut place = line("truth", key.trigger);
+            place.push_str(&line("IP   ", key.ip));
+            place.extend(key.said.map(|said| line("said ", said)));
+            let mut between = String::new();
+            for ip in example.pick.between.into_iter().filter(|ip| *ip != 0) {
+                between.push_str(&format!("\n          then {}", text(ip)));
+            }
+            let is_skidding = matches!(key.model, Model::Random | Model::RandomAddressed);
+            Miss {
+                n_samples: example.n_samples,
+                model: key.model,
+                verdict: key.verdict,
+                is_wrong_address: key.is_wrong_address,
+                place,
+                example: if is_skidding { between } else { String::new() } + &example.answer,
+            }
+        };
+        self.0.into_iter().map(describe).collect()
     }
 }
 
-fn answered(line: &SampleLine, truth: &Truth) -> String {
+fn answer(line: &SampleLine, truth: &Truth) -> String {
     let mut text = String::new();
     if let Some(object) = &line.object {
-        text.push_str(&format!("\n      object {object}"));
+        text.push_str(&format!("\n        object {object}"));
     }
     if let (Some(addr), Some(source)) = (line.addr, line.addr_source) {
-        text.push_str(&format!(
-            "\n      address {addr:#x} {source:?}, in truth {:x?}",
-            truth.addresses
-        ));
+        let source = format!("{source:?}").to_lowercase();
+        text.push_str(&format!("\n        {source} {addr:#x}, in truth {:x?}", truth.addresses));
     }
     text
 }
@@ -102,9 +115,9 @@ fn format_instruction(instruction: Option<&Instruction>) -> String {
 
 /// Names of places in the code of one process.
 pub(crate) struct Places<'a> {
-    pub(crate) mappings: &'a [Mapping],
-    /// Where a load object's symbols are, if not in itself.
-    pub(crate) instead: (&'a Path, &'a Path),
+    mappings: &'a [Mapping],
+    /// A load object, and where its symbols are.
+    instead: (&'a Path, &'a Path),
     symbols: HashMap<Arc<str>, Symbols>,
 }
 
@@ -113,7 +126,7 @@ impl<'a> Places<'a> {
         Self { mappings, instead, symbols: HashMap::new() }
     }
 
-    /// Function and offset, and the address in the file.
+    /// File, address in it, function and offset.
     fn name(&mut self, ip: u64) -> String {
         let Some(mapping) = self.mappings.iter().find(|it| (it.start..it.end).contains(&ip)) else {
             return format!("{ip:#x}");
@@ -127,6 +140,6 @@ impl<'a> Places<'a> {
         let svma = symbols.svma(ip - mapping.start + mapping.file_offset);
         let name = symbols.function(svma).map(|(name, offset)| format!("{name}+{offset:#x}"));
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("{ip:#x} ({file} {svma:#x} {})", name.unwrap_or_default())
+        format!("{file} {svma:#x} {}", name.unwrap_or_default())
     }
 }

@@ -126,9 +126,8 @@ pub(crate) struct Truth {
 
 impl Truth {
     pub(crate) fn of(pick: &Pick, trace: &Trace, factory: &mut InstructionInfoFactory) -> Self {
-        let instruction = |ip: u64| {
-            trace.code.get(&ip).map(|bytes| crate::truth::trace::decode(ip, bytes))
-        };
+        let instruction =
+            |ip: u64| trace.code.get(&ip).map(|bytes| crate::truth::trace::decode(ip, bytes));
         let trigger = instruction(pick.at.ip()).unwrap_or_default();
         let previous = instruction(pick.previous_ip);
         let is_fused = |previous: &Instruction| {

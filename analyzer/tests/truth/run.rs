@@ -54,8 +54,9 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Vec<Outcome>> {
                     eprintln!("left out: {}: {error}", build.name());
                     continue;
                 }
-                outcome => outcome
-                    .map_err(|error| Error::other(format!("{}: {error}", build.name())))?,
+                outcome => {
+                    outcome.map_err(|error| Error::other(format!("{}: {error}", build.name())))?
+                }
             };
             outcomes.lock().map_err(|_| Error::other("a thread failed"))?.push((idx, outcome));
         }
@@ -75,7 +76,7 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Vec<Outcome>> {
 
 fn one(plan: &Plan<'_>, build: &Build) -> Result<Outcome> {
     let program = build.compile(plan.dir)?;
-    let trace = traced(plan, &program)?;
+    let trace = traced(plan, build, &program)?;
     let mappings = session::mappings(&trace.maps);
     let mut sessions = Sessions::new(&mappings);
     let mut factory = InstructionInfoFactory::new();
@@ -95,7 +96,7 @@ fn one(plan: &Plan<'_>, build: &Build) -> Result<Outcome> {
         tallies.push((*model, tally));
     }
     let mut places = Places::new(&mappings, (&program.path, &program.symbols));
-    let misses = misses.describe(&build.name(), &trace, &mut places);
+    let misses = misses.describe(&trace, &mut places);
     Ok(Outcome { build: *build, n_steps: trace.n_steps, tallies, misses })
 }
 
@@ -112,7 +113,7 @@ fn ask(
     if let Some(misses) = misses
         && (verdict != Verdict::Right || is_wrong_address)
     {
-        misses.note(model, (verdict, is_wrong_address), truth, &line);
+        misses.note(model, (verdict, is_wrong_address), (pick, truth), &line);
     }
     Ok(Judged {
         verdict,
@@ -123,17 +124,17 @@ fn ask(
 }
 
 /// The program's trace: the one that is kept, or a new one.
-fn traced(plan: &Plan<'_>, program: &Program) -> Result<Trace> {
+fn traced(plan: &Plan<'_>, build: &Build, program: &Program) -> Result<Trace> {
     let mut path = program.path.clone().into_os_string();
     path.push(format!(".{}.trace", plan.n_picks));
     let path = PathBuf::from(path);
     let modified = |path: &Path| std::fs::metadata(path).and_then(|it| it.modified());
-    let is_fresh = modified(&path)
-        .is_ok_and(|made| modified(&program.path).is_ok_and(|built| built <= made));
+    let is_fresh =
+        modified(&path).is_ok_and(|made| modified(&program.path).is_ok_and(|built| built <= made));
     if is_fresh && let Ok(trace) = keep::read(&path) {
         return Ok(trace);
     }
-    let main = Symbols::read(&program.symbols)?.address("main");
+    let main = build.main(&Symbols::read(&program.symbols)?);
     let main = main.ok_or_else(|| Error::other("no symbol main"))?;
     let trace = trace::trace(&program.path, main, plan.n_picks)?;
     keep::write(&trace, &path)?;

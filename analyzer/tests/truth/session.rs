@@ -38,10 +38,7 @@ impl FileBytes for Opened {
 }
 
 impl FileSource for Files {
-    fn load_object(
-        &self,
-        key: &LoadObjectKey,
-    ) -> std::result::Result<Box<dyn FileBytes>, Reason> {
+    fn load_object(&self, key: &LoadObjectKey) -> std::result::Result<Box<dyn FileBytes>, Reason> {
         let path = std::str::from_utf8(&key.path).map_err(|_| Reason::ObjectMissing)?;
         let file = File::open(Path::new(path)).map_err(|_| Reason::ObjectMissing)?;
         let len_bytes = file.metadata().map_err(|_| Reason::ObjectMissing)?.len();

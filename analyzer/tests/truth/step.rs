@@ -2,6 +2,7 @@
 
 use dataspace_proto::register::{N_REGISTERS, Register};
 use nix::libc::user_regs_struct;
+use std::collections::VecDeque;
 
 /// The trap flag of single-stepping, which no sample shows.
 const TRAP_FLAG: u64 = 1 << 8;
@@ -63,10 +64,25 @@ pub(crate) struct Pick {
     pub(crate) next: State,
     /// Some instructions later; the number is drawn evenly from 1 to [`MAX_SKID`].
     pub(crate) later: State,
+    /// Where the instructions from the next one to that before `later` were.
+    pub(crate) between: [u64; MAX_SKID - 1],
 }
 
 /// The largest skid of a sample.
 pub(crate) const MAX_SKID: usize = 8;
+
+impl Pick {
+    /// The pick in the middle of what was executed: its first state is that before the pick.
+    pub(crate) fn of(window: &VecDeque<State>, random: &mut Random) -> Self {
+        let skid = 1 + random.below(MAX_SKID as u64) as usize;
+        let mut between = [0; MAX_SKID - 1];
+        for (ip, state) in between.iter_mut().zip(window.range(2..1 + skid)) {
+            *ip = state.ip();
+        }
+        let (previous_ip, at, next) = (window[0].ip(), window[1], window[2]);
+        Self { previous_ip, at, next, later: window[1 + skid], between }
+    }
+}
 
 /// An even choice of `n_wanted` of as many items as come (Vitter's algorithm R).
 #[derive(Debug)]
@@ -81,15 +97,15 @@ impl Reservoir {
         Self { n_wanted, n_seen: 0, picks: Vec::new() }
     }
 
-    pub(crate) fn offer(&mut self, random: &mut Random, pick: impl FnOnce() -> Pick) {
+    pub(crate) fn offer(&mut self, random: &mut Random, pick: &Pick) {
         self.n_seen += 1;
         if self.picks.len() < self.n_wanted {
-            self.picks.push(pick());
+            self.picks.push(*pick);
             return;
         }
         let slot = random.below(self.n_seen) as usize;
         if let Some(kept) = self.picks.get_mut(slot) {
-            *kept = pick();
+            *kept = *pick;
         }
     }
 }

@@ -161,17 +161,10 @@ impl Stepper {
             self.see(state.ip())?;
             self.window.push_back(state);
             if self.window.len() == MAX_SKID + 2 {
-                let window = &self.window;
-                let pick = |random: &mut Random| Pick {
-                    previous_ip: window[0].ip(),
-                    at: window[1],
-                    next: window[2],
-                    later: window[2 + random.below(MAX_SKID as u64) as usize],
-                };
-                let kept = pick(&mut random);
-                any.offer(&mut random, || kept);
-                if self.touches.get(&kept.at.ip()).is_some_and(|touch| *touch != Touch::None) {
-                    memory.offer(&mut random, || kept);
+                let pick = Pick::of(&self.window, &mut random);
+                any.offer(&mut random, &pick);
+                if self.touches.get(&pick.at.ip()).is_some_and(|touch| *touch != Touch::None) {
+                    memory.offer(&mut random, &pick);
                 }
                 self.window.pop_front();
             }

@@ -9,7 +9,7 @@ static uint32_t rotate(uint32_t x, int n) { return x << n | x >> (32 - n); }
 
 __attribute__((noinline)) static void make_table(void)
 {
-    for (uint32_t i = 0; i < 256; i += 4) {
+    for (uint32_t i = 0; i < 256; i += 8) {
         uint32_t value = i;
         for (int bit = 0; bit < 8; bit++)
             value = value & 1 ? value >> 1 ^ 0xedb88320u : value >> 1;
@@ -87,13 +87,13 @@ __attribute__((noinline)) static uint64_t power(uint64_t base, unsigned n, uint6
 
 __attribute__((noinline)) static unsigned sieve(void)
 {
-    static uint32_t composite[32];
+    static uint32_t composite[13];
     unsigned n = 0;
-    for (unsigned i = 2; i < 1024; i++) {
+    for (unsigned i = 2; i < 400; i++) {
         if (composite[i / 32] >> i % 32 & 1)
             continue;
         n++;
-        for (unsigned k = i * i; k < 1024; k += i)
+        for (unsigned k = i * i; k < 400; k += i)
             composite[k / 32] |= 1u << k % 32;
     }
     return n;
@@ -109,9 +109,9 @@ int main(void)
     uint64_t total = crc(message, 160);
     for (int i = 0; i < 2; i++)
         sha1_block(message + 64 * i, digest);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 3; i++)
         xtea(v, key);
-    for (uint64_t i = 1; i < 30; i++)
+    for (uint64_t i = 1; i < 16; i++)
         total += (uint64_t)ones(i * 0x123456789abcdefull) + gcd(i * 9699690, 30030 + i);
     total += power(3, 12345, 1000000007) + sieve() + (uint64_t)__builtin_popcountll(total);
     return (int)(total + v[0] + digest[2]) & 1;

@@ -51,7 +51,7 @@ __attribute__((noinline)) static long fold(const int *p, int n, long (*step)(lon
     return value;
 }
 static long plus(long value, int x) { return value + x; }
-static long mix(long value, int x) { return value * 33 ^ x; }
+static long mix(long value, int x) { return (long)((unsigned long)value * 33) ^ x; }
 
 __attribute__((noinline)) static int find(const int *p, int n, int wanted)
 {
@@ -74,6 +74,13 @@ __attribute__((noinline)) static void dive(int n)
         longjmp(escape, 7);
     dive(n - 1);
     room[0]++;
+}
+
+__attribute__((noinline)) static void escapes(volatile int n)
+{
+    for (; n > 0; n--)
+        if (!setjmp(escape))
+            dive(n);
 }
 
 __attribute__((noinline)) static long many(long a, long b, long c, long d, long e, long f, long g,
@@ -105,9 +112,7 @@ int main(void)
     long (*const steps[])(long, int) = { plus, mix, plus };
     for (int i = 0; i < 3; i++)
         total += fold(numbers, 30, steps[i], i);
-    for (int i = 1; i < 8; i++)
-        if (!setjmp(escape))
-            dive(i);
+    escapes(7);
     for (int i = 0; i < 20; i++)
         total += many(i, 1, 2, 3, 4, 5, i, 7, shapes[i % 12]) + abs(-i);
     return (int)(total + counter) & 1;

@@ -62,13 +62,13 @@ fn shortest(n: usize) -> u32 {
 }
 
 fn main() {
-    let items: Vec<Item> = (0..14)
+    let items: Vec<Item> = (0..7)
         .map(|id| Item { id, name: format!("item {id}"), weight: f64::from(id) * 0.5 })
         .collect();
     let mut total = weigh(&items) as u64 + u64::from(index(&items));
-    let numbers: Vec<u32> = (0..60).map(|i| i * 7919 % 1009).collect();
-    total += order(&numbers) + u64::from(shortest(20));
-    let mut queue: VecDeque<u32> = numbers.iter().copied().take(20).collect();
+    let numbers: Vec<u32> = (0..24).map(|i| i * 7919 % 1009).collect();
+    total += order(&numbers) + u64::from(shortest(9));
+    let mut queue: VecDeque<u32> = numbers.iter().copied().take(12).collect();
     while queue.len() > 1 {
         let first = queue.pop_front().unwrap_or(0);
         if let Some(second) = queue.front_mut() {

@@ -90,7 +90,6 @@ __attribute__((noinline)) static int first_pair(int wanted)
                 goto found;
             if (i * k > wanted)
                 break;
-        found_none:;
         }
     return 0;
 found:
@@ -119,7 +118,7 @@ int main(void)
             grid[y][x] = (x * y + x) % 5 == 1;
     total += flood(3, 4);
     total += life();
-    for (int i = 1; i < 12; i++)
+    for (int i = 1; i < 8; i++)
         total += collatz(i) + first_pair(i * 13);
     total += select(queue, 60);
     return (int)total & 1;

@@ -1,5 +1,5 @@
 /* Floating point: scalar, SSE by intrinsics, the mathematics library, the x87 unit. */
-#include <emmintrin.h>
+#include <immintrin.h>
 #include <math.h>
 
 struct body { double at[3], speed[3], mass; };
@@ -74,6 +74,23 @@ __attribute__((noinline)) static int mandelbrot(double re, double im)
     return n;
 }
 
+static int sparse[40], picked[8];
+
+__attribute__((noinline)) static void pick(int n)
+{
+#ifdef __AVX2__
+    __m256i at = _mm256_setr_epi32(1, 30, 7, n, 22, 9, 4, 17);
+    __m256i some = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(8));
+    __m256i found = _mm256_i32gather_epi32(sparse, at, 4);
+    _mm256_maskstore_epi32(picked, some, found);
+    found = _mm256_add_epi32(found, _mm256_maskload_epi32(picked, some));
+    _mm256_storeu_si256((__m256i *)picked, found);
+#else
+    for (int i = 0; i < 8; i++)
+        picked[i] = sparse[(i * 7 + n) % 40];
+#endif
+}
+
 int main(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -93,8 +110,12 @@ int main(void)
         table[i] = sin(i * 0.3) + exp(-i * 0.1) * pow(i + 1, 0.7) + atan2(i, 3) + root(i + 2);
     for (int i = 0; i < 8; i++)
         exact[i] = i ? exact[i - 1] * 1.25L + 1 : 1;
+    for (int i = 0; i < 12; i++) {
+        sparse[i * 3] = i;
+        pick(i);
+    }
     for (int i = 0; i < 6; i++)
-        total += mandelbrot(-0.7 + 0.1 * i, 0.3);
+        total += picked[i] + mandelbrot(-0.7 + 0.1 * i, 0.3);
     sink = table[5] + (double)exact[7] + filtered[30] + bodies[0].at[0];
     return (int)(total + (long)sink) & 1;
 }

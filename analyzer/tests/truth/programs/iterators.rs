@@ -30,8 +30,8 @@ fn primes(limit: usize) -> usize {
 }
 
 #[inline(never)]
-fn transpose(from: &[[i16; 8]; 8]) -> [[i16; 8]; 8] {
-    let mut to = [[0; 8]; 8];
+fn transpose(from: &[[i16; 5]; 5]) -> [[i16; 5]; 5] {
+    let mut to = [[0; 5]; 5];
     for (row, line) in from.iter().enumerate() {
         for (column, value) in line.iter().enumerate() {
             to[column][row] = *value;
@@ -54,20 +54,20 @@ fn longest_run(text: &str) -> usize {
 }
 
 fn main() {
-    let left: Vec<f32> = (0..80).map(|i| i as f32 * 0.25).collect();
+    let left: Vec<f32> = (0..32).map(|i| i as f32 * 0.25).collect();
     let right: Vec<f32> = left.iter().rev().copied().collect();
     let mut total = dot(&left, &right) as usize;
-    let mut values: Vec<i32> = (0..70).map(|i| i * 7919 % 263).collect();
+    let mut values: Vec<i32> = (0..36).map(|i| i * 7919 % 131).collect();
     total += windows(&values);
     values.sort_unstable();
     values.dedup();
     total += values.binary_search(&100).unwrap_or_else(|at| at);
-    let mut pairs: Vec<(i32, usize)> = values.iter().map(|v| (v % 7, *v as usize)).take(30).collect();
+    let mut pairs: Vec<(i32, usize)> = values.iter().map(|v| (v % 7, *v as usize)).take(16).collect();
     pairs.sort_by(|l, r| r.0.cmp(&l.0));
     total += pairs[4].1;
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    total += checksum(&bytes) as usize + primes(150);
-    let mut block = [[0; 8]; 8];
+    total += checksum(&bytes) as usize + primes(60);
+    let mut block = [[0; 5]; 5];
     block.iter_mut().flatten().zip(0..).for_each(|(cell, n)| *cell = n);
     total += transpose(&transpose(&block))[3][4] as usize;
     total += longest_run("aabbbbccddddddeeef");

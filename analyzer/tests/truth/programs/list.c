@@ -79,14 +79,14 @@ __attribute__((noinline)) static long sum(const struct node *p, long limit)
 int main(void)
 {
     long total = 0;
-    for (int i = 0; i < 260; i++)
-        insert(next_random() % 150);
+    for (int i = 0; i < 130; i++)
+        insert(next_random() % 80);
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < BUCKETS; i++) {
             bucket[i] = reverse(bucket[i]);
             total += sum(bucket[i], 1000);
         }
-    for (int i = 0; i < 120; i++)
-        total += erase(next_random() % 150);
+    for (int i = 0; i < 70; i++)
+        total += erase(next_random() % 80);
     return (int)(total + hits + misses) & 1;
 }

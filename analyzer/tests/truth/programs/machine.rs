@@ -119,12 +119,12 @@ fn execute(program: &[Order]) -> i32 {
 fn main() {
     let mut total = 0;
     for text in ["1+2*(3-4)", "((12)-(7*-3))+100", "-(5-6-7)*8+(9)"] {
-        for _ in 0..4 {
+        for _ in 0..2 {
             total += value(&parse(&tokens(text), &mut 0));
         }
     }
     let program = [
-        Order::Push(40),
+        Order::Push(15),
         Order::Duplicate,
         Order::Push(1),
         Order::Sub,

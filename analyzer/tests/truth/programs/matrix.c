@@ -1,11 +1,11 @@
 /* Matrices, stencils and reductions: nested loops that a compiler vectorises. */
-#define N 12
+#define N 7
 
 static double a[N][N], b[N][N], c[N][N];
-static float grid[2][18][18];
+static float grid[2][12][12];
 static int histogram[16];
-static short samples[200];
-static unsigned char image[256], blurred[256];
+static short samples[90];
+static unsigned char image[96], blurred[96];
 
 __attribute__((noinline)) static void fill(void)
 {
@@ -14,12 +14,12 @@ __attribute__((noinline)) static void fill(void)
             a[i][j] = i + j * 0.5;
             b[i][j] = i == j ? 2.0 : 0.25 * (i - j);
         }
-    for (int i = 0; i < 18; i++)
-        for (int j = 0; j < 18; j++)
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j < 12; j++)
             grid[0][i][j] = (float)((i * 7 + j * 3) % 11);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 90; i++)
         samples[i] = (short)(i * i % 311 - 150);
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 96; i++)
         image[i] = (unsigned char)(i * 37);
 }
 
@@ -37,8 +37,8 @@ __attribute__((noinline)) static void multiply(void)
 __attribute__((noinline)) static void stencil(int from)
 {
     int to = 1 - from;
-    for (int i = 1; i < 17; i++)
-        for (int j = 1; j < 17; j++)
+    for (int i = 1; i < 11; i++)
+        for (int j = 1; j < 11; j++)
             grid[to][i][j] = 0.25f * (grid[from][i - 1][j] + grid[from][i + 1][j]
                                       + grid[from][i][j - 1] + grid[from][i][j + 1]);
 }
@@ -53,7 +53,7 @@ __attribute__((noinline)) static long dot(const short *x, const short *y, int n)
 
 __attribute__((noinline)) static void count(void)
 {
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 96; i++)
         histogram[image[i] >> 4]++;
 }
 
@@ -99,11 +99,11 @@ int main(void)
     multiply();
     for (int i = 0; i < 4; i++)
         stencil(i & 1);
-    long total = dot(samples, samples + 50, 150) + largest(samples, 200);
+    long total = dot(samples, samples + 20, 70) + largest(samples, 90);
     count();
-    blur(image, blurred, 256);
+    blur(image, blurred, 96);
     prefix_sums(histogram, 16);
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 96; i++)
         total += blurred[i] * (long)i;
     return (int)(total + (long)c[3][4] + (long)grid[0][5][5] + histogram[15]) & 1;
 }

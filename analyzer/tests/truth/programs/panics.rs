@@ -60,7 +60,7 @@ fn main() {
         };
     }
     let values = [3, 1, 4];
-    for at in 0..5 {
+    for at in 1..4 {
         let picked = catch_unwind(AssertUnwindSafe(|| pick(&values, at, &mut dropped)));
         total += u64::from(picked.unwrap_or(7));
     }

@@ -136,7 +136,7 @@ int main(void)
 {
     static char out[512];
     long total = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 1; i++) {
         at = "{\"name\": \"a \\\"b\", \"list\": [1, 2.5, [true, \"x\"]], \"deep\": {\"k\": -3e2}}";
         struct value *value = read_value();
         out[print(out, value)] = 0;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 struct person { const char *name; int age; double height; };
-static struct person people[40];
+static struct person people[20];
 static const char *names[] = { "ada", "bob", "cy", "dora", "eve", "fay", "gus", "hal" };
-static int numbers[96], work[96];
+static int numbers[48], work[48];
 
 static int by_age(const void *a, const void *b)
 {
@@ -29,7 +29,7 @@ static int by_value(const void *a, const void *b)
 
 __attribute__((noinline)) static void shuffle(unsigned seed)
 {
-    for (int i = 0; i < 96; i++) {
+    for (int i = 0; i < 48; i++) {
         seed = seed * 1103515245 + 12345;
         numbers[i] = (int)(seed >> 16) % 500;
     }
@@ -112,21 +112,21 @@ __attribute__((noinline)) static void merge(int *x, int n)
 
 int main(void)
 {
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 20; i++) {
         people[i].name = names[i * 5 % 8];
         people[i].age = i * 29 % 31;
         people[i].height = 1.5 + i % 7 * 0.1;
     }
-    qsort(people, 40, sizeof *people, by_age);
-    qsort(people, 40, sizeof *people, by_name);
+    qsort(people, 20, sizeof *people, by_age);
+    qsort(people, 20, sizeof *people, by_name);
     long total = people[3].age;
     shuffle(1);
-    quick(numbers, 96);
+    quick(numbers, 48);
     shuffle(2);
-    heap(numbers, 64);
+    heap(numbers, 40);
     shuffle(3);
-    merge(numbers, 96);
-    for (int i = 0; i < 60; i++)
-        total += bsearch(&i, numbers, 96, sizeof *numbers, by_value) != NULL;
+    merge(numbers, 48);
+    for (int i = 0; i < 30; i++)
+        total += bsearch(&i, numbers, 48, sizeof *numbers, by_value) != NULL;
     return (int)(total + numbers[5]) & 1;
 }

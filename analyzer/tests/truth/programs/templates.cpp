@@ -68,7 +68,7 @@ template <> struct Power<0> {
 
 int main()
 {
-    std::vector<int> numbers(60);
+    std::vector<int> numbers(30);
     std::iota(numbers.begin(), numbers.end(), -5);
     for (auto &n : numbers)
         n = n * 37 % 61;
@@ -83,11 +83,11 @@ int main()
     chain.emplace_back([&offset](long x) { return x + offset++; });
     chain.emplace_back([](long x) { return x * 3 & 0xffff; });
     chain.emplace_back(Power<3>::of);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 5; i++)
         for (const auto &step : chain)
             total = step(total & 0xfff);
     Ring<std::tuple<int, float>, 8> ring;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 20; i++) {
         if (!ring.push({i, i * 0.5f}) || i % 3 == 0)
             while (auto item = ring.pop())
                 total += std::get<0>(*item) + static_cast<long>(std::get<1>(*item));

@@ -1,0 +1,83 @@
+//! Triggers that backtracking finds, held to programs that were single-stepped.
+
+use crate::truth::build::Build;
+use crate::truth::model::Model;
+use crate::truth::run::{self, Outcome, Plan};
+use crate::truth::tally::percent;
+use crate::truth::{catalog, listing};
+use std::io::ErrorKind;
+
+/// Samples of each build and model: about 150,000 in all, in half a minute.
+const N_PICKS: usize = 600;
+
+/// Wrong answers after one instruction, in percent of those given. The goal is 0.1.
+const MAX_WRONG_AFTER_ONE: f64 = 0.3;
+
+/// The same in any one program. The goal is 0.5.
+const MAX_WRONG_AFTER_ONE_IN_A_PROGRAM: f64 = 4.0;
+
+/// Answers after one instruction where the trigger has a written-out memory operand and is no call
+/// or return, in percent. The goal is 95.
+const MIN_ANSWERED_AFTER_ONE: f64 = 90.0;
+
+/// Wrong answers after one to eight instructions with a data address. The goal is 0.1.
+const MAX_WRONG_RANDOM_ADDRESSED: f64 = 25.0;
+
+/// The same without one. The goal is 1.
+const MAX_WRONG_RANDOM: f64 = 75.0;
+
+/// Two or three builds of each program, so that each set of flags has its turn.
+fn builds() -> Vec<Build> {
+    const STRIDE: usize = 9;
+    let builds = catalog::builds().into_iter().enumerate();
+    builds.filter(|(idx, build)| idx % STRIDE == 0 && build.can_run()).map(|it| it.1).collect()
+}
+
+#[test]
+fn triggers_agree_with_single_stepped_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    let models = Model::ALL.to_vec();
+    let plan =
+        Plan { dir: dir.path(), builds: builds(), models, n_picks: N_PICKS, has_misses: true };
+    let outcomes = match run::run(&plan) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            eprintln!("skipped: programs may not be traced here: {error}");
+            return;
+        }
+        outcomes => outcomes.unwrap(),
+    };
+    listing::print_table("program", &outcomes, |it| it.build.source.name.to_owned());
+    listing::print_table("all", &outcomes, |_| "all".to_owned());
+    let faults = faults(&outcomes);
+    if !faults.is_empty() {
+        listing::print_misses(outcomes, 5);
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What is beyond the limits.
+fn faults(outcomes: &[Outcome]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for ((_, model), tally) in listing::grouped(outcomes, |_| String::new()) {
+        let wrong = percent(tally.wrong, tally.answered);
+        let limit = match model {
+            Model::Exact | Model::AfterOne | Model::AfterOneAddressed => MAX_WRONG_AFTER_ONE,
+            Model::RandomAddressed => MAX_WRONG_RANDOM_ADDRESSED,
+            Model::Random => MAX_WRONG_RANDOM,
+        };
+        if wrong > limit {
+            faults.push(format!("{}: {wrong:.2} % of the answers are wrong", model.name()));
+        }
+        let answered = percent(tally.explicit_answered, tally.explicit);
+        if model == Model::AfterOne && answered < MIN_ANSWERED_AFTER_ONE {
+            faults.push(format!("only {answered:.2} % of the memory operands are answered"));
+        }
+    }
+    for ((name, model), tally) in listing::grouped(outcomes, |it| it.build.source.name.to_owned()) {
+        let wrong = percent(tally.wrong, tally.answered);
+        if model == Model::AfterOne && wrong > MAX_WRONG_AFTER_ONE_IN_A_PROGRAM {
+            faults.push(format!("{name}: {wrong:.2} % of the answers are wrong"));
+        }
+    }
+    faults
+}
