@@ -4,6 +4,7 @@ use crate::truth::model::Truth;
 use crate::truth::operand::{self, Touch};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, SampleLine};
+use std::sync::Arc;
 
 /// The judgement of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,12 +42,12 @@ impl Verdict {
 }
 
 /// Judges the answer `line`. `is_fused` says that a branch's sample may stand for the instruction
-/// it is fused with; `reference` gives what is said of the true trigger with its true address.
+/// it is fused with; `reference` gives the object at the true trigger with its true address.
 pub(crate) fn judge(
     line: &SampleLine,
     truth: &Truth,
     is_fused: bool,
-    reference: impl FnOnce() -> Option<SampleLine>,
+    reference: impl FnOnce() -> Option<Arc<str>>,
 ) -> Verdict {
     if line.trigger.is_none() && line.object.is_none() && !line.not_memory {
         return Verdict::Unanswered(line.reason);
@@ -71,8 +72,7 @@ pub(crate) fn judge(
     match (&line.object, line.trigger) {
         (Some(object), None) => {
             let is_stack = truth.touch == Touch::Stack && &**object == "<Stack>";
-            let known = reference().and_then(|line| line.object);
-            if is_stack || known.is_none_or(|known| known == *object) {
+            if is_stack || reference().is_none_or(|known| is_part(&known, object)) {
                 Verdict::Right
             } else {
                 Verdict::WrongObject
@@ -80,6 +80,12 @@ pub(crate) fn judge(
         }
         _ => Verdict::Right,
     }
+}
+
+/// Whether `known` is `object` or a part of it: what holds the object is no wrong name for it, one
+/// of its parts is.
+fn is_part(known: &str, object: &str) -> bool {
+    known.strip_prefix(object).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Whether the right trigger was given an address that it did not touch.

@@ -53,12 +53,12 @@ impl Misses {
         model: Model,
         (verdict, is_wrong_address): (Verdict, bool),
         (pick, truth): (&Pick, &Truth),
-        line: &SampleLine,
+        (line, known): (&SampleLine, Option<&str>),
     ) {
         let trigger = truth.trigger.ip();
         let said = line.trigger.filter(|said| *said != trigger);
         let key = Key { model, verdict, is_wrong_address, trigger, ip: line.ip, said };
-        let first = || Example { n_samples: 0, pick: *pick, answer: answer(line, truth) };
+        let first = || Example { n_samples: 0, pick: *pick, answer: answer(line, truth, known) };
         self.0.entry(key).or_insert_with(first).n_samples += 1;
     }
 
@@ -93,10 +93,13 @@ impl Misses {
     }
 }
 
-fn answer(line: &SampleLine, truth: &Truth) -> String {
+fn answer(line: &SampleLine, truth: &Truth, known: Option<&str>) -> String {
     let mut text = String::new();
     if let Some(object) = &line.object {
         text.push_str(&format!("\n        object {object}"));
+    }
+    if let Some(known) = known {
+        text.push_str(&format!("\n        is in truth {known}"));
     }
     if let (Some(addr), Some(source)) = (line.addr, line.addr_source) {
         let source = format!("{source:?}").to_lowercase();

@@ -3,7 +3,7 @@
 use crate::truth::step::State;
 use dataspace_proto::register::Register;
 use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register as Operand, UsedMemory,
 };
 
@@ -103,7 +103,17 @@ pub(crate) fn addresses(
         .collect()
 }
 
-fn value(state: &State, register: Operand) -> Option<u64> {
+/// What a load of eight bytes must bring: its register, and the address.
+pub(crate) fn plain_load(instruction: &Instruction, state: &State) -> Option<(Operand, u64)> {
+    if instruction.code() != Code::Mov_r64_rm64 || instruction.op1_kind() != OpKind::Memory {
+        return None;
+    }
+    let address = instruction.virtual_address(1, 0, |register, _, _| value(state, register))?;
+    Some((instruction.op0_register(), address))
+}
+
+/// The value of a register that a sample carries, or of a segment's base.
+pub(crate) fn value(state: &State, register: Operand) -> Option<u64> {
     let whole = match register.full_register() {
         Operand::RAX => state.get(Register::Rax),
         Operand::RBX => state.get(Register::Rbx),

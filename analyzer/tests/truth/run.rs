@@ -107,13 +107,17 @@ fn ask(
     misses: Option<&mut Misses>,
 ) -> Result<Judged> {
     let line = sessions.ask(model, model.sample(pick, truth.addr))?;
-    let reference = || sessions.reference(&pick.at, truth.addr).ok();
+    let mut known = None;
+    let reference = || {
+        known = sessions.reference(&pick.at, truth.addr).ok().and_then(|line| line.object);
+        known.clone()
+    };
     let verdict = judge::judge(&line, truth, model == Model::Exact, reference);
     let is_wrong_address = judge::is_wrong_address(&line, truth);
     if let Some(misses) = misses
         && (verdict != Verdict::Right || is_wrong_address)
     {
-        misses.note(model, (verdict, is_wrong_address), (pick, truth), &line);
+        misses.note(model, (verdict, is_wrong_address), (pick, truth), (&line, known.as_deref()));
     }
     Ok(Judged {
         verdict,

@@ -21,6 +21,9 @@ const MAX_STEPS: u64 = 600_000;
 /// Longest x86 instruction.
 pub(crate) const MAX_INSTRUCTION_BYTES: usize = 15;
 
+/// Steps between two checks of an address.
+const CHECK_INTERVAL: u64 = 16;
+
 /// `int3`.
 const BREAKPOINT: u8 = 0xcc;
 
@@ -156,9 +159,12 @@ impl Stepper {
         let mut any = Reservoir::new(self.n_picks);
         let mut memory = Reservoir::new(self.n_picks);
         let mut signal = None;
+        let mut promised = None;
         loop {
             let state = State::of(&ptrace::getregs(self.pid)?);
             self.see(state.ip())?;
+            check(promised, &state)?;
+            promised = self.promise(&state);
             self.window.push_back(state);
             if self.window.len() == MAX_SKID + 2 {
                 let pick = Pick::of(&self.window, &mut random);
@@ -179,6 +185,7 @@ impl Stepper {
                 // The handler's first instruction does not follow the interrupted one.
                 WaitStatus::Stopped(_, other) => {
                     signal = Some(other);
+                    promised = None;
                     self.window.clear();
                 }
                 WaitStatus::Exited(..) | WaitStatus::Signaled(..) => break,
@@ -187,6 +194,18 @@ impl Stepper {
         }
         (self.trace.any, self.trace.memory) = (any.picks, memory.picks);
         Ok(self.trace)
+    }
+
+    /// What the next load must bring, asked of the program's memory every so many steps.
+    fn promise(&self, state: &State) -> Option<Promise> {
+        if !self.trace.n_steps.is_multiple_of(CHECK_INTERVAL) {
+            return None;
+        }
+        let instruction = decode(state.ip(), self.trace.code.get(&state.ip())?);
+        let (register, address) = operand::plain_load(&instruction, state)?;
+        let mut bytes = [0; 8];
+        self.memory.read_exact_at(&mut bytes, address).ok()?;
+        Some(Promise { ip: state.ip(), register, value: u64::from_le_bytes(bytes) })
     }
 
     /// Notes the code at an IP that is executed for the first time.
@@ -208,6 +227,23 @@ impl Stepper {
         }
         Ok(())
     }
+}
+
+/// What a register must hold after a load.
+#[derive(Clone, Copy)]
+struct Promise {
+    ip: u64,
+    register: iced_x86::Register,
+    value: u64,
+}
+
+/// The truth about addresses is held to the processor's own: the load brought what is there.
+fn check(promised: Option<Promise>, state: &State) -> Result<()> {
+    let Some(Promise { ip, register, value }) = promised else { return Ok(()) };
+    if operand::value(state, register) == Some(value) {
+        return Ok(());
+    }
+    Err(Error::other(format!("the load at {ip:#x} did not bring {value:#x}: {state:x?}")))
 }
 
 /// Whether executable memory of `maps` holds `ip`.
