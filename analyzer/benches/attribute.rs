@@ -135,6 +135,7 @@ fn sample(ip: u64, pool: u64) -> Sample {
     for register in Register::ALL {
         sample.registers.set(register, pool);
     }
-    sample.registers.set(Register::Rflags, 0x202);
+    // The flags that adding up to `pool` leaves: its low byte has an even number of ones.
+    sample.registers.set(Register::Rflags, 0x206);
     sample
 }

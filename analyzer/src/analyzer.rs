@@ -4,6 +4,7 @@ use crate::attribution::{Attribution, Located, Needs, Verdict};
 use crate::limit;
 use crate::name_table::NameTable;
 use crate::process::{self, Backing, LoadObjectIdx, ObjectState, ProcessTable};
+use crate::search::Search;
 use crate::site::{Site, SiteQuery};
 use crate::site_table::{DataTable, SiteTable};
 use crate::totals::{Charge, Totals};
@@ -14,7 +15,7 @@ use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{CpuMode, Record, Sample};
-use dataspace_proto::register::{Register, RegisterAbi};
+use dataspace_proto::register::{Register, RegisterAbi, Registers};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,6 +84,9 @@ pub struct Analyzer {
     pub(crate) sites: SiteTable,
     pub(crate) data: DataTable,
     pub(crate) names: NameTable,
+    /// Bases of the threads' own storage, learned by thread id.
+    pub(crate) thread_bases: FxHashMap<i32, u64>,
+    pub(crate) search: Search,
     pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_pending: usize,
     requests: VecDeque<Request>,
@@ -109,6 +113,8 @@ impl Analyzer {
             sites: SiteTable::default(),
             data: DataTable::default(),
             names: NameTable::default(),
+            thread_bases: FxHashMap::default(),
+            search: Search::default(),
             pending: FxHashMap::default(),
             n_pending: 0,
             requests: VecDeque::new(),
@@ -142,9 +148,17 @@ impl Analyzer {
                 self.attempt(sample, observer);
             }
             Record::Mmap(mmap) => self.processes.mmap(mmap),
-            Record::Comm(comm) => self.processes.comm(comm),
+            Record::Comm(comm) => {
+                if comm.is_exec {
+                    self.thread_bases.remove(&comm.tid);
+                }
+                self.processes.comm(comm);
+            }
             Record::Fork(fork) => self.processes.fork(fork),
-            Record::Exit(exit) => self.processes.exit(exit),
+            Record::Exit(exit) => {
+                self.thread_bases.remove(&exit.tid);
+                self.processes.exit(exit);
+            }
             Record::Collected(collected) => {
                 self.collected.clone_from(collected);
                 self.received_at_collected = self.counts.received;
@@ -260,9 +274,17 @@ impl Analyzer {
             return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Unspecified) });
         }
         let skid = if is_kernel {
-            Skid::KernelEntry
+            match is_resumed(registers) {
+                // An interrupt or a system call: the kernel's own time.
+                Some(false) => {
+                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+                }
+                Some(true) => Skid::Exact,
+                None => Skid::KernelEntry,
+            }
         } else {
-            skid(self.config.skid.unwrap_or(model), kind, sample.is_exact_ip, self.config.skid)
+            let model = self.config.skid.unwrap_or(model);
+            skid(model, sample, registers, self.config.skid.is_some(), kind)
         };
         let (object, bias) = match self.locate(sample.pid, ip) {
             Ok(located) => located,
@@ -324,7 +346,7 @@ impl Analyzer {
     }
 
     fn decide(&mut self, sample: &Sample, attribution: &Attribution, observer: &mut dyn Observer) {
-        let scope = attribution.site.map(|site| Arc::clone(&self.sites.get(site).scope));
+        let scope = attribution.site.map(|site| &self.sites.get(site).scope);
         let (object, evidence) = match attribution.verdict {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;
@@ -343,7 +365,7 @@ impl Analyzer {
                 (self.names.get(named).charged_to, Some(evidence))
             }
         };
-        let charge = Charge { sample, access: attribution.access, evidence, scope: scope.as_ref() };
+        let charge = Charge { sample, access: attribution.access, evidence, scope };
         self.totals.charge(object, &charge);
         observer.decided(self, Decided { sample, attribution });
     }
@@ -376,14 +398,40 @@ enum NotLocated {
     Unknown(Reason),
 }
 
+/// RF: the processor sets it where an interrupt finds an instruction that faulted and is to be run
+/// again, or a repeated string instruction between two rounds, and clears it once the instruction
+/// is done (SDM volume 3, section 17.3.1.1).
+const RESUMED: u64 = 1 << 16;
+
+fn is_resumed(registers: &Registers) -> Option<bool> {
+    registers.get(Register::Rflags).map(|flags| flags & RESUMED != 0)
+}
+
 /// Where the trigger of a user-mode sample is, by the event's model and what this sample says.
-fn skid(model: SkidModel, kind: EventKind, is_exact_ip: bool, forced: Option<SkidModel>) -> Skid {
+fn skid(
+    model: SkidModel,
+    sample: &Sample,
+    registers: &Registers,
+    is_forced: bool,
+    kind: EventKind,
+) -> Skid {
+    let is_resumed = is_resumed(registers) == Some(true);
     match model {
+        // A breakpoint is hit by the round before, a fault by the one to come; an interrupt comes
+        // between the two.
+        SkidModel::AfterOne if is_resumed && matches!(kind, EventKind::Breakpoint { .. }) => {
+            Skid::Round
+        }
+        SkidModel::AfterOne if is_resumed => Skid::Exact,
         SkidModel::AfterOne => Skid::AfterOne,
         SkidModel::Unknown(range) => Skid::Within(range),
         // Hardware that could not vouch for this one sample gives the next instruction.
-        SkidModel::Exact if forced.is_none() && kind == EventKind::Memory && !is_exact_ip => {
-            Skid::AfterOne
+        SkidModel::Exact if kind == EventKind::Memory && !is_forced => {
+            if sample.is_exact_ip {
+                Skid::ExactOrFused
+            } else {
+                Skid::AfterOne
+            }
         }
         SkidModel::Exact => Skid::Exact,
     }

@@ -2,14 +2,14 @@
 //! paths say, and how their answers join.
 
 use crate::analyzer::{Analyzer, Paths};
-use crate::choice::{Choice, Chosen};
 use crate::descriptor::Root;
 use crate::name_table::{NameKey, NamedIdx};
 use crate::process::LoadObjectIdx;
-use crate::site::{Answer, Trigger, TypeAnswer, TypedAccess};
+use crate::search::{Candidate, Survivor};
+use crate::site::{Answer, Past, TypeAnswer, TypedAccess};
 use crate::site_table::SiteIdx;
 use crate::worker::Question;
-use crate::x86_64::access::{RegisterLoss, RegisterState, Role};
+use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
@@ -17,7 +17,9 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
-use std::sync::Arc;
+
+/// The size of an access whose instruction is not known.
+const UNKNOWN_SIZE: u64 = 0;
 
 /// Where a sample went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,69 +75,41 @@ pub(crate) struct Located<'a> {
     pub(crate) site: SiteIdx,
 }
 
+impl Located<'_> {
+    /// Where in the process a trigger is.
+    pub(crate) fn trigger_avma(self, past: &Past, trigger: u8) -> Option<Avma> {
+        let trigger = past.triggers.get(usize::from(trigger))?;
+        Some(Avma(trigger.svma.0.wrapping_add(self.bias)))
+    }
+}
+
 impl Analyzer {
-    /// Attributes a sample whose site is known.
-    pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
-        let outcome = match &self.sites.get(located.site).outcome {
-            Ok(_) => self.choose(located),
-            Err(reason) => Err(Chosen::Unknown(*reason)),
-        };
-        match outcome {
-            Ok(choice) => self.attribute_access(located, choice),
-            Err(Chosen::NotMemory(trigger)) => Ok(Attribution {
-                trigger: trigger.map(|svma| Avma(svma.0.wrapping_add(located.bias))),
-                site: Some(located.site),
-                verdict: Verdict::NotMemory,
-                ..Attribution::unknown(Reason::Unspecified)
-            }),
-            Err(Chosen::Unknown(reason)) => {
-                let attribution =
-                    Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
-                self.by_sampled_address(located.sample, attribution)
-            }
-        }
-    }
-
-    /// The trigger and the access that a choice stands for.
-    fn chosen(&self, site: SiteIdx, choice: Choice) -> Option<(&Trigger, &TypedAccess)> {
-        let triggers = self.sites.get(site).outcome.as_ref().ok()?;
-        let trigger = triggers.get(usize::from(choice.trigger))?;
-        Some((trigger, trigger.accesses.get(usize::from(choice.access))?))
-    }
-
-    /// The object that a choice has whatever the sample's values are.
-    pub(crate) fn static_object(&mut self, site: SiteIdx, choice: Choice) -> Option<NamedIdx> {
-        let (_, typed) = self.chosen(site, choice)?;
-        let TypeAnswer::Object(answer) = &typed.answer else { return None };
-        let answer = Arc::clone(answer);
-        Some(self.whole_object(site, choice, &answer))
-    }
-
-    fn whole_object(&mut self, site: SiteIdx, choice: Choice, answer: &Answer) -> NamedIdx {
-        let key = NameKey::Object { site, trigger: choice.trigger, access: choice.access };
+    fn whole_object(&mut self, site: SiteIdx, survivor: &Survivor, answer: &Answer) -> NamedIdx {
+        let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
+        let key = NameKey::Object { site, trigger, access };
         self.names.whole(&mut self.totals, key, answer)
     }
 
     /// Both paths for one access, joined.
-    fn attribute_access(
+    pub(crate) fn attribute_access(
         &mut self,
         located: Located<'_>,
-        choice: Choice,
+        past: &Past,
+        candidate: Candidate<'_>,
     ) -> Result<Attribution, Needs> {
-        let unknown = Attribution::unknown(Reason::Unresolvable);
-        let Some((trigger, typed)) = self.chosen(located.site, choice) else {
-            return Ok(unknown);
+        let Candidate { survivor, state } = candidate;
+        let Some((_, typed)) = survivor.chosen(past) else {
+            return Ok(Attribution::unknown(Reason::Unresolvable));
         };
-        let (svma, state, typed) = (trigger.svma, trigger.state, typed.clone());
         let memory = &typed.memory;
-        let computed = memory.effective_address(located.registers, state, located.bias);
+        let computed = state.effective_address(&memory.address);
         let addr = match (located.sample.addr, computed) {
             (Some(sampled), _) => Some((sampled, AddressSource::Sampled)),
             (None, Ok(computed)) => Some((computed, AddressSource::Computed)),
             (None, Err(RegisterLoss)) => None,
         };
         let mut attribution = Attribution {
-            trigger: Some(Avma(svma.0.wrapping_add(located.bias))),
+            trigger: located.trigger_avma(past, survivor.trigger),
             access: Some(memory.access),
             size: (memory.size != 0).then_some(memory.size),
             addr,
@@ -148,11 +122,11 @@ impl Analyzer {
         }
         let by_type = match self.config().paths {
             Paths::Address => Err(Reason::Unidentified),
-            Paths::Both | Paths::Type => self.type_path(located, choice, &typed, state),
+            Paths::Both | Paths::Type => self.type_path(located, candidate, typed),
         };
         let by_address = match (self.config().paths, addr) {
             (Paths::Type, _) | (_, None) => None,
-            (_, Some((avma, _))) => self.address_path(located, choice, &typed, state, avma)?,
+            (_, Some((avma, _))) => self.address_path(located, candidate, typed, avma)?,
         };
         attribution.verdict = self.join(by_type, by_address, addr);
         Ok(attribution)
@@ -162,30 +136,24 @@ impl Analyzer {
     fn type_path(
         &mut self,
         located: Located<'_>,
-        choice: Choice,
+        candidate: Candidate<'_>,
         typed: &TypedAccess,
-        state: RegisterState,
     ) -> Result<NamedIdx, Reason> {
-        let (trigger, access) = (choice.trigger, choice.access);
+        let Candidate { survivor, state } = candidate;
+        let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
         match &typed.answer {
             TypeAnswer::Unknown(reason) => Err(*reason),
-            TypeAnswer::Object(answer) => Ok(self.whole_object(located.site, choice, answer)),
+            TypeAnswer::Object(answer) => Ok(self.whole_object(located.site, survivor, answer)),
             TypeAnswer::Indexed(answer) => {
-                let value = answer
-                    .index
-                    .value(located.registers, state)
-                    .map_err(|RegisterLoss| Reason::RegisterLoss)?;
-                let offset = answer.offset(value).ok_or(Reason::Unidentified)?;
-                let key = NameKey::Indexed { site: located.site, trigger, access, offset };
                 let size = u64::from(typed.memory.size);
+                let (offset, size) = match answer.index.value(state) {
+                    Ok(index) => (answer.offset(index).ok_or(Reason::Unidentified)?, size),
+                    Err(RegisterLoss) => answer.any_part(size).ok_or(Reason::RegisterLoss)?,
+                };
+                let key = NameKey::Indexed { site: located.site, trigger, access, offset, size };
+                let root = answer.root.borrow();
                 self.names
-                    .part(
-                        &mut self.totals,
-                        key,
-                        &answer.layout,
-                        answer.root.borrow(),
-                        (offset, size),
-                    )
+                    .part(&mut self.totals, key, &answer.layout, root, (offset, size))
                     .ok_or(Reason::Unidentified)
             }
         }
@@ -195,9 +163,8 @@ impl Analyzer {
     fn address_path(
         &mut self,
         located: Located<'_>,
-        choice: Choice,
+        candidate: Candidate<'_>,
         typed: &TypedAccess,
-        state: RegisterState,
         avma: Avma,
     ) -> Result<Option<NamedIdx>, Needs> {
         let size = u64::from(typed.memory.size);
@@ -205,7 +172,7 @@ impl Analyzer {
             return Ok(Some(named));
         }
         for (slot_idx, slot) in typed.frame.iter().enumerate() {
-            let Ok(base) = slot.base.value(located.registers, state) else { continue };
+            let Ok(base) = slot.base.value(candidate.state) else { continue };
             let start = base.wrapping_add_signed(slot.offset);
             let Some(offset) = avma.0.checked_sub(start) else { continue };
             if offset >= slot.layout.size {
@@ -213,7 +180,7 @@ impl Analyzer {
             }
             let key = NameKey::Slot {
                 site: located.site,
-                trigger: choice.trigger,
+                trigger: candidate.survivor.trigger,
                 slot: slot_idx as u32,
                 offset,
                 size,
@@ -261,7 +228,7 @@ impl Analyzer {
             return Ok(attribution);
         }
         attribution.addr = Some((avma, AddressSource::Sampled));
-        if let Some(named) = self.static_variable(sample.pid, avma, 1)? {
+        if let Some(named) = self.static_variable(sample.pid, avma, UNKNOWN_SIZE)? {
             let evidence = Evidence::Address;
             attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
         }

@@ -11,15 +11,16 @@ use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
 use crate::outline::Evidence;
-use crate::site::{Answer, FrameSlot, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
+use crate::site::{Answer, FrameSlot, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
 use crate::type_path::{TypePath, is_own_place};
-use crate::x86_64::access::{self, RegisterState};
-use crate::x86_64::backtrack::{self, Candidate};
+use crate::x86_64::access;
+use crate::x86_64::backtrack::{self, CodeSource};
+use crate::x86_64::call_table::CallTable;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
-use iced_x86::InstructionInfoFactory;
+use iced_x86::{Instruction, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct LoadObjectIndex {
     frames: FrameTable,
     functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
+    /// Made when it is first asked for.
+    calls: Option<CallTable>,
     factory: InstructionInfoFactory,
 }
 
@@ -79,6 +82,7 @@ impl LoadObjectIndex {
             frames,
             functions: FxHashMap::default(),
             n_cached_instructions: 0,
+            calls: None,
             factory: InstructionInfoFactory::new(),
         })
     }
@@ -103,7 +107,7 @@ impl LoadObjectIndex {
     pub fn site(&mut self, query: SiteQuery) -> Site {
         let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
         let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
-        let outcome = self.triggers(query);
+        let outcome = self.past(query).map(Box::new);
         Site { scope: Arc::new(code_scope), outcome }
     }
 
@@ -122,10 +126,17 @@ impl LoadObjectIndex {
         scope
     }
 
-    fn triggers(&mut self, query: SiteQuery) -> Result<Vec<Trigger>, Reason> {
-        let function = self.function(query.ip)?;
-        let found = backtrack::candidates(&function, query.ip, query.skid, &mut self.factory)?;
-        Ok(found.iter().map(|candidate| self.trigger(candidate)).collect())
+    fn past(&mut self, query: SiteQuery) -> Result<Past, Reason> {
+        let (trail, instructions) = backtrack::trail(self, query.ip, query.skid)?;
+        let triggers = instructions.iter().map(|instruction| self.trigger(instruction)).collect();
+        Ok(Past { trail, triggers })
+    }
+
+    fn calls(&mut self) -> &CallTable {
+        self.calls.get_or_insert_with(|| {
+            let segments = self.code.image.segments.iter().filter(|it| it.is_executable);
+            CallTable::read(segments.map(|it| (it.start, it.memory_bytes)), &self.code)
+        })
     }
 
     /// The flow graph of the function around `svma`.
@@ -152,28 +163,22 @@ impl LoadObjectIndex {
         Ok(function)
     }
 
-    fn trigger(&mut self, candidate: &Candidate) -> Trigger {
-        let instruction = &candidate.instruction;
+    fn trigger(&mut self, instruction: &Instruction) -> Trigger {
         let svma = Svma(instruction.ip());
         let memory = access::accesses(instruction, &mut self.factory);
-        let state = if candidate.is_before { RegisterState::Before } else { RegisterState::After };
-        let accesses = if memory.is_empty() {
-            Vec::new()
-        } else {
-            self.typed_accesses(candidate, svma, memory)
-        };
-        Trigger { svma, state, condition: candidate.condition, accesses }
+        let accesses =
+            if memory.is_empty() { Vec::new() } else { self.typed_accesses(svma, memory) };
+        Trigger { svma, accesses }
     }
 
     fn typed_accesses(
         &mut self,
-        candidate: &Candidate,
         svma: Svma,
         memory: Vec<access::MemoryAccess>,
     ) -> Vec<TypedAccess> {
         let cfa = self.frames.cfa_at(svma);
         let scope = self.scope_at(svma);
-        let frame = Arc::new(self.frame_slots(candidate, &scope, cfa));
+        let frame = Arc::new(self.frame_slots(&scope, cfa));
         let mut typed = Vec::with_capacity(memory.len());
         for memory in memory {
             let answer = match &mut self.debug {
@@ -191,20 +196,13 @@ impl LoadObjectIndex {
         typed
     }
 
-    fn frame_slots(
-        &mut self,
-        candidate: &Candidate,
-        scope: &CodeScope,
-        cfa: Option<CfaRule>,
-    ) -> Vec<FrameSlot> {
+    fn frame_slots(&mut self, scope: &CodeScope, cfa: Option<CfaRule>) -> Vec<FrameSlot> {
         let Some(debug) = &mut self.debug else { return Vec::new() };
         let mut slots = Vec::new();
         for variable in &scope.variables {
             let Place::Memory { base, offset } = variable.place else { continue };
             let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
-            let around =
-                access::register_around(register, &candidate.instruction, &mut self.factory);
-            let Some(base) = around else { continue };
+            let Some(base) = access::register_of_dwarf(register) else { continue };
             let layout = debug.layout(variable.type_die);
             if !is_own_place(&layout, register, cfa) {
                 continue;
@@ -212,6 +210,16 @@ impl LoadObjectIndex {
             slots.push(FrameSlot { base, offset, layout, name: Arc::clone(&variable.name) });
         }
         slots
+    }
+}
+
+impl CodeSource for LoadObjectIndex {
+    fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason> {
+        Self::function(self, svma)
+    }
+
+    fn callers(&mut self, entry: Svma) -> Vec<Svma> {
+        self.calls().to(entry).collect()
     }
 }
 

@@ -181,9 +181,10 @@ impl Layout {
 
     /// Walks from this layout to the smallest part that holds the `size` bytes at `offset`.
     ///
-    /// An access of unknown size (0) counts as one byte. The walk stops at an aggregate whose
-    /// members do not single one out: padding, several members at once, several bit-fields in the
-    /// same bytes, several arms of a union. `None` if the access begins outside.
+    /// An access of unknown size (0) counts as one byte, and fits no arm of a union better than the
+    /// others. The walk stops at an aggregate whose members do not single one out: padding, several
+    /// members at once, several bit-fields in the same bytes, several arms of a union. `None` if the
+    /// access begins outside.
     #[must_use]
     pub fn descend(&self, offset: u64, size: u64) -> Option<Path<'_>> {
         let mut arms_left = limit::MAX_UNION_ARMS;
@@ -192,7 +193,6 @@ impl Layout {
 
     /// The walk, which weighs at most `arms_left` arms of unions.
     fn descend_within(&self, offset: u64, size: u64, arms_left: &mut u32) -> Option<Path<'_>> {
-        let size = size.max(1);
         if offset != 0 && !self.holds(offset) {
             return None;
         }
@@ -203,7 +203,7 @@ impl Layout {
                 Shape::Scalar(_) => break,
                 Shape::Array { element, .. } => {
                     let Some(into) = path.into.checked_rem(element.size) else { break };
-                    if into + size > element.size && element.is_aggregate() {
+                    if into + size.max(1) > element.size && element.is_aggregate() {
                         break;
                     }
                     path.steps.push(Step::Element);
@@ -238,7 +238,7 @@ fn single_member(
 ) -> Option<usize> {
     let holds = |member: &Member| {
         let (start, end) = member.byte_range();
-        start <= offset && (offset.saturating_add(size) <= end || member.is_open())
+        start <= offset && (offset.saturating_add(size.max(1)) <= end || member.is_open())
     };
     // Members are sorted by offset: none from the first that begins behind the access on.
     let end = match kind {

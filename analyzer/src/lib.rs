@@ -21,6 +21,7 @@
 //! assert_eq!(&*snapshot.objects[0].object, "<Total>");
 //! ```
 
+mod agreement;
 pub mod analyzer;
 mod attribution;
 mod choice;
@@ -40,6 +41,7 @@ mod outline;
 pub mod process;
 mod relocation;
 pub mod report;
+mod search;
 pub mod site;
 mod site_table;
 mod totals;

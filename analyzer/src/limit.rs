@@ -91,7 +91,35 @@ pub const MAX_TABLE_ENTRIES_READ: usize = 1 << 19;
 pub const MAX_GUARD_DISTANCE: usize = 48;
 
 /// Predecessors of one instruction that are weighed.
-pub const MAX_PREDECESSORS: usize = 16;
+pub const MAX_PREDECESSORS: usize = 64;
+
+/// How far back a trigger is looked for, whatever range is asked for: what a counter without
+/// precise sampling skids stays under some tens of instructions.
+pub const MAX_SKID: u32 = 64;
+
+/// Instructions further back than any trigger that are looked at for contradictions. Registers that
+/// a compiler set further back are seldom still there.
+pub const LOOKBACK: u32 = 16;
+
+/// Instructions of one trail: about 200 bytes each. A trigger's number in it fits a byte.
+pub const MAX_TRAIL_NODES: usize = 192;
+
+/// Instructions of a function whose returns are shown behind a call of it.
+pub const MAX_CALLEE_INSTRUCTIONS: usize = 1 << 14;
+
+/// Code of one load object that is searched for calls: about 10 ms, and 8 bytes of memory for each
+/// of its calls. In more than this the callers of a function stay unknown.
+pub const MAX_CALLING_BYTES: u64 = 32 << 20;
+
+/// Steps back that one sample may take over all ways of its trail; what is left then counts as
+/// possible. A step takes about 20 ns.
+pub const MAX_STEPS_A_SAMPLE: u32 = 1024;
+
+/// Possible triggers that one sample may have before they are too many to compare.
+pub const MAX_SURVIVORS: usize = 64;
+
+/// Threads whose storage base is remembered: 16 bytes each.
+pub const MAX_THREAD_BASES: usize = 1 << 16;
 
 /// Typedefs, qualifiers, arrays and nested members that are followed; real types stay under 30.
 pub const MAX_TYPE_DEPTH: usize = 48;

@@ -20,7 +20,7 @@ pub(crate) struct NamedIdx(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NameKey {
     Object { site: SiteIdx, trigger: u8, access: u8 },
-    Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64 },
+    Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
     Static { object: LoadObjectIdx, start: Svma, offset: u64, size: u64 },
 }

@@ -3,8 +3,9 @@
 
 use crate::descriptor::DataObject;
 use crate::layout::Layout;
-use crate::x86_64::access::{AddressRegister, MemoryAccess, RegisterState};
-use crate::x86_64::backtrack::{BranchCondition, Skid};
+use crate::x86_64::access::{AddressRegister, MemoryAccess};
+use crate::x86_64::backtrack::Skid;
+use crate::x86_64::trail::Trail;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
@@ -24,8 +25,17 @@ pub struct SiteQuery {
 pub struct Site {
     /// The code around IP.
     pub scope: Arc<Scope>,
-    /// The possible triggers, at least one, or why there is none.
-    pub outcome: Result<Vec<Trigger>, Reason>,
+    /// How the trigger may be found, or why it cannot.
+    pub outcome: Result<Box<Past>, Reason>,
+}
+
+/// What may have run before a reported IP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// The instructions and the ways between them.
+    pub trail: Trail,
+    /// Those that may be the trigger.
+    pub triggers: Vec<Trigger>,
 }
 
 /// An instruction that may have caused the sample.
@@ -33,10 +43,6 @@ pub struct Site {
 pub struct Trigger {
     /// Where it is.
     pub svma: Svma,
-    /// Which state the sampled registers are in, relative to it.
-    pub state: RegisterState,
-    /// What the sampled flags must say for it to be possible.
-    pub condition: Option<BranchCondition>,
     /// What it touches; nothing for an instruction without memory operands.
     pub accesses: Vec<TypedAccess>,
 }
@@ -118,6 +124,31 @@ impl IndexedAnswer {
         let size = i64::try_from(size).ok().filter(|size| *size != 0)?;
         let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
         (is_step || is_member).then(|| self.displacement.rem_euclid(size).cast_unsigned())
+    }
+}
+
+impl IndexedAnswer {
+    /// Offset and size of what is touched by an access of `size` bytes whatever the index register
+    /// held: the same part of each element if the index steps over whole ones, else the element.
+    ///
+    /// `None` in the middle of a variable: `table[i - 1]` has the displacement of what stands
+    /// before `table`.
+    #[must_use]
+    pub fn any_part(&self, size: u64) -> Option<(u64, u64)> {
+        let element = self.layout.innermost_element();
+        if matches!(self.root, OwnedRoot::Variable(_)) && self.displacement != 0 {
+            return None;
+        }
+        if !element.is_aggregate() {
+            return Some((0, size));
+        }
+        let is_step = u64::from(self.scale).is_multiple_of(element.size.max(1));
+        Some(match i64::try_from(element.size) {
+            Ok(bytes) if is_step && bytes != 0 => {
+                (self.displacement.rem_euclid(bytes).cast_unsigned(), size)
+            }
+            _ => (0, element.size),
+        })
     }
 }
 

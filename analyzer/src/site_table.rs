@@ -3,8 +3,9 @@
 use crate::dwarf::variable::{DataRange, StaticVariable};
 use crate::limit;
 use crate::process::LoadObjectIdx;
-use crate::site::{Site, SiteQuery};
+use crate::site::{Past, Site, SiteQuery};
 use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,17 @@ pub(crate) struct SiteTable {
 impl SiteTable {
     pub(crate) fn get(&self, idx: SiteIdx) -> &Site {
         &self.sites[idx.0 as usize]
+    }
+
+    /// Lends a site's past out until it is given back, so that one sample can be weighed without
+    /// counting references.
+    pub(crate) fn lend(&mut self, idx: SiteIdx) -> Result<Box<Past>, Reason> {
+        std::mem::replace(&mut self.sites[idx.0 as usize].outcome, Err(Reason::Pending))
+    }
+
+    /// Takes back what [`Self::lend`] gave.
+    pub(crate) fn give_back(&mut self, idx: SiteIdx, outcome: Result<Box<Past>, Reason>) {
+        self.sites[idx.0 as usize].outcome = outcome;
     }
 
     pub(crate) fn find(&self, object: LoadObjectIdx, query: SiteQuery) -> Option<SiteIdx> {

@@ -30,7 +30,7 @@ impl TypePath<'_> {
         if access.role == Role::StackSlot {
             return stack();
         }
-        if access.segment == SegmentBase::Thread {
+        if access.address.segment != SegmentBase::Flat {
             return TypeAnswer::Unknown(Reason::RegisterLoss);
         }
         if let Some(answer) = self.static_answer(access) {
@@ -56,16 +56,16 @@ impl TypePath<'_> {
 
     /// A variable at an address that the instruction itself holds.
     fn static_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
-        if access.base.is_some() {
+        if access.address.base.is_some() {
             return None;
         }
-        let address = dataspace_proto::address::Svma(access.displacement.cast_unsigned());
+        let address = dataspace_proto::address::Svma(access.address.displacement.cast_unsigned());
         let Some(variable) = self.debug.variable_at(address).variable else {
             return Some(TypeAnswer::Unknown(Reason::Unidentified));
         };
         let offset = address.offset_from(variable.start)?;
-        if let Some(register) = access.index {
-            let index = Index { register, scale: access.scale };
+        if let Some(register) = access.address.index {
+            let index = Index { register, scale: access.address.scale };
             let root = OwnedRoot::Variable(Arc::clone(&variable.name));
             return Some(index.answer(&variable.layout, offset.cast_signed(), root));
         }
@@ -94,7 +94,7 @@ impl TypePath<'_> {
             .collect();
         for (variable, start) in slots {
             let layout = self.debug.layout(variable.type_die);
-            let Some(into) = access.displacement.checked_sub(start) else { continue };
+            let Some(into) = access.address.displacement.checked_sub(start) else { continue };
             let Ok(offset) = u64::try_from(into) else { continue };
             if offset >= layout.size || !is_own_place(&layout, register, self.cfa) {
                 continue;
@@ -128,7 +128,7 @@ impl TypePath<'_> {
             };
             let Some(target) = self.debug.pointee(variable.type_die) else { continue };
             let layout = self.debug.layout(target);
-            let displacement = access.displacement.wrapping_sub(moved);
+            let displacement = access.address.displacement.wrapping_sub(moved);
             let pointed = Pointed { layout: &layout, name: &variable.name, displacement };
             match pointed.answer(access, index) {
                 TypeAnswer::Unknown(why) => reason = why,
@@ -215,10 +215,11 @@ impl Index {
 
 /// Base and index, and the other way round where they are alike.
 fn base_and_index(access: &MemoryAccess) -> impl Iterator<Item = (AddressRegister, Option<Index>)> {
-    let index = access.index.map(|register| Index { register, scale: access.scale });
-    let straight = access.base.map(|base| (base, index));
-    let swapped = match (access.base, access.index) {
-        (Some(register), Some(index)) if access.scale == 1 => {
+    let index =
+        access.address.index.map(|register| Index { register, scale: access.address.scale });
+    let straight = access.address.base.map(|base| (base, index));
+    let swapped = match (access.address.base, access.address.index) {
+        (Some(register), Some(index)) if access.address.scale == 1 => {
             Some((index, Some(Index { register, scale: 1 })))
         }
         _ => None,

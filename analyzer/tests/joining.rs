@@ -93,6 +93,18 @@ fn an_overwritten_base_keeps_the_type() {
 }
 
 #[test]
+fn an_overwritten_index_keeps_the_aggregate() {
+    let program = Program::c("hunt.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    let load = program.access("counted", 8);
+    let clock = crate::support::session::CLOCK;
+    let line = session.sample(clock, load.next_ip(), &with(&[(Rdi, 0x7000_0000_0000)]));
+    assert_eq!(object(&line), "{structure:wide}", "which member only the index told");
+    assert_eq!(line.trigger, Some(load.ip()));
+    assert_eq!(line.reason.map(|reason| reason.name()), Some("register_loss"));
+}
+
+#[test]
 fn an_address_that_no_user_memory_has_is_invalid() {
     let program = Program::c("places.c", "-O2 -g");
     let mut session = Session::new(&program);

@@ -41,9 +41,18 @@ fn at_the_entry_of_a_function_the_caller_ran_last() {
     let mut session = Session::new(&program);
     let entry = program.function("load_key")[0].ip();
     assert_eq!(object(&session.sample(CLOCK, entry, &with(&[(Rdi, HEAP)]))), "blocked");
+}
+
+#[test]
+fn behind_a_call_the_callee_read_its_return_address() {
+    let program = Program::c("shapes.c", "-O2 -g");
+    let mut session = Session::new(&program);
     let code = program.function("call_visit");
     let call = code.iter().find(|here| here.mnemonic() == iced_x86::Mnemonic::Call).unwrap();
-    assert_eq!(object(&session.sample(CLOCK, call.next_ip(), &with(&[]))), "blocked");
+    let line = session.sample(CLOCK, call.next_ip(), &with(&[(Rsp, HEAP)]));
+    assert_eq!(object(&line), "<Stack>");
+    assert_eq!(line.addr, Some(HEAP - 8), "`ret` moved the stack over it");
+    assert_eq!(line.trigger, None, "whose it was is not known: the call is through a pointer");
 }
 
 #[test]
@@ -68,7 +77,9 @@ fn a_counter_whose_trigger_is_not_in_reach_is_incomplete() {
     assert_eq!(object(&session.sample(COUNTER, far.ip(), &with(&[]))), "incomplete");
     let load = code.iter().find(|here| crate::support::program::has_memory_operand(here)).unwrap();
     let line = session.sample(COUNTER, load.next_ip(), &with(&[(Rdi, HEAP)]));
-    assert_eq!(object(&line), "{long_int p[]}");
+    assert_eq!(object(&line), "blocked", "the range reaches into whoever called");
+    let line = session.sample(COUNTER, load.next_ip(), &with(&[(Rdi, HEAP)]).at(HEAP));
+    assert_eq!(object(&line), "{long_int p[]}", "the operand was at the sampled address");
 }
 
 #[test]

@@ -10,21 +10,22 @@ use std::io::ErrorKind;
 /// Samples of each build and model: about 150,000 in all, in half a minute.
 const N_PICKS: usize = 600;
 
-/// Wrong answers after one instruction, in percent of those given. The goal is 0.1.
-const MAX_WRONG_AFTER_ONE: f64 = 0.3;
+/// Wrong answers after one instruction, in percent of those given.
+const MAX_WRONG_AFTER_ONE: f64 = 0.1;
 
-/// The same in any one program. The goal is 0.5.
-const MAX_WRONG_AFTER_ONE_IN_A_PROGRAM: f64 = 4.0;
+/// The same in any one program.
+const MAX_WRONG_AFTER_ONE_IN_A_PROGRAM: f64 = 0.5;
 
 /// Answers after one instruction where the trigger has a written-out memory operand and is no call
-/// or return, in percent. The goal is 95.
-const MIN_ANSWERED_AFTER_ONE: f64 = 90.0;
+/// or return, in percent.
+const MIN_ANSWERED_AFTER_ONE: f64 = 95.0;
 
-/// Wrong answers after one to eight instructions with a data address. The goal is 0.1.
-const MAX_WRONG_RANDOM_ADDRESSED: f64 = 25.0;
+/// Wrong answers after one to eight instructions with a data address: 0.07 in the full run of the
+/// bench, and here in a run of a twentieth of its samples.
+const MAX_WRONG_RANDOM_ADDRESSED: f64 = 0.15;
 
-/// The same without one. The goal is 1.
-const MAX_WRONG_RANDOM: f64 = 75.0;
+/// The same without one.
+const MAX_WRONG_RANDOM: f64 = 0.1;
 
 /// Two or three builds of each program, so that each set of flags has its turn.
 fn builds() -> Vec<Build> {

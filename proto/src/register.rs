@@ -107,6 +107,16 @@ impl Registers {
         Some(self.values[register as usize])
     }
 
+    /// Writes all values in the order of [`Register::ALL`], 0 for those that were not sampled, and
+    /// for each a mask: all ones if it was.
+    #[inline]
+    pub fn fill(&self, values: &mut [u64; N_REGISTERS], masks: &mut [u64; N_REGISTERS]) {
+        for index in 0..N_REGISTERS {
+            masks[index] = 0u64.wrapping_sub(u64::from(self.present >> index & 1));
+            values[index] = self.values[index] & masks[index];
+        }
+    }
+
     /// Sets `register` to `value`.
     pub const fn set(&mut self, register: Register, value: u64) {
         self.present |= 1 << register as u32;

@@ -1,11 +1,10 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
-use dataspace_proto::address::{Avma, Svma};
+use super::state::State;
+use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
-use dataspace_proto::register::{Register as Sampled, Registers};
-use iced_x86::{
-    Instruction, InstructionInfoFactory, OpAccess, OpKind, Register, UsedMemory, UsedRegister,
-};
+use dataspace_proto::register::Register as Sampled;
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind, Register, UsedMemory};
 
 /// What part of an instruction an access belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +22,10 @@ pub enum Role {
 pub enum SegmentBase {
     /// Base 0.
     Flat,
-    /// The thread's own base, which no sample holds.
+    /// FS: the thread's own base, which no sample holds.
     Thread,
-}
-
-/// How a register that an address needs stands in registers sampled after the instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// As before.
-    Intact,
-    /// Changed by a known distance: the value before is the sampled one minus this.
-    Moved(i64),
-    /// Moved by this up or down, by the direction flag.
-    MovedByDirection(i64),
-    /// Overwritten.
-    Lost,
+    /// GS, whose base no sample holds either.
+    Other,
 }
 
 /// One register of an address.
@@ -47,21 +35,13 @@ pub struct AddressRegister {
     pub register: Option<Sampled>,
     /// Its DWARF number, where it has one.
     pub dwarf: Option<u16>,
-    /// What the instruction itself does to it.
-    pub recovery: Recovery,
     /// The address uses only its low 32 bits.
     pub is_32_bit: bool,
 }
 
-/// One memory access of an instruction.
+/// What an address is computed from (SDM volume 1, section 3.7.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryAccess {
-    /// Reads, writes or both.
-    pub access: Access,
-    /// Bytes; 0 where it is not fixed.
-    pub size: u32,
-    /// What part of the instruction it is.
-    pub role: Role,
+pub struct Address {
     /// Base register.
     pub base: Option<AddressRegister>,
     /// Index register.
@@ -76,20 +56,24 @@ pub struct MemoryAccess {
     pub is_ip_relative: bool,
 }
 
-/// Which state of the registers a sample holds, relative to the trigger.
+/// One memory access of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RegisterState {
-    /// Before it.
-    Before,
-    /// Just after it.
-    After,
+pub struct MemoryAccess {
+    /// Reads, writes or both.
+    pub access: Access,
+    /// Bytes; 0 where it is not fixed.
+    pub size: u32,
+    /// What part of the instruction it is.
+    pub role: Role,
+    /// Where.
+    pub address: Address,
 }
 
 /// An address cannot be computed: a register it needs was overwritten or is in no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterLoss;
 
-impl MemoryAccess {
+impl Address {
     /// The static address, if no register is in it.
     #[must_use]
     pub fn static_address(&self) -> Option<Svma> {
@@ -98,55 +82,20 @@ impl MemoryAccess {
         is_static.then_some(Svma(self.displacement.cast_unsigned()))
     }
 
-    /// The effective address (SDM volume 1, section 3.7.5) from sampled registers. `bias` is what
-    /// the loader added to the file's addresses.
-    ///
-    /// # Errors
-    /// [`RegisterLoss`], as it says.
-    pub fn effective_address(
-        &self,
-        registers: &Registers,
-        state: RegisterState,
-        bias: u64,
-    ) -> Result<Avma, RegisterLoss> {
-        if self.segment == SegmentBase::Thread {
-            return Err(RegisterLoss);
-        }
-        let value = |part: &Option<AddressRegister>| match part {
-            Some(part) => part.value(registers, state),
-            None => Ok(0),
-        };
-        let sum = value(&self.base)?
-            .wrapping_add(value(&self.index)?.wrapping_mul(u64::from(self.scale)))
-            .wrapping_add_signed(self.displacement);
-        let is_32_bit = [self.base, self.index].iter().flatten().any(|part| part.is_32_bit);
-        let sum = if is_32_bit { sum & 0xffff_ffff } else { sum };
-        Ok(Avma(if self.is_ip_relative { sum.wrapping_add(bias) } else { sum }))
+    /// Whether it is computed in 32 bits.
+    #[must_use]
+    pub fn is_32_bit(&self) -> bool {
+        [self.base, self.index].iter().flatten().any(|part| part.is_32_bit)
     }
 }
 
 impl AddressRegister {
-    /// Its value before the instruction.
+    /// Its value in `state`.
     ///
     /// # Errors
-    /// Where the instruction overwrote it or it is in no sample.
-    pub fn value(&self, registers: &Registers, state: RegisterState) -> Result<u64, RegisterLoss> {
-        const DIRECTION: u64 = 1 << 10;
-        let register = self.register.ok_or(RegisterLoss)?;
-        let sampled = registers.get(register).ok_or(RegisterLoss)?;
-        if state == RegisterState::Before {
-            return Ok(sampled);
-        }
-        match self.recovery {
-            Recovery::Intact => Ok(sampled),
-            Recovery::Moved(by) => Ok(sampled.wrapping_add_signed(by.wrapping_neg())),
-            Recovery::MovedByDirection(by) => {
-                let flags = registers.get(Sampled::Rflags).unwrap_or(0);
-                let by = if flags & DIRECTION == 0 { by } else { by.wrapping_neg() };
-                Ok(sampled.wrapping_add_signed(by.wrapping_neg()))
-            }
-            Recovery::Lost => Err(RegisterLoss),
-        }
+    /// Where it is not known there.
+    pub fn value(&self, state: &State) -> Result<u64, RegisterLoss> {
+        self.register.and_then(|register| state.get(register)).ok_or(RegisterLoss)
     }
 }
 
@@ -159,58 +108,50 @@ pub fn accesses(
 ) -> Vec<MemoryAccess> {
     let info = factory.info(instruction);
     if is_prefetch(instruction) {
-        let parts = AddressParts::of_operand(instruction);
-        return vec![memory_access(instruction, &parts, info.used_registers(), Access::Prefetch)];
+        let address = operand(instruction);
+        return vec![MemoryAccess {
+            access: Access::Prefetch,
+            size: 0,
+            role: Role::Operand,
+            address,
+        }];
     }
     let mut found: Vec<MemoryAccess> = info
         .used_memory()
         .iter()
         .filter_map(|memory| {
             let access = access_kind(memory.access())?;
-            Some(memory_access(instruction, &memory.into(), info.used_registers(), access))
+            Some(memory_access(instruction, memory, access))
         })
         .collect();
     found.sort_by_key(|access| access.role != Role::Operand);
     found
 }
 
-/// The parts of an address, whether from a used-memory list or from the operand itself.
-struct AddressParts {
-    segment: Register,
-    base: Register,
-    index: Register,
-    scale: u32,
-    displacement: u64,
-    size: usize,
-}
-
-impl From<&UsedMemory> for AddressParts {
-    fn from(memory: &UsedMemory) -> Self {
-        Self {
-            segment: memory.segment(),
-            base: memory.base(),
-            index: memory.index(),
-            scale: memory.scale(),
-            displacement: memory.displacement(),
-            size: memory.memory_size().size(),
-        }
+/// The address of the written-out memory operand, whether it is touched or not.
+#[must_use]
+pub fn operand(instruction: &Instruction) -> Address {
+    Address {
+        base: address_register(instruction.memory_base()),
+        index: address_register(instruction.memory_index()),
+        scale: instruction.memory_index_scale() as u8,
+        displacement: instruction.memory_displacement64().cast_signed(),
+        segment: segment(instruction.memory_segment()),
+        is_ip_relative: instruction.is_ip_rel_memory_operand(),
     }
 }
 
-impl AddressParts {
-    fn of_operand(instruction: &Instruction) -> Self {
-        Self {
-            segment: instruction.memory_segment(),
-            base: instruction.memory_base(),
-            index: instruction.memory_index(),
-            scale: instruction.memory_index_scale(),
-            displacement: instruction.memory_displacement64(),
-            size: 0,
-        }
+fn segment(register: Register) -> SegmentBase {
+    match register {
+        Register::FS => SegmentBase::Thread,
+        Register::GS => SegmentBase::Other,
+        _ => SegmentBase::Flat,
     }
 }
 
-fn is_prefetch(instruction: &Instruction) -> bool {
+/// Whether the instruction only asks for a line.
+#[must_use]
+pub fn is_prefetch(instruction: &Instruction) -> bool {
     use iced_x86::Mnemonic as M;
     matches!(
         instruction.mnemonic(),
@@ -233,48 +174,32 @@ fn access_kind(access: OpAccess) -> Option<Access> {
     }
 }
 
-fn memory_access(
-    instruction: &Instruction,
-    parts: &AddressParts,
-    used: &[UsedRegister],
-    access: Access,
-) -> MemoryAccess {
-    let role = role(instruction, parts);
-    let size = parts.size as u32;
+fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access) -> MemoryAccess {
+    let role = role(instruction, memory);
     let is_ip_relative = role == Role::Operand && instruction.is_ip_rel_memory_operand();
-    let part = |register: Register| {
-        let is_real = register != Register::None && register.full_register() != Register::RIP;
-        is_real.then(|| address_register(instruction, register, used, role, size))
-    };
-    let segment = match parts.segment {
-        Register::FS | Register::GS => SegmentBase::Thread,
-        _ => SegmentBase::Flat,
-    };
-    MemoryAccess {
-        access,
-        size,
-        role,
-        base: part(parts.base),
-        index: part(parts.index),
-        scale: parts.scale as u8,
-        displacement: parts.displacement.cast_signed(),
-        segment,
+    let address = Address {
+        base: address_register(memory.base()),
+        index: address_register(memory.index()),
+        scale: memory.scale() as u8,
+        displacement: memory.displacement().cast_signed(),
+        segment: segment(memory.segment()),
         is_ip_relative,
-    }
+    };
+    MemoryAccess { access, size: memory.memory_size().size() as u32, role, address }
 }
 
-fn role(instruction: &Instruction, memory: &AddressParts) -> Role {
+fn role(instruction: &Instruction, memory: &UsedMemory) -> Role {
     let kinds = (0..instruction.op_count()).map(|operand| instruction.op_kind(operand));
     for kind in kinds {
         match kind {
             OpKind::Memory => {
-                let is_same = memory.base == instruction.memory_base()
-                    && memory.index == instruction.memory_index();
+                let is_same = memory.base() == instruction.memory_base()
+                    && memory.index() == instruction.memory_index();
                 // `push 8(%rsp)` has both: its operand has the written-out displacement.
                 let is_ip = instruction.is_ip_rel_memory_operand();
-                if is_ip && memory.base == Register::None
-                    || is_same && memory.displacement == instruction.memory_displacement64()
-                    || memory.base.full_register() != Register::RSP
+                if is_ip && memory.base() == Register::None
+                    || is_same && memory.displacement() == instruction.memory_displacement64()
+                    || memory.base().full_register() != Register::RSP
                 {
                     return Role::Operand;
                 }
@@ -294,71 +219,27 @@ fn role(instruction: &Instruction, memory: &AddressParts) -> Role {
     if instruction.is_stack_instruction() { Role::StackSlot } else { Role::Operand }
 }
 
-fn address_register(
-    instruction: &Instruction,
-    register: Register,
-    used: &[UsedRegister],
-    role: Role,
-    size: u32,
-) -> AddressRegister {
+fn address_register(register: Register) -> Option<AddressRegister> {
     let full = register.full_register();
-    let sampled = sampled_register(full);
-    let stack_move = i64::from(instruction.stack_pointer_increment());
-    let recovery = if !is_written(used, full) {
-        Recovery::Intact
-    } else if full == Register::RSP && instruction.is_stack_instruction() && stack_move != 0 {
-        Recovery::Moved(stack_move)
-    } else if role == Role::String {
-        // Of a repeated one the last element is what a finished instruction touched last.
-        Recovery::MovedByDirection(i64::from(size))
-    } else {
-        Recovery::Lost
-    };
-    AddressRegister {
-        register: sampled,
-        dwarf: sampled.map(dwarf_number),
-        recovery,
-        is_32_bit: register.is_gpr32(),
+    if full == Register::None || full == Register::RIP {
+        return None;
     }
+    // `xlat` counts with AL alone.
+    let sampled = sampled_register(full).filter(|_| register.is_gpr32() || register.is_gpr64());
+    let dwarf = sampled.map(dwarf_number);
+    Some(AddressRegister { register: sampled, dwarf, is_32_bit: register.is_gpr32() })
 }
 
-fn is_written(used: &[UsedRegister], full: Register) -> bool {
-    used.iter().any(|used| {
-        used.register().full_register() == full
-            && matches!(
-                used.access(),
-                OpAccess::Write
-                    | OpAccess::CondWrite
-                    | OpAccess::ReadWrite
-                    | OpAccess::ReadCondWrite
-            )
-    })
-}
-
-/// The register with DWARF number `number`, as it stands around `instruction`: what a frame or a
-/// variable is counted from.
+/// The register with DWARF number `number`: what a frame or a variable is counted from.
 #[must_use]
-pub fn register_around(
-    number: u16,
-    instruction: &Instruction,
-    factory: &mut InstructionInfoFactory,
-) -> Option<AddressRegister> {
-    let sampled = from_dwarf(number)?;
-    let used = factory.info(instruction).used_registers();
-    let is_lost = used.iter().any(|used| {
-        sampled_register(used.register().full_register()) == Some(sampled)
-            && is_written(std::slice::from_ref(used), used.register().full_register())
-    });
-    let recovery = if is_lost { Recovery::Lost } else { Recovery::Intact };
-    Some(AddressRegister {
-        register: Some(sampled),
-        dwarf: Some(number),
-        recovery,
-        is_32_bit: false,
-    })
+pub fn register_of_dwarf(number: u16) -> Option<AddressRegister> {
+    let register = DWARF_ORDER.get(usize::from(number)).copied()?;
+    Some(AddressRegister { register: Some(register), dwarf: Some(number), is_32_bit: false })
 }
 
-fn sampled_register(register: Register) -> Option<Sampled> {
+/// The sampled register that iced's full register is.
+#[must_use]
+pub fn sampled_register(register: Register) -> Option<Sampled> {
     Some(match register {
         Register::RAX => Sampled::Rax,
         Register::RBX => Sampled::Rbx,
@@ -406,58 +287,64 @@ fn dwarf_number(register: Sampled) -> u16 {
     found.map_or(16, |number| number as u16)
 }
 
-/// The register with DWARF number `number`.
-#[must_use]
-pub fn from_dwarf(number: u16) -> Option<Sampled> {
-    DWARF_ORDER.get(usize::from(number)).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::x86_64::effect;
+    use dataspace_proto::address::Avma;
+    use dataspace_proto::register::Registers;
     use iced_x86::{Decoder, DecoderOptions};
 
-    fn first(code: &[u8]) -> Vec<MemoryAccess> {
-        let instruction = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).decode();
-        accesses(&instruction, &mut InstructionInfoFactory::new())
+    fn decode(code: &[u8]) -> Instruction {
+        Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).decode()
     }
 
-    fn registers(values: &[(Sampled, u64)]) -> Registers {
+    fn first(code: &[u8]) -> Vec<MemoryAccess> {
+        accesses(&decode(code), &mut InstructionInfoFactory::new())
+    }
+
+    fn state(values: &[(Sampled, u64)]) -> State {
         let mut registers = Registers::default();
         for (register, value) in values {
             registers.set(*register, *value);
         }
-        registers
+        State::sampled(&registers, 0x10_0000, None)
+    }
+
+    /// The address that the first access of `code` had, from the registers after it.
+    fn undone(code: &[u8], after: &[(Sampled, u64)]) -> Result<Avma, RegisterLoss> {
+        let mut state = state(after);
+        let effects = effect::effects(&decode(code), &mut InstructionInfoFactory::new());
+        state.undo(&effects).expect("the instruction can have left this");
+        state.effective_address(&first(code)[0].address)
     }
 
     #[test]
     fn a_load_over_its_own_base_loses_the_address_only_afterwards() {
-        let access = first(&[0x48, 0x8b, 0x40, 0x10])[0]; // mov 0x10(%rax),%rax
+        let code = [0x48, 0x8b, 0x40, 0x10]; // mov 0x10(%rax),%rax
+        let access = first(&code)[0];
         assert_eq!((access.access, access.size, access.role), (Access::Load, 8, Role::Operand));
-        let sampled = registers(&[(Sampled::Rax, 0x5000)]);
-        let address = |state| access.effective_address(&sampled, state, 0);
-        assert_eq!(address(RegisterState::Before), Ok(Avma(0x5010)));
-        assert_eq!(address(RegisterState::After), Err(RegisterLoss));
+        let values = [(Sampled::Rax, 0x5000)];
+        assert_eq!(state(&values).effective_address(&access.address), Ok(Avma(0x5010)));
+        assert_eq!(undone(&code, &values), Err(RegisterLoss));
     }
 
     #[test]
     fn scaled_index_and_read_modify_write() {
-        let access = first(&[0x48, 0x83, 0x44, 0xcf, 0x08, 0x01])[0]; // addq $1,8(%rdi,%rcx,8)
-        assert_eq!(access.access, Access::LoadStore);
-        let sampled = registers(&[(Sampled::Rdi, 0x5000), (Sampled::Rcx, 3)]);
-        assert_eq!(access.effective_address(&sampled, RegisterState::After, 0), Ok(Avma(0x5020)));
+        let code = [0x48, 0x83, 0x44, 0xcf, 0x08, 0x01]; // addq $1,8(%rdi,%rcx,8)
+        assert_eq!(first(&code)[0].access, Access::LoadStore);
+        let values = [(Sampled::Rdi, 0x5000), (Sampled::Rcx, 3)];
+        assert_eq!(undone(&code, &values), Ok(Avma(0x5020)));
     }
 
     #[test]
     fn a_push_is_undone() {
         let access = first(&[0x50])[0]; // push %rax
         assert_eq!((access.role, access.access), (Role::StackSlot, Access::Store));
-        let after = registers(&[(Sampled::Rsp, 0x7ff8)]);
-        assert_eq!(access.effective_address(&after, RegisterState::After, 0), Ok(Avma(0x7ff8)));
+        assert_eq!(undone(&[0x50], &[(Sampled::Rsp, 0x7ff8)]), Ok(Avma(0x7ff8)));
         let access = first(&[0x58])[0]; // pop %rax
         assert_eq!((access.role, access.access), (Role::StackSlot, Access::Load));
-        let after = registers(&[(Sampled::Rsp, 0x8000)]);
-        assert_eq!(access.effective_address(&after, RegisterState::After, 0), Ok(Avma(0x7ff8)));
+        assert_eq!(undone(&[0x58], &[(Sampled::Rsp, 0x8000)]), Ok(Avma(0x7ff8)));
     }
 
     #[test]
@@ -470,18 +357,20 @@ mod tests {
 
     #[test]
     fn rip_relative_operands_are_static_and_biased() {
-        let access = first(&[0x8b, 0x05, 0x00, 0x10, 0x00, 0x00])[0]; // mov 0x1000(%rip),%eax
-        assert_eq!(access.static_address(), Some(Svma(0x2006)));
-        let address =
-            access.effective_address(&Registers::default(), RegisterState::After, 0x10_0000);
-        assert_eq!(address, Ok(Avma(0x10_2006)));
+        let code = [0x8b, 0x05, 0x00, 0x10, 0x00, 0x00]; // mov 0x1000(%rip),%eax
+        assert_eq!(first(&code)[0].address.static_address(), Some(Svma(0x2006)));
+        assert_eq!(undone(&code, &[]), Ok(Avma(0x10_2006)));
     }
 
     #[test]
-    fn thread_local_operands_have_no_address() {
+    fn thread_local_operands_need_the_threads_base() {
         let access = first(&[0x64, 0x8b, 0x04, 0x25, 0xfc, 0xff, 0xff, 0xff])[0]; // mov %fs:-4,%eax
-        assert_eq!(access.segment, SegmentBase::Thread);
-        assert_eq!(access.static_address(), None);
+        assert_eq!(access.address.segment, SegmentBase::Thread);
+        assert_eq!(access.address.static_address(), None);
+        let registers = Registers::default();
+        let address = |base| State::sampled(&registers, 0, base).effective_address(&access.address);
+        assert_eq!(address(None), Err(RegisterLoss));
+        assert_eq!(address(Some(0x7000_0000_1000)), Ok(Avma(0x7000_0000_0ffc)));
     }
 
     #[test]
@@ -493,9 +382,9 @@ mod tests {
 
     #[test]
     fn a_string_store_is_undone_by_its_width() {
-        let access = first(&[0x48, 0xab])[0]; // stos %rax,(%rdi)
-        assert_eq!(access.role, Role::String);
-        let after = registers(&[(Sampled::Rdi, 0x5008)]);
-        assert_eq!(access.effective_address(&after, RegisterState::After, 0), Ok(Avma(0x5000)));
+        let code = [0x48, 0xab]; // stos %rax,(%rdi)
+        assert_eq!(first(&code)[0].role, Role::String);
+        let after = [(Sampled::Rdi, 0x5008), (Sampled::Rflags, 2)];
+        assert_eq!(undone(&code, &after), Ok(Avma(0x5000)));
     }
 }

@@ -1,17 +1,25 @@
 //! From the reported IP back to the instructions that may have caused the sample.
 
-use super::condition;
-use super::function::FunctionCode;
+use super::effect::{self, Effect, Part};
+use super::function::{Entrances, FunctionCode, Predecessor};
+use super::trail::{BranchCondition, Node, Trail, Way};
+use crate::limit;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::register::{Register as Sampled, Registers};
-use iced_x86::{ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
+use dataspace_proto::register::Register;
+use iced_x86::{ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Where a sample's trigger is, relative to its IP (design section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Skid {
     /// At IP.
     Exact,
+    /// At IP, or, of a pair that the CPU fuses and reports at its branch, the first of the pair.
+    ExactOrFused,
+    /// At IP, in a round of a repeated string instruction that is over.
+    Round,
     /// Retired just before IP.
     AfterOne,
     /// At most so many instructions back.
@@ -21,85 +29,80 @@ pub enum Skid {
     KernelEntry,
 }
 
-/// An instruction that may be the trigger.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    /// The instruction.
-    pub instruction: Instruction,
-    /// Which state the sampled registers are in, relative to it.
-    pub is_before: bool,
-    /// What the sampled flags must say for it to be possible.
-    pub condition: Option<BranchCondition>,
+/// The code of one load object.
+pub trait CodeSource {
+    /// The function around `svma`.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason>;
+
+    /// Instructions that call or jump to `entry`, as far as they are known: pointers to it are not
+    /// followed.
+    fn callers(&mut self, entry: Svma) -> Vec<Svma>;
 }
 
-/// A conditional branch that was or was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BranchCondition {
-    /// Its condition.
-    pub code: ConditionCode,
-    /// Whether it must have been taken.
-    pub is_taken: bool,
-}
-
-impl BranchCondition {
-    /// Whether the sampled flags allow it; `true` where they do not decide.
-    #[must_use]
-    pub fn is_possible(self, registers: &Registers) -> bool {
-        let flags = registers.get(Sampled::Rflags);
-        let taken = flags.and_then(|flags| condition::is_taken(self.code, flags));
-        taken.is_none_or(|taken| taken == self.is_taken)
-    }
-}
-
-/// The possible triggers of a sample at `ip`: every one that the code allows.
+/// The trail of a sample at `ip`, and the instructions of those of its nodes that may be the
+/// trigger, in the order of [`Node::trigger`].
 ///
 /// # Errors
-/// The reason why none can be told.
-pub fn candidates(
-    function: &FunctionCode,
+/// The reason why nothing can be told.
+pub fn trail(
+    source: &mut dyn CodeSource,
     ip: Svma,
     skid: Skid,
-    factory: &mut InstructionInfoFactory,
-) -> Result<Vec<Candidate>, Reason> {
+) -> Result<(Trail, Vec<Instruction>), Reason> {
+    let function = source.function(ip)?;
     let index = function.index_of(ip).ok_or(Reason::Unverifiable)?;
-    match skid {
-        Skid::Exact => Ok(vec![at(exact(function, index)?, true)]),
-        Skid::KernelEntry => kernel_entry(function, index),
-        Skid::AfterOne => after_one(function, index),
-        Skid::Within(range) => within(function, index, range, factory),
+    let here = function.instruction(index).ok_or(Reason::Unverifiable)?;
+    let reach = match skid {
+        Skid::Exact => 0,
+        Skid::ExactOrFused => u32::from(is_fused_branch(&function, index)),
+        Skid::KernelEntry if is_behind_system_call(&function, index) => return Err(Reason::Kernel),
+        Skid::KernelEntry => 0,
+        Skid::Round => u32::from(is_repeated(here)),
+        Skid::AfterOne => 1,
+        Skid::Within(reach) => reach.min(limit::MAX_SKID),
+    };
+    let is_straight = reach <= 1 && is_straight(&function, index, here);
+    let depth = if is_straight { reach } else { reach + limit::LOOKBACK };
+    let mut walk = Walk::new(source, reach);
+    walk.go(&function, index, depth);
+    if skid == Skid::Round {
+        walk.keep_round();
     }
+    Ok(walk.finish())
 }
 
-fn at(instruction: Instruction, is_before: bool) -> Candidate {
-    Candidate { instruction, is_before, condition: None }
+/// Whether exactly one instruction can have run before, so that there is nothing to weigh.
+fn is_straight(function: &FunctionCode, index: usize, here: &Instruction) -> bool {
+    let entrances = function.entrances(index);
+    let is_entered = entrances.is_entry
+        || entrances.is_return
+        || entrances.is_landing_pad
+        || entrances.is_unknown;
+    function.predecessors(index).len() <= 1 && !is_entered && !is_repeated(here)
 }
 
-/// The instruction at `index`; of a macro-fused pair, whose sample is on the branch, the first
-/// half, which has the memory operand.
-fn exact(function: &FunctionCode, index: usize) -> Result<Instruction, Reason> {
-    let here = *function.instruction(index).ok_or(Reason::Unverifiable)?;
-    if here.flow_control() == FlowControl::ConditionalBranch
-        && let Some(before) = only_fall_through(function, index)
-        && let Some(before) = function.instruction(before)
-        && is_fusible(before)
-        && before.op_count() == 2
-        && (before.op0_kind() == iced_x86::OpKind::Memory
-            || before.op1_kind() == iced_x86::OpKind::Memory)
-    {
-        return Ok(*before);
-    }
-    Ok(here)
+/// Whether the instruction at `index` is the branch of a pair that the CPU fuses, of which the
+/// first half touches memory.
+fn is_fused_branch(function: &FunctionCode, index: usize) -> bool {
+    let is_branch = function
+        .instruction(index)
+        .is_some_and(|here| here.flow_control() == FlowControl::ConditionalBranch);
+    let [Predecessor { from, is_taken: false }] = function.predecessors(index) else {
+        return false;
+    };
+    let before = function.instruction(*from as usize);
+    is_branch && before.is_some_and(|before| is_fusible(before) && has_memory_operand(before))
 }
 
-/// The instruction before the one at `index`, where that is the only way there.
-fn only_fall_through(function: &FunctionCode, index: usize) -> Option<usize> {
-    match function.predecessors(index) {
-        [only] if !only.is_taken && !function.entrances(index).is_any() => Some(only.from as usize),
-        _ => None,
-    }
+fn has_memory_operand(instruction: &Instruction) -> bool {
+    (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory)
 }
 
-/// Instructions that fuse with a conditional branch behind them (SDM optimization manual, 2.6.2.1).
+/// Instructions that fuse with a conditional branch behind them (Intel's optimization manual,
+/// section 2.6.2.1).
 fn is_fusible(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),
@@ -113,39 +116,13 @@ fn is_fusible(instruction: &Instruction) -> bool {
     )
 }
 
-fn kernel_entry(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>, Reason> {
-    let before = index.checked_sub(1).and_then(|before| function.instruction(before));
-    let is_call = |instruction: &Instruction| {
-        matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int)
-    };
-    if before.is_some_and(is_call) {
-        return Err(Reason::Kernel);
-    }
-    Ok(vec![at(*function.instruction(index).ok_or(Reason::Unverifiable)?, true)])
-}
-
-/// What may have retired just before the instruction at `index`.
-fn after_one(function: &FunctionCode, index: usize) -> Result<Vec<Candidate>, Reason> {
-    let here = function.instruction(index).ok_or(Reason::Unverifiable)?;
-    let entrances = function.entrances(index);
-    let predecessors = function.predecessors(index);
-    if entrances.is_entry || entrances.is_return && predecessors.is_empty() {
-        return Err(Reason::Blocked);
-    }
-    if entrances.is_any() {
-        return Err(Reason::Unresolvable);
-    }
-    let mut found = Vec::new();
-    for predecessor in predecessors {
-        let from = function.instruction(predecessor.from as usize).ok_or(Reason::Unverifiable)?;
-        let condition = branch(from, predecessor.is_taken);
-        found.push(Candidate { condition, ..at(*from, false) });
-    }
-    // A repeated string instruction is interrupted between its elements, at its own address.
-    if is_repeated(here) {
-        found.push(at(*here, true));
-    }
-    Ok(found)
+fn is_behind_system_call(function: &FunctionCode, index: usize) -> bool {
+    function.predecessors(index).iter().any(|before| {
+        let before = function.instruction(before.from as usize);
+        before.is_some_and(|before| {
+            matches!(before.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int)
+        })
+    })
 }
 
 fn is_repeated(instruction: &Instruction) -> bool {
@@ -153,102 +130,281 @@ fn is_repeated(instruction: &Instruction) -> bool {
         && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
-fn branch(instruction: &Instruction, is_taken: bool) -> Option<BranchCondition> {
-    let code = instruction.condition_code();
-    (code != ConditionCode::None).then_some(BranchCondition { code, is_taken })
+/// The walk back over instructions, breadth first, so that the nearest come first.
+struct Walk<'a> {
+    source: &'a mut dyn CodeSource,
+    factory: InstructionInfoFactory,
+    reach: u32,
+    steps: Vec<Step>,
+    of_svma: FxHashMap<u64, u16>,
+    /// The calls whose callee was walked into from behind, by its entry.
+    returned: FxHashMap<u64, Vec<(Arc<FunctionCode>, usize)>>,
 }
 
-/// Walks back over straight-line code to the first instruction that touches memory.
-fn within(
-    function: &FunctionCode,
+/// One instruction on the walk.
+struct Step {
+    function: Arc<FunctionCode>,
     index: usize,
-    range: u32,
-    factory: &mut InstructionInfoFactory,
-) -> Result<Vec<Candidate>, Reason> {
-    let mut at_index = index;
-    for _ in 0..range {
-        let entrances = function.entrances(at_index);
-        if entrances.is_entry || entrances.is_return {
-            return Err(Reason::Blocked);
-        }
-        let before = only_fall_through(function, at_index).ok_or(Reason::Unresolvable)?;
-        let instruction = function.instruction(before).ok_or(Reason::Unverifiable)?;
-        if !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
-        {
-            return Err(Reason::Blocked);
-        }
-        let accesses = super::access::accesses(instruction, factory);
-        if accesses.iter().any(|access| access.role != super::access::Role::StackSlot) {
-            return Ok(vec![at(*instruction, false)]);
-        }
-        at_index = before;
-    }
-    Err(Reason::Incomplete)
+    instruction: Instruction,
+    node: Node,
+    depth: u32,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::x86_64::function::NoBytes;
-
-    fn triggers(code: &[u8], ip: u64, skid: Skid) -> Result<Vec<u64>, Reason> {
-        let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
-        let mut factory = InstructionInfoFactory::new();
-        let found = candidates(&function, Svma(ip), skid, &mut factory)?;
-        Ok(found.iter().map(|candidate| candidate.instruction.ip()).collect())
+impl<'a> Walk<'a> {
+    fn new(source: &'a mut dyn CodeSource, reach: u32) -> Self {
+        Self {
+            source,
+            factory: InstructionInfoFactory::new(),
+            reach,
+            steps: Vec::new(),
+            of_svma: FxHashMap::default(),
+            returned: FxHashMap::default(),
+        }
     }
 
-    /// 1000: mov (%rax),%rax   1003: sub $1,%rdx   1007: jne 1000   1009: ret
-    const CHASE: [u8; 10] = [0x48, 0x8b, 0x00, 0x48, 0x83, 0xea, 0x01, 0x75, 0xf7, 0xc3];
-
-    #[test]
-    fn straight_line_code_steps_back_one_instruction() {
-        assert_eq!(triggers(&CHASE, 0x1003, Skid::AfterOne), Ok(vec![0x1000]));
-        assert_eq!(triggers(&CHASE, 0x1003, Skid::Exact), Ok(vec![0x1003]));
-        assert_eq!(triggers(&CHASE, 0x1009, Skid::Within(8)), Ok(vec![0x1000]));
-        assert_eq!(triggers(&CHASE, 0x1009, Skid::Within(2)), Err(Reason::Incomplete));
+    fn go(&mut self, function: &Arc<FunctionCode>, index: usize, max_depth: u32) {
+        self.node(function, index, 0);
+        let mut next = 0;
+        while let Some(step) = self.steps.get_mut(next) {
+            step.node.is_end = step.depth >= max_depth;
+            if !step.node.is_end {
+                let mut ways = Vec::new();
+                if next == 0 && is_repeated(&step.instruction) {
+                    ways.push(Way { from: 0, condition: None, is_round: true });
+                }
+                if !self.find_ways(next, &mut ways) {
+                    // One that cannot be shown may have been the one.
+                    self.steps[next].node.entrances.is_unknown = true;
+                }
+                self.steps[next].node.ways = ways.into_boxed_slice();
+            }
+            next += 1;
+        }
     }
 
-    #[test]
-    fn entry_and_the_middle_of_an_instruction_have_their_reasons() {
-        assert_eq!(triggers(&CHASE, 0x1000, Skid::AfterOne), Err(Reason::Blocked));
-        assert_eq!(triggers(&CHASE, 0x1004, Skid::AfterOne), Err(Reason::Unverifiable));
+    /// Leaves of the ways to IP only that from its own round.
+    fn keep_round(&mut self) {
+        if let Some(here) = self.steps.first_mut() {
+            let rounds = here.node.ways.iter().filter(|way| way.is_round);
+            here.node.ways = rounds.copied().collect();
+            here.node.entrances = Entrances::default();
+        }
     }
 
-    #[test]
-    fn a_branch_target_has_its_jumps_as_candidates() {
-        // 1000: nop  1001: mov (%rax),%rax  1004: jne 1001  1006: ret
-        let code = [0x90, 0x48, 0x8b, 0x00, 0x75, 0xfb, 0xc3];
-        assert_eq!(triggers(&code, 0x1001, Skid::AfterOne), Ok(vec![0x1000, 0x1004]));
+    /// Finds what may have run before a step; `false` if not all of it.
+    fn find_ways(&mut self, at: usize, ways: &mut Vec<Way>) -> bool {
+        let Step { function, index, depth, .. } = &self.steps[at];
+        let (function, index, depth) = (Arc::clone(function), *index, *depth);
+        let mut is_complete = true;
+        for before in function.predecessors(index) {
+            let from = self.node(&function, before.from as usize, depth + 1);
+            let Some(from) = from else {
+                is_complete = false;
+                continue;
+            };
+            let condition = condition(&self.steps[usize::from(from)].instruction, before.is_taken);
+            ways.push(Way { from, condition, is_round: false });
+        }
+        // Further back than any trigger, what other functions did is not looked at.
+        if depth < self.reach {
+            is_complete &= self.find_return(at, &function, index, ways);
+            is_complete &= self.find_callers(at, &function, index, ways);
+        }
+        is_complete
     }
 
-    #[test]
-    fn alignment_behind_a_jump_is_no_predecessor() {
-        // 1000: jmp 1005  1002: nopl (%rax)  1005: mov (%rax),%rax  1008: jne 1005
-        let code = [0xeb, 0x03, 0x0f, 0x1f, 0x00, 0x48, 0x8b, 0x00, 0x75, 0xfb];
-        assert_eq!(triggers(&code, 0x1005, Skid::AfterOne), Ok(vec![0x1000, 0x1008]));
+    /// Behind a call: the callee's returns.
+    fn find_return(
+        &mut self,
+        at: usize,
+        function: &Arc<FunctionCode>,
+        index: usize,
+        ways: &mut Vec<Way>,
+    ) -> bool {
+        if !self.steps[at].node.entrances.is_return {
+            return true;
+        }
+        let depth = self.steps[at].depth + 1;
+        let Some(call) = call_before(function, index) else { return true };
+        let instruction = function.instruction(call).copied().unwrap_or_default();
+        if instruction.op0_kind() != OpKind::NearBranch64 {
+            return true;
+        }
+        let entry = Svma(instruction.near_branch_target());
+        let Ok(callee) = self.source.function(entry) else { return true };
+        let Some(exits) = exits(&callee, entry) else { return true };
+        self.returned.entry(entry.0).or_default().push((Arc::clone(function), call));
+        let mut is_complete = true;
+        for exit in exits.returns {
+            match self.node(&callee, exit, depth) {
+                Some(from) => ways.push(Way { from, condition: None, is_round: false }),
+                None => is_complete = false,
+            }
+        }
+        self.steps[at].node.entrances.is_return = !exits.is_closed;
+        is_complete
     }
 
-    #[test]
-    fn after_a_call_the_callee_is_blamed_for_nothing() {
-        // 1000: call 2000  1005: ret
-        let code = [0xe8, 0xfb, 0x0f, 0, 0, 0xc3];
-        assert_eq!(triggers(&code, 0x1005, Skid::AfterOne), Err(Reason::Blocked));
+    /// At the entry: the calls that lead there.
+    fn find_callers(
+        &mut self,
+        at: usize,
+        function: &Arc<FunctionCode>,
+        index: usize,
+        ways: &mut Vec<Way>,
+    ) -> bool {
+        let entry = self.steps[at].node.svma;
+        if !self.steps[at].node.entrances.is_entry {
+            return true;
+        }
+        let depth = self.steps[at].depth + 1;
+        let mut is_complete = true;
+        let calls = match self.returned.get(&entry.0) {
+            // Who came out of it by its return went in by the call before.
+            Some(calls) => {
+                self.steps[at].node.entrances.is_entry = false;
+                calls.clone()
+            }
+            None if self.reach > 1 => {
+                let sites = self.source.callers(entry);
+                let found = sites.into_iter().filter(|site| *site != entry);
+                let calls = found.filter_map(|site| {
+                    let caller = self.source.function(site).ok()?;
+                    let call = caller.index_of(site)?;
+                    let is_inside = Arc::ptr_eq(&caller, function)
+                        && function.predecessors(index).iter().any(|it| it.from as usize == call);
+                    let target = caller.instruction(call)?.near_branch_target();
+                    (target == entry.0 && !is_inside).then_some((caller, call))
+                });
+                calls.take(limit::MAX_PREDECESSORS).collect()
+            }
+            None => return true,
+        };
+        for (caller, call) in calls {
+            match self.node(&caller, call, depth) {
+                Some(from) => {
+                    let condition = condition(&self.steps[usize::from(from)].instruction, true);
+                    ways.push(Way { from, condition, is_round: false });
+                }
+                None => is_complete = false,
+            }
+        }
+        is_complete
     }
 
-    #[test]
-    fn a_fused_compare_owns_the_sample_on_its_branch() {
-        // 1000: cmp %rax,(%rdi)  1003: jb 1000  1005: ret
-        let code = [0x48, 0x39, 0x07, 0x72, 0xfb, 0xc3];
-        assert_eq!(triggers(&code, 0x1003, Skid::Exact), Ok(vec![0x1000]));
-        assert_eq!(triggers(&code, 0x1003, Skid::AfterOne), Ok(vec![0x1000]));
+    fn node(&mut self, function: &Arc<FunctionCode>, index: usize, depth: u32) -> Option<u16> {
+        let instruction = function.instruction(index)?;
+        if let Some(known) = self.of_svma.get(&instruction.ip()) {
+            return Some(*known);
+        }
+        if self.steps.len() >= limit::MAX_TRAIL_NODES {
+            return None;
+        }
+        let node = Node {
+            svma: Svma(instruction.ip()),
+            effects: effect::effects(instruction, &mut self.factory),
+            round: is_repeated(instruction).then(|| round(instruction)),
+            ways: Box::default(),
+            entrances: function.entrances(index),
+            is_end: true,
+            trigger: None,
+        };
+        let id = self.steps.len() as u16;
+        let (instruction, function) = (*instruction, Arc::clone(function));
+        self.of_svma.insert(instruction.ip(), id);
+        self.steps.push(Step { function, index, instruction, node, depth });
+        Some(id)
     }
 
-    #[test]
-    fn behind_a_system_call_the_time_is_the_kernels() {
-        // 1000: syscall  1002: mov (%rdi),%rax
-        let code = [0x0f, 0x05, 0x48, 0x8b, 0x07];
-        assert_eq!(triggers(&code, 0x1002, Skid::KernelEntry), Err(Reason::Kernel));
-        assert_eq!(triggers(&code, 0x1000, Skid::KernelEntry), Ok(vec![0x1000]));
+    /// Numbers the nodes that may be the trigger.
+    fn finish(mut self) -> (Trail, Vec<Instruction>) {
+        let reach = self.reach;
+        let is_own_predecessor = self
+            .steps
+            .iter()
+            .any(|step| step.depth < reach && step.node.ways.iter().any(|way| way.from == 0));
+        let mut instructions = Vec::new();
+        for step in &mut self.steps {
+            let is_in_reach = match step.depth {
+                0 => reach == 0 || is_own_predecessor,
+                depth => depth <= reach,
+            };
+            if is_in_reach && let Ok(trigger) = u8::try_from(instructions.len()) {
+                step.node.trigger = Some(trigger);
+                instructions.push(step.instruction);
+            }
+        }
+        let nodes = self.steps.into_iter().map(|step| step.node).collect();
+        (Trail { nodes, reach }, instructions)
     }
+}
+
+/// The call that the instruction at `index` stands behind.
+fn call_before(function: &FunctionCode, index: usize) -> Option<usize> {
+    let here = function.instruction(index)?.ip();
+    let before = index.checked_sub(1)?;
+    let call = function.instruction(before)?;
+    let is_call = matches!(call.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+    (is_call && call.next_ip() == here).then_some(before)
+}
+
+/// How control leaves a function.
+struct Exits {
+    returns: Vec<usize>,
+    /// By these returns only.
+    is_closed: bool,
+}
+
+/// The exits of the function that begins at `entry`; `None` where they are too many to show, or
+/// there are none.
+fn exits(function: &FunctionCode, entry: Svma) -> Option<Exits> {
+    let n = function.n_instructions();
+    if n > limit::MAX_CALLEE_INSTRUCTIONS || !function.entrances(function.index_of(entry)?).is_entry
+    {
+        return None;
+    }
+    let mut exits = Exits { returns: Vec::new(), is_closed: true };
+    for index in 0..n {
+        let Some(instruction) = function.instruction(index) else { continue };
+        match instruction.flow_control() {
+            FlowControl::Return => exits.returns.push(index),
+            // A jump through a register or memory may leave it.
+            FlowControl::IndirectBranch => exits.is_closed = false,
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                let target = Svma(instruction.near_branch_target());
+                exits.is_closed &= function.index_of(target).is_some();
+            }
+            _ => {}
+        }
+    }
+    (!exits.returns.is_empty() && exits.returns.len() <= limit::MAX_PREDECESSORS).then_some(exits)
+}
+
+/// What the flags must say for control to have come from `before` by its jump or past it.
+fn condition(before: &Instruction, is_taken: bool) -> Option<BranchCondition> {
+    let code = before.condition_code();
+    let is_branch = before.is_jcc_short_or_near() && code != ConditionCode::None;
+    is_branch.then_some(BranchCondition { code, is_taken })
+}
+
+/// What one round of a repeated string instruction does.
+fn round(instruction: &Instruction) -> Box<[Effect]> {
+    let size = instruction.memory_size().size() as u32;
+    let moved = (0..instruction.op_count()).filter_map(|operand| {
+        let register = match instruction.op_kind(operand) {
+            OpKind::MemorySegRSI => Register::Rsi,
+            OpKind::MemorySegRDI | OpKind::MemoryESRDI => Register::Rdi,
+            _ => return None,
+        };
+        Some(Effect::Stepped { register, size })
+    });
+    let count = Effect::Moved { register: Register::Rcx, by: -1 };
+    let modified = instruction.rflags_modified();
+    // `lods` is never repeated by a compiler; what it read is not followed.
+    let loaded = Effect::Unfollowed(Part::whole(Register::Rax));
+    let is_load = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Lodsb | Mnemonic::Lodsw | Mnemonic::Lodsd | Mnemonic::Lodsq
+    );
+    moved.chain([count, Effect::Flags { modified }]).chain(is_load.then_some(loaded)).collect()
 }

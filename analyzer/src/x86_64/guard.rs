@@ -1,4 +1,4 @@
-//! How many entries a jump table has: from the comparison that guards the jump.
+//! How many entries a jump table has: from the comparison or mask that guards the jump.
 
 use super::jump_table::View;
 use crate::limit;
@@ -33,6 +33,13 @@ pub(super) fn n_entries(view: &View<'_>, load: u32, counter: Option<Register>) -
         }
     }
     None
+}
+
+/// How many values an `and` with a constant leaves: `x & 7` counts to eight.
+fn masked(here: &Instruction) -> Option<u64> {
+    let is_number = here.op1_kind() != OpKind::Register && here.op1_kind() != OpKind::Memory;
+    let n_values = is_number.then(|| here.immediate(1)).and_then(|mask| mask.checked_add(1));
+    n_values.filter(|n| n.is_power_of_two())
 }
 
 /// Where a value is.
@@ -95,6 +102,12 @@ impl Walk {
             let code = here.condition_code();
             self.branch = Some(if is_taken { code } else { negated(code) });
             return Step::On;
+        }
+        if here.mnemonic() == Mnemonic::And
+            && Place::operand(here, 0) == Some(self.index)
+            && let Some(n_entries) = masked(here)
+        {
+            return Step::Found(n_entries);
         }
         match here.mnemonic() {
             Mnemonic::Cmp | Mnemonic::Sub if self.branch.is_some() => self.compare(here),

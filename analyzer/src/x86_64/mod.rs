@@ -1,13 +1,18 @@
 //! x86-64: instruction boundaries, memory operands, and the way back from a reported IP.
 
 pub mod access;
+pub mod arithmetic;
 pub mod backtrack;
-pub mod condition;
+pub mod call_table;
 mod definition;
+pub mod effect;
 mod exit;
+pub mod flags;
 mod flow;
 pub mod function;
 mod guard;
 mod jump_table;
+pub mod state;
 mod sweep;
 mod table;
+pub mod trail;

@@ -85,7 +85,8 @@ impl<'a> Tables<'a> {
     }
 
     /// Those entries that are in the function. A table whose length no guard tells ends where an
-    /// entry is no instruction of the function.
+    /// entry is no instruction of the function; one that stands in the code itself, where what was
+    /// decoded so far is no measure, where the first of its targets begins.
     fn read(
         &mut self,
         table: u64,
@@ -96,7 +97,9 @@ impl<'a> Tables<'a> {
     ) -> Vec<u64> {
         let len = n_entries.or(room).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let len = len.min(limit::MAX_JUMP_TABLE_ENTRIES);
+        let is_in_code = self.sweep.holds(table);
         let mut targets = Vec::new();
+        let mut first = u64::MAX;
         let mut at = 0;
         while at < len && self.n_entries_left != 0 {
             let n = (len - at).min(CHUNK_ENTRIES);
@@ -109,8 +112,12 @@ impl<'a> Tables<'a> {
                 let target = decode(place(idx), entry);
                 let is_own = match n_entries {
                     Some(_) => self.sweep.holds(target),
+                    None if is_in_code => self.sweep.holds(target) && place(idx) < first,
                     None => self.sweep.index_of(target).is_some(),
                 };
+                if target > table {
+                    first = first.min(target);
+                }
                 if is_own {
                     targets.push(target);
                 } else if n_entries.is_none() {

@@ -48,6 +48,10 @@ FUNCTION long lost(struct wide *p, long i) {
     __asm__ volatile("mov 8(%1), %0" : "=r"(read) : "0"(p));
     return read + i;
 }
+FUNCTION long counted(struct wide *p, long bytes) {
+    __asm__ volatile("mov 8(%1,%0,1), %0" : "+r"(bytes) : "r"(p));
+    return bytes;
+}
 FUNCTION unsigned switched(unsigned *slots, unsigned i) {
     switch (i) {
     case 0: return slots[1];

@@ -42,12 +42,13 @@ impl Verdict {
 }
 
 /// Judges the answer `line`. `is_fused` says that a branch's sample may stand for the instruction
-/// it is fused with; `reference` gives the object at the true trigger with its true address.
+/// it is fused with; `reference` gives the object at the true trigger with its true address, by both paths and by
+/// the type alone: an array is named after the pointer where its address is lost.
 pub(crate) fn judge(
     line: &SampleLine,
     truth: &Truth,
     is_fused: bool,
-    reference: impl FnOnce() -> Option<Arc<str>>,
+    reference: impl FnOnce() -> Vec<Arc<str>>,
 ) -> Verdict {
     if line.trigger.is_none() && line.object.is_none() && !line.not_memory {
         return Verdict::Unanswered(line.reason);
@@ -72,7 +73,8 @@ pub(crate) fn judge(
     match (&line.object, line.trigger) {
         (Some(object), None) => {
             let is_stack = truth.touch == Touch::Stack && &**object == "<Stack>";
-            if is_stack || reference().is_none_or(|known| is_part(&known, object)) {
+            let known = if is_stack { Vec::new() } else { reference() };
+            if known.is_empty() || known.iter().any(|known| is_part(known, object)) {
                 Verdict::Right
             } else {
                 Verdict::WrongObject

@@ -107,9 +107,9 @@ fn ask(
     misses: Option<&mut Misses>,
 ) -> Result<Judged> {
     let line = sessions.ask(model, model.sample(pick, truth.addr))?;
-    let mut known = None;
+    let mut known = Vec::new();
     let reference = || {
-        known = sessions.reference(&pick.at, truth.addr).ok().and_then(|line| line.object);
+        known = sessions.reference(&pick.at, truth.addr).unwrap_or_default();
         known.clone()
     };
     let verdict = judge::judge(&line, truth, model == Model::Exact, reference);
@@ -117,7 +117,12 @@ fn ask(
     if let Some(misses) = misses
         && (verdict != Verdict::Right || is_wrong_address)
     {
-        misses.note(model, (verdict, is_wrong_address), (pick, truth), (&line, known.as_deref()));
+        misses.note(
+            model,
+            (verdict, is_wrong_address),
+            (pick, truth),
+            (&line, known.first().map(|known| &**known)),
+        );
     }
     Ok(Judged {
         verdict,

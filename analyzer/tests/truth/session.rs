@@ -3,7 +3,7 @@
 
 use crate::truth::model::{self, Model, PID};
 use crate::truth::step::State;
-use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer};
+use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer, Paths};
 use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
 use dataspace_analyzer::worker::Worker;
 use dataspace_proto::address::{Avma, FileOffset};
@@ -88,7 +88,8 @@ pub(crate) struct Sessions {
     // Load objects are numbered in the order of their mappings, so all analyzers can ask one.
     worker: Worker,
     analyzers: Vec<Analyzer>,
-    reference: Analyzer,
+    /// By both paths, and by the type alone.
+    references: [Analyzer; 2],
     last: Last,
 }
 
@@ -99,13 +100,16 @@ impl Sessions {
             set_up(&mut analyzer, model.event(), mappings);
             analyzer
         });
-        let mut reference = Analyzer::new(Config::default());
-        let event = model::event("reference", EventKind::Memory, SkidModel::Exact);
-        set_up(&mut reference, event, mappings);
+        let references = [Paths::Both, Paths::Type].map(|paths| {
+            let mut reference = Analyzer::new(Config { paths, ..Config::default() });
+            let event = model::event("reference", EventKind::Memory, SkidModel::Exact);
+            set_up(&mut reference, event, mappings);
+            reference
+        });
         Self {
             worker: Worker::new(Box::new(Files)),
             analyzers: analyzers.collect(),
-            reference,
+            references,
             last: Last::default(),
         }
     }
@@ -116,10 +120,15 @@ impl Sessions {
         one(analyzer, &mut self.worker, &mut self.last, sample)
     }
 
-    /// The object at the true trigger with its true address.
-    pub(crate) fn reference(&mut self, state: &State, addr: Option<u64>) -> Result<SampleLine> {
+    /// The objects at the true trigger with its true address, those that are known.
+    pub(crate) fn reference(&mut self, state: &State, addr: Option<u64>) -> Result<Vec<Arc<str>>> {
         let sample = Sample { is_exact_ip: true, ..model::sample(state, addr) };
-        one(&mut self.reference, &mut self.worker, &mut self.last, sample)
+        let Self { references, worker, last, .. } = self;
+        let mut known = Vec::new();
+        for reference in references {
+            known.extend(one(reference, worker, last, sample)?.object);
+        }
+        Ok(known)
     }
 }
 

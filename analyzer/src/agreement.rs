@@ -1,0 +1,173 @@
+//! One sample's answer from what the walk back left: one trigger, or several that agree.
+
+use crate::analyzer::Analyzer;
+use crate::attribution::{Attribution, Located, Needs, Verdict};
+use crate::choice::{Choice, choose};
+use crate::limit;
+use crate::search::{self, Candidate, Search};
+use crate::site::Past;
+use crate::x86_64::state::State;
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::EventKind;
+use dataspace_proto::memory::Access;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::{AddressSource, Evidence};
+
+impl Analyzer {
+    /// Attributes a sample whose site is known.
+    pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
+        let mut search = std::mem::take(&mut self.search);
+        let outcome = self.sites.lend(located.site);
+        let attribution = match &outcome {
+            Ok(past) => self.attribute_by(&mut search, past, located),
+            Err(reason) => {
+                let unknown = Attribution::unknown(*reason);
+                let attribution = Attribution { site: Some(located.site), ..unknown };
+                self.by_sampled_address(located.sample, attribution)
+            }
+        };
+        self.sites.give_back(located.site, outcome);
+        self.search = search;
+        attribution
+    }
+
+    fn attribute_by(
+        &mut self,
+        search: &mut Search,
+        past: &Past,
+        located: Located<'_>,
+    ) -> Result<Attribution, Needs> {
+        let sample = located.sample;
+        let unknown =
+            |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
+        let thread_base = self.thread_bases.get(&sample.tid).copied();
+        let state = State::sampled(located.registers, located.bias, thread_base);
+        let evidence = search::Evidence {
+            addr: sample.addr,
+            access: sample.data_source.and_then(|source| source.access),
+            kind: located.kind,
+        };
+        search.run(past, &state, evidence);
+        match choose(search, evidence, past.trail.reach) {
+            Choice::Left { has_return, has_rival } => {
+                let attribution = self.attribute_left(search, located, past, has_return)?;
+                let trigger = attribution.trigger.filter(|_| !has_rival);
+                Ok(Attribution { trigger, ..attribution })
+            }
+            Choice::NotMemory(trigger) => Ok(Attribution {
+                trigger: trigger.and_then(|trigger| located.trigger_avma(past, trigger)),
+                verdict: Verdict::NotMemory,
+                ..unknown(Reason::Unspecified)
+            }),
+            Choice::Unknown(reason) => self.by_sampled_address(sample, unknown(reason)),
+        }
+    }
+
+    /// The answer that all that is left agrees on.
+    fn attribute_left(
+        &mut self,
+        search: &Search,
+        located: Located<'_>,
+        past: &Past,
+        has_return: bool,
+    ) -> Result<Attribution, Needs> {
+        let mut common = has_return.then(|| self.attribute_return(search, located));
+        let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
+        let rivals = search.candidates().filter(|it| !it.survivor.is_confirmed);
+        for candidate in confirmed.chain(rivals) {
+            let attribution = self.attribute_access(located, past, candidate)?;
+            common = Some(match common {
+                None => attribution,
+                Some(first) if candidate.survivor.is_confirmed || !search.has_confirmed() => {
+                    self.in_common(first, attribution)
+                }
+                Some(first) => self.beside_rival(first, attribution),
+            });
+        }
+        let mut candidates = search.candidates();
+        if let (Some(only), None, false) = (candidates.next(), candidates.next(), has_return) {
+            self.learn_thread_base(located, past, only);
+        }
+        let attribution = common.unwrap_or(Attribution::unknown(Reason::Unresolvable));
+        match attribution.verdict {
+            Verdict::Unknown(Reason::Unresolvable) => {
+                self.by_sampled_address(located.sample, attribution)
+            }
+            _ => Ok(attribution),
+        }
+    }
+
+    /// What two possible triggers have in common: several triggers, but one object, which is known
+    /// even so.
+    fn in_common(&self, first: Attribution, second: Attribution) -> Attribution {
+        let verdict = match (first.verdict, second.verdict) {
+            (
+                Verdict::Attributed { named, evidence, .. },
+                Verdict::Attributed { named: other, .. },
+            ) if self.names.get(named).charged_to == self.names.get(other).charged_to => {
+                let is_address_lost = first.addr.is_none() || first.addr != second.addr;
+                Verdict::Attributed { named, evidence, is_address_lost }
+            }
+            (same, other) if same == other => same,
+            _ => Verdict::Unknown(Reason::Unresolvable),
+        };
+        Attribution {
+            trigger: first.trigger.filter(|_| first.trigger == second.trigger),
+            access: first.access.filter(|_| first.access == second.access),
+            size: first.size.filter(|_| first.size == second.size),
+            addr: first.addr.filter(|_| first.addr == second.addr),
+            site: first.site,
+            verdict,
+        }
+    }
+
+    /// What is left of a confirmed answer beside an instruction that cannot be tested. If that was
+    /// the trigger, it touched the same address: the same object, if it is as wide.
+    fn beside_rival(&self, confirmed: Attribution, rival: Attribution) -> Attribution {
+        let common = self.in_common(confirmed, rival);
+        let is_nameless = matches!(rival.verdict, Verdict::Unknown(_));
+        if is_nameless && confirmed.size == rival.size {
+            return Attribution { verdict: confirmed.verdict, ..common };
+        }
+        common
+    }
+
+    /// The return of the callee, which read its address from the stack.
+    fn attribute_return(&mut self, search: &Search, located: Located<'_>) -> Attribution {
+        let stack = search.returned;
+        let sampled = located.sample.addr.map(|addr| (addr, AddressSource::Sampled));
+        let read = stack.map(|stack| (Avma(stack.wrapping_sub(8)), AddressSource::Computed));
+        let named = self.names.stack(&mut self.totals);
+        let addr = sampled.or(read);
+        Attribution {
+            trigger: None,
+            access: Some(Access::Load),
+            size: Some(8),
+            addr,
+            site: Some(located.site),
+            verdict: Verdict::Attributed {
+                named,
+                evidence: Evidence::Type,
+                is_address_lost: addr.is_none(),
+            },
+        }
+    }
+
+    /// The base of the thread's storage, if the one trigger that is left tells it.
+    fn learn_thread_base(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
+        let read = trigger.state.thread_base();
+        let base = match (located.sample.addr, located.kind) {
+            (Some(addr), EventKind::Memory) => trigger
+                .survivor
+                .chosen(past)
+                .and_then(|(_, typed)| trigger.state.thread_base_at(&typed.memory.address, addr))
+                .or(read),
+            _ => read,
+        };
+        let Some(base) = base else { return };
+        if self.thread_bases.len() >= limit::MAX_THREAD_BASES {
+            self.thread_bases.clear();
+        }
+        self.thread_bases.insert(located.sample.tid, base);
+    }
+}

@@ -1,0 +1,89 @@
+//! Who calls whom: the direct calls and jumps in a load object's code, by their target.
+
+use super::function::ImageBytes;
+use crate::limit;
+use dataspace_proto::address::Svma;
+
+/// Direct near calls and jumps, sorted by target. Found by their opcode bytes, so that some are no
+/// instructions: whoever follows one decodes it.
+#[derive(Debug, Default)]
+pub struct CallTable {
+    /// Target and site, counted from `start`.
+    sites: Vec<(u32, u32)>,
+    start: u64,
+}
+
+/// Opcodes of `call rel32` and `jmp rel32` (SDM volume 2).
+const OPCODES: [u8; 2] = [0xe8, 0xe9];
+
+/// Bytes of such an instruction.
+const LEN_BYTES: usize = 5;
+
+impl CallTable {
+    /// Reads the code ranges, each a start and a length in bytes.
+    pub fn read(ranges: impl Iterator<Item = (Svma, u64)>, image: &dyn ImageBytes) -> Self {
+        let ranges: Vec<(Svma, u64)> = ranges.collect();
+        let start = ranges.iter().map(|(start, _)| start.0).min().unwrap_or(0);
+        let end = ranges.iter().map(|(start, len)| start.0.saturating_add(*len)).max().unwrap_or(0);
+        let mut table = Self { sites: Vec::new(), start };
+        if end.saturating_sub(start) > limit::MAX_CALLING_BYTES {
+            return table;
+        }
+        for (start, len_bytes) in ranges {
+            let Ok(n) = usize::try_from(len_bytes) else { continue };
+            let Some(code) = image.bytes_at(start, n) else { continue };
+            table.add(start, &code, end);
+        }
+        table.sites.sort_unstable();
+        table
+    }
+
+    fn add(&mut self, start: Svma, code: &[u8], end: u64) {
+        for (at, window) in code.windows(LEN_BYTES).enumerate() {
+            let [opcode, distance @ ..] = window else { continue };
+            let Ok(distance) = <[u8; 4]>::try_from(distance) else { continue };
+            if !OPCODES.contains(opcode) {
+                continue;
+            }
+            let site = start.0.wrapping_add(at as u64);
+            let next = site.wrapping_add(LEN_BYTES as u64);
+            let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
+            if (self.start..end).contains(&target) {
+                self.sites.push(((target - self.start) as u32, (site - self.start) as u32));
+            }
+        }
+    }
+
+    /// The sites that call or jump to `entry`.
+    pub fn to(&self, entry: Svma) -> impl Iterator<Item = Svma> {
+        let target = u32::try_from(entry.0.wrapping_sub(self.start)).ok();
+        let first = self.sites.partition_point(|(to, _)| target.is_none_or(|target| *to < target));
+        let sites = self.sites[first..].iter().take_while(move |(to, _)| Some(*to) == target);
+        sites.map(|(_, site)| Svma(self.start + u64::from(*site)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Code(Vec<u8>);
+
+    impl ImageBytes for Code {
+        fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
+            Some(self.0.clone())
+        }
+    }
+
+    #[test]
+    fn calls_and_tail_jumps_are_found_by_their_target() {
+        // 1000: call 100b   1005: jmp 100b   100a: ret   100b: ret
+        let code = vec![0xe8, 6, 0, 0, 0, 0xe9, 1, 0, 0, 0, 0xc3, 0xc3];
+        let ranges = [(Svma(0x1000), code.len() as u64)];
+        let table = CallTable::read(ranges.into_iter(), &Code(code));
+        let sites: Vec<u64> = table.to(Svma(0x100b)).map(|site| site.0).collect();
+        assert_eq!(sites, [0x1000, 0x1005]);
+        assert_eq!(table.to(Svma(0x100a)).count(), 0);
+        assert_eq!(table.to(Svma(0)).count(), 0);
+    }
+}

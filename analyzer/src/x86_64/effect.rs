@@ -1,0 +1,378 @@
+//! What one instruction does to the general registers and status flags, in a form that can be
+//! stepped back over without the instruction.
+
+use super::access::{self, Address, SegmentBase};
+use super::arithmetic::Operation;
+use dataspace_proto::register::Register;
+use iced_x86::{
+    ConditionCode, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register as Iced, UsedRegister,
+};
+
+/// A register or the part of one that an operand names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The whole register.
+    pub register: Register,
+    /// The second byte: AH, BH, CH, DH.
+    pub is_high: bool,
+    /// 8, 16, 32 or 64.
+    pub width_bits: u32,
+}
+
+impl Part {
+    /// All 64 bits.
+    #[must_use]
+    pub const fn whole(register: Register) -> Self {
+        Self { register, is_high: false, width_bits: 64 }
+    }
+
+    /// The part that iced's register is; `None` for one that is no general register.
+    #[must_use]
+    pub fn of(register: Iced) -> Option<Self> {
+        if !register.is_gpr() {
+            return None;
+        }
+        let is_high = matches!(register, Iced::AH | Iced::BH | Iced::CH | Iced::DH);
+        let width_bits = register.size() as u32 * 8;
+        let register = access::sampled_register(register.full_register())?;
+        Some(Self { register, is_high, width_bits })
+    }
+
+    /// Its lowest bit.
+    #[must_use]
+    pub const fn shift(self) -> u32 {
+        if self.is_high { 8 } else { 0 }
+    }
+
+    /// Its bits.
+    #[must_use]
+    pub const fn mask(self) -> u64 {
+        (u64::MAX >> (64 - self.width_bits)) << self.shift()
+    }
+
+    /// The bits that a write to it changes (SDM volume 1, section 3.4.1.1).
+    #[must_use]
+    pub const fn written_mask(self) -> u64 {
+        if self.width_bits == 32 { u64::MAX } else { self.mask() }
+    }
+}
+
+/// The second operand of an arithmetic instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A constant.
+    Immediate(u64),
+    /// A register.
+    Register(Part),
+    /// Memory, or anything else that no sample holds.
+    Memory,
+}
+
+/// One arithmetic instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arithmetic {
+    /// What it does.
+    pub operation: Operation,
+    /// First operand and result; `None` for memory.
+    pub to: Option<Part>,
+    /// Second operand.
+    pub with: Operand,
+    /// Width of both.
+    pub width_bits: u32,
+    /// Flags that it changes, in iced's bits.
+    pub modified: u32,
+}
+
+/// One thing that an instruction did. The effects of an instruction are in the order in which they
+/// are undone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "`to` is what was written, `from` what was read, of which width")]
+pub enum Effect {
+    /// A value that is not followed.
+    Overwritten(Part),
+    /// The same, and perhaps nothing was written.
+    Unfollowed(Part),
+    /// A constant; for an address in the file's terms the loader's bias is added.
+    Constant { to: Part, value: u64, is_address: bool },
+    /// Zero, by `xor` or `sub` of a register with itself.
+    Zeroed { to: Part, modified: u32 },
+    /// A register's value.
+    Copied { to: Part, from: Part },
+    /// A value of fewer bits, from a register or memory.
+    Extended { to: Part, from: Option<Part>, from_width: u32, is_signed: bool },
+    /// The sign of a register in every bit.
+    SignSpread { to: Part, from: Part },
+    /// The address of a memory operand.
+    AddressOf { to: Part, address: Address },
+    /// Arithmetic.
+    Arithmetic(Arithmetic),
+    /// Flags changed in a way that is not followed, in iced's bits.
+    Flags { modified: u32 },
+    /// The direction flag was set or cleared.
+    Direction,
+    /// Moved by a constant.
+    Moved { register: Register, by: i64 },
+    /// Moved by this up or down, by the direction flag.
+    Stepped { register: Register, size: u32 },
+    /// 0 or 1, by the flags.
+    ConditionSet { to: Part, code: ConditionCode },
+    /// Another value if the flags say so.
+    ConditionMoved { to: Part, from: Option<Part>, code: ConditionCode },
+    /// Two registers swapped.
+    Exchanged(Part, Part),
+    /// `leave`.
+    FrameLeft,
+    /// `mov %fs:0,%reg`: the thread's own storage begins with its own address (psABI, TLS).
+    ThreadBaseRead { to: Part },
+    /// Memory was touched here, so that the address was a user's.
+    Touched(Address),
+}
+
+/// What `instruction` does, in the order of undoing.
+#[must_use]
+pub fn effects(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Box<[Effect]> {
+    let info = factory.info(instruction);
+    let mut found = known(instruction, info).unwrap_or_else(|| unfollowed(instruction, info));
+    found.extend(touched(instruction, info));
+    found.into_boxed_slice()
+}
+
+/// The instructions whose effect is followed.
+fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect>> {
+    use Mnemonic as M;
+    let (to, from) = (register(instruction, 0), register(instruction, 1));
+    let modified = instruction.rflags_modified();
+    Some(match instruction.mnemonic() {
+        M::Mov => moved(instruction)?,
+        M::Movzx | M::Movsx | M::Movsxd => vec![extended(instruction)?],
+        M::Cbw | M::Cwde | M::Cdqe => vec![extended_accumulator(instruction.mnemonic())],
+        M::Cwd | M::Cdq | M::Cqo => vec![sign_spread(instruction.mnemonic())],
+        M::Lea => vec![Effect::AddressOf { to: to?, address: access::operand(instruction) }],
+        M::Xor | M::Sub if to.is_some() && to == from => {
+            vec![Effect::Zeroed { to: to?, modified }]
+        }
+        M::Xchg if to.is_some() && from.is_some() => vec![Effect::Exchanged(to?, from?)],
+        M::Leave if instruction.stack_pointer_increment() == 0 => vec![Effect::FrameLeft],
+        M::Push | M::Pop => stack_move(instruction)?,
+        M::Cld | M::Std => vec![Effect::Direction],
+        M::Syscall | M::Sysenter | M::Int => {
+            // The kernel answers in rax and may do as it likes with the two that the instruction
+            // itself overwrites (psABI, appendix A.2.1).
+            let answers = [Register::Rax, Register::Rcx, Register::R11];
+            let mut effects: Vec<_> = answers
+                .into_iter()
+                .map(|register| Effect::Overwritten(Part::whole(register)))
+                .collect();
+            effects.push(Effect::Flags { modified: u32::MAX });
+            effects
+        }
+        _ if instruction.is_string_instruction() => string(instruction, info),
+        _ if instruction.condition_code() != ConditionCode::None => conditional(instruction)?,
+        _ => vec![Effect::Arithmetic(arithmetic(instruction)?)],
+    })
+}
+
+fn register(instruction: &Instruction, operand: u32) -> Option<Part> {
+    if operand >= instruction.op_count() || instruction.op_kind(operand) != OpKind::Register {
+        return None;
+    }
+    Part::of(instruction.op_register(operand))
+}
+
+fn immediate(instruction: &Instruction, operand: u32) -> Option<u64> {
+    instruction.try_immediate(operand).ok()
+}
+
+fn is_memory(instruction: &Instruction, operand: u32) -> bool {
+    operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Memory
+}
+
+fn moved(instruction: &Instruction) -> Option<Vec<Effect>> {
+    if is_memory(instruction, 0) {
+        return Some(Vec::new());
+    }
+    let to = register(instruction, 0)?;
+    if let Some(from) = register(instruction, 1) {
+        return Some(vec![Effect::Copied { to, from }]);
+    }
+    if let Some(value) = immediate(instruction, 1) {
+        let value = value & (to.mask() >> to.shift());
+        return Some(vec![Effect::Constant { to, value, is_address: false }]);
+    }
+    if !is_memory(instruction, 1) {
+        return None;
+    }
+    let address = access::operand(instruction);
+    let is_thread_base = address.segment == SegmentBase::Thread
+        && to.width_bits == 64
+        && (address.base, address.index, address.displacement) == (None, None, 0);
+    Some(vec![if is_thread_base { Effect::ThreadBaseRead { to } } else { Effect::Overwritten(to) }])
+}
+
+fn extended(instruction: &Instruction) -> Option<Effect> {
+    let to = register(instruction, 0)?;
+    let from = register(instruction, 1);
+    let from_width = match from {
+        Some(from) => from.width_bits,
+        None => instruction.memory_size().size() as u32 * 8,
+    };
+    let is_signed = instruction.mnemonic() != Mnemonic::Movzx;
+    (from_width != 0 && from_width <= to.width_bits).then_some(Effect::Extended {
+        to,
+        from,
+        from_width,
+        is_signed,
+    })
+}
+
+fn accumulator(width_bits: u32) -> Part {
+    Part { width_bits, ..Part::whole(Register::Rax) }
+}
+
+fn extended_accumulator(mnemonic: Mnemonic) -> Effect {
+    let width_bits = match mnemonic {
+        Mnemonic::Cbw => 16,
+        Mnemonic::Cwde => 32,
+        _ => 64,
+    };
+    let from = accumulator(width_bits / 2);
+    let to = accumulator(width_bits);
+    Effect::Extended { to, from: Some(from), from_width: width_bits / 2, is_signed: true }
+}
+
+fn sign_spread(mnemonic: Mnemonic) -> Effect {
+    let width_bits = match mnemonic {
+        Mnemonic::Cwd => 16,
+        Mnemonic::Cdq => 32,
+        _ => 64,
+    };
+    let to = Part { width_bits, ..Part::whole(Register::Rdx) };
+    Effect::SignSpread { to, from: accumulator(width_bits) }
+}
+
+fn stack_move(instruction: &Instruction) -> Option<Vec<Effect>> {
+    let by = i64::from(instruction.stack_pointer_increment());
+    let stack = Effect::Moved { register: Register::Rsp, by };
+    if instruction.mnemonic() == Mnemonic::Push {
+        return Some(vec![stack]);
+    }
+    let to = register(instruction, 0);
+    Some(match to {
+        Some(to) if to.register == Register::Rsp => vec![Effect::Overwritten(to)],
+        Some(to) => vec![Effect::Overwritten(to), stack],
+        None if is_memory(instruction, 0) => vec![stack],
+        None => return None,
+    })
+}
+
+fn string(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
+    let is_repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+    if is_repeated {
+        return unfollowed(instruction, info);
+    }
+    let size = instruction.memory_size().size() as u32;
+    let mut effects = Vec::new();
+    for used in info.used_registers().iter().filter(|used| is_written(used)) {
+        match Part::of(used.register()) {
+            Some(Part { register: register @ (Register::Rsi | Register::Rdi), .. }) => {
+                effects.push(Effect::Stepped { register, size });
+            }
+            Some(part) => effects.push(Effect::Overwritten(part)),
+            None => {}
+        }
+    }
+    effects.push(Effect::Flags { modified: instruction.rflags_modified() });
+    effects
+}
+
+/// `setcc` and `cmovcc`; a branch changes nothing.
+fn conditional(instruction: &Instruction) -> Option<Vec<Effect>> {
+    let code = instruction.condition_code();
+    Some(match instruction.op_count() {
+        1 if is_memory(instruction, 0) => Vec::new(),
+        1 => match register(instruction, 0) {
+            Some(to) => vec![Effect::ConditionSet { to, code }],
+            None if instruction.is_jcc_short_or_near() => Vec::new(),
+            None => return None,
+        },
+        2 => {
+            let (to, from) = (register(instruction, 0)?, register(instruction, 1));
+            vec![Effect::ConditionMoved { to, from, code }]
+        }
+        _ => return None,
+    })
+}
+
+fn arithmetic(instruction: &Instruction) -> Option<Arithmetic> {
+    let operation = Operation::of(instruction.mnemonic())?;
+    let to = register(instruction, 0);
+    if to.is_none() && !is_memory(instruction, 0) || instruction.op_count() > 2 {
+        return None;
+    }
+    let width_bits = match to {
+        Some(to) => to.width_bits,
+        None => instruction.memory_size().size() as u32 * 8,
+    };
+    if !matches!(width_bits, 8 | 16 | 32 | 64) {
+        return None;
+    }
+    let with = match instruction.op_count() {
+        1 => Operand::Immediate(1),
+        _ => match (register(instruction, 1), immediate(instruction, 1)) {
+            (Some(from), _) => Operand::Register(from),
+            (None, Some(value)) => Operand::Immediate(value & (u64::MAX >> (64 - width_bits))),
+            (None, None) => Operand::Memory,
+        },
+    };
+    let has_count = operation.is_shift();
+    if has_count && !matches!(with, Operand::Immediate(count) if count < u64::from(width_bits)) {
+        return None;
+    }
+    let modified = instruction.rflags_modified();
+    Some(Arithmetic { operation, to, with, width_bits, modified })
+}
+
+fn is_written(used: &UsedRegister) -> bool {
+    matches!(
+        used.access(),
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+    )
+}
+
+/// Every register and flag that the instruction writes, as lost.
+fn unfollowed(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let stack_move = instruction.stack_pointer_increment();
+    let moves_stack = instruction.is_stack_instruction() && stack_move != 0;
+    for used in info.used_registers().iter().filter(|used| is_written(used)) {
+        let Some(part) = Part::of(used.register()) else { continue };
+        effects.push(match (part.register, used.access()) {
+            (Register::Rsp, _) if moves_stack => {
+                Effect::Moved { register: Register::Rsp, by: i64::from(stack_move) }
+            }
+            (_, OpAccess::Write | OpAccess::ReadWrite) => Effect::Overwritten(part),
+            _ => Effect::Unfollowed(part),
+        });
+    }
+    let modified = instruction.rflags_modified();
+    if modified != 0 {
+        effects.push(Effect::Flags { modified });
+    }
+    effects
+}
+
+/// The written-out operands that were touched whatever the values.
+fn touched(instruction: &Instruction, info: &InstructionInfo) -> Option<Effect> {
+    let has_operand = (0..instruction.op_count()).any(|operand| is_memory(instruction, operand));
+    let is_certain = info.used_memory().iter().any(|memory| {
+        matches!(memory.access(), OpAccess::Read | OpAccess::Write | OpAccess::ReadWrite)
+    });
+    if !has_operand || !is_certain || instruction.has_op_mask() || access::is_prefetch(instruction)
+    {
+        return None;
+    }
+    let address = access::operand(instruction);
+    let has_register = address.base.is_some() || address.index.is_some();
+    (has_register && address.segment == SegmentBase::Flat).then_some(Effect::Touched(address))
+}

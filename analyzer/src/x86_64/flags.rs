@@ -1,0 +1,198 @@
+//! What is known of the status flags at one point of a program's past: the set of their possible
+//! values.
+
+use iced_x86::{ConditionCode, RflagsBits};
+
+/// The possible values of CF, PF, AF, ZF, SF and OF taken together: bit `v` of the set stands for
+/// the six flags having value `v`, CF being bit 0 of `v`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlagSet(u64);
+
+/// One status flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// CF.
+    Carry,
+    /// PF.
+    Parity,
+    /// AF.
+    Adjust,
+    /// ZF.
+    Zero,
+    /// SF.
+    Sign,
+    /// OF.
+    Overflow,
+}
+
+impl Flag {
+    const ALL: [Self; 6] =
+        [Self::Carry, Self::Parity, Self::Adjust, Self::Zero, Self::Sign, Self::Overflow];
+
+    /// The values in which this flag is set.
+    const fn set(self) -> u64 {
+        [
+            0xaaaa_aaaa_aaaa_aaaa,
+            0xcccc_cccc_cccc_cccc,
+            0xf0f0_f0f0_f0f0_f0f0,
+            0xff00_ff00_ff00_ff00,
+            0xffff_0000_ffff_0000,
+            0xffff_ffff_0000_0000,
+        ][self as usize]
+    }
+
+    /// Its bit in RFLAGS (SDM volume 1, figure 3-8).
+    const fn rflags_bit(self) -> u32 {
+        [0, 2, 4, 6, 7, 11][self as usize]
+    }
+
+    const fn iced_bit(self) -> u32 {
+        [
+            RflagsBits::CF,
+            RflagsBits::PF,
+            RflagsBits::AF,
+            RflagsBits::ZF,
+            RflagsBits::SF,
+            RflagsBits::OF,
+        ][self as usize]
+    }
+}
+
+impl FlagSet {
+    /// Nothing is known.
+    pub const ANY: Self = Self(u64::MAX);
+
+    /// The value in RFLAGS.
+    #[must_use]
+    pub fn of_rflags(rflags: u64) -> Self {
+        Flag::ALL
+            .into_iter()
+            .fold(Self::ANY, |set, flag| set.with(flag, rflags >> flag.rflags_bit() & 1 != 0))
+    }
+
+    /// The values in which `flag` is as told.
+    #[must_use]
+    pub const fn with(self, flag: Flag, is_set: bool) -> Self {
+        Self(self.0 & if is_set { flag.set() } else { !flag.set() })
+    }
+
+    /// The values in which a branch of this condition goes this way (SDM volume 1, appendix B).
+    #[must_use]
+    pub const fn given(self, code: ConditionCode, is_taken: bool) -> Self {
+        let taken = taken_values(code);
+        match taken {
+            None => self,
+            Some(taken) => Self(self.0 & if is_taken { taken } else { !taken }),
+        }
+    }
+
+    /// Whether a condition holds, where every possible value says the same.
+    #[must_use]
+    pub const fn decides(self, code: ConditionCode) -> Option<bool> {
+        match (self.given(code, true).is_impossible(), self.given(code, false).is_impossible()) {
+            (false, true) => Some(true),
+            (true, false) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The set before an instruction that changed these flags (`RflagsBits` of iced) in a way that
+    /// is not followed.
+    #[must_use]
+    pub fn before_change(self, changed: u32) -> Self {
+        let mut set = self.0;
+        for flag in Flag::ALL {
+            if changed & flag.iced_bit() != 0 {
+                let by = 1 << flag as u32;
+                set |= (set & flag.set()) >> by | (set & !flag.set()) << by;
+            }
+        }
+        Self(set)
+    }
+
+    /// The values that both sets have.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether no value is left: what was assumed on the way cannot have happened.
+    #[must_use]
+    pub const fn is_impossible(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The values that a result of `width_bits` leaves in ZF, SF and PF.
+    #[must_use]
+    pub const fn of_result(result: u64, width_bits: u32) -> Self {
+        let result = result & (u64::MAX >> (64 - width_bits));
+        Self::ANY
+            .with(Flag::Zero, result == 0)
+            .with(Flag::Sign, result >> (width_bits - 1) & 1 != 0)
+            .with(Flag::Parity, (result as u8).count_ones().is_multiple_of(2))
+    }
+}
+
+const fn taken_values(code: ConditionCode) -> Option<u64> {
+    let carry = Flag::Carry.set();
+    let zero = Flag::Zero.set();
+    let less = Flag::Sign.set() ^ Flag::Overflow.set();
+    Some(match code {
+        ConditionCode::None => return None,
+        ConditionCode::o => Flag::Overflow.set(),
+        ConditionCode::no => !Flag::Overflow.set(),
+        ConditionCode::b => carry,
+        ConditionCode::ae => !carry,
+        ConditionCode::e => zero,
+        ConditionCode::ne => !zero,
+        ConditionCode::be => carry | zero,
+        ConditionCode::a => !(carry | zero),
+        ConditionCode::s => Flag::Sign.set(),
+        ConditionCode::ns => !Flag::Sign.set(),
+        ConditionCode::p => Flag::Parity.set(),
+        ConditionCode::np => !Flag::Parity.set(),
+        ConditionCode::l => less,
+        ConditionCode::ge => !less,
+        ConditionCode::le => zero | less,
+        ConditionCode::g => !(zero | less),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_decides_every_condition_as_arithmetic_does() {
+        let values = [0i64, 1, -1, 5, i64::MIN, i64::MAX];
+        for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (*a, *b))) {
+            let (result, overflow) = a.overflowing_sub(b);
+            let set = FlagSet::of_result(result.cast_unsigned(), 64)
+                .with(Flag::Carry, a.cast_unsigned() < b.cast_unsigned())
+                .with(Flag::Overflow, overflow);
+            for (code, holds) in [
+                (ConditionCode::l, a < b),
+                (ConditionCode::le, a <= b),
+                (ConditionCode::g, a > b),
+                (ConditionCode::ge, a >= b),
+                (ConditionCode::b, a.cast_unsigned() < b.cast_unsigned()),
+                (ConditionCode::a, a.cast_unsigned() > b.cast_unsigned()),
+                (ConditionCode::be, a.cast_unsigned() <= b.cast_unsigned()),
+                (ConditionCode::ae, a.cast_unsigned() >= b.cast_unsigned()),
+                (ConditionCode::e, a == b),
+                (ConditionCode::ne, a != b),
+            ] {
+                assert_eq!(set.decides(code), Some(holds), "{a} {code:?} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_forgotten_flag_may_have_been_either_and_the_others_stay() {
+        let carry_and_zero = FlagSet::of_rflags(1 | 1 << 6);
+        let before = carry_and_zero.before_change(RflagsBits::ZF);
+        assert_eq!(before.decides(ConditionCode::e), None);
+        assert_eq!(before.decides(ConditionCode::b), Some(true));
+        assert!(before.given(ConditionCode::ae, true).is_impossible());
+    }
+}
