@@ -121,7 +121,7 @@ impl Build {
     }
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let output = command.output()?;
     if output.status.success() {
         return Ok(());
@@ -156,7 +156,7 @@ impl Symbols {
         Ok(Self { functions, segments: file.segments().map(segment).collect() })
     }
 
-    fn address(&self, is_it: impl Fn(&str) -> bool) -> Option<u64> {
+    pub(crate) fn address(&self, is_it: impl Fn(&str) -> bool) -> Option<u64> {
         self.functions.iter().find(|(_, _, it)| is_it(it)).map(|(address, _, _)| *address)
     }
 

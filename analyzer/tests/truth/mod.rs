@@ -14,3 +14,4 @@ pub(crate) mod session;
 pub(crate) mod step;
 pub(crate) mod tally;
 pub(crate) mod trace;
+pub(crate) mod tracee;

@@ -10,6 +10,7 @@ use crate::truth::session::{self, Sessions};
 use crate::truth::step::Pick;
 use crate::truth::tally::{Judged, Tally};
 use crate::truth::trace::{self, Trace};
+use crate::truth::tracee;
 use iced_x86::InstructionInfoFactory;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Vec<Outcome>> {
     let outcomes = Mutex::new(Vec::new());
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let work = |cpu: usize| -> Result<()> {
-        trace::stay_on(cpu);
+        tracee::stay_on(cpu);
         while let Some((idx, build)) = {
             let idx = next.fetch_add(1, Ordering::Relaxed);
             plan.builds.get(idx).map(|build| (idx, build))
