@@ -390,21 +390,29 @@ fn condition(before: &Instruction, is_taken: bool) -> Option<BranchCondition> {
 /// What one round of a repeated string instruction does.
 fn round(instruction: &Instruction) -> Box<[Effect]> {
     let size = instruction.memory_size().size() as u32;
+    let is_narrow = effect::is_narrow_string(instruction);
+    let lost = |register| Effect::Unfollowed(Part::whole(register));
+    let stepped =
+        |register| if is_narrow { lost(register) } else { Effect::Stepped { register, size } };
     let moved = (0..instruction.op_count()).filter_map(|operand| {
-        let register = match instruction.op_kind(operand) {
-            OpKind::MemorySegRSI => Register::Rsi,
+        Some(stepped(match instruction.op_kind(operand) {
+            OpKind::MemorySegRSI | OpKind::MemorySegESI => Register::Rsi,
             OpKind::MemorySegRDI | OpKind::MemoryESRDI => Register::Rdi,
+            OpKind::MemorySegEDI | OpKind::MemoryESEDI => Register::Rdi,
             _ => return None,
-        };
-        Some(Effect::Stepped { register, size })
+        }))
     });
-    let count = Effect::Moved { register: Register::Rcx, by: -1 };
+    let count = if is_narrow {
+        lost(Register::Rcx)
+    } else {
+        Effect::Moved { register: Register::Rcx, by: -1 }
+    };
     let modified = instruction.rflags_modified();
     // `lods` is never repeated by a compiler; what it read is not followed.
-    let loaded = Effect::Unfollowed(Part::whole(Register::Rax));
     let is_load = matches!(
         instruction.mnemonic(),
         Mnemonic::Lodsb | Mnemonic::Lodsw | Mnemonic::Lodsd | Mnemonic::Lodsq
     );
-    moved.chain([count, Effect::Flags { modified }]).chain(is_load.then_some(loaded)).collect()
+    let loaded = is_load.then(|| lost(Register::Rax));
+    moved.chain([count, Effect::Flags { modified }]).chain(loaded).collect()
 }

@@ -5,8 +5,8 @@ use super::access::{self, Address, SegmentBase};
 use super::arithmetic::Operation;
 use dataspace_proto::register::Register;
 use iced_x86::{
-    ConditionCode, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register as Iced, UsedRegister,
+    Code, ConditionCode, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register as Iced, RflagsBits, UsedRegister,
 };
 
 /// A register or the part of one that an operand names.
@@ -148,12 +148,12 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
         M::Movzx | M::Movsx | M::Movsxd => vec![extended(instruction)?],
         M::Cbw | M::Cwde | M::Cdqe => vec![extended_accumulator(instruction.mnemonic())],
         M::Cwd | M::Cdq | M::Cqo => vec![sign_spread(instruction.mnemonic())],
-        M::Lea => vec![Effect::AddressOf { to: to?, address: access::operand(instruction) }],
+        M::Lea => vec![address_of(instruction)?],
         M::Xor | M::Sub if to.is_some() && to == from => {
             vec![Effect::Zeroed { to: to?, modified }]
         }
         M::Xchg if to.is_some() && from.is_some() => vec![Effect::Exchanged(to?, from?)],
-        M::Leave if instruction.stack_pointer_increment() == 0 => vec![Effect::FrameLeft],
+        M::Leave if instruction.code() == Code::Leaveq => vec![Effect::FrameLeft],
         M::Push | M::Pop => stack_move(instruction)?,
         M::Cld | M::Std => vec![Effect::Direction],
         M::Syscall | M::Sysenter | M::Int => {
@@ -210,6 +210,12 @@ fn moved(instruction: &Instruction) -> Option<Vec<Effect>> {
     Some(vec![if is_thread_base { Effect::ThreadBaseRead { to } } else { Effect::Overwritten(to) }])
 }
 
+/// The segment is not looked at: `lea` computes the offset in it (SDM volume 2).
+fn address_of(instruction: &Instruction) -> Option<Effect> {
+    let address = Address { segment: SegmentBase::Flat, ..access::operand(instruction) };
+    Some(Effect::AddressOf { to: register(instruction, 0)?, address })
+}
+
 fn extended(instruction: &Instruction) -> Option<Effect> {
     let to = register(instruction, 0)?;
     let from = register(instruction, 1);
@@ -259,7 +265,9 @@ fn stack_move(instruction: &Instruction) -> Option<Vec<Effect>> {
     }
     let to = register(instruction, 0);
     Some(match to {
-        Some(to) if to.register == Register::Rsp => vec![Effect::Overwritten(to)],
+        Some(to) if to.register == Register::Rsp => {
+            vec![Effect::Unfollowed(Part::whole(Register::Rsp))]
+        }
         Some(to) => vec![Effect::Overwritten(to), stack],
         None if is_memory(instruction, 0) => vec![stack],
         None => return None,
@@ -268,7 +276,7 @@ fn stack_move(instruction: &Instruction) -> Option<Vec<Effect>> {
 
 fn string(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
     let is_repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
-    if is_repeated {
+    if is_repeated || is_narrow_string(instruction) {
         return unfollowed(instruction, info);
     }
     let size = instruction.memory_size().size() as u32;
@@ -284,6 +292,16 @@ fn string(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
     }
     effects.push(Effect::Flags { modified: instruction.rflags_modified() });
     effects
+}
+
+/// Whether a string instruction counts in 32 bits, which no compiler makes it do.
+pub(super) fn is_narrow_string(instruction: &Instruction) -> bool {
+    (0..instruction.op_count()).any(|operand| {
+        matches!(
+            instruction.op_kind(operand),
+            OpKind::MemorySegESI | OpKind::MemorySegEDI | OpKind::MemoryESEDI
+        )
+    })
 }
 
 /// `setcc` and `cmovcc`; a branch changes nothing.
@@ -325,8 +343,10 @@ fn arithmetic(instruction: &Instruction) -> Option<Arithmetic> {
             (None, None) => Operand::Memory,
         },
     };
-    let has_count = operation.is_shift();
-    if has_count && !matches!(with, Operand::Immediate(count) if count < u64::from(width_bits)) {
+    // A count of 0 leaves the flags, and of more than the width counts are cut.
+    let counts = 1..u64::from(width_bits);
+    if operation.is_shift() && !matches!(with, Operand::Immediate(count) if counts.contains(&count))
+    {
         return None;
     }
     let modified = instruction.rflags_modified();
@@ -343,14 +363,18 @@ fn is_written(used: &UsedRegister) -> bool {
 /// Every register and flag that the instruction writes, as lost.
 fn unfollowed(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
     let mut effects = Vec::new();
-    let stack_move = instruction.stack_pointer_increment();
-    let moves_stack = instruction.is_stack_instruction() && stack_move != 0;
+    // `iret` pops the stack pointer itself.
+    let stack_move = match instruction.mnemonic() {
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => 0,
+        _ => i64::from(instruction.stack_pointer_increment()),
+    };
+    if stack_move != 0 {
+        effects.push(Effect::Moved { register: Register::Rsp, by: stack_move });
+    }
     for used in info.used_registers().iter().filter(|used| is_written(used)) {
         let Some(part) = Part::of(used.register()) else { continue };
         effects.push(match (part.register, used.access()) {
-            (Register::Rsp, _) if moves_stack => {
-                Effect::Moved { register: Register::Rsp, by: i64::from(stack_move) }
-            }
+            (Register::Rsp, _) if stack_move != 0 => continue,
             (_, OpAccess::Write | OpAccess::ReadWrite) => Effect::Overwritten(part),
             _ => Effect::Unfollowed(part),
         });
@@ -359,7 +383,15 @@ fn unfollowed(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> 
     if modified != 0 {
         effects.push(Effect::Flags { modified });
     }
+    // `popf`.
+    if modified & RflagsBits::DF != 0 {
+        effects.push(Effect::Direction);
+    }
     effects
+}
+
+const fn is_bit_test(mnemonic: Mnemonic) -> bool {
+    matches!(mnemonic, Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
 }
 
 /// The written-out operands that were touched whatever the values.
@@ -370,6 +402,10 @@ fn touched(instruction: &Instruction, info: &InstructionInfo) -> Option<Effect> 
     });
     if !has_operand || !is_certain || instruction.has_op_mask() || access::is_prefetch(instruction)
     {
+        return None;
+    }
+    // `bt %rax,(%rdi)` touches the bit that is rax bits away.
+    if is_bit_test(instruction.mnemonic()) && register(instruction, 1).is_some() {
         return None;
     }
     let address = access::operand(instruction);
