@@ -16,6 +16,7 @@ mod single_step;
 mod support;
 #[allow(dead_code, reason = "the bench uses the other half")]
 mod truth;
+mod undoing;
 
 #[global_allocator]
 static ALLOCATOR: support::allocation::Counting = support::allocation::Counting;
