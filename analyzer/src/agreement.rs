@@ -59,7 +59,13 @@ impl Analyzer {
                 verdict: Verdict::NotMemory,
                 ..unknown(Reason::Unspecified)
             }),
-            Choice::Unknown(reason) => self.by_sampled_address(sample, unknown(reason)),
+            Choice::Unknown(reason) => {
+                if search.survivors.is_empty() {
+                    // A base that is not right any more contradicts everything.
+                    self.thread_bases.remove(&sample.tid);
+                }
+                self.by_sampled_address(sample, unknown(reason))
+            }
         }
     }
 
@@ -104,7 +110,7 @@ impl Analyzer {
             (
                 Verdict::Attributed { named, evidence, .. },
                 Verdict::Attributed { named: other, .. },
-            ) if self.names.get(named).charged_to == self.names.get(other).charged_to => {
+            ) if self.names.is_same(named, other) => {
                 let is_address_lost = first.addr.is_none() || first.addr != second.addr;
                 Verdict::Attributed { named, evidence, is_address_lost }
             }

@@ -154,7 +154,10 @@ impl Analyzer {
                 }
                 self.processes.comm(comm);
             }
-            Record::Fork(fork) => self.processes.fork(fork),
+            Record::Fork(fork) => {
+                self.thread_bases.remove(&fork.tid);
+                self.processes.fork(fork);
+            }
             Record::Exit(exit) => {
                 self.thread_bases.remove(&exit.tid);
                 self.processes.exit(exit);

@@ -38,7 +38,7 @@ pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Cho
             || outside.is_landing_pad
             || outside.is_return && !has_return
             || search.is_cut;
-        search.survivors.retain(|survivor| survivor.access.is_some());
+        search.drop_beside_confirmed();
         return Choice::Left { has_return, has_rival };
     }
     let n_silent = search.survivors.iter().filter(|survivor| survivor.access.is_none()).count();

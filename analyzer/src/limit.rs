@@ -104,12 +104,23 @@ pub const LOOKBACK: u32 = 16;
 /// Instructions of one trail: about 200 bytes each. A trigger's number in it fits a byte.
 pub const MAX_TRAIL_NODES: usize = 192;
 
+/// Other functions that one trail leads into, as callees and callers: each has to be decoded.
+pub const MAX_TRAIL_FUNCTIONS: usize = 16;
+
+/// Callers of a function that are shown before its entry. With more than these next to nothing would
+/// be ruled out.
+pub const MAX_CALLERS: usize = 16;
+
 /// Instructions of a function whose returns are shown behind a call of it.
 pub const MAX_CALLEE_INSTRUCTIONS: usize = 1 << 14;
 
 /// Code of one load object that is searched for calls: about 10 ms, and 8 bytes of memory for each
 /// of its calls. In more than this the callers of a function stay unknown.
 pub const MAX_CALLING_BYTES: u64 = 32 << 20;
+
+/// Calls of one load object that are remembered; a byte may begin as many as there are bytes, of a
+/// compiler's code one in fifty does.
+pub const MAX_CALLS: usize = 1 << 21;
 
 /// Steps back that one sample may take over all ways of its trail; what is left then counts as
 /// possible. A step takes about 20 ns.
@@ -169,8 +180,12 @@ pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
 /// Data objects with totals of their own; what comes above is summed under `<Other>`.
 pub const MAX_OBJECTS: usize = 1 << 13;
 
-/// Resolved triggers kept by the analyzer, over all load objects: about 500 bytes each.
+/// Resolved IPs kept by the analyzer, over all load objects: about 300 bytes each without trails.
 pub const MAX_SITES: usize = 1 << 16;
+
+/// Instructions of all their trails: about 200 bytes each. One IP has two of them where the code
+/// before it is straight, and at most [`MAX_TRAIL_NODES`].
+pub const MAX_SITE_NODES: usize = 1 << 18;
 
 /// Names made for (trigger, offset) pairs before the cache starts anew: about 300 bytes each.
 pub const MAX_NAMES: usize = 1 << 16;

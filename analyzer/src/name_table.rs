@@ -47,6 +47,14 @@ impl NameTable {
         &self.named[idx.0 as usize]
     }
 
+    /// Whether two names are of one data object. What is summed under `<Other>` is told apart by its
+    /// name.
+    pub(crate) fn is_same(&self, first: NamedIdx, second: NamedIdx) -> bool {
+        let (first, second) = (self.get(first), self.get(second));
+        first.charged_to == second.charged_to
+            && (!Totals::is_other(first.charged_to) || first.answer.object == second.answer.object)
+    }
+
     /// Starts anew when the limit is reached: names are made again as samples come. Not to be
     /// called while an index is held.
     pub(crate) fn make_room(&mut self) {
@@ -121,7 +129,7 @@ impl NameTable {
 
     fn compare(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
         let (by_type, by_address) = (self.get(typed), self.get(located));
-        if by_type.charged_to == by_address.charged_to || Some(typed) == self.stack {
+        if self.is_same(typed, located) || Some(typed) == self.stack {
             // The same object, or part of the frame that turns out to be a variable.
             return Some(located);
         }

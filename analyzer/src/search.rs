@@ -82,6 +82,20 @@ impl Search {
         self.survivors.iter().any(|survivor| survivor.is_confirmed)
     }
 
+    /// Drops what touches nothing, and the other operands of instructions of which one was at the
+    /// sampled address.
+    pub(crate) fn drop_beside_confirmed(&mut self) {
+        let Self { survivors, .. } = self;
+        let mut confirmed = [false; 1 << u8::BITS];
+        for survivor in survivors.iter().filter(|survivor| survivor.is_confirmed) {
+            confirmed[usize::from(survivor.trigger)] = true;
+        }
+        survivors.retain(|survivor| {
+            let is_beside = !survivor.is_confirmed && confirmed[usize::from(survivor.trigger)];
+            survivor.access.is_some() && !is_beside
+        });
+    }
+
     /// Explores what may have run before `node`, at which the registers were `state`: whether
     /// anything can have.
     fn explore(&mut self, walk: &Walk<'_>, node: &Node, state: &State, depth: u32) -> bool {
@@ -125,7 +139,7 @@ impl Search {
         }
         let is_possible = self.explore(walk, from, &before, depth + 1);
         if is_possible && depth < walk.past.trail.reach {
-            match walk.last_round(from, after) {
+            match walk.last_round(from, way, after) {
                 Some(last) => self.record(walk, from, &last),
                 None => self.record(walk, from, &before),
             }
@@ -167,11 +181,9 @@ impl Search {
             return Fit::No;
         }
         let Some(sampled) = walk.evidence.addr else { return Fit::Yes { is_confirmed: false } };
-        // Which of its rounds a repeated string instruction was sampled in is known where the
-        // address itself stopped it.
-        let is_stopped =
-            matches!(walk.evidence.kind, EventKind::Breakpoint { .. } | EventKind::PageFault);
-        let is_precise = node.round.is_none() || is_stopped;
+        // Which of its rounds a repeated string instruction was sampled in is known where a fault
+        // stopped it; a breakpoint stops it some rounds later.
+        let is_precise = node.round.is_none() || walk.evidence.kind == EventKind::PageFault;
         if let Ok(computed) = state.effective_address(&typed.memory.address) {
             let fits = walk.evidence.is_overlapping(computed, typed, sampled);
             if fits || is_precise {
@@ -259,8 +271,9 @@ impl Walk<'_> {
 
     /// The registers before the last round of a repeated string instruction, in which it touched
     /// its last element. Which of its rounds was sampled some instructions ago is not known.
-    fn last_round(&self, node: &Node, after: &State) -> Option<State> {
-        let round = node.round.as_ref().filter(|_| self.past.trail.reach == 1)?;
+    fn last_round(&self, node: &Node, way: &Way, after: &State) -> Option<State> {
+        // One that is over may have had no round at all.
+        let round = node.round.as_ref().filter(|_| way.is_round && self.past.trail.reach == 1)?;
         let mut last = *after;
         last.undo(round).is_ok().then_some(last)
     }
@@ -294,19 +307,25 @@ impl Walk<'_> {
     }
 }
 
+/// As far as an access of no fixed size may reach: `xsave` writes some kilobytes.
+const UNSIZED_BYTES: u64 = 4096;
+
 impl Evidence {
     /// Whether the hardware's word on load or store allows this access.
     fn is_of_kind(&self, access: Access) -> bool {
         !matches!(
             (self.access, access),
-            (Some(Access::Load), Access::Store | Access::Prefetch)
+            (Some(Access::Load), Access::Store)
                 | (Some(Access::Store), Access::Load | Access::Prefetch)
         )
     }
 
     /// Whether an access at `computed` can have been sampled at `sampled`.
     fn is_overlapping(&self, computed: Avma, typed: &TypedAccess, sampled: Avma) -> bool {
-        let size = u64::from(typed.memory.size.max(1));
+        let size = match typed.memory.size {
+            0 => UNSIZED_BYTES,
+            size => u64::from(size),
+        };
         let watched = match self.kind {
             EventKind::Breakpoint { len_bytes, .. } => u64::from(len_bytes),
             _ => 1,

@@ -18,6 +18,8 @@ pub(crate) struct SiteIdx(u32);
 #[derive(Debug, Default)]
 pub(crate) struct SiteTable {
     sites: Vec<Site>,
+    /// Nodes of all their trails.
+    n_nodes: usize,
     of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
 }
 
@@ -43,17 +45,19 @@ impl SiteTable {
 
     /// Whether the next site would be one too many.
     pub(crate) fn is_full(&self) -> bool {
-        self.sites.len() >= limit::MAX_SITES
+        self.sites.len() >= limit::MAX_SITES || self.n_nodes >= limit::MAX_SITE_NODES
     }
 
     /// Starts anew; workers are asked again as samples come.
     pub(crate) fn forget(&mut self) {
         self.sites.clear();
+        self.n_nodes = 0;
         self.of_query.clear();
     }
 
     pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
         let idx = SiteIdx(self.sites.len() as u32);
+        self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
         self.sites.push(site);
         self.of_query.insert((object, query), idx);
     }

@@ -140,6 +140,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// Whether this is `<Other>`, which many objects are charged to.
+    pub(crate) fn is_other(object: ObjectIdx) -> bool {
+        object == OTHER
+    }
+
     pub(crate) fn new() -> Self {
         let mut totals = Self {
             objects: Vec::new(),

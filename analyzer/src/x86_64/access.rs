@@ -124,8 +124,26 @@ pub fn accesses(
             Some(memory_access(instruction, memory, access))
         })
         .collect();
+    if is_bit_string(instruction) {
+        for access in &mut found {
+            access.address.index = Some(UNKNOWN_REGISTER);
+        }
+    }
     found.sort_by_key(|access| access.role != Role::Operand);
     found
+}
+
+/// A register whose value no sample gives.
+const UNKNOWN_REGISTER: AddressRegister =
+    AddressRegister { register: None, dwarf: None, is_32_bit: false };
+
+/// Whether the operand is only the start of a string of bits, in which a register counts (SDM
+/// volume 2, BT).
+#[must_use]
+pub fn is_bit_string(instruction: &Instruction) -> bool {
+    use iced_x86::Mnemonic as M;
+    matches!(instruction.mnemonic(), M::Bt | M::Bts | M::Btr | M::Btc)
+        && instruction.op1_kind() == OpKind::Register
 }
 
 /// The address of the written-out memory operand, whether it is touched or not.
@@ -378,6 +396,17 @@ mod tests {
         assert!(first(&[0x48, 0x8d, 0x40, 0x10]).is_empty()); // lea 0x10(%rax),%rax
         assert!(first(&[0x0f, 0x1f, 0x40, 0x00]).is_empty()); // nopl 0(%rax)
         assert_eq!(first(&[0x0f, 0x18, 0x08])[0].access, Access::Prefetch); // prefetcht0 (%rax)
+    }
+
+    #[test]
+    fn a_bit_in_a_string_of_bits_is_where_the_register_says() {
+        let code = [0x48, 0x0f, 0xa3, 0x07]; // bt %rax,(%rdi)
+        assert_eq!(
+            undone(&code, &[(Sampled::Rdi, 0x5000), (Sampled::Rax, 512)]),
+            Err(RegisterLoss)
+        );
+        let code = [0x48, 0x0f, 0xba, 0x27, 0x05]; // bt $5,(%rdi)
+        assert_eq!(undone(&code, &[(Sampled::Rdi, 0x5000)]), Ok(Avma(0x5000)));
     }
 
     #[test]

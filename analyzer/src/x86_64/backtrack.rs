@@ -135,6 +135,7 @@ struct Walk<'a> {
     source: &'a mut dyn CodeSource,
     factory: InstructionInfoFactory,
     reach: u32,
+    n_functions_left: usize,
     steps: Vec<Step>,
     of_svma: FxHashMap<u64, u16>,
     /// The calls whose callee was walked into from behind, by its entry.
@@ -156,6 +157,7 @@ impl<'a> Walk<'a> {
             source,
             factory: InstructionInfoFactory::new(),
             reach,
+            n_functions_left: limit::MAX_TRAIL_FUNCTIONS,
             steps: Vec::new(),
             of_svma: FxHashMap::default(),
             returned: FxHashMap::default(),
@@ -231,7 +233,7 @@ impl<'a> Walk<'a> {
             return true;
         }
         let entry = Svma(instruction.near_branch_target());
-        let Ok(callee) = self.source.function(entry) else { return true };
+        let Some(callee) = self.other_function(entry) else { return true };
         let Some(exits) = exits(&callee, entry) else { return true };
         self.returned.entry(entry.0).or_default().push((Arc::clone(function), call));
         let mut is_complete = true;
@@ -260,23 +262,24 @@ impl<'a> Walk<'a> {
         let depth = self.steps[at].depth + 1;
         let mut is_complete = true;
         let calls = match self.returned.get(&entry.0) {
-            // Who came out of it by its return went in by the call before.
-            Some(calls) => {
-                self.steps[at].node.entrances.is_entry = false;
-                calls.clone()
-            }
+            // Who came out of it by its return went in by the call before, unless the walk began
+            // inside: that it may have is_entry still says.
+            Some(calls) => calls.clone(),
             None if self.reach > 1 => {
-                let sites = self.source.callers(entry);
+                let mut sites = self.source.callers(entry);
+                if sites.len() > limit::MAX_CALLERS {
+                    sites.clear();
+                }
                 let found = sites.into_iter().filter(|site| *site != entry);
                 let calls = found.filter_map(|site| {
-                    let caller = self.source.function(site).ok()?;
+                    let caller = self.other_function(site)?;
                     let call = caller.index_of(site)?;
                     let is_inside = Arc::ptr_eq(&caller, function)
                         && function.predecessors(index).iter().any(|it| it.from as usize == call);
                     let target = caller.instruction(call)?.near_branch_target();
                     (target == entry.0 && !is_inside).then_some((caller, call))
                 });
-                calls.take(limit::MAX_PREDECESSORS).collect()
+                calls.collect()
             }
             None => return true,
         };
@@ -290,6 +293,12 @@ impl<'a> Walk<'a> {
             }
         }
         is_complete
+    }
+
+    /// A function that the walk leads into, while there are not too many.
+    fn other_function(&mut self, svma: Svma) -> Option<Arc<FunctionCode>> {
+        self.n_functions_left = self.n_functions_left.checked_sub(1)?;
+        self.source.function(svma).ok()
     }
 
     fn node(&mut self, function: &Arc<FunctionCode>, index: usize, depth: u32) -> Option<u16> {
@@ -363,7 +372,12 @@ fn exits(function: &FunctionCode, entry: Svma) -> Option<Exits> {
     {
         return None;
     }
-    let mut exits = Exits { returns: Vec::new(), is_closed: true };
+    let last = (0..n).rev().find_map(|index| function.instruction(index));
+    // Hand-written code may run on into the next function.
+    let is_open = last.is_none_or(|last| {
+        matches!(last.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
+    });
+    let mut exits = Exits { returns: Vec::new(), is_closed: !is_open };
     for index in 0..n {
         let Some(instruction) = function.instruction(index) else { continue };
         match instruction.flow_control() {

@@ -48,6 +48,9 @@ impl CallTable {
             let site = start.0.wrapping_add(at as u64);
             let next = site.wrapping_add(LEN_BYTES as u64);
             let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
+            if self.sites.len() >= limit::MAX_CALLS {
+                return;
+            }
             if (self.start..end).contains(&target) {
                 self.sites.push(((target - self.start) as u32, (site - self.start) as u32));
             }

@@ -390,8 +390,18 @@ fn unfollowed(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> 
     effects
 }
 
-const fn is_bit_test(mnemonic: Mnemonic) -> bool {
-    matches!(mnemonic, Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
+/// Moves that touch only the elements that a vector register picks, perhaps none.
+const fn is_masked_by_vector(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Vmaskmovps
+            | Mnemonic::Vmaskmovpd
+            | Mnemonic::Vpmaskmovd
+            | Mnemonic::Vpmaskmovq
+            | Mnemonic::Maskmovq
+            | Mnemonic::Maskmovdqu
+            | Mnemonic::Vmaskmovdqu
+    )
 }
 
 /// The written-out operands that were touched whatever the values.
@@ -405,7 +415,7 @@ fn touched(instruction: &Instruction, info: &InstructionInfo) -> Option<Effect> 
         return None;
     }
     // `bt %rax,(%rdi)` touches the bit that is rax bits away.
-    if is_bit_test(instruction.mnemonic()) && register(instruction, 1).is_some() {
+    if access::is_bit_string(instruction) || is_masked_by_vector(instruction.mnemonic()) {
         return None;
     }
     let address = access::operand(instruction);
