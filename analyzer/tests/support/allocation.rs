@@ -12,10 +12,17 @@ pub(crate) struct Counting;
 thread_local! {
     static LIVE: Cell<usize> = const { Cell::new(0) };
     static PEAK: Cell<usize> = const { Cell::new(0) };
+    static N_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Blocks of memory that this thread has asked for so far: the steps of what makes anything.
+pub(crate) fn n_allocations() -> u64 {
+    N_ALLOCATIONS.get()
 }
 
 fn add(n_bytes: usize) {
     // While a thread ends its counters are gone: what it frees then is not counted.
+    let _ = N_ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
     let _ = LIVE.try_with(|live| {
         live.set(live.get().saturating_add(n_bytes));
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));

@@ -245,6 +245,9 @@ fn is_harmless(instruction: &Instruction) -> bool {
             | M::Xrstors
             | M::Fxrstor
             | M::Fxrstor64
+            | M::Fldcw
+            | M::Fldenv
+            | M::Frstor
             | M::Vmcall
             | M::Vmmcall
             | M::Vmfunc

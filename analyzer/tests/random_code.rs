@@ -1,0 +1,18 @@
+//! Decoding and backtracking over code that no compiler made: no panic, one answer for each sample,
+//! and bounded work.
+
+use crate::fuzz::case::{Cases, Cost};
+
+/// Programs: each gives 12 sites and 180 samples.
+const N_CASES: u64 = 800;
+
+#[test]
+fn random_code_is_answered_in_bounds() {
+    let cases = Cases::new();
+    let mut cost = Cost::default();
+    for seed in 0..N_CASES {
+        cost.add(&cases.run(seed));
+    }
+    // Otherwise the code is no code, and nothing was tried.
+    assert!(cost.most_nodes > 100, "{cost:?}");
+}
