@@ -1,12 +1,13 @@
 //! What a type looks like in memory: sizes, members, arrays; spelled as descriptors spell it.
 
+use crate::dwarf::DieRef;
 use crate::limit;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 /// One type's memory layout. Pointers are leaves here, so that containment is a tree; what a
 /// pointer points at is asked of the debug information.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Eq)]
 pub struct Layout {
     /// As a descriptor spells the type: `structure:cell`, `pointer+structure:cell`, `long_int`.
     pub spelled: Arc<str>,
@@ -18,6 +19,17 @@ pub struct Layout {
     pub shape: Shape,
     /// Equal for layouts that a reader could not tell apart.
     pub fingerprint: u64,
+    /// The entry of the type that a pointer or reference points at.
+    pub(crate) pointee: Option<DieRef>,
+}
+
+/// Alike to a reader; where the debug information describes them does not count.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+            && (&self.spelled, &self.name, self.size) == (&other.spelled, &other.name, other.size)
+            && self.shape == other.shape
+    }
 }
 
 /// What a type consists of.
@@ -146,7 +158,7 @@ impl Layout {
             }
             Shape::Array { element, count } => (element.fingerprint, count).hash(&mut hasher),
         }
-        Self { spelled, name, size, shape, fingerprint: hasher.finish() }
+        Self { spelled, name, size, shape, fingerprint: hasher.finish(), pointee: None }
     }
 
     /// The element at the bottom of nested arrays; the layout itself if it is no array.

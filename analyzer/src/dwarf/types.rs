@@ -40,12 +40,9 @@ impl DebugInfo {
         let mut next = die;
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let (_, entry) = self.entry(next)?;
-            let target = entry.attr_value(gimli::DW_AT_type);
-            let target = target.and_then(|value| self.reference(next.unit, &value));
+            let target = self.target(next, &entry);
             match entry.tag() {
-                gimli::DW_TAG_pointer_type
-                | gimli::DW_TAG_reference_type
-                | gimli::DW_TAG_rvalue_reference_type => return target,
+                tag if is_pointer(tag) => return target,
                 tag if is_transparent(tag) => next = target?,
                 _ => return None,
             }
@@ -76,15 +73,18 @@ impl DebugInfo {
                 let size = if kind == ScalarKind::Pointer { size.unwrap_or(8) } else { size? };
                 let name = self.type_name(die).unwrap_or_else(|| "-".into());
                 let spelled = self.spelled(die, 0);
-                Some(Arc::new(Layout::new(spelled.into(), name, size, Shape::Scalar(kind))))
+                let layout = Layout::new(spelled.into(), name, size, Shape::Scalar(kind));
+                Some(Arc::new(Layout {
+                    pointee: self.target(die, &entry).filter(|_| is_pointer(tag)),
+                    ..layout
+                }))
             }
         }
     }
 
     /// A typedef or qualifier: the layout below, respelled where that changes the spelling.
     fn transparent(&mut self, die: DieRef, entry: &Entry) -> Option<Arc<Layout>> {
-        let target = entry.attr_value(gimli::DW_AT_type);
-        let target = target.and_then(|value| self.reference(die.unit, &value))?;
+        let target = self.target(die, entry)?;
         let below = self.layout(target);
         let spelled = self.spelled(die, 0);
         let is_typedef = entry.tag() == gimli::DW_TAG_typedef;
@@ -119,12 +119,17 @@ impl DebugInfo {
         } else {
             spelled.into()
         };
-        Some(Arc::new(Layout::new(spelled, name, below.size, shape)))
+        let layout = Layout::new(spelled, name, below.size, shape);
+        Some(Arc::new(Layout { pointee: below.pointee, ..layout }))
+    }
+
+    /// The type that an entry is made from.
+    fn target(&self, die: DieRef, entry: &Entry) -> Option<DieRef> {
+        self.reference(die.unit, &entry.attr_value(gimli::DW_AT_type)?)
     }
 
     fn array(&mut self, die: DieRef, entry: &Entry) -> Option<Arc<Layout>> {
-        let target = entry.attr_value(gimli::DW_AT_type);
-        let target = target.and_then(|value| self.reference(die.unit, &value))?;
+        let target = self.target(die, entry)?;
         let mut layout = self.layout(target);
         // Innermost dimension last in the entry, first in memory.
         for count in self.dimensions(die).into_iter().rev() {
@@ -221,8 +226,7 @@ impl DebugInfo {
         if own.is_some() || !is_transparent(entry.tag()) {
             return own;
         }
-        let target = entry.attr_value(gimli::DW_AT_type)?;
-        let target = self.reference(die.unit, &target)?;
+        let target = self.target(die, entry)?;
         Some(self.layout(target).size)
     }
 
@@ -242,8 +246,7 @@ impl DebugInfo {
         let Some((_, entry)) = self.entry(die).filter(|_| depth < limit::MAX_TYPE_DEPTH) else {
             return "-".to_owned();
         };
-        let target = entry.attr_value(gimli::DW_AT_type);
-        let target = target.and_then(|value| self.reference(die.unit, &value));
+        let target = self.target(die, &entry);
         let name = self.type_name(die);
         let named = |prefix: &str| {
             format!("{prefix}{}", name.as_deref().map_or_else(|| "-".to_owned(), spell))
@@ -322,6 +325,16 @@ impl RawMember {
             storage_bytes: number(gimli::DW_AT_byte_size),
         })
     }
+}
+
+/// Whether values of the type are addresses of what it is made from.
+fn is_pointer(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_pointer_type
+            | gimli::DW_TAG_reference_type
+            | gimli::DW_TAG_rvalue_reference_type
+    )
 }
 
 fn is_transparent(tag: gimli::DwTag) -> bool {
