@@ -122,11 +122,24 @@ impl Analyzer {
         }
         let by_type = match self.config().paths {
             Paths::Address => Err(Reason::Unidentified),
-            Paths::Both | Paths::Type => self.type_path(located, candidate, typed),
+            Paths::Both | Paths::Type => {
+                let by_type = self.type_path(located, candidate, typed);
+                by_type.or_else(|reason| {
+                    let avma = addr.map(|(avma, _)| avma);
+                    let live =
+                        avma.and_then(|avma| self.live_object(located, candidate, typed, avma));
+                    live.ok_or(reason)
+                })
+            }
         };
         let by_address = match (self.config().paths, addr) {
             (Paths::Type, _) | (_, None) => None,
             (_, Some((avma, _))) => self.address_path(located, candidate, typed, avma)?,
+        };
+        let by_type = match by_address {
+            // The pointer is to that variable, or else to what it is typed as.
+            Some(_) if typed.is_perhaps_variable => Err(Reason::Undetermined),
+            _ => by_type,
         };
         attribution.verdict = self.join(by_type, by_address, addr);
         Ok(attribution)
@@ -157,6 +170,40 @@ impl Analyzer {
                     .ok_or(Reason::Unidentified)
             }
         }
+    }
+
+    /// The object around the data address that another register points at.
+    fn live_object(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        avma: Avma,
+    ) -> Option<NamedIdx> {
+        let size = u64::from(typed.memory.size);
+        let mut found: Option<(usize, u64)> = None;
+        for (live_idx, live) in typed.live.iter().enumerate() {
+            let Ok(pointer) = live.register.value(candidate.state) else { continue };
+            let start = pointer.wrapping_add_signed(live.offset.wrapping_neg());
+            let offset = avma.0.wrapping_sub(start);
+            if offset >= live.layout.size || offset.saturating_add(size) > live.layout.size {
+                continue;
+            }
+            // The widest is around the others.
+            if found.is_none_or(|(best, _)| typed.live[best].layout.size < live.layout.size) {
+                found = Some((live_idx, offset));
+            }
+        }
+        let (live_idx, offset) = found?;
+        let key = NameKey::Live {
+            site: located.site,
+            trigger: candidate.survivor.trigger,
+            live: live_idx as u32,
+            offset,
+            size,
+        };
+        let layout = &typed.live[live_idx].layout;
+        self.names.part(&mut self.totals, key, layout, Root::Pointer(""), (offset, size))
     }
 
     /// The object at the data address: a static variable, or a variable in the frame.

@@ -68,6 +68,8 @@ impl DataObject {
 pub enum Root<'a> {
     /// Through a pointer held in this variable; empty where it has no name.
     Pointer(&'a str),
+    /// Through a pointer that is a member: the descriptor of what it is a member of, and its name.
+    Member(&'a str, &'a str),
     /// The access is inside this variable.
     Variable(&'a str),
 }
@@ -93,7 +95,7 @@ pub fn name(
     let (levels, member) = member_levels(&element, &path.steps);
     let variable = match root {
         Root::Variable(variable) => Some(variable.into()),
-        Root::Pointer(_) => None,
+        Root::Pointer(_) | Root::Member(..) => None,
     };
     let object = DataObject {
         levels,
@@ -110,11 +112,12 @@ fn scalar(layout: &Layout, element: &Layout, root: Root<'_>) -> DataObject {
     let descriptor = match root {
         Root::Variable(variable) => format!("{{{} {variable}}}", layout.spelled),
         Root::Pointer("") => format!("{{{} -}}", element.spelled),
+        Root::Member(around, name) => format!("{around}.{{{} {name}[]}}", element.spelled),
         Root::Pointer(pointer) => format!("{{{} {pointer}[]}}", element.spelled),
     };
     let variable = match root {
         Root::Variable(variable) => Some(variable.into()),
-        Root::Pointer(_) => None,
+        Root::Pointer(_) | Root::Member(..) => None,
     };
     let level = ObjectLevel {
         descriptor: descriptor.into(),

@@ -2,6 +2,7 @@
 //! addresses.
 
 use crate::code_image::CodeImage;
+use crate::dataflow::{Dataflow, Surroundings};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
@@ -11,7 +12,9 @@ use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
 use crate::outline::Evidence;
-use crate::site::{Answer, FrameSlot, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess};
+use crate::site::{
+    Answer, FrameSlot, LiveObject, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
+};
 use crate::type_path::{TypePath, is_own_place};
 use crate::x86_64::access;
 use crate::x86_64::backtrack::{self, CodeSource};
@@ -39,6 +42,8 @@ pub struct LoadObjectIndex {
     frames: FrameTable,
     functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
+    flows: FxHashMap<Svma, Box<Dataflow>>,
+    n_cached_values: usize,
     /// Made when it is first asked for.
     calls: Option<CallTable>,
     factory: InstructionInfoFactory,
@@ -82,6 +87,8 @@ impl LoadObjectIndex {
             frames,
             functions: FxHashMap::default(),
             n_cached_instructions: 0,
+            flows: FxHashMap::default(),
+            n_cached_values: 0,
             calls: None,
             factory: InstructionInfoFactory::new(),
         })
@@ -179,21 +186,73 @@ impl LoadObjectIndex {
         let cfa = self.frames.cfa_at(svma);
         let scope = self.scope_at(svma);
         let frame = Arc::new(self.frame_slots(&scope, cfa));
+        let mut flow = scope.unit_name.as_ref().and_then(|_| self.dataflow(svma));
+        let mut live: Option<Arc<Vec<LiveObject>>> = None;
         let mut typed = Vec::with_capacity(memory.len());
         for memory in memory {
-            let answer = match &mut self.debug {
-                Some(debug) if scope.unit_name.is_some() => {
-                    TypePath { debug, scope: &scope, cfa }.answer(&memory)
+            let mut live_here = Arc::default();
+            let mut is_perhaps_variable = false;
+            let answer = match (&mut self.debug, &mut flow) {
+                (Some(debug), Some(flow)) => {
+                    let mut path = TypePath::new(debug, &self.code, flow, svma);
+                    let answer = path.answer(&memory);
+                    is_perhaps_variable = path.is_perhaps_variable;
+                    if matches!(answer, TypeAnswer::Unknown(_)) {
+                        let live = live.get_or_insert_with(|| Arc::new(path.live_objects()));
+                        live_here = Arc::clone(live);
+                    }
+                    answer
                 }
                 // The stack slot of a push is known without debug information.
                 _ if memory.role == access::Role::StackSlot => {
                     TypeAnswer::Object(Arc::new(Answer::stack()))
                 }
+                (Some(_), None) if scope.unit_name.is_some() => {
+                    TypeAnswer::Unknown(Reason::OverBudget)
+                }
                 _ => TypeAnswer::Unknown(Reason::Unascertainable),
             };
-            typed.push(TypedAccess { memory, answer, frame: Arc::clone(&frame) });
+            typed.push(TypedAccess {
+                memory,
+                answer,
+                frame: Arc::clone(&frame),
+                is_perhaps_variable,
+                live: live_here,
+            });
+        }
+        if let Some(flow) = flow {
+            self.keep_dataflow(svma, flow);
         }
         typed
+    }
+
+    /// The values of the function around `svma`, lent out; `None` where they are too many.
+    fn dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
+        let function = self.function(svma).ok()?;
+        let start = Svma(function.instruction(0)?.ip());
+        if let Some(known) = self.flows.remove(&start) {
+            self.n_cached_values -= known.n_values();
+            return Some(known);
+        }
+        let debug = self.debug.as_mut()?;
+        let scope = debug.function_at(svma)?;
+        let mut around =
+            Surroundings { debug, image: &self.code, function: &function, scope: &scope };
+        Dataflow::of(&function, &self.frames, &mut around).map(Box::new)
+    }
+
+    /// Takes back what [`Self::dataflow`] lent.
+    fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>) {
+        if self.n_cached_values + flow.n_values() > limit::MAX_CACHED_VALUES {
+            self.flows.clear();
+            self.n_cached_values = 0;
+        }
+        let function = self.function(svma).ok();
+        let first = function.and_then(|function| Some(function.instruction(0)?.ip()));
+        if let Some(start) = first {
+            self.n_cached_values += flow.n_values();
+            self.flows.insert(Svma(start), flow);
+        }
     }
 
     fn frame_slots(&mut self, scope: &CodeScope, cfa: Option<CfaRule>) -> Vec<FrameSlot> {

@@ -28,6 +28,7 @@ mod choice;
 mod code_image;
 mod containment;
 mod crossing;
+mod dataflow;
 pub mod descriptor;
 pub mod dwarf;
 pub mod elf;

@@ -27,6 +27,20 @@ pub const MAX_SYMBOLS: usize = 1 << 22;
 /// Frame descriptions kept of one file: 24 bytes each.
 pub const MAX_FRAME_DESCRIPTIONS: usize = 1 << 22;
 
+/// Rows of one frame description: each push of a function makes one.
+pub const MAX_FRAME_ROWS: usize = 1 << 16;
+
+/// Values of one function that are followed: about 60 bytes each. `sqlite3VdbeExec` has some 40,000.
+pub const MAX_VALUES: usize = 1 << 20;
+
+/// Offsets that an address may have before only the steps between them are kept: a tree's node has
+/// two children, a B-tree's search four ways on.
+pub const MAX_OFFSETS: usize = 4;
+
+/// Passes in which values that come in alike on every way are found; one for each depth of nested
+/// loops.
+pub const MAX_SIMPLIFICATIONS: usize = 8;
+
 /// Bytes of one function that are decoded; the largest generated parsers have about a megabyte.
 pub const MAX_FUNCTION_BYTES: u64 = 4 << 20;
 
@@ -150,6 +164,37 @@ pub const MAX_UNION_ARMS: u32 = 1 << 12;
 /// Nested scopes (inlined calls, blocks) around one instruction.
 pub const MAX_SCOPE_DEPTH: usize = 256;
 
+/// Code ranges of one scope: a block that the compiler scattered has some tens.
+pub const MAX_SCOPE_RANGES: usize = 1 << 10;
+
+/// Places of the variables of one function, over all ranges of code: 56 bytes each. An interpreter's
+/// loop has some ten thousand.
+pub const MAX_VARIABLE_PLACES: usize = 1 << 18;
+
+/// Calls of one function whose callee the debug information names.
+pub const MAX_CALL_SITES: usize = 1 << 16;
+
+/// Parameters of a function that are looked at; six are passed in registers.
+pub const MAX_PARAMETERS: usize = 32;
+
+/// Passes over a function's values until they have to have settled: loops inside of loops take one
+/// more each. What still changes then counts as ambiguous.
+pub const MAX_TYPING_PASSES: usize = 24;
+
+/// How often later uses are looked at for what is still open: what one round finds types other
+/// values.
+pub const MAX_LOOKS_BACK: usize = 3;
+
+/// Variables that may be in one value: inlined functions pass one pointer on and on.
+pub const MAX_FACTS_A_VALUE: usize = 64;
+
+/// Values of functions of one load object that are kept before the cache starts anew: about 200
+/// bytes each.
+pub const MAX_CACHED_VALUES: usize = 1 << 17;
+
+/// Functions of one load object whose variables are kept before the cache starts anew.
+pub const MAX_CACHED_FUNCTIONS: usize = 256;
+
 /// Operations of one location expression.
 pub const MAX_LOCATION_OPERATIONS: usize = 64;
 
@@ -169,6 +214,20 @@ pub const MAX_FUNCTION_RANGES: usize = 1 << 19;
 /// Code ranges of all units of one load object: 24 bytes each. Chromium has about 1.5 million
 /// functions, each in a section of its own.
 pub const MAX_CODE_RANGES: usize = 1 << 22;
+
+/// Aggregates of one unit that are looked through for what they contain. A large unit of C++ has
+/// some ten thousand.
+pub const MAX_UNIT_AGGREGATES: usize = 1 << 15;
+
+/// Members of all of them, over all levels, that are noted: 40 bytes each.
+pub const MAX_CONTAINED_PARTS: usize = 1 << 18;
+
+/// Containers of one type that are weighed. The kernel's list heads have thousands, of which no
+/// access tells one.
+pub const MAX_CONTAINERS: usize = 256;
+
+/// Accesses through one pointer that are compared with a container's members.
+pub const MAX_SHAPE_ACCESSES: usize = 64;
 
 /// Entries of one unit that are walked. A unit of this many is about 2 GB.
 pub const MAX_UNIT_ENTRIES: usize = 1 << 27;

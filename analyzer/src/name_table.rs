@@ -22,6 +22,7 @@ pub(crate) enum NameKey {
     Object { site: SiteIdx, trigger: u8, access: u8 },
     Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
+    Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
     Static { object: LoadObjectIdx, start: Svma, offset: u64, size: u64 },
 }
 

@@ -154,6 +154,10 @@ impl Search {
             self.keep((trigger, None), state, false);
             return;
         }
+        // Of an instruction that is the trigger for certain load or store tells which operand; an
+        // event that says what the instruction does not do is wrong about that, not about it.
+        let is_kind_told = walk.past.trail.reach != 0
+            || accesses.iter().any(|typed| walk.evidence.is_of_kind(typed.memory.access));
         for (access, typed) in accesses.iter().enumerate() {
             // Without an address a written-out operand goes before the stack slot.
             let is_hidden = walk.evidence.addr.is_none()
@@ -163,6 +167,9 @@ impl Search {
                 continue;
             }
             let choice = (trigger, Some(access as u8));
+            if is_kind_told && !walk.evidence.is_of_kind(typed.memory.access) {
+                continue;
+            }
             match self.fit(walk, node, typed, state) {
                 Fit::No => {}
                 Fit::Yes { is_confirmed } => self.keep(choice, state, is_confirmed),
@@ -177,9 +184,6 @@ impl Search {
 
     /// Whether an access can have been the sampled one, `state` being the registers before it.
     fn fit(&mut self, walk: &Walk<'_>, node: &Node, typed: &TypedAccess, state: &State) -> Fit {
-        if !walk.evidence.is_of_kind(typed.memory.access) {
-            return Fit::No;
-        }
         let Some(sampled) = walk.evidence.addr else { return Fit::Yes { is_confirmed: false } };
         // Which of its rounds a repeated string instruction was sampled in is known where a fault
         // stopped it; a breakpoint stops it some rounds later.

@@ -56,6 +56,21 @@ pub struct TypedAccess {
     pub answer: TypeAnswer,
     /// Variables in the frame there, for addresses on the stack.
     pub frame: Arc<Vec<FrameSlot>>,
+    /// A variable at the address goes before the answer: the pointer may be to either.
+    pub is_perhaps_variable: bool,
+    /// Objects that registers point at there, for an access that is not typed by itself.
+    pub live: Arc<Vec<LiveObject>>,
+}
+
+/// An object that a register points into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveObject {
+    /// The register.
+    pub register: AddressRegister,
+    /// How far into the object it points.
+    pub offset: i64,
+    /// The object's type.
+    pub layout: Arc<Layout>,
 }
 
 /// The type path's answer.
@@ -116,7 +131,9 @@ impl IndexedAnswer {
         if let Some(offset) = exact.filter(|offset| self.layout.holds(*offset)) {
             return Some(offset);
         }
-        let OwnedRoot::Pointer(_) = self.root else { return None };
+        if matches!(self.root, OwnedRoot::Variable(_)) {
+            return None;
+        }
         // Another element of an array that the pointer points into: only if the index steps over
         // whole elements, and the rest of the address is a place in one.
         let size = self.layout.innermost_element().size;
@@ -157,6 +174,13 @@ impl IndexedAnswer {
 pub enum OwnedRoot {
     /// Through the pointer of this name.
     Pointer(Arc<str>),
+    /// Through a pointer that is a member.
+    Member {
+        /// The descriptor of what it is a member of.
+        around: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
     /// Inside the variable of this name.
     Variable(Arc<str>),
 }
@@ -167,6 +191,7 @@ impl OwnedRoot {
     pub fn borrow(&self) -> crate::descriptor::Root<'_> {
         match self {
             Self::Pointer(name) => crate::descriptor::Root::Pointer(name),
+            Self::Member { around, name } => crate::descriptor::Root::Member(around, name),
             Self::Variable(name) => crate::descriptor::Root::Variable(name),
         }
     }

@@ -1,15 +1,16 @@
-//! The type path: from an operand's registers, over what the debug information says is in them,
-//! to the type that the access lands in.
+//! The type path: from an operand's registers, over what data flow and debug information say is in
+//! them, to the type that the access lands in.
 
-use crate::containment::{self, Finer};
+use crate::code_image::CodeImage;
+use crate::dataflow::{Address, Content, Dataflow, Offset, Origin, PointerName, Slot};
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
-use crate::dwarf::location::{Base, Place};
-use crate::dwarf::scope::{CodeScope, VisibleVariable};
 use crate::layout::{Layout, ScalarKind, Shape};
-use crate::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
-use crate::x86_64::access::{AddressRegister, MemoryAccess, Role, SegmentBase};
+use crate::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
+use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
+use crate::x86_64::function::ImageBytes as _;
+use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
 
@@ -20,11 +21,29 @@ const DWARF_RSP: u16 = 7;
 /// What one instruction's operands are looked up in.
 pub(crate) struct TypePath<'a> {
     pub(crate) debug: &'a mut DebugInfo,
-    pub(crate) scope: &'a CodeScope,
-    pub(crate) cfa: Option<CfaRule>,
+    pub(crate) image: &'a CodeImage,
+    pub(crate) flow: &'a mut Dataflow,
+    pub(crate) svma: Svma,
+    /// Of the last answer: the pointer may be to a variable instead.
+    pub(crate) is_perhaps_variable: bool,
 }
 
-impl TypePath<'_> {
+/// An operand's address: what is certain of it, and the register that counts in it.
+struct Target {
+    address: Address,
+    index: Option<Index>,
+}
+
+impl<'a> TypePath<'a> {
+    pub(crate) const fn new(
+        debug: &'a mut DebugInfo,
+        image: &'a CodeImage,
+        flow: &'a mut Dataflow,
+        svma: Svma,
+    ) -> Self {
+        Self { debug, image, flow, svma, is_perhaps_variable: false }
+    }
+
     /// What `access` lands in.
     pub(crate) fn answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         if access.role == Role::StackSlot {
@@ -33,169 +52,196 @@ impl TypePath<'_> {
         if access.address.segment != SegmentBase::Flat {
             return TypeAnswer::Unknown(Reason::RegisterLoss);
         }
-        if let Some(answer) = self.static_answer(access) {
-            return answer;
+        let Target { address, index } = match self.target(access) {
+            Ok(target) => target,
+            Err(reason) => return TypeAnswer::Unknown(reason),
+        };
+        self.is_perhaps_variable = address.is_perhaps_variable;
+        match &address.origin {
+            Origin::Static => self.static_answer(access, &address, index),
+            Origin::Frame(frame) => {
+                let Some(offset) = address.offset.starts().first() else { return stack() };
+                let slot = Slot { frame: *frame, offset: *offset };
+                self.frame_answer(access, slot, address.offset.step, index)
+            }
+            Origin::Object(layout) => pointed(access, layout, &address, index),
         }
-        let mut reason = Reason::Undetermined;
-        for (pointer, index) in base_and_index(access) {
-            let is_frame = pointer.dwarf.is_some_and(|number| is_frame_register(number, self.cfa));
-            if is_frame && let Some(answer) = self.frame_answer(access, &pointer, index) {
-                return answer;
-            }
-            match self.pointer_answer(access, &pointer, index) {
-                TypeAnswer::Unknown(Reason::Undetermined) => {}
-                TypeAnswer::Unknown(why) => reason = why,
-                known => return known,
-            }
-            if let Some(answer) = self.frame_answer(access, &pointer, index) {
-                return answer;
-            }
-        }
-        TypeAnswer::Unknown(reason)
     }
 
-    /// A variable at an address that the instruction itself holds.
-    fn static_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
-        if access.address.base.is_some() {
-            return None;
+    /// Objects that other registers point at: one of them may be what is accessed.
+    pub(crate) fn live_objects(&mut self) -> Vec<LiveObject> {
+        let mut live = Vec::new();
+        for number in 0..16 {
+            let Some(register) = access::register_of_dwarf(number) else { continue };
+            let Content::Address(address) = self.flow.register(self.svma, number) else { continue };
+            let (Origin::Object(layout), Some(offset)) = (&address.origin, address.offset.only())
+            else {
+                continue;
+            };
+            let element = layout.innermost_element();
+            if element.is_aggregate() && element.size != 0 {
+                live.push(LiveObject { register, offset, layout: element });
+            }
         }
-        let address = dataspace_proto::address::Svma(access.address.displacement.cast_unsigned());
-        let Some(variable) = self.debug.variable_at(address).variable else {
-            return Some(TypeAnswer::Unknown(Reason::Unidentified));
+        live
+    }
+
+    /// The address of an operand.
+    fn target(&mut self, access: &MemoryAccess) -> Result<Target, Reason> {
+        let operand = &access.address;
+        let displacement = operand.displacement;
+        let index = operand.index.map(|register| Index { register, scale: operand.scale });
+        let Some(base) = operand.base else {
+            let svma = displacement;
+            let address = Address::of(Origin::Static, Offset::exact(svma));
+            // A number in an instruction is an address only where code has a fixed one.
+            let is_address = operand.is_ip_relative || self.image.is_at_fixed_addresses();
+            if let Some(index) = index
+                && (!is_address || operand.scale == 1)
+                && let Content::Address(address) = self.register(index.register)
+            {
+                return Ok(Target { address: address.shifted(displacement), index: None });
+            }
+            return Ok(Target { address, index });
         };
-        let offset = address.offset_from(variable.start)?;
-        if let Some(register) = access.address.index {
-            let index = Index { register, scale: access.address.scale };
-            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            return Some(index.answer(&variable.layout, offset.cast_signed(), root));
+        let base_content = self.register(base);
+        let Some(index) = index else {
+            return match base_content {
+                Content::Address(address) => {
+                    Ok(Target { address: address.shifted(displacement), index: None })
+                }
+                other => Err(reason(&other)),
+            };
+        };
+        let index_content = self.register(index.register);
+        match (base_content, index_content) {
+            (Content::Address(_), Content::Address(_)) => Err(Reason::Unidentified),
+            (Content::Address(address), other) => {
+                counted(&address.shifted(displacement), &other, index)
+            }
+            (other, Content::Address(address)) if index.scale == 1 => {
+                let index = Index { register: base, scale: 1 };
+                counted(&address.shifted(displacement), &other, index)
+            }
+            (other, _) => {
+                let svma = Svma(displacement.cast_unsigned());
+                let is_static = self.image.is_at_fixed_addresses()
+                    && self.debug.variable_at(svma).variable.is_some();
+                if is_static {
+                    // Two numbers count in a table at a fixed address.
+                    let offset = Offset::exact(displacement).stepped(1);
+                    let address = Address::of(Origin::Static, offset);
+                    return Ok(Target { address, index: None });
+                }
+                Err(reason(&other))
+            }
         }
-        Some(named(&variable.layout, Root::Variable(&variable.name), offset, access))
+    }
+
+    fn register(&mut self, register: AddressRegister) -> Content {
+        let Some(number) = register.dwarf.filter(|_| !register.is_32_bit) else {
+            return Content::Unknown;
+        };
+        match self.flow.register(self.svma, number) {
+            Content::Constant(number)
+                if self.image.is_at_fixed_addresses()
+                    && self.debug.variable_at(Svma(number.cast_unsigned())).variable.is_some() =>
+            {
+                let offset = Offset::exact(number);
+                Content::Address(Address::of(Origin::Static, offset))
+            }
+            content => content,
+        }
+    }
+
+    /// A variable at an address that is known without the sample.
+    fn static_answer(
+        &mut self,
+        access: &MemoryAccess,
+        address: &Address,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+        let Some(start) = address.offset.starts().first() else { return unknown };
+        let svma = Svma(start.cast_unsigned());
+        let Some(variable) = self.debug.variable_at(svma).variable else { return unknown };
+        let Some(offset) = svma.offset_from(variable.start) else { return unknown };
+        if let Some(index) = index {
+            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+            return index.answer(&variable.layout, offset.cast_signed(), root);
+        }
+        let root = Root::Variable(&variable.name);
+        match address.offset.only() {
+            Some(_) => named(&variable.layout, root, offset, access),
+            None => spread(&variable.layout, root, address, variable.start, access),
+        }
     }
 
     /// A variable in the frame, or `<Stack>` for what of the frame no variable covers.
     fn frame_answer(
-        &mut self,
+        &self,
         access: &MemoryAccess,
-        base: &AddressRegister,
-        index: Option<Index>,
-    ) -> Option<TypeAnswer> {
-        let register = base.dwarf?;
-        let slots: Vec<(&VisibleVariable, i64)> = self
-            .scope
-            .variables
-            .iter()
-            .filter_map(|variable| match variable.place {
-                Place::Memory { base, offset } => {
-                    let (from, offset) = CfaRule::rebase(self.cfa, base, offset)?;
-                    (from == register).then_some((variable, offset))
-                }
-                _ => None,
-            })
-            .collect();
-        for (variable, start) in slots {
-            let layout = self.debug.layout(variable.type_die);
-            let Some(into) = access.address.displacement.checked_sub(start) else { continue };
-            let Ok(offset) = u64::try_from(into) else { continue };
-            if offset >= layout.size || !is_own_place(&layout, register, self.cfa) {
-                continue;
-            }
-            if let Some(index) = index {
-                let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-                return Some(index.answer(&layout, into, root));
-            }
-            return Some(named(&layout, Root::Variable(&variable.name), offset, access));
-        }
-        let is_frame = is_frame_register(register, self.cfa);
-        (is_frame && index.is_none() && self.scope.function_name.is_some()).then(stack)
-    }
-
-    /// What a typed pointer in `base` points at.
-    fn pointer_answer(
-        &mut self,
-        access: &MemoryAccess,
-        base: &AddressRegister,
+        slot: Slot,
+        step: u64,
         index: Option<Index>,
     ) -> TypeAnswer {
-        let mut reason = Reason::Undetermined;
-        let Some(register) = base.dwarf else { return TypeAnswer::Unknown(reason) };
-        let scope = self.scope;
-        let mut known: Option<View> = None;
-        for variable in &scope.variables {
-            let moved = match variable.place {
-                Place::Register(held) if held == register => 0,
-                Place::Value { base: Base::Register(held), offset } if held == register => offset,
-                _ => continue,
+        let Some((variable, offset)) = self.flow.frame_variable(self.svma, slot) else {
+            return if index.is_none() && step == 0 {
+                stack()
+            } else {
+                TypeAnswer::Unknown(Reason::Undetermined)
             };
-            let Some(target) = self.debug.pointee(variable.type_die) else { continue };
-            let layout = self.debug.layout(target);
-            let displacement = access.address.displacement.wrapping_sub(moved);
-            let pointed = Pointed { layout: &layout, name: &variable.name, displacement };
-            match pointed.answer(access, index) {
-                TypeAnswer::Unknown(why) => reason = why,
-                answer => {
-                    let is_byte = is_byte(&layout);
-                    let view = View { answer, depth: variable.depth, is_byte };
-                    known = Some(match known {
-                        Some(inner) => inner.or(view),
-                        None => view,
-                    });
-                }
-            }
-        }
-        known.map_or(TypeAnswer::Unknown(reason), |view| view.answer)
-    }
-}
-
-/// What one variable makes of an access. Several can hold the same pointer, each of its own type.
-struct View {
-    answer: TypeAnswer,
-    /// How many scopes are around the variable.
-    depth: usize,
-    /// It points at bytes, as which anything can be read.
-    is_byte: bool,
-}
-
-impl View {
-    /// This view or that of a variable in the same scope or an outer one: a cast makes the second
-    /// name for the same pointer, and which of the two the code means is not told.
-    fn or(self, outer: Self) -> Self {
-        if self.is_byte != outer.is_byte {
-            return if self.is_byte { outer } else { self };
-        }
-        if outer.depth < self.depth {
-            return self;
-        }
-        let answer = match (&self.answer, &outer.answer) {
-            (TypeAnswer::Object(a), TypeAnswer::Object(b)) => {
-                match containment::finer(&a.object, &b.object) {
-                    Some(Finer::Typed) => Some(self.answer.clone()),
-                    Some(Finer::Located) => Some(outer.answer.clone()),
-                    None => containment::finer(&b.object, &a.object).map(|_| self.answer.clone()),
-                }
-            }
-            (TypeAnswer::Indexed(a), TypeAnswer::Indexed(b)) => {
-                let is_same = a.layout.fingerprint == b.layout.fingerprint;
-                is_same.then(|| self.answer.clone())
-            }
-            _ => None,
         };
-        Self { answer: answer.unwrap_or(TypeAnswer::Unknown(Reason::Unidentified)), ..self }
+        if let Some(index) = index {
+            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+            return index.answer(&variable.layout, offset.cast_signed(), root);
+        }
+        let root = Root::Variable(&variable.name);
+        if step == 0 {
+            return named(&variable.layout, root, offset, access);
+        }
+        let address = Address::of(
+            Origin::Object(Arc::clone(&variable.layout)),
+            Offset::exact(offset.cast_signed()).stepped(step),
+        );
+        spread(&variable.layout, root, &address, Svma(0), access)
     }
 }
 
-fn is_byte(layout: &Arc<Layout>) -> bool {
-    layout.innermost_element().shape == Shape::Scalar(ScalarKind::Byte)
+/// Why a register's content is no answer.
+const fn reason(content: &Content) -> Reason {
+    match content {
+        Content::Mixed | Content::Distance => Reason::Unidentified,
+        _ => Reason::Undetermined,
+    }
 }
 
-/// Whether the register with this DWARF number holds the frame's address.
-fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
-    number == DWARF_RSP || number == DWARF_RBP && cfa.is_some_and(|cfa| cfa.register == DWARF_RBP)
+/// An address in which a register counts, of which `content` is known.
+fn counted(address: &Address, content: &Content, index: Index) -> Result<Target, Reason> {
+    let address = address.clone();
+    Ok(match content {
+        Content::Distance | Content::Mixed => return Err(Reason::Unidentified),
+        Content::Constant(number) => {
+            let by = number.wrapping_mul(i64::from(index.scale));
+            Target { address: address.shifted(by), index: None }
+        }
+        other if address.offset.only().is_none() => {
+            let step = other.multiple().saturating_mul(u64::from(index.scale));
+            Target { address: address.stepped(step), index: None }
+        }
+        _ => Target { address, index: Some(index) },
+    })
 }
 
 /// Whether a variable that is said to be in memory at a register lives there. A scalar outside the
 /// frame does not: gcc says of `t = p->next` that `t` is where `next` is.
 pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>) -> bool {
     layout.is_aggregate() || is_frame_register(register, cfa)
+}
+
+/// Whether the register with this DWARF number holds the frame's address.
+fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
+    number == DWARF_RSP || number == DWARF_RBP && cfa.is_some_and(|cfa| cfa.register == DWARF_RBP)
 }
 
 /// The register that counts in an address, and what it is multiplied by.
@@ -213,55 +259,84 @@ impl Index {
     }
 }
 
-/// Base and index, and the other way round where they are alike.
-fn base_and_index(access: &MemoryAccess) -> impl Iterator<Item = (AddressRegister, Option<Index>)> {
-    let index =
-        access.address.index.map(|register| Index { register, scale: access.address.scale });
-    let straight = access.address.base.map(|base| (base, index));
-    let swapped = match (access.address.base, access.address.index) {
-        (Some(register), Some(index)) if access.address.scale == 1 => {
-            Some((index, Some(Index { register, scale: 1 })))
-        }
-        _ => None,
-    };
-    straight.into_iter().chain(swapped)
-}
-
 /// What a pointer of known type points at.
-struct Pointed<'a> {
-    layout: &'a Arc<Layout>,
-    name: &'a Arc<str>,
-    displacement: i64,
-}
-
-impl Pointed<'_> {
-    fn answer(&self, access: &MemoryAccess, index: Option<Index>) -> TypeAnswer {
-        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-        let element = self.layout.innermost_element();
-        let size = u64::from(access.size);
-        if element.size == 0 {
+fn pointed(
+    access: &MemoryAccess,
+    layout: &Arc<Layout>,
+    address: &Address,
+    index: Option<Index>,
+) -> TypeAnswer {
+    let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+    let element = layout.innermost_element();
+    let size = u64::from(access.size);
+    if element.size == 0 {
+        return unknown;
+    }
+    let root = owned_root(address.name.as_ref());
+    if let Shape::Scalar(kind) = element.shape {
+        // Characters and void are what C calls any storage: a wider access tells nothing.
+        let is_untyped = kind == ScalarKind::Byte && size > 1 || kind == ScalarKind::Opaque;
+        let is_whole = index.is_some()
+            || address.offset.step != 0
+            || address
+                .offset
+                .only()
+                .is_some_and(|only| only.rem_euclid(element.size.cast_signed()) == 0);
+        if is_untyped || !is_whole {
             return unknown;
         }
-        if let Shape::Scalar(kind) = element.shape {
-            // Characters and void are what C calls any storage: a wider access tells nothing.
-            let is_untyped = kind == ScalarKind::Byte && size > 1 || kind == ScalarKind::Opaque;
-            let is_whole = self.displacement.rem_euclid(element.size.cast_signed()) == 0;
-            if is_untyped || !is_whole && index.is_none() {
-                return unknown;
-            }
-            return named(&element, Root::Pointer(self.name), 0, access);
+        return named(&element, root.borrow(), 0, access);
+    }
+    if let (Some(index), Some(offset)) = (index, address.offset.only()) {
+        // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
+        // what stands before `v`.
+        return index.answer(layout, offset, root);
+    }
+    spread(&element, root.borrow(), address, Svma(0), access)
+}
+
+/// The part that an access is to, of an object of which several places are possible.
+fn spread(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    address: &Address,
+    start: Svma,
+    access: &MemoryAccess,
+) -> TypeAnswer {
+    let inside = Address::of(
+        Origin::Object(Arc::clone(layout)),
+        address.offset.shifted(start.0.cast_signed().wrapping_neg()),
+    );
+    let unknown = TypeAnswer::Unknown(Reason::Undetermined);
+    let Some(places) = inside.places(u64::from(access.size)) else { return unknown };
+    let mut only: Option<TypeAnswer> = None;
+    for place in places {
+        let answer = named(layout, root, place, access);
+        match (&only, &answer) {
+            (None, _) => only = Some(answer),
+            (Some(TypeAnswer::Object(first)), TypeAnswer::Object(second))
+                if first.object.leaf() == second.object.leaf() => {}
+            _ => return unknown,
         }
-        if let Some(index) = index {
-            // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
-            // what stands before `v`.
-            let root = OwnedRoot::Pointer(Arc::clone(self.name));
-            return index.answer(self.layout, self.displacement, root);
-        }
-        match u64::try_from(self.displacement) {
-            Ok(offset) if self.layout.holds(offset.saturating_add(size.saturating_sub(1))) => {
-                named(self.layout, Root::Pointer(self.name), offset, access)
-            }
-            _ => unknown,
+    }
+    only.unwrap_or(unknown)
+}
+
+/// What is behind a pointer is named after it.
+fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
+    match name {
+        None => OwnedRoot::Pointer("".into()),
+        Some(PointerName::Variable(name)) => OwnedRoot::Pointer(Arc::clone(name)),
+        Some(PointerName::Member(layout, offset)) => {
+            let named = descriptor::name(layout, Root::Pointer(""), *offset, 8);
+            let member = named.and_then(|(object, _)| {
+                let [.., around, _] = object.levels.as_slice() else { return None };
+                let member = object.member.as_deref()?;
+                let name = member.rsplit_once('.').map_or(member, |(_, name)| name);
+                let around = Arc::clone(&around.descriptor);
+                Some(OwnedRoot::Member { around, name: name.into() })
+            });
+            member.unwrap_or_else(|| OwnedRoot::Pointer("".into()))
         }
     }
 }

@@ -17,6 +17,41 @@ pub struct CfaRule {
     pub offset: i64,
 }
 
+/// What is known of the frame at one instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrameRule {
+    /// The CFA is a register plus an offset.
+    Known(CfaRule),
+    /// It takes an expression to compute: the frame was aligned.
+    Expression,
+    /// No description covers the instruction.
+    #[default]
+    Unknown,
+}
+
+impl FrameRule {
+    /// The register and offset, where they are known.
+    #[must_use]
+    pub const fn cfa(self) -> Option<CfaRule> {
+        match self {
+            Self::Known(rule) => Some(rule),
+            Self::Expression | Self::Unknown => None,
+        }
+    }
+
+    fn of(rule: &gimli::CfaRule<usize>) -> Self {
+        match rule {
+            gimli::CfaRule::RegisterAndOffset { register, offset } => {
+                Self::Known(CfaRule { register: register.0, offset: *offset })
+            }
+            gimli::CfaRule::Expression(_) => Self::Expression,
+        }
+    }
+}
+
+/// The frame in a stretch of code.
+pub(crate) type FrameRow = (std::ops::Range<u64>, FrameRule);
+
 impl CfaRule {
     /// A displacement from `base` as one from a register.
     #[must_use]
@@ -100,8 +135,15 @@ impl FrameTable {
     /// How the CFA is computed at `svma`, where a register and an offset say it.
     #[must_use]
     pub fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
-        let eh = self.eh.as_ref().and_then(|table| table.cfa_at(svma));
-        eh.or_else(|| self.debug.as_ref().and_then(|table| table.cfa_at(svma)))
+        let rows = self.rows_around(svma);
+        rows.iter().find(|(range, _)| range.contains(&svma.0))?.1.cfa()
+    }
+
+    /// All rows of the description that holds `svma`.
+    pub(crate) fn rows_around(&self, svma: Svma) -> Vec<FrameRow> {
+        let eh = self.eh.as_ref().and_then(|table| table.rows_around(svma));
+        let debug = || self.debug.as_ref().and_then(|table| table.rows_around(svma));
+        eh.or_else(debug).unwrap_or_default()
     }
 }
 
@@ -150,16 +192,17 @@ where
         Some((Svma(fde.initial_address()), Svma(address)))
     }
 
-    fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
+    fn rows_around(&self, svma: Svma) -> Option<Vec<FrameRow>> {
         let fde = self.description(svma)?;
         let mut context = gimli::UnwindContext::new();
-        let row =
-            fde.unwind_info_for_address(&self.section, &self.bases, &mut context, svma.0).ok()?;
-        match row.cfa() {
-            gimli::CfaRule::RegisterAndOffset { register, offset } => {
-                Some(CfaRule { register: register.0, offset: *offset })
+        let mut table = fde.rows(&self.section, &self.bases, &mut context).ok()?;
+        let mut rows = Vec::new();
+        while let Ok(Some(row)) = table.next_row() {
+            if rows.len() >= limit::MAX_FRAME_ROWS {
+                break;
             }
-            gimli::CfaRule::Expression(_) => None,
+            rows.push((row.start_address()..row.end_address(), FrameRule::of(row.cfa())));
         }
+        Some(rows)
     }
 }

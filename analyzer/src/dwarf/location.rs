@@ -35,6 +35,17 @@ pub enum Place {
     },
     /// It is at a fixed address.
     Static(Svma),
+    /// Its value is what the register held when the function was entered.
+    Entry(u16),
+}
+
+/// Where a part of a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Where.
+    pub place: Place,
+    /// Where the part begins in the variable, in bytes.
+    pub offset: u64,
 }
 
 /// What `DW_OP_fbreg` is counted from in a function.
@@ -62,31 +73,92 @@ pub(crate) fn frame_base(
     }
 }
 
-/// Where a variable with this location expression is; `None` for what is none of the forms above.
+/// Where the parts of a variable with this location expression are: one for a variable in one
+/// piece (DWARF 5 section 2.6.1.2). Parts in none of the forms above are left out.
+pub(crate) fn parts(
+    dwarf: &gimli::Dwarf<Reader>,
+    unit: &gimli::Unit<Reader>,
+    expression: gimli::Expression<Reader>,
+    frame_base: FrameBase,
+) -> Vec<Part> {
+    let Some(operations) = operations(expression, unit.encoding()) else { return Vec::new() };
+    let mut parts = Vec::new();
+    let mut offset = 0u64;
+    let mut rest = operations.as_slice();
+    while !rest.is_empty() {
+        let is_piece = |operation: &Operation<Reader>| matches!(operation, Operation::Piece { .. });
+        let end = rest.iter().position(is_piece);
+        let (description, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        let place = place_of(dwarf, unit, description, frame_base);
+        parts.extend(place.map(|place| Part { place, offset }));
+        let Some((Operation::Piece { size_in_bits, bit_offset }, tail)) = tail.split_first() else {
+            break;
+        };
+        // What stands behind a part of odd bits is not where bytes say.
+        if size_in_bits % 8 != 0 || bit_offset.is_some() {
+            break;
+        }
+        offset = offset.saturating_add(size_in_bits / 8);
+        rest = tail;
+    }
+    parts
+}
+
+/// Where a variable with this location expression is; `None` for one in several parts, and for what
+/// is none of the forms above.
 pub(crate) fn place(
     dwarf: &gimli::Dwarf<Reader>,
     unit: &gimli::Unit<Reader>,
     expression: gimli::Expression<Reader>,
     frame_base: FrameBase,
 ) -> Option<Place> {
-    let operations = operations(expression, unit.encoding())?;
-    match operations.as_slice() {
+    place_of(dwarf, unit, &operations(expression, unit.encoding())?, frame_base)
+}
+
+fn place_of(
+    dwarf: &gimli::Dwarf<Reader>,
+    unit: &gimli::Unit<Reader>,
+    operations: &[Operation<Reader>],
+    frame_base: FrameBase,
+) -> Option<Place> {
+    match operations {
         [Operation::Register { register }] => Some(Place::Register(register.0)),
         [Operation::Address { address }] => Some(Place::Static(Svma(*address))),
         [Operation::AddressIndex { index }] => {
             Some(Place::Static(Svma(dwarf.address(unit, *index).ok()?)))
         }
+        [Operation::EntryValue { expression }, Operation::StackValue] => {
+            let expression = gimli::Expression(expression.clone());
+            match self::operations(expression, unit.encoding())?.as_slice() {
+                [Operation::Register { register }] => Some(Place::Entry(register.0)),
+                _ => None,
+            }
+        }
         [first, rest @ ..] => {
             let (base, mut offset) = based(first, frame_base)?;
             let mut is_value = false;
+            let mut constants: Vec<i64> = Vec::new();
             for operation in rest {
                 match operation {
-                    Operation::PlusConstant { value } if !is_value => {
+                    Operation::PlusConstant { value } if !is_value && constants.is_empty() => {
                         offset = offset.wrapping_add(value.cast_signed());
+                    }
+                    Operation::UnsignedConstant { value } if !is_value => {
+                        constants.push(value.cast_signed());
+                    }
+                    Operation::SignedConstant { value } if !is_value => constants.push(*value),
+                    Operation::Plus if !is_value => {
+                        offset = offset.wrapping_add(constants.pop()?);
+                    }
+                    Operation::Minus if !is_value => {
+                        offset = offset.wrapping_sub(constants.pop()?);
                     }
                     Operation::StackValue if !is_value => is_value = true,
                     _ => return None,
                 }
+            }
+            if !constants.is_empty() {
+                return None;
             }
             Some(if is_value {
                 Place::Value { base, offset }

@@ -3,7 +3,9 @@
 //! Everything here is asked by a worker, lazily: a unit is walked when a sample first touches its
 //! code, a type is laid out when an answer first needs it.
 
+pub(crate) mod container;
 pub mod frame;
+pub(crate) mod function;
 pub(crate) mod landing_pad;
 pub mod location;
 pub mod scope;
@@ -16,6 +18,7 @@ use crate::file::FileBytes;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::{LittleEndian, UnitOffset};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use unit::ParsedUnit;
 
@@ -45,7 +48,12 @@ pub struct DebugInfo {
     parsed: std::collections::VecDeque<UnitIdx>,
     pub(crate) layouts: types::LayoutTable,
     variables: Option<variable::StaticVariables>,
+    /// Functions read so far, by unit and entry.
+    functions: FunctionTable,
+    containers: FxHashMap<UnitIdx, Arc<container::Containers>>,
 }
+
+type FunctionTable = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<function::FunctionScope>>;
 
 impl DebugInfo {
     /// Loads the debug sections of `file`; `None` where there are none, or none that parse.
@@ -74,6 +82,8 @@ impl DebugInfo {
             parsed: std::collections::VecDeque::new(),
             layouts: types::LayoutTable::default(),
             variables: None,
+            functions: FunctionTable::default(),
+            containers: FxHashMap::default(),
         };
         info.read_headers();
         (!info.headers.is_empty()).then_some(info)

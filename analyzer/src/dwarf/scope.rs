@@ -1,8 +1,7 @@
 //! The variables that are visible at one instruction, and where each one is there.
 
-use super::location::{self, FrameBase, Place};
-use super::unit::ParsedUnit;
-use super::{DebugInfo, DieRef, Entry, Reader};
+use super::location::Place;
+use super::{DebugInfo, DieRef};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use dataspace_proto::sample_line::Scope;
@@ -51,27 +50,7 @@ impl DebugInfo {
 
     /// What is visible at `svma`; `None` where no unit has code there.
     pub(crate) fn scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
-        let unit_idx = self.unit_of_code(svma)?;
-        let unit = self.unit(unit_idx)?;
-        let mut scope = self.function_scope_at(svma)?;
-        let Some(function) = unit.function_at(svma) else { return Some(scope) };
-        let mut walk = ScopeWalk {
-            info: self,
-            unit: &unit,
-            svma,
-            frame_base: FrameBase::default(),
-            found: Vec::new(),
-        };
-        walk.function(function);
-        let found = walk.found;
-        for (offset, place, depth) in found {
-            let variable = DieRef { unit: unit_idx, offset };
-            if let (Some(name), Some(type_die)) = self.name_and_type(variable) {
-                scope.variables.push(VisibleVariable { name, type_die, place, depth });
-            }
-        }
-        scope.variables.sort_by_key(|variable| std::cmp::Reverse(variable.depth));
-        Some(scope)
+        Some(self.function_at(svma)?.at(svma))
     }
 
     /// A function's or variable's name with its name spaces.
@@ -90,93 +69,6 @@ impl DebugInfo {
                 .into_iter()
                 .find_map(|attribute| entry.attr_value(attribute))?;
             next = self.reference(next.unit, &origin)?;
-        }
-        None
-    }
-}
-
-/// One walk from a function down the scopes that hold an instruction.
-struct ScopeWalk<'a> {
-    info: &'a DebugInfo,
-    unit: &'a ParsedUnit,
-    svma: Svma,
-    frame_base: FrameBase,
-    found: Vec<(gimli::UnitOffset, Place, usize)>,
-}
-
-impl ScopeWalk<'_> {
-    fn function(&mut self, offset: gimli::UnitOffset) {
-        let unit = &self.unit.unit;
-        let Ok(mut tree) = unit.entries_tree(Some(offset)) else { return };
-        let Ok(root) = tree.root() else { return };
-        if let Some(gimli::AttributeValue::Exprloc(expression)) =
-            root.entry().attr_value(gimli::DW_AT_frame_base)
-        {
-            self.frame_base = location::frame_base(expression, unit.encoding());
-        }
-        self.children(root, 0);
-    }
-
-    /// Visits the children of a scope, entering those scopes that hold the instruction. Damage
-    /// ends the walk; what it found before stays.
-    fn children(&mut self, node: gimli::EntriesTreeNode<'_, '_, Reader>, depth: usize) {
-        let mut children = node.children();
-        while let Ok(Some(child)) = children.next() {
-            let entry = child.entry();
-            match entry.tag() {
-                gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => self.add(entry, depth),
-                gimli::DW_TAG_lexical_block
-                | gimli::DW_TAG_inlined_subroutine
-                | gimli::DW_TAG_try_block
-                | gimli::DW_TAG_catch_block
-                    if depth < limit::MAX_SCOPE_DEPTH && self.holds_instruction(entry) =>
-                {
-                    self.children(child, depth + 1);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn holds_instruction(&self, entry: &Entry) -> bool {
-        let ranges = super::unit::ranges(self.info.dwarf(), &self.unit.unit, entry);
-        let Some(mut ranges) = ranges else {
-            return false;
-        };
-        while let Ok(Some(range)) = ranges.next() {
-            if (range.begin..range.end).contains(&self.svma.0) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn add(&mut self, entry: &Entry, depth: usize) {
-        let unit = &self.unit.unit;
-        let Some(value) = entry.attr_value(gimli::DW_AT_location) else { return };
-        let expression = match value {
-            gimli::AttributeValue::Exprloc(expression) => Some(expression),
-            value => self.expression_at(value),
-        };
-        let place = expression.and_then(|expression| {
-            location::place(self.info.dwarf(), unit, expression, self.frame_base)
-        });
-        if let Some(place) = place {
-            self.found.push((entry.offset(), place, depth));
-        }
-    }
-
-    /// The expression of a location list that is valid at the instruction.
-    fn expression_at(
-        &self,
-        value: gimli::AttributeValue<Reader>,
-    ) -> Option<gimli::Expression<Reader>> {
-        let mut locations =
-            self.info.dwarf().attr_locations(&self.unit.unit, value).ok().flatten()?;
-        while let Ok(Some(entry)) = locations.next() {
-            if (entry.range.begin..entry.range.end).contains(&self.svma.0) {
-                return Some(entry.data);
-            }
         }
         None
     }

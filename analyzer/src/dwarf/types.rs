@@ -71,7 +71,7 @@ impl DebugInfo {
                 };
                 // DWARF 5 section 5.3: a pointer's size may be left to the unit's address size.
                 let size = if kind == ScalarKind::Pointer { size.unwrap_or(8) } else { size? };
-                let name = self.type_name(die).unwrap_or_else(|| "-".into());
+                let name = self.scalar_name(die, &entry);
                 let spelled = self.spelled(die, 0);
                 let layout = Layout::new(spelled.into(), name, size, Shape::Scalar(kind));
                 Some(Arc::new(Layout {
@@ -80,6 +80,30 @@ impl DebugInfo {
                 }))
             }
         }
+    }
+
+    /// A scalar's name: for a pointer without one, as C declares it: `cell *`.
+    fn scalar_name(&mut self, die: DieRef, entry: &Entry) -> Arc<str> {
+        if let Some(name) = self.type_name(die) {
+            return name;
+        }
+        let mut suffix = String::new();
+        let (mut die, mut tag) = (die, entry.tag());
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            if is_pointer(tag) {
+                suffix.insert(0, if tag == gimli::DW_TAG_pointer_type { '*' } else { '&' });
+            } else if !is_transparent(tag) {
+                return "-".into();
+            }
+            let target = self.entry(die).and_then(|(_, entry)| self.target(die, &entry));
+            let Some(target) = target else { return format!("void {suffix}").into() };
+            if let Some(name) = self.type_name(target) {
+                return format!("{name} {suffix}").into();
+            }
+            let Some((_, entry)) = self.entry(target) else { break };
+            (die, tag) = (target, entry.tag());
+        }
+        "-".into()
     }
 
     /// A typedef or qualifier: the layout below, respelled where that changes the spelling.

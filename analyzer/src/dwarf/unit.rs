@@ -17,6 +17,8 @@ pub(crate) struct ParsedUnit {
     functions: Vec<(u64, u64, UnitOffset)>,
     /// The unit is in C, whose names are not qualified.
     is_c: bool,
+    /// Structures, classes and unions that it defines.
+    pub(crate) aggregates: Vec<UnitOffset>,
     /// Variables with an address of their own.
     pub(crate) variables: Vec<(Svma, UnitOffset)>,
     /// Index into `scopes` of what is declared inside a name space or a type.
@@ -38,6 +40,7 @@ impl ParsedUnit {
             functions: Vec::new(),
             is_c: false,
             variables: Vec::new(),
+            aggregates: Vec::new(),
             scope_of: FxHashMap::default(),
             scopes: Vec::new(),
         };
@@ -135,6 +138,14 @@ impl ParsedUnit {
                     if has(gimli::DW_AT_low_pc) || has(gimli::DW_AT_ranges) =>
                 {
                     self.add_function(dwarf, &self.unit.entry(offset)?);
+                }
+                gimli::DW_TAG_structure_type
+                | gimli::DW_TAG_class_type
+                | gimli::DW_TAG_union_type
+                    if has(gimli::DW_AT_byte_size)
+                        && self.aggregates.len() < limit::MAX_UNIT_AGGREGATES =>
+                {
+                    self.aggregates.push(offset);
                 }
                 gimli::DW_TAG_variable if has(gimli::DW_AT_location) => {
                     self.add_variable(dwarf, &self.unit.entry(offset)?);

@@ -299,7 +299,7 @@ const DWARF_ORDER: [Sampled; 16] = [
     Sampled::R15,
 ];
 
-fn dwarf_number(register: Sampled) -> u16 {
+pub(crate) fn dwarf_number(register: Sampled) -> u16 {
     let found = DWARF_ORDER.iter().position(|candidate| *candidate == register);
     // RIP and RFLAGS never address memory; 16 is the return address column.
     found.map_or(16, |number| number as u16)

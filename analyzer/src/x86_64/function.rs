@@ -154,6 +154,12 @@ impl FunctionCode {
         self.instructions.binary_search_by_key(&svma.0, Instruction::ip).ok()
     }
 
+    /// The index of the first instruction that begins at `svma` or behind it.
+    #[must_use]
+    pub fn first_from(&self, svma: Svma) -> usize {
+        self.instructions.partition_point(|instruction| instruction.ip() < svma.0)
+    }
+
     /// The instruction at `index`; `None` for bytes that are none.
     #[must_use]
     pub fn instruction(&self, index: usize) -> Option<&Instruction> {

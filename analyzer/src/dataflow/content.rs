@@ -1,0 +1,475 @@
+//! What a value is, as far as it is known: a number, or an address in some object.
+
+use super::value::Frame;
+use crate::layout::{Layout, ScalarKind, Shape};
+use crate::limit;
+use std::sync::Arc;
+
+/// What is known of a value. What several ways bring together is joined.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Content {
+    /// Nothing has been worked out yet.
+    Unseen,
+    /// Nothing is known.
+    Unknown,
+    /// A multiple of a number.
+    Number { multiple: u64 },
+    /// This number.
+    Constant(i64),
+    /// How far two addresses are apart: added to one it gives another, of another object.
+    Distance,
+    /// An address.
+    Address(Address),
+    /// Several things that contradict each other.
+    Mixed,
+}
+
+/// An address, counted from an origin.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Address {
+    pub(crate) origin: Origin,
+    pub(crate) offset: Offset,
+    pub(crate) name: Option<PointerName>,
+    /// It goes over objects of this type that lie side by side.
+    pub(crate) is_many: bool,
+    /// It may also be that of a variable, which an address tells.
+    pub(crate) is_perhaps_variable: bool,
+}
+
+/// What an address is counted from.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// The file's address 0.
+    Static,
+    /// A place in the function's frame.
+    Frame(Frame),
+    /// The beginning of an object of this type, which may be one of many side by side.
+    Object(Arc<Layout>),
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Static, Self::Static) => true,
+            (Self::Frame(first), Self::Frame(second)) => first == second,
+            (Self::Object(first), Self::Object(second)) => is_same_type(first, second),
+            _ => false,
+        }
+    }
+}
+
+/// Whether two layouts are of one type; arrays of it are what a pointer to it points at as well.
+pub(crate) fn is_same_type(first: &Arc<Layout>, second: &Arc<Layout>) -> bool {
+    Arc::ptr_eq(first, second)
+        || first.innermost_element().fingerprint == second.innermost_element().fingerprint
+}
+
+/// What a pointer is called: what is behind it and has no name of its own is named after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PointerName {
+    /// The variable that holds it.
+    Variable(Arc<str>),
+    /// The member that holds it: so many bytes into an object of this type.
+    Member(Arc<Layout>, u64),
+}
+
+/// A set of offsets: one of `starts`, and from there any number of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offset {
+    starts: [i64; limit::MAX_OFFSETS],
+    n_starts: usize,
+    /// 0 for no step.
+    pub(crate) step: u64,
+}
+
+impl Offset {
+    pub(crate) const fn exact(offset: i64) -> Self {
+        let mut starts = [0; limit::MAX_OFFSETS];
+        starts[0] = offset;
+        Self { starts, n_starts: 1, step: 0 }
+    }
+
+    pub(crate) fn starts(&self) -> &[i64] {
+        &self.starts[..self.n_starts]
+    }
+
+    /// The only offset, if there is one.
+    pub(crate) fn only(&self) -> Option<i64> {
+        match (self.starts(), self.step) {
+            ([only], 0) => Some(*only),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn shifted(mut self, by: i64) -> Self {
+        for start in &mut self.starts[..self.n_starts] {
+            *start = start.wrapping_add(by);
+        }
+        self
+    }
+
+    /// Any number of steps further or back.
+    pub(crate) fn stepped(mut self, step: u64) -> Self {
+        self.step = gcd(self.step, step);
+        self
+    }
+
+    /// Each offset changed.
+    pub(crate) fn map(self, change: impl Fn(i64) -> i64) -> Self {
+        let mut mapped = Self { n_starts: 0, ..self };
+        for start in self.starts() {
+            mapped.add(change(*start));
+        }
+        mapped
+    }
+
+    fn join(mut self, other: Self) -> Self {
+        self.step = gcd(self.step, other.step);
+        for start in other.starts() {
+            self.add(*start);
+        }
+        self
+    }
+
+    /// Another start; where there are too many, the steps between them.
+    fn add(&mut self, start: i64) {
+        let is_reached = |known: &i64| {
+            let distance = start.wrapping_sub(*known).unsigned_abs();
+            distance == 0 || self.step != 0 && distance.is_multiple_of(self.step)
+        };
+        if self.starts().iter().any(is_reached) {
+            return;
+        }
+        if let Some(free) = self.starts.get_mut(self.n_starts) {
+            *free = start;
+            self.n_starts += 1;
+            return;
+        }
+        let first = self.starts[0];
+        let distances = self.starts().iter().chain([&start]);
+        let step = distances
+            .fold(self.step, |step, other| gcd(step, other.wrapping_sub(first).unsigned_abs()));
+        *self = Self { step, ..Self::exact(first) };
+    }
+}
+
+/// The greatest common divisor; 0 is divided by all.
+pub(crate) fn gcd(first: u64, second: u64) -> u64 {
+    let (mut first, mut second) = (first, second);
+    while second != 0 {
+        (first, second) = (second, first % second);
+    }
+    first
+}
+
+impl Address {
+    pub(crate) fn object(layout: Arc<Layout>, offset: i64, name: Option<PointerName>) -> Self {
+        Self { name, ..Self::of(Origin::Object(layout), Offset::exact(offset)) }
+    }
+
+    pub(crate) const fn of(origin: Origin, offset: Offset) -> Self {
+        Self { origin, offset, name: None, is_many: false, is_perhaps_variable: false }
+    }
+
+    /// Points at bytes or at nothing known, as which C passes anything on.
+    pub(crate) fn is_erased(&self) -> bool {
+        match &self.origin {
+            Origin::Object(layout) => is_erased(layout),
+            Origin::Static | Origin::Frame(_) => false,
+        }
+    }
+
+    /// Moves the address; whole elements do not count.
+    pub(crate) fn shifted(mut self, by: i64) -> Self {
+        self.offset = self.offset.shifted(by);
+        self.normal()
+    }
+
+    pub(crate) fn stepped(mut self, step: u64) -> Self {
+        self.offset = self.offset.stepped(step);
+        self.normal()
+    }
+
+    /// Leaves out whole elements: which one of many it is does not matter behind a pointer.
+    fn normal(mut self) -> Self {
+        let Origin::Object(layout) = &self.origin else { return self };
+        let element = layout.innermost_element();
+        let Some(size) = i64::try_from(element.size).ok().filter(|size| *size > 0) else {
+            return self;
+        };
+        if self.offset.step != 0 && self.offset.step.is_multiple_of(size.unsigned_abs()) {
+            self.offset.step = 0;
+            self.is_many = true;
+        }
+        let is_scalar = !element.is_aggregate();
+        let is_whole = |offset: i64| offset != 0 && offset % size == 0;
+        self.is_many |= self.offset.starts().iter().any(|offset| is_whole(*offset));
+        // Of one object, below 0 may be the structure around, and behind the end as well, or the
+        // array that ends it.
+        let is_many = self.is_many;
+        self.offset = self.offset.map(|offset| match offset {
+            0.. if element.holds(offset.unsigned_abs()) => offset,
+            _ if is_scalar || is_many => offset.rem_euclid(size),
+            _ => offset,
+        });
+        self
+    }
+
+    /// Where in the element an access of `n_bytes` at this address is; several places where
+    /// the address is not one. `None` where that cannot be told.
+    pub(crate) fn places(&self, n_bytes: u64) -> Option<Vec<u64>> {
+        let Origin::Object(layout) = &self.origin else { return None };
+        let starts = self.offset.starts().iter();
+        let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes);
+        starts.map(place).collect()
+    }
+
+    /// Whether it points outside the one object that it is known to be about.
+    pub(crate) fn is_outside(&self) -> bool {
+        let Origin::Object(layout) = &self.origin else { return false };
+        let element = layout.innermost_element();
+        let holds = |start: &i64| u64::try_from(*start).is_ok_and(|start| element.holds(start));
+        element.is_aggregate() && !self.offset.starts().iter().all(holds)
+    }
+
+    /// Whether the object at `inner` is a part of the one here.
+    pub(crate) fn contains(&self, inner: &Self) -> bool {
+        let (Origin::Object(outer), Origin::Object(part)) = (&self.origin, &inner.origin) else {
+            return false;
+        };
+        let (around, inside) = (self.offset.starts(), inner.offset.starts());
+        let element = outer.innermost_element();
+        let Some(start) = around[0].checked_sub(inside[0]) else { return false };
+        let part = part.innermost_element();
+        let has = |start: i64| {
+            u64::try_from(start)
+                .is_ok_and(|start| element.holds(start) && has_part(&element, start, &part))
+        };
+        if !element.is_aggregate() || self.offset.step != inner.offset.step {
+            return false;
+        }
+        if inside.len() == 1 {
+            // Each of several parts that are alike.
+            return around.iter().all(|out| out.checked_sub(inside[0]).is_some_and(has));
+        }
+        let is_moved = around.len() == inside.len()
+            && around.iter().zip(inside).all(|(out, into)| out.checked_sub(*into) == Some(start));
+        is_moved && has(start)
+    }
+}
+
+/// Whether a layout is of bytes or of nothing known.
+pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
+    let element = layout.innermost_element();
+    matches!(element.shape, Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque))
+}
+
+fn place_in(layout: &Arc<Layout>, start: i64, step: u64, n_bytes: u64) -> Option<u64> {
+    let element = layout.innermost_element();
+    let size = i64::try_from(element.size).ok().filter(|size| *size > 0)?;
+    if !element.is_aggregate() {
+        let is_whole = start.rem_euclid(size) == 0 || step != 0;
+        return (is_whole && n_bytes.is_multiple_of(element.size) || n_bytes <= element.size)
+            .then_some(0);
+    }
+    if step == 0 {
+        // Behind the end is another element, or something that is not known to be around.
+        return match u64::try_from(start) {
+            Ok(start) if element.holds(start) => Some(start),
+            Ok(start) => Some(start % element.size),
+            Err(_) => None,
+        };
+    }
+    if step.is_multiple_of(element.size) {
+        return Some(start.rem_euclid(size).unsigned_abs());
+    }
+    let start = u64::try_from(start).ok()?;
+    let start = if element.holds(start) { start } else { start % element.size };
+    steps_in_array(&element, start, step).then_some(start)
+}
+
+/// Whether an array that `offset` is in has elements that the step is a multiple of.
+fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
+    let (mut part, mut into) = (layout, offset);
+    for _ in 0..limit::MAX_TYPE_DEPTH {
+        match &part.shape {
+            Shape::Array { element, .. } => {
+                if element.size == 0 {
+                    return false;
+                }
+                if step.is_multiple_of(element.size) {
+                    return true;
+                }
+                (part, into) = (element, into % element.size);
+            }
+            Shape::Aggregate { members, .. } => {
+                let member = members.iter().rev().find(|member| {
+                    let (start, end) = member.byte_range();
+                    start <= into && (into < end || start == end)
+                });
+                let Some(member) = member.filter(|member| member.bits.is_none()) else {
+                    return false;
+                };
+                (part, into) = (&member.layout, into - member.offset);
+            }
+            Shape::Scalar(_) => return false,
+        }
+    }
+    false
+}
+
+/// Whether a part like `wanted` begins at `offset` of `layout`.
+fn has_part(layout: &Layout, offset: u64, wanted: &Layout) -> bool {
+    let mut parts = vec![(layout, offset)];
+    for _ in 0..limit::MAX_UNION_ARMS {
+        let Some((part, at)) = parts.pop() else { return false };
+        let is_scalar = matches!(part.shape, Shape::Scalar(_));
+        let is_wanted = part.fingerprint == wanted.fingerprint
+            || is_scalar && part.size == wanted.size && !wanted.is_aggregate();
+        if is_wanted && at == 0 {
+            return true;
+        }
+        match &part.shape {
+            Shape::Array { element, .. } if element.size != 0 => {
+                parts.push((element, at % element.size));
+            }
+            Shape::Aggregate { members, .. } => {
+                for member in members.iter().filter(|member| member.bits.is_none()) {
+                    let (start, end) = member.byte_range();
+                    if start <= at && (at < end || start == end) && parts.len() < MAX_OPEN_PARTS {
+                        parts.push((&member.layout, at - start));
+                    }
+                }
+            }
+            Shape::Array { .. } | Shape::Scalar(_) => {}
+        }
+    }
+    false
+}
+
+/// Parts that wait to be looked into: unions of unions multiply.
+const MAX_OPEN_PARTS: usize = 256;
+
+impl Content {
+    pub(crate) const NUMBER: Self = Self::Number { multiple: 1 };
+
+    /// The address, if it is one.
+    pub(crate) const fn address(&self) -> Option<&Address> {
+        match self {
+            Self::Address(address) => Some(address),
+            _ => None,
+        }
+    }
+
+    /// Whether better evidence is welcome.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Unseen | Self::Unknown => true,
+            Self::Address(address) => address.is_erased(),
+            _ => false,
+        }
+    }
+
+    /// What a value is that is one of two. A value that is used is live on every way there, so that
+    /// a way that tells nothing does not take away what another one tells.
+    pub(crate) fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unseen, other) | (other, Self::Unseen) => other,
+            (Self::Unknown, other) | (other, Self::Unknown) => match other {
+                Self::Number { .. } => Self::NUMBER,
+                Self::Constant(_) => Self::Unknown,
+                other => other,
+            },
+            (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
+            (Self::Address(first), Self::Address(second)) => join_addresses(first, second),
+            // A null pointer.
+            (Self::Constant(0), address @ Self::Address(_))
+            | (address @ Self::Address(_), Self::Constant(0)) => address,
+            (Self::Address(_), _) | (_, Self::Address(_)) => Self::Mixed,
+            (Self::Distance, _) | (_, Self::Distance) => Self::Distance,
+            (Self::Constant(first), Self::Constant(second)) if first == second => {
+                Self::Constant(first)
+            }
+            (first, second) => {
+                Self::Number { multiple: gcd(first.multiple(), second.multiple()).max(1) }
+            }
+        }
+    }
+
+    /// What a number is a multiple of.
+    pub(crate) const fn multiple(&self) -> u64 {
+        match self {
+            Self::Number { multiple } => *multiple,
+            Self::Constant(number) => number.unsigned_abs(),
+            _ => 1,
+        }
+    }
+}
+
+fn join_addresses(first: Address, second: Address) -> Content {
+    if first.origin == second.origin {
+        let name = first.name.filter(|name| second.name.as_ref() == Some(name));
+        let joined = Address {
+            name,
+            is_many: first.is_many || second.is_many,
+            is_perhaps_variable: first.is_perhaps_variable || second.is_perhaps_variable,
+            ..Address::of(first.origin, first.offset.join(second.offset))
+        };
+        return Content::Address(joined.normal());
+    }
+    match (&first.origin, &second.origin) {
+        (Origin::Object(_), Origin::Static | Origin::Frame(_)) => {
+            return Content::Address(Address { is_perhaps_variable: true, ..first });
+        }
+        (Origin::Static | Origin::Frame(_), Origin::Object(_)) => {
+            return Content::Address(Address { is_perhaps_variable: true, ..second });
+        }
+        _ => {}
+    }
+    // Of an object and one that is a part of such, only the part is known to be there.
+    if first.contains(&second) {
+        return Content::Address(second);
+    }
+    if second.contains(&first) {
+        return Content::Address(first);
+    }
+    match (first.is_erased(), second.is_erased()) {
+        (true, _) => Content::Address(second),
+        (_, true) => Content::Address(first),
+        _ => Content::Mixed,
+    }
+}
+
+/// Which of two views of one address says more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    First,
+    Second,
+}
+
+/// The better of two views of one address; `None` where they contradict each other.
+pub(crate) fn either(first: &Address, second: &Address) -> Option<Better> {
+    if first.origin == second.origin && first.offset == second.offset {
+        let is_named = first.name.is_some() || second.name.is_none();
+        return Some(if is_named { Better::First } else { Better::Second });
+    }
+    match (first.is_erased(), second.is_erased()) {
+        (false, true) => return Some(Better::First),
+        (true, false) => return Some(Better::Second),
+        (true, true) => return Some(Better::First),
+        (false, false) => {}
+    }
+    if first.contains(second) {
+        return Some(Better::First);
+    }
+    if second.contains(first) {
+        return Some(Better::Second);
+    }
+    // One type: the view that is sure of the place.
+    (first.origin == second.origin).then_some(())?;
+    match (first.offset.only(), second.offset.only()) {
+        (Some(_), None) => Some(Better::First),
+        (None, Some(_)) => Some(Better::Second),
+        _ => None,
+    }
+}

@@ -1,0 +1,330 @@
+//! The values of one function and how they are made of each other: static single assignment, with
+//! what meets at a merge worked out where it is asked for.
+
+use super::transfer::Transfer;
+use super::value::{Call, Definition, Place, Store, ValueIdx};
+use crate::dwarf::frame::FrameRule;
+use crate::limit;
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+use iced_x86::FlowControl;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// What comes into a run of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From the instruction with this index.
+    From(u32),
+    /// From the function's caller.
+    Caller,
+    /// From where nothing is known.
+    Unknown,
+}
+
+/// A function's values.
+#[derive(Debug)]
+pub(crate) struct ValueGraph {
+    /// The run of each instruction: those that only the one before leads to share one.
+    runs: Vec<u32>,
+    ways: Vec<Vec<Way>>,
+    /// How the CFA is computed at each instruction.
+    pub(crate) frames: Vec<FrameRule>,
+    pub(crate) definitions: Vec<Definition>,
+    /// What a place was last set to, by run: the instruction and the value, in order.
+    writes: FxHashMap<(u32, Place), Vec<(u32, ValueIdx)>>,
+    entries: FxHashMap<(u32, Place), ValueIdx>,
+    shared: FxHashMap<SharedKey, ValueIdx>,
+    /// For each entry that was looked into, what comes in.
+    inputs: FxHashMap<ValueIdx, Box<[ValueIdx]>>,
+    /// The value that another one turned out to be.
+    same: Vec<ValueIdx>,
+    pub(crate) stores: Vec<Store>,
+    /// Where memory is accessed through one register: the displacement and how many bytes.
+    pub(crate) accesses: Vec<(ValueIdx, i64, u8)>,
+    pub(crate) calls: Vec<Call>,
+    /// Pairs that are compared or subtracted.
+    pub(crate) compared: Vec<(ValueIdx, ValueIdx)>,
+    /// Values that the function returns.
+    pub(crate) returned: Vec<ValueIdx>,
+    opaque: ValueIdx,
+    is_over_budget: bool,
+}
+
+/// Values that are made once however often they occur.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum SharedKey {
+    Parameter(u8),
+    Frame(super::value::Slot),
+}
+
+impl ValueGraph {
+    /// The values of `function`, with the rule for the CFA at each of its instructions. `None` where
+    /// there are more than [`limit::MAX_VALUES`].
+    pub(crate) fn of(function: &FunctionCode, frames: Vec<FrameRule>) -> Option<Self> {
+        let (runs, ways) = runs(function);
+        let mut graph = Self {
+            runs,
+            ways,
+            frames,
+            definitions: vec![Definition::Opaque],
+            writes: FxHashMap::default(),
+            entries: FxHashMap::default(),
+            shared: FxHashMap::default(),
+            inputs: FxHashMap::default(),
+            same: Vec::new(),
+            stores: Vec::new(),
+            accesses: Vec::new(),
+            calls: Vec::new(),
+            compared: Vec::new(),
+            returned: Vec::new(),
+            opaque: ValueIdx(0),
+            is_over_budget: false,
+        };
+        Transfer::new(&mut graph, function).run();
+        (!graph.is_over_budget).then_some(graph)
+    }
+
+    pub(crate) const fn opaque(&self) -> ValueIdx {
+        self.opaque
+    }
+
+    /// A new value.
+    pub(crate) fn define(&mut self, definition: Definition) -> ValueIdx {
+        if self.definitions.len() >= limit::MAX_VALUES {
+            self.is_over_budget = true;
+            return self.opaque;
+        }
+        self.definitions.push(definition);
+        ValueIdx(self.definitions.len() as u32 - 1)
+    }
+
+    fn shared(&mut self, key: SharedKey, definition: Definition) -> ValueIdx {
+        if let Some(known) = self.shared.get(&key) {
+            return *known;
+        }
+        let value = self.define(definition);
+        self.shared.insert(key, value);
+        value
+    }
+
+    /// An address in the frame.
+    pub(crate) fn frame_address(&mut self, slot: super::value::Slot) -> ValueIdx {
+        self.shared(SharedKey::Frame(slot), Definition::FrameAddress(slot))
+    }
+
+    /// What `register` holds when the function is entered.
+    pub(crate) fn parameter(&mut self, register: u8) -> ValueIdx {
+        self.shared(SharedKey::Parameter(register), Definition::Parameter { register })
+    }
+
+    /// Notes that the instruction at `at` puts `value` in `place`.
+    pub(crate) fn write(&mut self, at: u32, place: Place, value: ValueIdx) {
+        let Some(run) = self.runs.get(at as usize) else { return };
+        let writes = self.writes.entry((*run, place)).or_default();
+        match writes.last_mut() {
+            Some((last, known)) if *last == at => *known = value,
+            _ => writes.push((at, value)),
+        }
+    }
+
+    /// What `place` holds before the instruction at `at`.
+    pub(crate) fn before(&mut self, at: u32, place: Place) -> ValueIdx {
+        if let Some(address) = self.frame_register(at, place) {
+            return address;
+        }
+        let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
+        let writes = self.writes.get(&(run, place));
+        let n = writes.map_or(0, |writes| writes.partition_point(|(by, _)| *by < at));
+        match writes.and_then(|writes| writes[..n].last()) {
+            Some((_, value)) => *value,
+            None => self.entry(run, place),
+        }
+    }
+
+    /// The values that `place` holds before the instructions in a range of code.
+    pub(crate) fn held(
+        &mut self,
+        function: &FunctionCode,
+        code: &Range<u64>,
+        place: Place,
+    ) -> Vec<ValueIdx> {
+        let first = function.first_from(Svma(code.start)) as u32;
+        let end = function.first_from(Svma(code.end)) as u32;
+        let mut held = Vec::new();
+        let mut at = first;
+        while at < end {
+            let value = self.before(at, place);
+            if !held.contains(&value) {
+                held.push(value);
+            }
+            at = self.next_change(at, place);
+        }
+        held
+    }
+
+    /// The next instruction behind `at` before which `place` may hold something else.
+    fn next_change(&self, at: u32, place: Place) -> u32 {
+        let Some(run) = self.runs.get(at as usize).copied() else { return u32::MAX };
+        let behind = self.runs.partition_point(|other| *other <= run) as u32;
+        let writes = self.writes.get(&(run, place));
+        let next = writes.and_then(|writes| {
+            let next = writes.partition_point(|(by, _)| *by < at);
+            writes.get(next).map(|(by, _)| by + 1)
+        });
+        let is_frame = matches!(
+            (self.frames.get(at as usize), place),
+            (Some(FrameRule::Known(rule)), Place::Register(register))
+                if rule.register == u16::from(register)
+        );
+        // The rule for the frame changes without a write that is followed.
+        if is_frame {
+            return at + 1;
+        }
+        next.map_or(behind, |next| next.min(behind))
+    }
+
+    /// The address that the register holds which the CFA is computed from.
+    fn frame_register(&mut self, at: u32, place: Place) -> Option<ValueIdx> {
+        let Place::Register(register) = place else { return None };
+        let FrameRule::Known(rule) = *self.frames.get(at as usize)? else { return None };
+        if u16::from(register) != rule.register {
+            return None;
+        }
+        let frame = super::value::Frame::Cfa;
+        let offset = rule.offset.checked_neg()?;
+        Some(self.frame_address(super::value::Slot { frame, offset }))
+    }
+
+    /// What `place` holds behind the instruction at `at`.
+    fn after(&mut self, at: u32, place: Place) -> ValueIdx {
+        let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
+        let writes = self.writes.get(&(run, place));
+        let n = writes.map_or(0, |writes| writes.partition_point(|(by, _)| *by <= at));
+        match writes.and_then(|writes| writes[..n].last()) {
+            Some((_, value)) => *value,
+            None => self.entry(run, place),
+        }
+    }
+
+    fn entry(&mut self, run: u32, place: Place) -> ValueIdx {
+        if let Some(known) = self.entries.get(&(run, place)) {
+            return *known;
+        }
+        let value = self.define(Definition::Entry { run, place });
+        self.entries.insert((run, place), value);
+        value
+    }
+
+    /// Works out what comes into every entry, and which values are one.
+    pub(crate) fn connect(&mut self) -> Option<()> {
+        let mut next = 0;
+        while let Some(definition) = self.definitions.get(next).copied() {
+            if let Definition::Entry { run, place } = definition {
+                let inputs = self.inputs_of(run, place);
+                self.inputs.insert(ValueIdx(next as u32), inputs);
+            }
+            next += 1;
+        }
+        self.same = (0..self.definitions.len() as u32).map(ValueIdx).collect();
+        self.simplify();
+        (!self.is_over_budget).then_some(())
+    }
+
+    fn inputs_of(&mut self, run: u32, place: Place) -> Box<[ValueIdx]> {
+        let Some(ways) = self.ways.get(run as usize).cloned() else { return Box::default() };
+        let mut inputs: Vec<ValueIdx> = Vec::with_capacity(ways.len());
+        for way in ways {
+            let value = match (way, place) {
+                (Way::From(at), _) => self.after(at, place),
+                (Way::Caller, Place::Register(register)) => self.parameter(register),
+                _ => self.opaque,
+            };
+            if !inputs.contains(&value) {
+                inputs.push(value);
+            }
+        }
+        inputs.into()
+    }
+
+    /// Finds entries into which one value comes in on every way.
+    fn simplify(&mut self) {
+        for _ in 0..limit::MAX_SIMPLIFICATIONS {
+            let mut has_changed = false;
+            for value in (0..self.definitions.len() as u32).map(ValueIdx) {
+                if self.same[value.0 as usize] != value {
+                    continue;
+                }
+                let Some(inputs) = self.inputs.get(&value) else { continue };
+                let mut only = None;
+                let is_one = inputs
+                    .iter()
+                    .map(|input| self.canonical(*input))
+                    .all(|input| input == value || *only.get_or_insert(input) == input);
+                if let Some(only) = only.filter(|_| is_one) {
+                    self.same[value.0 as usize] = only;
+                    has_changed = true;
+                }
+            }
+            if !has_changed {
+                break;
+            }
+        }
+        for value in 0..self.same.len() {
+            self.same[value] = self.canonical(ValueIdx(value as u32));
+        }
+    }
+
+    /// The value that `value` turned out to be.
+    pub(crate) fn canonical(&self, value: ValueIdx) -> ValueIdx {
+        let mut value = value;
+        // Values point at others that were made no later way round; a chain ends at one that is
+        // itself.
+        for _ in 0..self.same.len() {
+            match self.same.get(value.0 as usize) {
+                Some(next) if *next != value => value = *next,
+                _ => break,
+            }
+        }
+        value
+    }
+
+    /// What comes into an entry.
+    pub(crate) fn inputs(&self, value: ValueIdx) -> &[ValueIdx] {
+        self.inputs.get(&value).map_or(&[], |inputs| inputs)
+    }
+}
+
+/// The run of each instruction, and the ways into each run.
+fn runs(function: &FunctionCode) -> (Vec<u32>, Vec<Vec<Way>>) {
+    let (mut runs, mut ways) = (Vec::new(), Vec::new());
+    for at in 0..function.n_instructions() {
+        let into = ways_into(function, at);
+        let is_straight = at > 0 && into == [Way::From(at as u32 - 1)];
+        if !is_straight {
+            ways.push(into);
+        }
+        runs.push(ways.len() as u32 - 1);
+    }
+    (runs, ways)
+}
+
+fn ways_into(function: &FunctionCode, at: usize) -> Vec<Way> {
+    let from = function.predecessors(at).iter().map(|before| Way::From(before.from));
+    let mut ways: Vec<Way> = from.collect();
+    let entrances = function.entrances(at);
+    if entrances.is_return {
+        let call = at.checked_sub(1).and_then(|call| function.instruction(call));
+        let is_call = call.is_some_and(|call| {
+            matches!(call.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+        });
+        ways.push(if is_call { Way::From(at as u32 - 1) } else { Way::Unknown });
+    }
+    if entrances.is_entry {
+        ways.push(Way::Caller);
+    }
+    if entrances.is_landing_pad || entrances.is_unknown {
+        ways.push(Way::Unknown);
+    }
+    ways
+}

@@ -1,0 +1,152 @@
+//! Backwards: what a value must be because of what is done with it later.
+
+use super::content::{Address, Better, Content, Origin, either};
+use super::typing::Typing;
+use super::value::{Definition, Sum, ValueIdx};
+use rustc_hash::FxHashMap;
+
+/// What later uses say of values.
+pub(super) type Hints = FxHashMap<ValueIdx, Content>;
+
+impl Typing<'_, '_> {
+    /// Collects what is done with values whose content is open: whether anything new came out.
+    pub(super) fn look_back(&mut self) -> bool {
+        let mut hints = Hints::default();
+        self.hints_of_uses(&mut hints);
+        self.hints_of_stores(&mut hints);
+        self.hints_of_calls(&mut hints);
+        self.hints_of_shapes(&mut hints);
+        let mut has_news = false;
+        for (value, hint) in hints {
+            let is_welcome = match (self.of(value), &hint) {
+                (_, Content::Mixed) => false,
+                (known, _) if known.is_open() => true,
+                (Content::Address(first), Content::Address(second)) => {
+                    second.contains(first) && first.origin != second.origin
+                }
+                _ => false,
+            };
+            if is_welcome && self.contents.hints.get(&value) != Some(&hint) {
+                has_news = true;
+                self.contents.hints.insert(value, hint);
+            }
+        }
+        has_news
+    }
+
+    /// Values that others are made of.
+    fn hints_of_uses(&self, hints: &mut Hints) {
+        // Later values first: what one hint says reaches what it was made of in the same pass.
+        for value in (0..self.graph.definitions.len() as u32).rev().map(ValueIdx) {
+            if self.graph.canonical(value) != value {
+                continue;
+            }
+            let content = match (self.of(value), hints.get(&value)) {
+                (known, Some(hint)) if known.is_open() => hint.clone(),
+                (known, _) => known.clone(),
+            };
+            let Content::Address(address) = content else { continue };
+            if address.is_erased() || !matches!(address.origin, Origin::Object(_)) {
+                continue;
+            }
+            match self.graph.definitions[value.0 as usize] {
+                Definition::Entry { .. } => {
+                    for input in self.graph.inputs(value) {
+                        self.suggest(hints, *input, &address);
+                    }
+                }
+                Definition::Chosen { first, second } => {
+                    self.suggest(hints, first, &address);
+                    self.suggest(hints, second, &address);
+                }
+                Definition::Sum(sum) => self.suggest_sum(hints, &sum, &address),
+                Definition::Reloaded { kept, .. } => self.suggest(hints, kept, &address),
+                Definition::Masked { of, .. } => self.suggest(hints, of, &address),
+                _ => {}
+            }
+        }
+        for (first, second) in &self.graph.compared {
+            for (known, other) in [(first, second), (second, first)] {
+                if let Content::Address(address) = self.of(*known)
+                    && !address.is_erased()
+                    && matches!(address.origin, Origin::Object(_))
+                {
+                    self.suggest(hints, *other, address);
+                }
+            }
+        }
+    }
+
+    fn suggest_sum(&self, hints: &mut Hints, sum: &Sum, address: &Address) {
+        let Some(base) = sum.base.filter(|_| !sum.is_static) else { return };
+        match sum.index {
+            None => {
+                let before = address.clone().shifted(sum.displacement.wrapping_neg());
+                if before.offset.starts().iter().all(|offset| *offset >= 0) {
+                    self.suggest(hints, base, &before);
+                }
+            }
+            Some(index) if matches!(self.of(index), Content::Number { .. }) => {
+                let step = self.of(index).multiple().saturating_mul(u64::from(sum.scale));
+                let before = address.clone().shifted(sum.displacement.wrapping_neg());
+                let before = before.stepped(step);
+                if before.offset.only().is_some_and(|offset| offset >= 0) {
+                    self.suggest(hints, base, &before);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Values that are put where the type of what is kept is known.
+    fn hints_of_stores(&mut self, hints: &mut Hints) {
+        for store in self.graph.stores.clone() {
+            let Content::Address(target) = self.sum(&store.address) else { continue };
+            if let Content::Address(kept) = self.kept_at(&target) {
+                self.suggest(hints, store.value, &kept);
+            }
+        }
+    }
+
+    fn hints_of_calls(&mut self, hints: &mut Hints) {
+        for call in self.graph.calls.clone() {
+            let Some(callee) = self.callee(&call) else { continue };
+            let parameters = self.parameters(callee);
+            for (argument, parameter) in call.arguments.iter().zip(&parameters) {
+                if let Content::Address(address) = parameter {
+                    self.suggest(hints, *argument, address);
+                }
+            }
+        }
+        let own = self.around.scope.die;
+        let result = own.and_then(|own| self.around.debug.name_and_type(own).1);
+        let Some(result) = result else { return };
+        let layout = self.around.debug.layout(result);
+        if let Content::Address(address) = self.content_of(&layout, None) {
+            for value in self.graph.returned.clone() {
+                self.suggest(hints, value, &address);
+            }
+        }
+    }
+
+    /// Adds what one use says. Uses that contradict each other say nothing.
+    pub(super) fn suggest(&self, hints: &mut Hints, value: ValueIdx, address: &Address) {
+        let value = self.graph.canonical(value);
+        if address.is_erased() {
+            return;
+        }
+        let mut address = address.clone();
+        // What it is called later does not name it now.
+        address.name = None;
+        let content = match hints.remove(&value) {
+            None => Content::Address(address),
+            Some(Content::Address(known)) => match either(&known, &address) {
+                Some(Better::First) => Content::Address(known),
+                Some(Better::Second) => Content::Address(address),
+                None => Content::Mixed,
+            },
+            Some(other) => other,
+        };
+        hints.insert(value, content);
+    }
+}

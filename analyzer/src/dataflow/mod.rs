@@ -1,0 +1,234 @@
+//! Data flow over one function: what each register holds at each instruction, from what the debug
+//! information says somewhere in it.
+//!
+//! The function's values are put in single assignment form ([`graph`], filled by [`transfer`]). What
+//! the debug information says of a variable at some instruction holds for the value that is in its
+//! place there, wherever that value is. From there [`typing`] goes forwards (members that are loaded,
+//! addresses that are computed, what calls return) and [`hint`] backwards (what a value is stored
+//! in, passed as or named later).
+
+mod content;
+mod graph;
+mod hint;
+mod shape;
+mod signature;
+mod transfer;
+mod typing;
+mod value;
+
+pub(crate) use content::{Address, Content, Offset, Origin, PointerName, is_erased};
+pub(crate) use typing::{FrameVariable, Surroundings};
+pub(crate) use value::Slot;
+
+use crate::dwarf::frame::{FrameRow, FrameRule, FrameTable};
+use crate::dwarf::location::{Base, Place as VariablePlace};
+use crate::limit;
+use crate::x86_64::access;
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+use graph::ValueGraph;
+use iced_x86::Instruction;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use typing::{Contents, Fact, Typing, all, refined};
+use value::{Place, ValueIdx};
+
+/// What is known of a function's values.
+#[derive(Debug)]
+pub(crate) struct Dataflow {
+    function: Arc<FunctionCode>,
+    graph: ValueGraph,
+    contents: Contents,
+}
+
+impl Dataflow {
+    /// Follows the values of a function; `None` where there are too many.
+    pub(crate) fn of(
+        function: &Arc<FunctionCode>,
+        frames: &FrameTable,
+        around: &mut Surroundings<'_>,
+    ) -> Option<Self> {
+        let mut graph = ValueGraph::of(function, frame_rules(function, frames))?;
+        let said = find_facts(&mut graph, around);
+        graph.connect()?;
+        let mut typing = Typing::new(&graph, around);
+        typing.read_frame();
+        typing.read_facts(said);
+        typing.read_calls();
+        typing.settle();
+        for _ in 0..limit::MAX_LOOKS_BACK {
+            if !typing.look_back() {
+                break;
+            }
+            typing.settle();
+        }
+        let contents = typing.contents;
+        Some(Self { function: Arc::clone(function), graph, contents })
+    }
+
+    /// How many values it holds.
+    pub(crate) fn n_values(&self) -> usize {
+        self.graph.definitions.len()
+    }
+
+    /// What a register, by its DWARF number, holds before the instruction at `svma`.
+    pub(crate) fn register(&mut self, svma: Svma, number: u16) -> Content {
+        let (Some(at), Ok(number)) = (self.function.index_of(svma), u8::try_from(number)) else {
+            return Content::Unknown;
+        };
+        let n_known = self.graph.definitions.len();
+        let value = self.graph.before(at as u32, Place::Register(number));
+        if value.0 as usize >= n_known {
+            // Nothing in the function reads it.
+            return Content::Unknown;
+        }
+        let value = self.graph.canonical(value);
+        let known = self.contents.get(value).clone();
+        let facts = self.contents.facts.get(&value);
+        let here = facts.map(|facts| facts.iter().filter(|fact| fact.code.contains(&svma.0)));
+        let said = here.and_then(|here| {
+            let here: Vec<&Fact> = here.collect();
+            let said = all(here.iter().copied())?;
+            if said != Content::Mixed {
+                return Some(said);
+            }
+            // Of views that contradict each other that of the innermost scope.
+            let depth = here.iter().map(|fact| fact.depth).max()?;
+            all(here.into_iter().filter(|fact| fact.depth == depth))
+        });
+        match said {
+            Some(said) => refined(known, said),
+            None => known,
+        }
+    }
+
+    /// The variable in the frame at `slot`, and how far into it that is.
+    pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
+        self.contents.frame_variable(svma.0, slot)
+    }
+}
+
+/// The frame's rule at each instruction.
+fn frame_rules(function: &FunctionCode, frames: &FrameTable) -> Vec<FrameRule> {
+    let mut rules = Vec::with_capacity(function.n_instructions());
+    let mut rows: Vec<FrameRow> = Vec::new();
+    let mut row = 0;
+    for at in 0..function.n_instructions() {
+        let Some(svma) = function.instruction(at).map(Instruction::ip) else {
+            rules.push(FrameRule::Unknown);
+            continue;
+        };
+        let is_around = |rows: &[FrameRow]| {
+            let (first, last) = (rows.first(), rows.last());
+            first.zip(last).is_some_and(|(first, last)| (first.0.start..last.0.end).contains(&svma))
+        };
+        if !is_around(&rows) {
+            rows = frames.rows_around(Svma(svma));
+            row = 0;
+        }
+        while rows.get(row).is_some_and(|(range, _)| range.end <= svma) {
+            row += 1;
+        }
+        let rule = rows.get(row).filter(|(range, _)| range.contains(&svma));
+        rules.push(rule.map_or(FrameRule::Unknown, |(_, rule)| *rule));
+    }
+    rules
+}
+
+/// The first instruction in a range of code.
+fn first_in(function: &FunctionCode, code: &Range<u64>) -> Option<usize> {
+    let at = function.first_from(Svma(code.start));
+    let instruction = function.instruction(at)?;
+    code.contains(&instruction.ip()).then_some(at)
+}
+
+/// A variable's part that a value is: which variable, which of its places.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    value: ValueIdx,
+    variable: usize,
+    place: usize,
+}
+
+/// The values that the debug information speaks of.
+fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
+    let mut found = Vec::new();
+    for (variable, known) in around.scope.variables.iter().enumerate() {
+        for (place, (code, part)) in known.places.iter().enumerate() {
+            let register = match part.place {
+                VariablePlace::Register(register)
+                | VariablePlace::Value { base: Base::Register(register), .. }
+                | VariablePlace::Memory { base: Base::Register(register), .. } => register,
+                VariablePlace::Entry(register) => {
+                    if let Ok(register) = u8::try_from(register) {
+                        let value = graph.parameter(register);
+                        found.push(Said { value, variable, place });
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            let Ok(register) = u8::try_from(register) else { continue };
+            if access::register_of_dwarf(u16::from(register)).is_none() {
+                continue;
+            }
+            for value in graph.held(around.function, code, Place::Register(register)) {
+                found.push(Said { value, variable, place });
+            }
+        }
+    }
+    found
+}
+
+impl Typing<'_, '_> {
+    /// Notes what the debug information says of values.
+    fn read_facts(&mut self, said: Vec<Said>) {
+        let scope = self.around.scope;
+        let mut contents: FxHashMap<(usize, u64), Content> = FxHashMap::default();
+        for Said { value, variable, place } in said {
+            let Some(known) = scope.variables.get(variable) else { continue };
+            let Some((code, part)) = known.places.get(place) else { continue };
+            let content = match part.place {
+                VariablePlace::Memory { offset, .. } => {
+                    let layout = self.around.debug.layout(known.type_die);
+                    // A scalar that is said to be in memory is a copy of what is there.
+                    if !layout.is_aggregate() || self.is_frame_address(value) {
+                        continue;
+                    }
+                    Content::Address(Address::object(layout, offset.wrapping_neg(), None))
+                }
+                _ => {
+                    let content = contents.entry((variable, part.offset)).or_insert_with(|| {
+                        let layout = self.around.debug.layout(known.type_die);
+                        let name = PointerName::Variable(Arc::clone(&known.name));
+                        match layout.shape {
+                            crate::layout::Shape::Scalar(_) => self.content_of(&layout, Some(name)),
+                            _ => self.member(&layout, part.offset),
+                        }
+                    });
+                    match (&*content, part.place) {
+                        (Content::Address(address), VariablePlace::Value { offset, .. }) => {
+                            Content::Address(address.clone().shifted(offset.wrapping_neg()))
+                        }
+                        (other, _) => other.clone(),
+                    }
+                }
+            };
+            if matches!(content, Content::Unknown) {
+                continue;
+            }
+            let value = self.graph.canonical(value);
+            let facts = self.contents.facts.entry(value).or_default();
+            if facts.len() < limit::MAX_FACTS_A_VALUE {
+                facts.push(Fact { content, code: code.clone(), depth: known.depth });
+            }
+        }
+    }
+
+    fn is_frame_address(&self, value: ValueIdx) -> bool {
+        let value = self.graph.canonical(value);
+        let definition = self.graph.definitions.get(value.0 as usize);
+        matches!(definition, Some(value::Definition::FrameAddress(_)))
+    }
+}

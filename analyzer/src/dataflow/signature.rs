@@ -1,0 +1,87 @@
+//! What the functions that are called take and return, as far as the debug information tells.
+
+use super::content::Content;
+use super::typing::Typing;
+use super::value::{ARGUMENTS, Call, N_ARGUMENTS};
+use crate::dwarf::DieRef;
+use crate::layout::{ScalarKind, Shape};
+use dataspace_proto::address::Svma;
+use iced_x86::FlowControl;
+
+impl Typing<'_, '_> {
+    /// What `call` leaves in the register of results.
+    pub(super) fn returned(&mut self, call: &Call) -> Content {
+        let Some(callee) = self.callee(call) else { return Content::Unknown };
+        let Some(result) = self.around.debug.name_and_type(callee).1 else {
+            return Content::Unknown;
+        };
+        let layout = self.around.debug.layout(result);
+        if layout.size > 16 {
+            // Returned in memory: the register holds its address (psABI, 3.2.3).
+            let address = super::content::Address::object(layout, 0, None);
+            return Content::Address(address);
+        }
+        self.content_of(&layout, None)
+    }
+
+    /// The entry of the function that is called.
+    pub(super) fn callee(&mut self, call: &Call) -> Option<DieRef> {
+        let instruction = self.around.function.instruction(call.at as usize)?;
+        let behind = Svma(instruction.next_ip());
+        let calls = &self.around.scope.calls;
+        let first = calls.partition_point(|(at, _)| *at < behind);
+        if let Some((at, origin)) = calls.get(first)
+            && *at == behind
+        {
+            return Some(*origin);
+        }
+        let is_direct = matches!(
+            instruction.flow_control(),
+            FlowControl::Call | FlowControl::UnconditionalBranch
+        );
+        if !is_direct {
+            return None;
+        }
+        self.around.debug.function_entered_at(Svma(instruction.near_branch_target()))
+    }
+
+    /// What each argument register holds for a call of `callee`.
+    pub(super) fn parameters(&mut self, callee: DieRef) -> [Content; N_ARGUMENTS] {
+        let mut contents = [const { Content::Unknown }; N_ARGUMENTS];
+        let mut next = 0;
+        if let Some(result) = self.around.debug.name_and_type(callee).1
+            && self.around.debug.layout(result).size > 16
+        {
+            // The place for the result comes first.
+            next = 1;
+        }
+        for type_die in self.around.debug.parameter_types(callee) {
+            let layout = self.around.debug.layout(type_die);
+            let n_registers = match (&layout.shape, layout.size) {
+                (Shape::Scalar(ScalarKind::Pointer | ScalarKind::Byte), _) => 1,
+                (Shape::Scalar(ScalarKind::Number), 1..=8) => {
+                    if is_floating(&layout.spelled) {
+                        continue;
+                    }
+                    1
+                }
+                // On the stack.
+                (_, 17..) => continue,
+                // What is passed in registers of which kind is not looked into.
+                _ => break,
+            };
+            if next + n_registers > ARGUMENTS.len() {
+                break;
+            }
+            contents[next] = self.content_of(&layout, None);
+            next += n_registers;
+        }
+        contents
+    }
+}
+
+/// Whether a number is passed in a vector register.
+fn is_floating(spelled: &str) -> bool {
+    let plain = spelled.trim_start_matches("const+").trim_start_matches("volatile+");
+    matches!(plain, "float" | "double" | "f32" | "f64" | "long_double" | "_Float16" | "__float128")
+}

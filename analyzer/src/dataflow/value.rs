@@ -1,0 +1,111 @@
+//! The values that a function computes: each one once, by how it comes about.
+
+use dataspace_proto::address::Svma;
+
+/// Which value of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ValueIdx(pub(crate) u32);
+
+/// Where a function keeps a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// A general register, by its DWARF number.
+    Register(u8),
+    /// Eight bytes of the frame.
+    Slot(Slot),
+}
+
+/// A place in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Slot {
+    /// What it is counted from.
+    pub(crate) frame: Frame,
+    /// How far, in bytes.
+    pub(crate) offset: i64,
+}
+
+/// What places in a frame are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Frame {
+    /// The canonical frame address.
+    Cfa,
+    /// A register that no rule relates to it, by its DWARF number: in a frame that was aligned.
+    Register(u8),
+}
+
+/// What an address is made of, in values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) base: Option<ValueIdx>,
+    pub(crate) index: Option<ValueIdx>,
+    pub(crate) scale: u8,
+    pub(crate) displacement: i64,
+    /// The displacement is an address in the file's terms.
+    pub(crate) is_static: bool,
+}
+
+/// How a value comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Definition {
+    /// What a place holds where several ways meet: the run of instructions that begins there.
+    Entry { run: u32, place: Place },
+    /// What a register holds when the function is entered.
+    Parameter { register: u8 },
+    /// A number that the instruction holds.
+    Constant(i64),
+    /// An address in the file's terms.
+    StaticAddress(Svma),
+    /// An address in the frame.
+    FrameAddress(Slot),
+    /// The sum of an address's parts.
+    Sum(Sum),
+    /// A multiple of a number.
+    Product { of: ValueIdx, by: u64 },
+    /// What is left of `left` when `right` is taken off.
+    Difference { left: ValueIdx, right: ValueIdx },
+    /// `of` with the bits of a mask.
+    Masked { of: ValueIdx, mask: u64 },
+    /// Low bits of a value, extended.
+    Narrowed { of: ValueIdx },
+    /// Read from memory, of so many bytes.
+    Loaded { address: Sum, n_bytes: u8 },
+    /// Read from the frame, where the value was put before.
+    Reloaded { slot: Slot, kept: ValueIdx, at: u32 },
+    /// One of two.
+    Chosen { first: ValueIdx, second: ValueIdx },
+    /// What the call at this instruction returned in the first register.
+    Returned { at: u32 },
+    /// A number of which nothing is known.
+    Number,
+    /// Anything else.
+    Opaque,
+}
+
+/// A value that is written to memory outside the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Store {
+    pub(crate) address: Sum,
+    pub(crate) value: ValueIdx,
+}
+
+/// A call and what its argument registers hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) at: u32,
+    /// By the order in which they are passed (psABI, 3.2.3).
+    pub(crate) arguments: [ValueIdx; N_ARGUMENTS],
+    /// What was called, where it is a pointer.
+    pub(crate) callee: Option<ValueIdx>,
+}
+
+/// Registers that pass integers and pointers.
+pub(crate) const N_ARGUMENTS: usize = 6;
+
+/// Their DWARF numbers: rdi, rsi, rdx, rcx, r8, r9.
+pub(crate) const ARGUMENTS: [u8; N_ARGUMENTS] = [5, 4, 1, 2, 8, 9];
+
+/// DWARF numbers of the registers that a call does not keep (psABI, figure 3.4).
+pub(crate) const CALLER_SAVED: [u8; 9] = [0, 1, 2, 4, 5, 8, 9, 10, 11];
+
+/// DWARF number of the register that holds what a call returned.
+pub(crate) const RETURNED: u8 = 0;
