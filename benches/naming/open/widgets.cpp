@@ -1,5 +1,4 @@
-// A tree of widgets: virtual functions, several bases, templates, shared_ptr,
-// member pointers.
+// A tree of widgets: virtual functions, several bases, templates, shared_ptr, member pointers.
 #include "../heap.hpp"
 #include <cmath>
 #include <functional>
