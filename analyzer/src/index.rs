@@ -2,7 +2,7 @@
 //! addresses.
 
 use crate::code_image::CodeImage;
-use crate::dataflow::{Dataflow, Surroundings};
+use crate::dataflow::{Argument, Content, Dataflow, Surroundings};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
@@ -234,11 +234,76 @@ impl LoadObjectIndex {
             self.n_cached_values -= known.n_values();
             return Some(known);
         }
+        let flow = self.new_dataflow(&function, svma, &[])?;
+        let open = flow.open_parameters();
+        if open.is_empty() {
+            return Some(flow);
+        }
+        let given = self.given(&function, svma, &open);
+        if given.is_empty() { Some(flow) } else { self.new_dataflow(&function, svma, &given) }
+    }
+
+    fn new_dataflow(
+        &mut self,
+        function: &Arc<FunctionCode>,
+        svma: Svma,
+        given: &[Argument],
+    ) -> Option<Box<Dataflow>> {
         let debug = self.debug.as_mut()?;
         let scope = debug.function_at(svma)?;
-        let mut around =
-            Surroundings { debug, image: &self.code, function: &function, scope: &scope };
-        Dataflow::of(&function, &self.frames, &mut around).map(Box::new)
+        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+        Dataflow::of(function, &self.frames, &mut around, given).map(Box::new)
+    }
+
+    /// What the direct callers of a function pass in the registers that it says nothing of. Those
+    /// that pass different things say nothing.
+    fn given(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
+        let entry = self.debug.as_mut().and_then(|debug| debug.function_scope_start(svma));
+        let Some(entry) = entry.filter(|entry| function.index_of(*entry).is_some()) else {
+            return Vec::new();
+        };
+        let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
+        let mut given: Vec<(u8, Option<Content>)> =
+            open.iter().map(|register| (*register, Some(Content::Unseen))).collect();
+        for site in sites {
+            if function.index_of(site).is_some() {
+                continue;
+            }
+            let Some(mut caller) = self.caller_flow(site, entry) else { continue };
+            for (register, content) in &mut given {
+                let passed = match &mut self.debug {
+                    Some(debug) => caller.passed(site, *register, debug),
+                    None => None,
+                };
+                if let Some(passed) = passed {
+                    *content = content.take().map(|known| known.join(passed));
+                }
+            }
+            self.keep_dataflow(site, caller);
+        }
+        let argument = |(register, content): (u8, Option<Content>)| match content {
+            Some(content @ Content::Address(_)) => Some(Argument { register, content }),
+            _ => None,
+        };
+        given.into_iter().filter_map(argument).collect()
+    }
+
+    /// The values of the function that calls `entry` at `site`, without what its own callers pass.
+    fn caller_flow(&mut self, site: Svma, entry: Svma) -> Option<Box<Dataflow>> {
+        let function = self.function(site).ok()?;
+        let call = function.instruction(function.index_of(site)?)?;
+        // The table holds bytes that look like a call.
+        if call.near_branch_target() != entry.0
+            || function.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS
+        {
+            return None;
+        }
+        let start = Svma(function.instruction(0)?.ip());
+        if let Some(known) = self.flows.remove(&start) {
+            self.n_cached_values -= known.n_values();
+            return Some(known);
+        }
+        self.new_dataflow(&function, site, &[])
     }
 
     /// Takes back what [`Self::dataflow`] lent.

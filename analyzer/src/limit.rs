@@ -125,6 +125,9 @@ pub const MAX_TRAIL_FUNCTIONS: usize = 16;
 /// be ruled out.
 pub const MAX_CALLERS: usize = 16;
 
+/// Instructions of a function whose values are followed because it calls another one.
+pub const MAX_CALLER_INSTRUCTIONS: usize = 1 << 13;
+
 /// Instructions of a function whose returns are shown behind a call of it.
 pub const MAX_CALLEE_INSTRUCTIONS: usize = 1 << 14;
 

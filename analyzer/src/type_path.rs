@@ -52,6 +52,24 @@ impl<'a> TypePath<'a> {
         if access.address.segment != SegmentBase::Flat {
             return TypeAnswer::Unknown(Reason::RegisterLoss);
         }
+        match self.flow_answer(access) {
+            TypeAnswer::Unknown(reason) => {
+                self.part_answer(access).unwrap_or(TypeAnswer::Unknown(reason))
+            }
+            answer => answer,
+        }
+    }
+
+    /// A variable that the debug information says is at the operand's address.
+    fn part_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
+        let operand = &access.address;
+        let number = operand.base?.dwarf.filter(|_| operand.index.is_none())?;
+        let (layout, into) = self.flow.part(self.svma, number, operand.displacement)?;
+        Some(named(&layout, Root::Pointer(""), into, access))
+    }
+
+    /// What data flow says.
+    fn flow_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         let Target { address, index } = match self.target(access) {
             Ok(target) => target,
             Err(reason) => return TypeAnswer::Unknown(reason),
@@ -100,7 +118,7 @@ impl<'a> TypePath<'a> {
                 && (!is_address || operand.scale == 1)
                 && let Content::Address(address) = self.register(index.register)
             {
-                return Ok(Target { address: address.shifted(displacement), index: None });
+                return Ok(Target { address: address.displaced(displacement), index: None });
             }
             return Ok(Target { address, index });
         };
@@ -108,7 +126,7 @@ impl<'a> TypePath<'a> {
         let Some(index) = index else {
             return match base_content {
                 Content::Address(address) => {
-                    Ok(Target { address: address.shifted(displacement), index: None })
+                    Ok(Target { address: address.displaced(displacement), index: None })
                 }
                 other => Err(reason(&other)),
             };
@@ -117,11 +135,11 @@ impl<'a> TypePath<'a> {
         match (base_content, index_content) {
             (Content::Address(_), Content::Address(_)) => Err(Reason::Unidentified),
             (Content::Address(address), other) => {
-                counted(&address.shifted(displacement), &other, index)
+                counted(&address.displaced(displacement), &other, index)
             }
             (other, Content::Address(address)) if index.scale == 1 => {
                 let index = Index { register: base, scale: 1 };
-                counted(&address.shifted(displacement), &other, index)
+                counted(&address.displaced(displacement), &other, index)
             }
             (other, _) => {
                 let svma = Svma(displacement.cast_unsigned());

@@ -185,6 +185,15 @@ impl Address {
         self.normal()
     }
 
+    /// The address of an access so far from a pointer, which says nothing of where the pointer goes.
+    pub(crate) fn displaced(mut self, by: i64) -> Self {
+        if self.is_many {
+            return self.shifted(by);
+        }
+        self.offset = self.offset.shifted(by);
+        self
+    }
+
     pub(crate) fn stepped(mut self, step: u64) -> Self {
         self.offset = self.offset.stepped(step);
         self.normal()
@@ -220,7 +229,7 @@ impl Address {
     pub(crate) fn places(&self, n_bytes: u64) -> Option<Vec<u64>> {
         let Origin::Object(layout) = &self.origin else { return None };
         let starts = self.offset.starts().iter();
-        let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes);
+        let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, self.is_many);
         starts.map(place).collect()
     }
 
@@ -264,7 +273,13 @@ pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
     matches!(element.shape, Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque))
 }
 
-fn place_in(layout: &Arc<Layout>, start: i64, step: u64, n_bytes: u64) -> Option<u64> {
+fn place_in(
+    layout: &Arc<Layout>,
+    start: i64,
+    step: u64,
+    n_bytes: u64,
+    is_many: bool,
+) -> Option<u64> {
     let element = layout.innermost_element();
     let size = i64::try_from(element.size).ok().filter(|size| *size > 0)?;
     if !element.is_aggregate() {
@@ -276,8 +291,7 @@ fn place_in(layout: &Arc<Layout>, start: i64, step: u64, n_bytes: u64) -> Option
         // Behind the end is another element, or something that is not known to be around.
         return match u64::try_from(start) {
             Ok(start) if element.holds(start) => Some(start),
-            Ok(start) => Some(start % element.size),
-            Err(_) => None,
+            _ => is_many.then_some(start.rem_euclid(size).unsigned_abs()),
         };
     }
     if step.is_multiple_of(element.size) {

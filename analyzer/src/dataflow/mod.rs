@@ -20,8 +20,10 @@ pub(crate) use content::{Address, Content, Offset, Origin, PointerName, is_erase
 pub(crate) use typing::{FrameVariable, Surroundings};
 pub(crate) use value::Slot;
 
+use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::location::{Base, Place as VariablePlace};
+use crate::layout::Layout;
 use crate::limit;
 use crate::x86_64::access;
 use crate::x86_64::function::FunctionCode;
@@ -31,8 +33,15 @@ use iced_x86::Instruction;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use typing::{Contents, Fact, Typing, all, refined};
-use value::{Place, ValueIdx};
+use typing::{Contents, Fact, Part, Typing, all, refined};
+use value::{ARGUMENTS, Definition, Place, ValueIdx};
+
+/// What all known callers pass in a register.
+#[derive(Clone, Debug)]
+pub(crate) struct Argument {
+    pub(crate) register: u8,
+    pub(crate) content: Content,
+}
 
 /// What is known of a function's values.
 #[derive(Debug)]
@@ -43,18 +52,25 @@ pub(crate) struct Dataflow {
 }
 
 impl Dataflow {
-    /// Follows the values of a function; `None` where there are too many.
+    /// Follows the values of a function, which gets `given` from its callers; `None` where there are
+    /// too many.
     pub(crate) fn of(
         function: &Arc<FunctionCode>,
         frames: &FrameTable,
         around: &mut Surroundings<'_>,
+        given: &[Argument],
     ) -> Option<Self> {
         let mut graph = ValueGraph::of(function, frame_rules(function, frames))?;
         let said = find_facts(&mut graph, around);
+        let given: Vec<(ValueIdx, &Argument)> =
+            given.iter().map(|argument| (graph.parameter(argument.register), argument)).collect();
         graph.connect()?;
         let mut typing = Typing::new(&graph, around);
         typing.read_frame();
         typing.read_facts(said);
+        for (value, argument) in given {
+            typing.contents.hints.insert(value, argument.content.clone());
+        }
         typing.read_calls();
         typing.settle();
         for _ in 0..limit::MAX_LOOKS_BACK {
@@ -65,6 +81,47 @@ impl Dataflow {
         }
         let contents = typing.contents;
         Some(Self { function: Arc::clone(function), graph, contents })
+    }
+
+    /// The registers whose content at the function's entry is used and not known.
+    pub(crate) fn open_parameters(&self) -> Vec<u8> {
+        let definitions = self.graph.definitions.iter().enumerate();
+        let parameters = definitions.filter_map(|(value, definition)| match definition {
+            Definition::Parameter { register } if ARGUMENTS.contains(register) => {
+                Some((ValueIdx(value as u32), *register))
+            }
+            _ => None,
+        });
+        let is_open = |value: ValueIdx| self.contents.get(self.graph.canonical(value)).is_open();
+        parameters.filter(|(value, _)| is_open(*value)).map(|(_, register)| register).collect()
+    }
+
+    /// What the call or jump at `svma` passes in a register: an object by its type, wherever it is.
+    pub(crate) fn passed(
+        &mut self,
+        svma: Svma,
+        register: u8,
+        debug: &mut DebugInfo,
+    ) -> Option<Content> {
+        let Content::Address(address) = self.register(svma, u16::from(register)) else {
+            return None;
+        };
+        let start = address.offset.only()?;
+        let object = match &address.origin {
+            Origin::Object(_) => Address { name: None, is_perhaps_variable: false, ..address },
+            Origin::Static => {
+                let svma = Svma(start.cast_unsigned());
+                let variable = debug.variable_at(svma).variable?;
+                let into = svma.offset_from(variable.start)?.cast_signed();
+                Address::object(Arc::clone(&variable.layout), into, None)
+            }
+            Origin::Frame(frame) => {
+                let slot = Slot { frame: *frame, offset: start };
+                let (variable, into) = self.frame_variable(svma, slot)?;
+                Address::object(Arc::clone(&variable.layout), into.cast_signed(), None)
+            }
+        };
+        (!object.is_erased()).then_some(Content::Address(object))
     }
 
     /// How many values it holds.
@@ -101,6 +158,16 @@ impl Dataflow {
             Some(said) => refined(known, said),
             None => known,
         }
+    }
+
+    /// The variable that the debug information says is so far from where a register points, and how
+    /// far into it that is.
+    pub(crate) fn part(&mut self, svma: Svma, number: u16, at: i64) -> Option<(Arc<Layout>, u64)> {
+        let index = self.function.index_of(svma)?;
+        let value = self.graph.before(index as u32, Place::Register(u8::try_from(number).ok()?));
+        let parts = self.contents.parts.get(&self.graph.canonical(value))?;
+        let here = parts.iter().filter(|part| part.code.contains(&svma.0));
+        here.filter_map(|part| Some((Arc::clone(&part.layout), part.into(at)?))).last()
     }
 
     /// The variable in the frame at `slot`, and how far into it that is.
@@ -193,10 +260,14 @@ impl Typing<'_, '_> {
                 VariablePlace::Memory { offset, .. } => {
                     let layout = self.around.debug.layout(known.type_die);
                     // A scalar that is said to be in memory is a copy of what is there.
-                    if !layout.is_aggregate() || self.is_frame_address(value) {
-                        continue;
+                    if layout.is_aggregate() && !self.is_frame_address(value) {
+                        let value = self.graph.canonical(value);
+                        let parts = self.contents.parts.entry(value).or_default();
+                        if parts.len() < limit::MAX_FACTS_A_VALUE {
+                            parts.push(Part { offset, layout, code: code.clone() });
+                        }
                     }
-                    Content::Address(Address::object(layout, offset.wrapping_neg(), None))
+                    continue;
                 }
                 _ => {
                     let content = contents.entry((variable, part.offset)).or_insert_with(|| {
@@ -229,6 +300,6 @@ impl Typing<'_, '_> {
     fn is_frame_address(&self, value: ValueIdx) -> bool {
         let value = self.graph.canonical(value);
         let definition = self.graph.definitions.get(value.0 as usize);
-        matches!(definition, Some(value::Definition::FrameAddress(_)))
+        matches!(definition, Some(Definition::FrameAddress(_)))
     }
 }

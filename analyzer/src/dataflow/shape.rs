@@ -1,6 +1,6 @@
 //! What a pointer to a part of something points into, by what is accessed around the part.
 
-use super::content::{Address, Content, Origin};
+use super::content::{Address, Content, Origin, PointerName};
 use super::hint::Hints;
 use super::typing::Typing;
 use super::value::ValueIdx;
@@ -23,7 +23,7 @@ impl Typing<'_, '_> {
             let Content::Address(address) = self.of(value).clone() else { continue };
             let is_outside = accesses
                 .iter()
-                .any(|(displacement, _)| address.clone().shifted(*displacement).is_outside());
+                .any(|(displacement, _)| address.clone().displaced(*displacement).is_outside());
             if !is_outside || address.is_many || address.offset.step != 0 {
                 continue;
             }
@@ -60,6 +60,16 @@ impl Typing<'_, '_> {
             // A part of a member, or several at once.
             fitting = known.iter().filter(|it| fits(it, false)).collect();
         }
+        if let Some(PointerName::Member(holder, _)) = &address.name {
+            // What points from one of a kind mostly points at another.
+            let holder = holder.innermost_element();
+            let is_alike = |it: &&Container| it.layout.fingerprint == holder.fingerprint;
+            if fitting.iter().any(is_alike) {
+                fitting.retain(is_alike);
+            } else if fitting.iter().any(|it| shares_arguments(&it.layout, &holder)) {
+                fitting.retain(|it| shares_arguments(&it.layout, &holder));
+            }
+        }
         // Of containers inside of each other the innermost, in which the access is as well.
         let smallest = fitting.iter().min_by_key(|container| container.layout.size)?;
         let is_around = |other: &&Container| {
@@ -75,6 +85,23 @@ impl Typing<'_, '_> {
         let origin = Origin::Object(smallest.layout.clone());
         Some(Address { origin, offset, name: None, ..address.clone() })
     }
+}
+
+/// Whether a template's first argument is one of another's: a table and its nodes.
+fn shares_arguments(part: &Layout, holder: &Layout) -> bool {
+    let Some((_, arguments)) = part.name.split_once('<') else { return false };
+    let mut depth = 0;
+    let end = arguments.find(|character| {
+        match character {
+            '<' => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            '>' | ',' if depth == 0 => return true,
+            _ => {}
+        }
+        false
+    });
+    let first = &arguments[..end.unwrap_or(arguments.len())];
+    holder.name.split_once('<').is_some_and(|(_, others)| others.contains(first))
 }
 
 /// Whether a member begins at `offset` that an access of so many bytes is to.

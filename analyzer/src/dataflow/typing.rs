@@ -26,6 +26,24 @@ pub(crate) struct Fact {
     pub(crate) depth: usize,
 }
 
+/// A variable that is said to be in memory at an address that a value tells.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// How far from the value.
+    pub(crate) offset: i64,
+    pub(crate) layout: Arc<Layout>,
+    /// Where it is said.
+    pub(crate) code: Range<u64>,
+}
+
+impl Part {
+    /// How far into the variable the bytes are that are `at` bytes from the value.
+    pub(crate) fn into(&self, at: i64) -> Option<u64> {
+        let into = u64::try_from(at.checked_sub(self.offset)?).ok()?;
+        (into < self.layout.size).then_some(into)
+    }
+}
+
 /// A variable in the frame.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameVariable {
@@ -52,6 +70,7 @@ pub(crate) struct Contents {
     /// What is known of a value only from what is done with it later.
     pub(crate) hints: FxHashMap<ValueIdx, Content>,
     pub(crate) frame: Vec<FrameVariable>,
+    pub(crate) parts: FxHashMap<ValueIdx, Vec<Part>>,
     returned: FxHashMap<u32, Content>,
 }
 
@@ -158,9 +177,12 @@ impl<'a, 'b> Typing<'a, 'b> {
                 number @ (Content::Number { .. } | Content::Constant(_)) => number.clone(),
                 _ => Content::NUMBER,
             },
-            Definition::Loaded { address, n_bytes } => {
-                let address = self.sum(&address);
-                self.loaded(&address, n_bytes)
+            Definition::Loaded { address: sum, n_bytes } => {
+                let address = self.sum(&sum);
+                match self.loaded(&address, n_bytes) {
+                    Content::Unknown => self.loaded_part(&sum),
+                    content => content,
+                }
             }
             Definition::Reloaded { slot, kept, at } => self.reloaded(slot, kept, at),
             Definition::Chosen { first, second } => {
@@ -308,6 +330,20 @@ impl<'a, 'b> Typing<'a, 'b> {
                 let (layout, start) = (Arc::clone(&variable.layout), variable.slot.offset);
                 self.member(&layout, offset.wrapping_sub(start).unsigned_abs())
             }
+        }
+    }
+
+    /// What is in a variable that is said to be at an address.
+    fn loaded_part(&mut self, sum: &Sum) -> Content {
+        let (Some(base), None) = (sum.base, sum.index) else { return Content::Unknown };
+        let parts = self.contents.parts.get(&self.graph.canonical(base));
+        let found = parts.and_then(|parts| {
+            let part = parts.iter().find_map(|part| Some((part, part.into(sum.displacement)?)));
+            part.map(|(part, into)| (Arc::clone(&part.layout), into))
+        });
+        match found {
+            Some((layout, into)) => self.member(&layout, into),
+            None => Content::Unknown,
         }
     }
 

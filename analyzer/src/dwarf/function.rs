@@ -95,6 +95,12 @@ impl DebugInfo {
         Some(DieRef { unit: unit_idx, offset })
     }
 
+    /// Where the function around `svma` begins.
+    pub(crate) fn function_scope_start(&mut self, svma: Svma) -> Option<Svma> {
+        let unit_idx = self.unit_of_code(svma)?;
+        self.unit(unit_idx)?.function_range_at(svma).map(|(start, _)| start)
+    }
+
     /// The types of a function's parameters, in their order. They stop where one has none.
     pub(crate) fn parameter_types(&mut self, function: DieRef) -> Vec<DieRef> {
         let mut next = Some(function);

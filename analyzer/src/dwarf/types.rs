@@ -97,11 +97,14 @@ impl DebugInfo {
             }
             let target = self.entry(die).and_then(|(_, entry)| self.target(die, &entry));
             let Some(target) = target else { return format!("void {suffix}").into() };
+            let Some((_, entry)) = self.entry(target) else { break };
+            (die, tag) = (target, entry.tag());
+            if is_transparent(tag) {
+                continue;
+            }
             if let Some(name) = self.type_name(target) {
                 return format!("{name} {suffix}").into();
             }
-            let Some((_, entry)) = self.entry(target) else { break };
-            (die, tag) = (target, entry.tag());
         }
         "-".into()
     }
