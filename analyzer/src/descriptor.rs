@@ -1,6 +1,7 @@
 //! The names of data objects: the descriptor grammar of design section 6.
 
-use crate::layout::{Layout, Shape, Step};
+use crate::descent::{Path, ValueKind};
+use crate::layout::{Layout, ScalarKind, Shape, Step};
 use crate::limit;
 use dataspace_proto::snapshot::ObjectKind;
 use std::fmt::Write as _;
@@ -17,6 +18,9 @@ pub struct DataObject {
     pub variable: Option<Arc<str>>,
     /// Dotted member path.
     pub member: Option<Arc<str>>,
+    /// Dotted member paths that the access may mean, where a union leaves it open; at most
+    /// [`limit::MAX_CANDIDATES`]. The object is then the union.
+    pub candidates: Arc<[Arc<str>]>,
     /// Whether it is a scalar, whose metrics go to `<Scalars>` too.
     pub is_scalar: bool,
     /// Tells two types of one name apart.
@@ -34,6 +38,30 @@ pub struct ObjectLevel {
     pub offset: u64,
     /// Size in bytes, 0 if not known.
     pub size: u64,
+    /// What it consists of.
+    pub content: Content,
+}
+
+/// What a data object consists of, as far as two answers are compared by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// [`Layout::geometry`] of the element.
+    pub geometry: u64,
+    /// The size of one element.
+    pub element_bytes: u64,
+    /// The sort of the elements, if they are scalars.
+    pub scalar: Option<ScalarKind>,
+}
+
+impl Content {
+    fn of(layout: &Layout) -> Self {
+        let element = layout.innermost();
+        let scalar = match element.shape {
+            Shape::Scalar(kind) => Some(kind),
+            _ => None,
+        };
+        Self { geometry: element.geometry, element_bytes: element.size, scalar }
+    }
 }
 
 impl DataObject {
@@ -45,12 +73,14 @@ impl DataObject {
             kind: ObjectKind::Artificial,
             offset: 0,
             size: 0,
+            content: Content::default(),
         };
         Self {
             levels: vec![level],
             type_name: "<Stack>".into(),
             variable: None,
             member: None,
+            candidates: Arc::default(),
             is_scalar: false,
             fingerprint: 0,
         }
@@ -85,14 +115,30 @@ pub fn name(
     offset: u64,
     size: u64,
 ) -> Option<(DataObject, u64)> {
+    name_as(layout, root, offset, size, ValueKind::Unknown)
+}
+
+/// The same for a value of a known kind, which tells some arms of unions apart.
+#[must_use]
+pub fn name_as(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    offset: u64,
+    size: u64,
+    kind: ValueKind,
+) -> Option<(DataObject, u64)> {
     let element = layout.innermost_element();
     if !element.is_aggregate() {
         return Some((scalar(layout, &element, root), offset.checked_rem(element.size)?));
     }
     // An array of aggregates is named after its element: every element is the same data object.
     let into = if offset < layout.size { offset.checked_rem(element.size)? } else { offset };
-    let path = element.descend(into, size)?;
+    let path = element.descend_as(into, size, kind)?;
     let (levels, member) = member_levels(&element, &path.steps);
+    let candidates = match path.leaf.is_aggregate() {
+        true => candidates(&element, &path, into, size, kind),
+        false => Arc::default(),
+    };
     let variable = match root {
         Root::Variable(variable) => Some(variable.into()),
         Root::Pointer(_) | Root::Member(..) => None,
@@ -102,10 +148,26 @@ pub fn name(
         type_name: Arc::clone(&element.name),
         variable,
         member,
+        candidates,
         is_scalar: false,
         fingerprint: element.fingerprint,
     };
     Some((object, into))
+}
+
+/// The dotted paths of what the access may mean where `path` stays at an aggregate.
+fn candidates(
+    element: &Layout,
+    path: &Path<'_>,
+    offset: u64,
+    size: u64,
+    kind: ValueKind,
+) -> Arc<[Arc<str>]> {
+    let found = element.candidates_as(offset, size, kind);
+    let more = found.is_cut.then(|| Arc::from("…"));
+    let is_below = |other: &&Path<'_>| other.steps.len() > path.steps.len();
+    let dotted = |other: &Path<'_>| member_levels(element, &other.steps).1;
+    found.paths.iter().filter(is_below).filter_map(dotted).chain(more).collect()
 }
 
 fn scalar(layout: &Layout, element: &Layout, root: Root<'_>) -> DataObject {
@@ -124,12 +186,14 @@ fn scalar(layout: &Layout, element: &Layout, root: Root<'_>) -> DataObject {
         kind: ObjectKind::Scalar,
         offset: 0,
         size: layout.size,
+        content: Content::of(element),
     };
     DataObject {
         levels: vec![level],
         type_name: Arc::clone(&element.name),
         variable,
         member: None,
+        candidates: Arc::default(),
         is_scalar: true,
         fingerprint: element.fingerprint,
     }
@@ -143,12 +207,15 @@ fn member_levels(outer: &Layout, steps: &[Step]) -> (Vec<ObjectLevel>, Option<Ar
         kind: ObjectKind::Aggregate,
         offset: 0,
         size: outer.size,
+        content: Content::of(outer),
     }];
     let mut dotted = String::new();
     let mut part = outer;
     let mut offset = 0u64;
     for step in steps {
-        let (Step::Member(idx), Shape::Aggregate { members, .. }) = (step, &part.shape) else {
+        let (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) =
+            (step, &part.shape)
+        else {
             if let Shape::Array { element, .. } = &part.shape {
                 part = element;
             }
@@ -156,6 +223,10 @@ fn member_levels(outer: &Layout, steps: &[Step]) -> (Vec<ObjectLevel>, Option<Ar
         };
         let Some(member) = members.get(usize::from(*idx)) else { break };
         offset = offset.saturating_add(member.byte_range().0);
+        part = &member.layout;
+        if matches!(step, Step::Arm(_)) {
+            continue;
+        }
         // Writing to a String cannot fail.
         let _ = match member.bits {
             Some((_, width)) => {
@@ -172,8 +243,8 @@ fn member_levels(outer: &Layout, steps: &[Step]) -> (Vec<ObjectLevel>, Option<Ar
             kind: ObjectKind::Member,
             offset,
             size: member.layout.size,
+            content: Content::of(&member.layout),
         });
-        part = &member.layout;
     }
     let member = (!dotted.is_empty()).then(|| dotted.into());
     (levels, member)

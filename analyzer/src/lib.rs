@@ -29,6 +29,7 @@ mod code_image;
 mod containment;
 mod crossing;
 mod dataflow;
+pub mod descent;
 pub mod descriptor;
 pub mod dwarf;
 pub mod elf;

@@ -161,8 +161,14 @@ pub const MAX_LAYOUTS: usize = 1 << 20;
 /// Bytes of a name that are kept; C++ template names reach a few kilobytes.
 pub const MAX_NAME_BYTES: usize = 4096;
 
+/// Bytes of an array's descriptor: gfortran's takes 40 and 24 for each of at most 15 dimensions.
+pub const MAX_DESCRIPTOR_BYTES: u64 = 40 + 24 * 15;
+
 /// Arms of unions that are weighed for one access: unions of unions multiply.
 pub const MAX_UNION_ARMS: u32 = 1 << 12;
+
+/// Parts that an access may mean that are listed where a union leaves it open; what a reader takes in.
+pub const MAX_CANDIDATES: usize = 8;
 
 /// Nested scopes (inlined calls, blocks) around one instruction.
 pub const MAX_SCOPE_DEPTH: usize = 256;

@@ -1,6 +1,6 @@
 //! Rolling totals by data object: since attach and over the last 1, 10 and 60 seconds, all exact.
 
-use crate::descriptor::{DataObject, ObjectLevel};
+use crate::descriptor::{Content, DataObject, ObjectLevel};
 use crate::limit;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::memory::{Access, N_LEVELS};
@@ -358,7 +358,7 @@ fn sums_of(charge: &Charge<'_>) -> Sums {
 }
 
 fn artificial(name: &str, kind: ObjectKind) -> ObjectLevel {
-    ObjectLevel { descriptor: name.into(), kind, offset: 0, size: 0 }
+    ObjectLevel { descriptor: name.into(), kind, offset: 0, size: 0, content: Content::default() }
 }
 
 #[cfg(test)]

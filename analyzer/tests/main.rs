@@ -11,6 +11,7 @@ mod fuzz;
 mod hostile;
 mod hunting;
 mod joining;
+mod layouts;
 mod naming;
 mod random_code;
 mod reasons;

@@ -197,7 +197,7 @@ pub(crate) fn static_address(
     }
 }
 
-fn operations(
+pub(super) fn operations(
     expression: gimli::Expression<Reader>,
     encoding: gimli::Encoding,
 ) -> Option<Vec<Operation<Reader>>> {

@@ -3,12 +3,15 @@
 //! Everything here is asked by a worker, lazily: a unit is walked when a sample first touches its
 //! code, a type is laid out when an answer first needs it.
 
+pub(crate) mod aggregate;
+pub(crate) mod array;
 pub(crate) mod container;
 pub mod frame;
 pub(crate) mod function;
 pub(crate) mod landing_pad;
 pub mod location;
 pub mod scope;
+pub(crate) mod spelling;
 pub mod types;
 pub mod unit;
 pub mod variable;

@@ -15,10 +15,10 @@ pub(crate) struct ParsedUnit {
     pub(crate) name: Option<Arc<str>>,
     /// Code ranges of concrete functions: first address, end, entry; by first address.
     functions: Vec<(u64, u64, UnitOffset)>,
-    /// The unit is in C, whose names are not qualified.
-    is_c: bool,
     /// Structures, classes and unions that it defines.
     pub(crate) aggregates: Vec<UnitOffset>,
+    /// `DW_AT_language`.
+    language: Option<gimli::DwLang>,
     /// Variables with an address of their own.
     pub(crate) variables: Vec<(Svma, UnitOffset)>,
     /// Index into `scopes` of what is declared inside a name space or a type.
@@ -38,32 +38,31 @@ impl ParsedUnit {
             unit,
             name,
             functions: Vec::new(),
-            is_c: false,
+            language: None,
             variables: Vec::new(),
             aggregates: Vec::new(),
             scope_of: FxHashMap::default(),
             scopes: Vec::new(),
         };
-        parsed.is_c = parsed.is_c();
+        parsed.language = parsed.read_language();
         // Damage inside the unit ends the walk: what it found before stays.
         let _ = parsed.walk(dwarf);
         parsed.functions.sort_unstable_by_key(|(start, end, _)| (*start, *end));
         Ok(parsed)
     }
 
-    fn is_c(&self) -> bool {
-        let root = self.unit.entry(self.unit.header.root_offset()).ok();
-        let language = root.and_then(|root| root.attr_value(gimli::DW_AT_language));
-        matches!(
-            language,
-            Some(gimli::AttributeValue::Language(
-                gimli::DW_LANG_C89
-                    | gimli::DW_LANG_C
-                    | gimli::DW_LANG_C99
-                    | gimli::DW_LANG_C11
-                    | gimli::DW_LANG_C17
-            ))
-        )
+    fn read_language(&self) -> Option<gimli::DwLang> {
+        let root = self.unit.entry(self.unit.header.root_offset()).ok()?;
+        match root.attr_value(gimli::DW_AT_language)? {
+            gimli::AttributeValue::Language(language) => Some(language),
+            _ => None,
+        }
+    }
+
+    /// The index of an array's first element where its type does not say (DWARF 5 table 7.17).
+    pub(crate) fn first_index(&self) -> i64 {
+        let first = self.language.and_then(gimli::DwLang::default_lower_bound);
+        first.and_then(|first| i64::try_from(first).ok()).unwrap_or(0)
     }
 
     /// The entry of the function whose code holds `svma`; the innermost if they nest.
@@ -168,7 +167,16 @@ impl ParsedUnit {
 
     /// Whether the unit's language qualifies names.
     fn has_name_spaces(&self) -> bool {
-        !self.is_c
+        !matches!(
+            self.language,
+            Some(
+                gimli::DW_LANG_C89
+                    | gimli::DW_LANG_C
+                    | gimli::DW_LANG_C99
+                    | gimli::DW_LANG_C11
+                    | gimli::DW_LANG_C17
+            )
+        )
     }
 
     fn add_function(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
@@ -218,6 +226,9 @@ fn opens_scope(tag: gimli::DwTag) -> bool {
             | gimli::DW_TAG_structure_type
             | gimli::DW_TAG_class_type
             | gimli::DW_TAG_union_type
+            // Fortran's name spaces, and its storage that several units share by name.
+            | gimli::DW_TAG_module
+            | gimli::DW_TAG_common_block
     )
 }
 

@@ -59,8 +59,25 @@ impl Program {
         let path = dir.path().join("program");
         let mut command = Command::new(compiler);
         command.args(flags.split_whitespace()).arg(source(name)).arg("-o").arg(&path);
-        run(&mut command);
+        // gfortran leaves a file for each module where it is run.
+        run(command.current_dir(dir.path()));
         Self::of(dir, path)
+    }
+
+    /// Builds a Go program without the optimiser and runs it; `None`, said on standard error, where
+    /// Go is not installed.
+    pub(crate) fn go(name: &str) -> Option<Self> {
+        // `go` has no option `--version`.
+        if !Command::new("go").arg("version").output().is_ok_and(|out| out.status.success()) {
+            eprintln!("skipped: go is not installed");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("program");
+        let mut command = Command::new("go");
+        command.args(["build", "-ldflags=-compressdwarf=false", "-o"]).arg(&path).arg(source(name));
+        run(command.env("GOFLAGS", "").env("GO111MODULE", "off"));
+        Some(Self::of(dir, path))
     }
 
     /// A program that is there already.

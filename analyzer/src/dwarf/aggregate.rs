@@ -1,0 +1,209 @@
+//! Structures, classes, unions and what of a type is there in variants.
+
+use super::{DebugInfo, DieRef, Entry, Reader};
+use crate::descent::DISCRIMINANT;
+use crate::descriptor::spell;
+use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::limit;
+use gimli::Operation;
+use std::sync::Arc;
+
+/// Words in the names of types that are room for a value of another type.
+const STORAGE_WORDS: [&str; 5] = ["aligned", "storage", "buffer", "membuf", "uninit"];
+
+impl DebugInfo {
+    pub(super) fn aggregate(
+        &mut self,
+        die: DieRef,
+        entry: &Entry,
+        kind: AggregateKind,
+    ) -> Option<Arc<Layout>> {
+        let name = self.type_name(die).unwrap_or_else(|| "-".into());
+        let spelled = format!("{}:{}", kind.word(), spell(&name));
+        if entry.attr_value(gimli::DW_AT_declaration).is_some() {
+            let shape = Shape::Scalar(ScalarKind::Opaque);
+            return Some(Arc::new(Layout::new(spelled.into(), name, 0, shape)));
+        }
+        let size = self.byte_size(die, entry).unwrap_or(0);
+        let mut parts = Parts::default();
+        self.collect_parts(die, &mut parts, 0);
+        self.layouts.n_members += parts.members.len();
+        let kind = if parts.has_variants { AggregateKind::Variants } else { kind };
+        let mut members: Vec<Member> =
+            parts.members.into_iter().map(|raw| self.member(raw)).collect();
+        members.sort_by_key(|member| (member.byte_range().0, member.bits));
+        if let Some(held) = parts.parameter {
+            if let Some(layout) = self.held(held, size, &name, &members) {
+                return Some(layout);
+            }
+            self.fill_storage(held, &mut members);
+        }
+        let shape = Shape::Aggregate { kind, members: members.into() };
+        let layout = Layout::new(spelled.into(), name, size, shape);
+        Some(Arc::new(Layout { die: Some(die), ..layout }))
+    }
+
+    /// What a type is made of, with what its variants are made of.
+    fn collect_parts(&mut self, die: DieRef, parts: &mut Parts, depth: usize) {
+        let mut inner = Vec::new();
+        self.for_each_child(die, |info, child| match child.tag() {
+            gimli::DW_TAG_variant_part | gimli::DW_TAG_variant => {
+                inner.push(DieRef { offset: child.offset(), ..die });
+            }
+            gimli::DW_TAG_template_type_parameter if parts.parameter.is_none() => {
+                parts.parameter = info.target(die, child);
+            }
+            _ if parts.members.len() < limit::MAX_MEMBERS => {
+                parts.members.extend(RawMember::read(info, die, child));
+            }
+            _ => {}
+        });
+        for part in inner.into_iter().take(limit::MAX_MEMBERS) {
+            parts.has_variants = true;
+            if depth < limit::MAX_TYPE_DEPTH && parts.members.len() < limit::MAX_MEMBERS {
+                self.collect_parts(part, parts, depth + 1);
+            }
+        }
+    }
+
+    fn member(&mut self, raw: RawMember) -> Member {
+        let layout = self.layout(raw.type_die);
+        let bits = raw.bit_size.map(|width| {
+            let first = match (raw.data_bit_offset, raw.old_bit_offset) {
+                (Some(first), _) => first,
+                // DWARF 2: counted from the most significant bit of the storage unit, and less than
+                // nothing for one that goes on behind the unit.
+                (None, Some(from_top)) => {
+                    let storage = raw.storage_bytes.unwrap_or(layout.size).saturating_mul(8);
+                    let end = raw.offset.saturating_mul(8).saturating_add(storage);
+                    let last = end.saturating_add_signed(from_top.saturating_neg());
+                    last.saturating_sub(width)
+                }
+                (None, None) => raw.offset.saturating_mul(8),
+            };
+            (first, width)
+        });
+        Member { name: raw.name, offset: raw.offset, bits, layout }
+    }
+
+    /// What a template is room for that has nothing but bytes, just as many as its parameter:
+    /// libstdc++'s `__aligned_membuf<T>`, in which nodes keep their values.
+    fn held(
+        &mut self,
+        parameter: DieRef,
+        size: u64,
+        name: &str,
+        members: &[Member],
+    ) -> Option<Arc<Layout>> {
+        if !is_storage(name) || !members.iter().all(|member| is_bytes(&member.layout)) {
+            return None;
+        }
+        let layout = self.layout(parameter);
+        (size != 0 && layout.size == size && !is_bytes(&layout)).then_some(layout)
+    }
+
+    /// Gives members that are room for a value (`std::aligned_storage<…>::type`) the type of the
+    /// template's parameter, if they are as large.
+    fn fill_storage(&mut self, parameter: DieRef, members: &mut [Member]) {
+        for member in members {
+            let layout = &member.layout;
+            if !layout.is_aggregate() || !is_storage(&layout.name) || !is_bytes(layout) {
+                continue;
+            }
+            let held = self.layout(parameter);
+            if held.size == member.layout.size && !is_bytes(&held) {
+                member.layout = held;
+            }
+        }
+    }
+}
+
+/// Whether a type calls itself room for something.
+fn is_storage(name: &str) -> bool {
+    let outer = name.split('<').next().unwrap_or(name).to_ascii_lowercase();
+    STORAGE_WORDS.iter().any(|word| outer.contains(word))
+}
+
+/// Whether there is nothing in a type but bytes.
+fn is_bytes(layout: &Layout) -> bool {
+    match &layout.innermost().shape {
+        Shape::Scalar(kind) => *kind == ScalarKind::Byte,
+        // Storage has one array, besides what gives it its alignment.
+        Shape::Aggregate { members, .. } => {
+            members.len() <= 2 && members.iter().all(|member| is_bytes(&member.layout))
+        }
+        Shape::Array { .. } => false,
+    }
+}
+
+/// What a type is made of.
+#[derive(Default)]
+struct Parts {
+    members: Vec<RawMember>,
+    has_variants: bool,
+    /// The template's first type.
+    parameter: Option<DieRef>,
+}
+
+/// A member before its type is laid out.
+struct RawMember {
+    name: Arc<str>,
+    type_die: DieRef,
+    offset: u64,
+    bit_size: Option<u64>,
+    data_bit_offset: Option<u64>,
+    old_bit_offset: Option<i64>,
+    storage_bytes: Option<u64>,
+}
+
+impl RawMember {
+    /// The member of an entry below `parent`, if it is one that has a place.
+    fn read(info: &DebugInfo, parent: DieRef, entry: &Entry) -> Option<Self> {
+        let is_base = entry.tag() == gimli::DW_TAG_inheritance;
+        let is_static = entry.attr_value(gimli::DW_AT_external).is_some();
+        if !(is_base || entry.tag() == gimli::DW_TAG_member && !is_static) {
+            return None;
+        }
+        let number = |attribute| entry.attr_value(attribute).and_then(|v| v.udata_value());
+        let unit = info.units.get(parent.unit as usize)?.as_ref()?;
+        let offset = match entry.attr_value(gimli::DW_AT_data_member_location) {
+            None => 0,
+            Some(value) => place(&value, unit.unit.encoding())?,
+        };
+        let name = entry.attr_value(gimli::DW_AT_name).and_then(|value| info.string(unit, value));
+        let is_artificial = entry.attr_value(gimli::DW_AT_artificial).is_some();
+        let nameless = match (is_base, is_artificial) {
+            (true, _) => "<base>",
+            // Only what tells the variants apart is both nameless and not in the source.
+            (false, true) => DISCRIMINANT,
+            (false, false) => "-",
+        };
+        Some(Self {
+            name: name.unwrap_or_else(|| nameless.into()),
+            type_die: info.reference(parent.unit, &entry.attr_value(gimli::DW_AT_type)?)?,
+            offset,
+            bit_size: number(gimli::DW_AT_bit_size),
+            data_bit_offset: number(gimli::DW_AT_data_bit_offset),
+            old_bit_offset: entry.attr_value(gimli::DW_AT_bit_offset).and_then(signed),
+            storage_bytes: number(gimli::DW_AT_byte_size),
+        })
+    }
+}
+
+/// A number that may be below zero; clang writes it without saying so, in eight bytes.
+fn signed(value: gimli::AttributeValue<Reader>) -> Option<i64> {
+    match value {
+        gimli::AttributeValue::Sdata(value) => Some(value),
+        value => value.udata_value().map(u64::cast_signed),
+    }
+}
+
+/// Where a member begins. A virtual base's place is an expression over the object, which the type
+/// alone does not tell; DWARF 2 writes even a constant as an expression.
+fn place(value: &gimli::AttributeValue<Reader>, encoding: gimli::Encoding) -> Option<u64> {
+    let gimli::AttributeValue::Exprloc(expression) = value else { return value.udata_value() };
+    match super::location::operations(expression.clone(), encoding)?[..] {
+        [Operation::PlusConstant { value }] => Some(value),
+        _ => None,
+    }
+}
