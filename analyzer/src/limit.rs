@@ -164,6 +164,13 @@ pub const MAX_NAME_BYTES: usize = 4096;
 /// Bytes of an array's descriptor: gfortran's takes 40 and 24 for each of at most 15 dimensions.
 pub const MAX_DESCRIPTOR_BYTES: u64 = 40 + 24 * 15;
 
+/// Classes of one unit that are known to begin with another: 24 bytes each. LLVM's largest units
+/// have about 20,000.
+pub const MAX_DERIVATIONS: usize = 1 << 18;
+
+/// Type parameters and typedefs of the classes around a member that are looked at.
+pub const MAX_TYPE_PARAMETERS: usize = 64;
+
 /// Arms of unions that are weighed for one access: unions of unions multiply.
 pub const MAX_UNION_ARMS: u32 = 1 << 12;
 

@@ -6,6 +6,8 @@
 pub(crate) mod aggregate;
 pub(crate) mod array;
 pub(crate) mod container;
+pub(crate) mod derivation;
+pub(crate) mod element;
 pub mod frame;
 pub(crate) mod function;
 pub(crate) mod landing_pad;
@@ -50,6 +52,7 @@ pub struct DebugInfo {
     /// Parsed units, oldest first.
     parsed: std::collections::VecDeque<UnitIdx>,
     pub(crate) layouts: types::LayoutTable,
+    pub(crate) derivations: derivation::DerivationTable,
     variables: Option<variable::StaticVariables>,
     /// Functions read so far, by unit and entry.
     functions: FunctionTable,
@@ -84,6 +87,7 @@ impl DebugInfo {
             units: Vec::new(),
             parsed: std::collections::VecDeque::new(),
             layouts: types::LayoutTable::default(),
+            derivations: derivation::DerivationTable::default(),
             variables: None,
             functions: FunctionTable::default(),
             containers: FxHashMap::default(),

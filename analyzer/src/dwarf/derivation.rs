@@ -1,0 +1,124 @@
+//! Which classes of a unit begin with which other class, and what type they are made for.
+
+use super::unit::ParsedUnit;
+use super::{DebugInfo, DieRef, UnitIdx};
+use crate::limit;
+use gimli::UnitOffset;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A class that begins with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Derivation {
+    /// The base at its beginning.
+    base: UnitOffset,
+    /// The class.
+    derived: UnitOffset,
+    /// The first type it is a template for.
+    parameter: Option<UnitOffset>,
+}
+
+/// Derivations by unit, found when they are first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct DerivationTable {
+    of_unit: FxHashMap<UnitIdx, Arc<[Derivation]>>,
+}
+
+impl DebugInfo {
+    /// The only class of the unit that begins with `base` and is made for one of `parameters`, or is
+    /// one of `named`: a container's node, which the container's links call by its base alone.
+    pub(super) fn node_of(
+        &mut self,
+        base: DieRef,
+        parameters: &[DieRef],
+        named: &[DieRef],
+    ) -> Option<DieRef> {
+        let known = self.derivations(base.unit)?;
+        let first = known.partition_point(|known| known.base.0 < base.offset.0);
+        let of_base = known[first..].iter().take_while(|known| known.base == base.offset);
+        let mut nodes = of_base.filter(|known| {
+            let at = |offset| DieRef { offset, ..base };
+            let is_for = known.parameter.is_some_and(|offset| parameters.contains(&at(offset)));
+            is_for || named.contains(&at(known.derived))
+        });
+        let only = nodes.next()?;
+        nodes.next().is_none().then_some(DieRef { offset: only.derived, ..base })
+    }
+
+    fn derivations(&mut self, idx: UnitIdx) -> Option<Arc<[Derivation]>> {
+        if let Some(known) = self.derivations.of_unit.get(&idx) {
+            return Some(Arc::clone(known));
+        }
+        let unit = self.unit(idx)?;
+        let mut found = Vec::new();
+        // Damage ends the walk: what it found before stays.
+        let _ = collect(&unit, &mut found);
+        found.sort_unstable_by_key(|it| (it.base.0, it.derived.0));
+        let found: Arc<[Derivation]> = found.into();
+        if self.derivations.of_unit.len() >= limit::MAX_CACHED_UNITS {
+            self.derivations.of_unit.clear();
+        }
+        self.derivations.of_unit.insert(idx, Arc::clone(&found));
+        Some(found)
+    }
+}
+
+/// A class around the entry that the walk is at.
+struct Open {
+    depth: isize,
+    class: UnitOffset,
+    base: Option<UnitOffset>,
+    parameter: Option<UnitOffset>,
+}
+
+/// One walk over a unit's classes, their bases and their templates' parameters.
+fn collect(unit: &ParsedUnit, found: &mut Vec<Derivation>) -> gimli::Result<()> {
+    let unit = &unit.unit;
+    let mut entries = unit.header.clone().entries_raw(&unit.abbreviations, None)?;
+    let mut open: Vec<Open> = Vec::new();
+    for _ in 0..limit::MAX_UNIT_ENTRIES {
+        if entries.is_empty() || found.len() >= limit::MAX_DERIVATIONS {
+            break;
+        }
+        let (offset, depth) = (entries.next_offset(), entries.next_depth());
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        entries.skip_attributes(abbreviation.attributes())?;
+        while open.last().is_some_and(|class| class.depth >= depth) {
+            found.extend(open.pop().and_then(derivation));
+        }
+        match abbreviation.tag() {
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
+                open.push(Open { depth, class: offset, base: None, parameter: None });
+            }
+            tag @ (gimli::DW_TAG_inheritance | gimli::DW_TAG_template_type_parameter) => {
+                let Some(class) = open.last_mut().filter(|class| class.depth + 1 == depth) else {
+                    continue;
+                };
+                let entry = unit.entry(offset)?;
+                let Some(gimli::AttributeValue::UnitRef(target)) =
+                    entry.attr_value(gimli::DW_AT_type)
+                else {
+                    continue;
+                };
+                if tag == gimli::DW_TAG_template_type_parameter {
+                    class.parameter.get_or_insert(target);
+                } else if is_at_start(&entry) {
+                    class.base.get_or_insert(target);
+                }
+            }
+            _ => {}
+        }
+    }
+    found.extend(open.into_iter().rev().filter_map(derivation));
+    Ok(())
+}
+
+fn derivation(class: Open) -> Option<Derivation> {
+    Some(Derivation { base: class.base?, derived: class.class, parameter: class.parameter })
+}
+
+/// Whether a base is at the beginning of its class.
+fn is_at_start(entry: &super::Entry) -> bool {
+    let place = entry.attr_value(gimli::DW_AT_data_member_location);
+    place.is_some_and(|place| place.udata_value() == Some(0))
+}
