@@ -1,6 +1,7 @@
 //! Whether the answers of the two paths contradict each other, or one is a part of the other.
 
-use crate::descriptor::DataObject;
+use crate::descriptor::{Content, DataObject};
+use crate::layout::ScalarKind;
 
 /// Which of two answers that agree says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub(crate) enum Finer {
 
 /// The answer that says more, if one contains the other; `None` if they contradict each other.
 pub(crate) fn finer(typed: &DataObject, located: &DataObject) -> Option<Finer> {
-    let typed_root = element_type(component(typed, 0));
-    if is_byte(typed_root) {
+    let root = Part::of(typed, 0)?;
+    if root.is_byte() {
         // A pointer to characters is how C reads the bytes of anything.
         return Some(Finer::Located);
     }
@@ -24,7 +25,7 @@ pub(crate) fn finer(typed: &DataObject, located: &DataObject) -> Option<Finer> {
     };
     let typed_path = below(typed, 0)?;
     for level in 0..located.levels.len() {
-        if element_type(component(located, level)) != typed_root {
+        if !Part::of(located, level)?.is_alike(&root) {
             continue;
         }
         // The same type on the way to the located part: one path must be the other's beginning.
@@ -36,9 +37,52 @@ pub(crate) fn finer(typed: &DataObject, located: &DataObject) -> Option<Finer> {
             return Some(Finer::Typed);
         }
     }
-    // Characters are storage for whatever the program puts there.
-    let last = located.levels.len().checked_sub(1)?;
-    is_byte(element_type(component(located, last))).then_some(Finer::Typed)
+    let last = Part::of(located, located.levels.len().checked_sub(1)?)?;
+    if last.is_byte() {
+        // Characters are storage for whatever the program puts there.
+        return Some(Finer::Typed);
+    }
+    (typed.is_scalar && typed.variable.is_none() && root.copies(&last)).then_some(Finer::Located)
+}
+
+/// One level of an object, as it is compared.
+struct Part<'a> {
+    element_type: &'a str,
+    content: Content,
+}
+
+impl<'a> Part<'a> {
+    fn of(object: &'a DataObject, level: usize) -> Option<Self> {
+        let content = object.levels.get(level)?.content;
+        Some(Self { element_type: element_type(component(object, level)), content })
+    }
+
+    /// Whether two parts are of one type: of one name, and the same inside. Two units may give one
+    /// name to two types.
+    fn is_alike(&self, other: &Self) -> bool {
+        let is_same_inside = match (self.content.scalar, other.content.scalar) {
+            (None, None) => self.content.geometry == other.content.geometry,
+            (Some(_), Some(_)) => self.content.element_bytes == other.content.element_bytes,
+            _ => false,
+        };
+        self.element_type == other.element_type && is_same_inside
+    }
+
+    /// Whether the integers behind a pointer are only how much is copied at a time of what lies
+    /// there: they are wider than the scalars there, or the access takes several members. A pointer
+    /// to floating-point numbers says what it leads to.
+    fn copies(&self, other: &Self) -> bool {
+        let is_wider = match other.content.scalar {
+            None => true,
+            Some(_) => self.content.element_bytes > other.content.element_bytes,
+        };
+        self.content.scalar == Some(ScalarKind::Number) && is_wider
+    }
+
+    fn is_byte(&self) -> bool {
+        self.content.scalar == Some(ScalarKind::Byte)
+            || self.element_type == "enumeration:std::byte"
+    }
 }
 
 /// What the level at `level` adds to the descriptor around it.
@@ -71,6 +115,67 @@ fn element_type(component: &str) -> &str {
     }
 }
 
-fn is_byte(spelled: &str) -> bool {
-    matches!(spelled, "char" | "u8" | "i8" | "std::byte" | "enumeration:std::byte")
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::{Root, name};
+    use crate::layout::{AggregateKind, Layout, Member, Shape};
+    use std::sync::Arc;
+
+    fn scalar(spelled: &str, size: u64, kind: ScalarKind) -> Arc<Layout> {
+        Arc::new(Layout::new(spelled.into(), spelled.into(), size, Shape::Scalar(kind)))
+    }
+
+    fn structure(members: &[(&str, u64, &Arc<Layout>)]) -> Arc<Layout> {
+        let member = |(name, offset, layout): &(&str, u64, &Arc<Layout>)| Member {
+            name: (*name).into(),
+            offset: *offset,
+            bits: None,
+            layout: Arc::clone(layout),
+        };
+        let members = members.iter().map(member).collect();
+        let shape = Shape::Aggregate { kind: AggregateKind::Structure, members };
+        Arc::new(Layout::new("structure:s".into(), "s".into(), 16, shape))
+    }
+
+    fn object(layout: &Arc<Layout>, root: Root<'_>, size: u64) -> DataObject {
+        name(layout, root, 0, size).unwrap().0
+    }
+
+    #[test]
+    fn two_types_of_one_name_agree_only_if_they_are_the_same_inside() {
+        let int = scalar("int", 4, ScalarKind::Number);
+        let (gcc, clang) =
+            (scalar("long_int", 8, ScalarKind::Number), scalar("long", 8, ScalarKind::Number));
+        let one = structure(&[("id", 0, &int), ("key", 8, &gcc)]);
+        let same = structure(&[("id", 0, &int), ("key", 8, &clang)]);
+        let other = structure(&[("id", 0, &int), ("count", 8, &gcc)]);
+        let typed = object(&one, Root::Pointer("p"), 4);
+        let located = |layout| object(layout, Root::Variable("v"), 4);
+        assert_eq!(finer(&typed, &located(&one)), Some(Finer::Located));
+        assert_eq!(finer(&typed, &located(&same)), Some(Finer::Located));
+        assert_eq!(finer(&typed, &located(&other)), None);
+    }
+
+    #[test]
+    fn integers_that_are_wider_than_what_lies_there_copy_it() {
+        let int = scalar("int", 4, ScalarKind::Number);
+        let long = scalar("long_int", 8, ScalarKind::Number);
+        let double = scalar("double", 8, ScalarKind::Float);
+        let pair = structure(&[("x", 0, &int), ("y", 4, &int), ("w", 8, &double)]);
+        let through = |layout, size| object(layout, Root::Pointer("p"), size);
+        let there = |size| object(&pair, Root::Variable("v"), size);
+        for (typed, size, expected) in [
+            (&long, 8, Some(Finer::Located)),
+            (&long, 16, Some(Finer::Located)),
+            // As wide as the member, and of another type: one of the two is wrong.
+            (&double, 8, None),
+            (&double, 4, None),
+        ] {
+            assert_eq!(finer(&through(typed, size), &there(size)), expected, "{typed:?} {size}");
+        }
+        // A variable of its own is no pointer to anything.
+        let variable = object(&long, Root::Variable("n"), 8);
+        assert_eq!(finer(&variable, &there(8)), None);
+    }
 }
