@@ -88,7 +88,8 @@ pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
 
 /// Time in which nothing was seen, contradictions, and the costs on both sides.
 pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
-    let Accounting { attributed, conflicts, throttled_ns, invisible_ns, .. } = snapshot.accounting;
+    let Accounting { attributed, conflicts, voted, throttled_ns, invisible_ns, .. } =
+        snapshot.accounting;
     let cost = snapshot.cost;
     let mut segments = Vec::new();
     for (time_ns, what) in [(throttled_ns, "throttled"), (invisible_ns, "not visible")] {
@@ -98,6 +99,10 @@ pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
     }
     let rate = if attributed == 0 { "none".into() } else { percent(conflicts, attributed) };
     segments.push(Segment::new(format!("conflicts {rate}"), Tone::Plain));
+    if voted > 0 {
+        let rate = percent(voted, attributed);
+        segments.push(Segment::new(format!("named by votes {rate}"), Tone::Plain));
+    }
     if cost.own_cpu_ns > 0 || cost.own_rss_bytes > 0 {
         let cpu = ratio(cost.own_cpu_ns, snapshot.elapsed_ns) * 100.0;
         let memory = size(cost.own_rss_bytes);

@@ -135,6 +135,8 @@ fn sample(ip: u64, pool: u64) -> Sample {
     for register in Register::ALL {
         sample.registers.set(register, pool);
     }
+    // A stack of its own, so that the cells are none of its objects.
+    sample.registers.set(Register::Rsp, 0x7ffc_0000_0000);
     // The flags that adding up to `pool` leaves: its low byte has an even number of ones.
     sample.registers.set(Register::Rflags, 0x206);
     sample

@@ -91,10 +91,11 @@ impl Analyzer {
             });
         }
         let mut candidates = search.candidates();
+        let attribution = common.unwrap_or(Attribution::unknown(Reason::Unresolvable));
         if let (Some(only), None, false) = (candidates.next(), candidates.next(), has_return) {
             self.learn_thread_base(located, past, only);
+            self.vote(located.sample, &attribution);
         }
-        let attribution = common.unwrap_or(Attribution::unknown(Reason::Unresolvable));
         match attribution.verdict {
             Verdict::Unknown(Reason::Unresolvable) => {
                 self.by_sampled_address(located.sample, attribution)
@@ -124,6 +125,8 @@ impl Analyzer {
             addr: first.addr.filter(|_| first.addr == second.addr),
             site: first.site,
             verdict,
+            votes: first.votes,
+            is_placed: false,
         }
     }
 
@@ -131,7 +134,7 @@ impl Analyzer {
     /// the trigger, it touched the same address: the same object, if it is as wide.
     fn beside_rival(&self, confirmed: Attribution, rival: Attribution) -> Attribution {
         let common = self.in_common(confirmed, rival);
-        let is_nameless = matches!(rival.verdict, Verdict::Unknown(_));
+        let is_nameless = matches!(rival.verdict, Verdict::Unknown(_)) || rival.votes != 0;
         if is_nameless && confirmed.size == rival.size {
             return Attribution { verdict: confirmed.verdict, ..common };
         }
@@ -156,6 +159,8 @@ impl Analyzer {
                 evidence: Evidence::Type,
                 is_address_lost: addr.is_none(),
             },
+            votes: 0,
+            is_placed: false,
         }
     }
 

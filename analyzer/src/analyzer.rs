@@ -8,6 +8,7 @@ use crate::search::Search;
 use crate::site::{Site, SiteQuery};
 use crate::site_table::{DataTable, SiteTable};
 use crate::totals::{Charge, Totals};
+use crate::vote::Votes;
 use crate::worker::{Answer, Question, Request, Response};
 use crate::x86_64::backtrack::Skid;
 use dataspace_proto::accounting::Collected;
@@ -48,6 +49,7 @@ pub(crate) struct Counts {
     pub(crate) attributed: u64,
     pub(crate) not_memory: u64,
     pub(crate) conflicts: u64,
+    pub(crate) voted: u64,
     pub(crate) unknown: [u64; N_REASONS],
 }
 
@@ -84,6 +86,7 @@ pub struct Analyzer {
     pub(crate) sites: SiteTable,
     pub(crate) data: DataTable,
     pub(crate) names: NameTable,
+    pub(crate) votes: Votes,
     /// Bases of the threads' own storage, learned by thread id.
     pub(crate) thread_bases: FxHashMap<i32, u64>,
     pub(crate) search: Search,
@@ -113,6 +116,7 @@ impl Analyzer {
             sites: SiteTable::default(),
             data: DataTable::default(),
             names: NameTable::default(),
+            votes: Votes::default(),
             thread_bases: FxHashMap::default(),
             search: Search::default(),
             pending: FxHashMap::default(),
@@ -147,19 +151,30 @@ impl Analyzer {
                 }
                 self.attempt(sample, observer);
             }
-            Record::Mmap(mmap) => self.processes.mmap(mmap),
+            Record::Mmap(mmap) => {
+                let (start, end) = self.processes.newly_mapped(mmap);
+                self.votes.forget_range(mmap.pid, start.0, end.0);
+                self.processes.mmap(mmap);
+            }
             Record::Comm(comm) => {
                 if comm.is_exec {
                     self.thread_bases.remove(&comm.tid);
+                    self.votes.forget_process(comm.pid);
                 }
                 self.processes.comm(comm);
             }
             Record::Fork(fork) => {
                 self.thread_bases.remove(&fork.tid);
+                if fork.pid != fork.parent_pid {
+                    self.votes.forget_process(fork.pid);
+                }
                 self.processes.fork(fork);
             }
             Record::Exit(exit) => {
                 self.thread_bases.remove(&exit.tid);
+                if exit.pid == exit.tid {
+                    self.votes.forget_process(exit.pid);
+                }
                 self.processes.exit(exit);
             }
             Record::Collected(collected) => {
@@ -365,6 +380,7 @@ impl Analyzer {
                 self.counts.attributed += 1;
                 self.counts.conflicts +=
                     u64::from(evidence == dataspace_proto::sample_line::Evidence::Conflict);
+                self.counts.voted += u64::from(attribution.votes != 0);
                 (self.names.get(named).charged_to, Some(evidence))
             }
         };

@@ -3,19 +3,21 @@
 
 use crate::analyzer::{Analyzer, Paths};
 use crate::descriptor::Root;
+use crate::limit;
 use crate::name_table::{NameKey, NamedIdx};
 use crate::process::LoadObjectIdx;
 use crate::search::{Candidate, Survivor};
 use crate::site::{Answer, Past, TypeAnswer, TypedAccess};
 use crate::site_table::SiteIdx;
+use crate::vote::Touch;
 use crate::worker::Question;
-use crate::x86_64::access::{RegisterLoss, Role};
+use crate::x86_64::access::{MemoryAccess, RegisterLoss, Role, SegmentBase};
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::record::Sample;
-use dataspace_proto::register::Registers;
+use dataspace_proto::record::{CpuMode, Sample};
+use dataspace_proto::register::{Register, Registers};
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
 /// The size of an access whose instruction is not known.
@@ -41,6 +43,10 @@ pub(crate) struct Attribution {
     pub(crate) addr: Option<(Avma, AddressSource)>,
     pub(crate) site: Option<SiteIdx>,
     pub(crate) verdict: Verdict,
+    /// How many samples voted for the answer; 0 if it has another ground.
+    pub(crate) votes: u32,
+    /// The address is where the named part of the object lies.
+    pub(crate) is_placed: bool,
 }
 
 impl Attribution {
@@ -52,6 +58,8 @@ impl Attribution {
             addr: None,
             site: None,
             verdict: Verdict::Unknown(reason),
+            votes: 0,
+            is_placed: false,
         }
     }
 }
@@ -114,7 +122,7 @@ impl Analyzer {
             size: (memory.size != 0).then_some(memory.size),
             addr,
             site: Some(located.site),
-            verdict: Verdict::Unknown(Reason::Unidentified),
+            ..Attribution::unknown(Reason::Unidentified)
         };
         if addr.is_some_and(|(avma, _)| !avma.is_user()) {
             attribution.verdict = Verdict::Unknown(Reason::InvalidAddress);
@@ -141,6 +149,14 @@ impl Analyzer {
             Some(_) if typed.is_perhaps_variable => Err(Reason::Undetermined),
             _ => by_type,
         };
+        if by_type.is_err()
+            && by_address.is_none()
+            && let Some((avma, _)) = addr
+            && self.attribute_by_votes(located.sample, avma, Some(memory), &mut attribution)
+        {
+            return Ok(attribution);
+        }
+        attribution.is_placed = by_address.is_none() && is_placed(located, typed, computed.ok());
         attribution.verdict = self.join(by_type, by_address, addr);
         Ok(attribution)
     }
@@ -278,8 +294,67 @@ impl Analyzer {
         if let Some(named) = self.static_variable(sample.pid, avma, UNKNOWN_SIZE)? {
             let evidence = Evidence::Address;
             attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
+            return Ok(attribution);
         }
+        self.attribute_by_votes(sample, avma, None, &mut attribution);
         Ok(attribution)
+    }
+
+    /// Names what no type names after the votes of typed instructions, and says whether there are
+    /// enough.
+    fn attribute_by_votes(
+        &mut self,
+        sample: &Sample,
+        avma: Avma,
+        memory: Option<&MemoryAccess>,
+        attribution: &mut Attribution,
+    ) -> bool {
+        let is_in_frame = |memory: &MemoryAccess| {
+            let base = memory.address.base.and_then(|base| base.register);
+            base == Some(Register::Rsp)
+                || memory.address.segment != SegmentBase::Flat
+                || memory.role == Role::StackSlot
+        };
+        let size = memory.map_or(0, |memory| memory.size);
+        if self.config().paths != Paths::Both || memory.is_some_and(is_in_frame) {
+            return false;
+        }
+        let Some(touch) = heap_touch(sample, avma, size) else { return false };
+        let Some(found) = self.votes.find(touch) else { return false };
+        let kind = self.votes.kind(found.kind);
+        let named = match &kind.scalar {
+            Some(answer) => {
+                let key = NameKey::Voted { kind: found.kind, offset: 0, size: 0 };
+                Some(self.names.whole(&mut self.totals, key, answer))
+            }
+            None => {
+                let key = NameKey::Voted { kind: found.kind, offset: found.offset, size };
+                let part = (u64::from(found.offset), u64::from(size));
+                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)
+            }
+        };
+        let Some(named) = named else { return false };
+        let evidence = Evidence::Address;
+        attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
+        attribution.votes = found.votes;
+        true
+    }
+
+    /// Votes with a sample that its instruction named.
+    pub(crate) fn vote(&mut self, sample: &Sample, attribution: &Attribution) {
+        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
+            (attribution.verdict, attribution.addr)
+        else {
+            return;
+        };
+        if !attribution.is_placed || self.config().paths != Paths::Both {
+            return;
+        }
+        let Some(touch) = heap_touch(sample, avma, attribution.size.unwrap_or(0)) else { return };
+        let named = self.names.get_mut(named);
+        let offset = named.answer.offset;
+        let lesson = *named.lesson.get_or_insert_with(|| self.votes.lesson(&named.answer));
+        self.votes.teach(touch, lesson, offset);
     }
 
     /// Joins the two answers (design section 6).
@@ -310,3 +385,33 @@ impl Analyzer {
         }
     }
 }
+
+/// Whether the sample's address is that of the operand which the type path named a part of.
+fn is_placed(located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) -> bool {
+    typed.memory.role == Role::Operand
+        && match (computed, located.sample.addr) {
+            // The address of a fault may be the second page's start, of a breakpoint its own.
+            (Some(computed), Some(sampled)) => computed == sampled,
+            (Some(_), None) => true,
+            // Without its index only the outermost object is known, and not where it begins.
+            (None, Some(_)) => {
+                located.kind == EventKind::Memory && matches!(typed.answer, TypeAnswer::Object(_))
+            }
+            (None, None) => false,
+        }
+}
+
+/// The touched memory, if it is none of the stack's: what is there is another thing in each frame.
+fn heap_touch(sample: &Sample, avma: Avma, size: u32) -> Option<Touch> {
+    let registers = match sample.mode {
+        CpuMode::Kernel => &sample.user_registers,
+        _ => &sample.registers,
+    };
+    let stack = registers.get(Register::Rsp)?.saturating_sub(RED_ZONE_BYTES);
+    let is_stack = avma.0.checked_sub(stack).is_some_and(|above| above < limit::STACK_REACH_BYTES);
+    let Sample { pid, time_ns, .. } = *sample;
+    (!is_stack).then_some(Touch { pid, time_ns, addr: avma.0, size })
+}
+
+/// Bytes below the stack pointer that a function may use (psABI, section 3.2.2).
+const RED_ZONE_BYTES: u64 = 128;

@@ -94,7 +94,7 @@ fn component(object: &DataObject, level: usize) -> &str {
 
 /// The type of a descriptor's component, without array, qualifiers and sign: C lets a program
 /// reach an object through a pointer that differs in these.
-fn element_type(component: &str) -> &str {
+pub(crate) fn element_type(component: &str) -> &str {
     let component = component.trim_start_matches('.').trim_start_matches('{');
     let mut spelled = component.split([' ', '}']).next().unwrap_or(component);
     loop {

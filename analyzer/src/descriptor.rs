@@ -25,6 +25,8 @@ pub struct DataObject {
     pub is_scalar: bool,
     /// Tells two types of one name apart.
     pub fingerprint: u64,
+    /// The outermost element, of which the object is a part; `None` for what is artificial.
+    pub element: Option<Arc<Layout>>,
 }
 
 /// One object of a nest.
@@ -83,6 +85,7 @@ impl DataObject {
             candidates: Arc::default(),
             is_scalar: false,
             fingerprint: 0,
+            element: None,
         }
     }
 
@@ -151,6 +154,7 @@ pub fn name_as(
         candidates,
         is_scalar: false,
         fingerprint: element.fingerprint,
+        element: Some(element),
     };
     Some((object, into))
 }
@@ -170,7 +174,7 @@ fn candidates(
     found.paths.iter().filter(is_below).filter_map(dotted).chain(more).collect()
 }
 
-fn scalar(layout: &Layout, element: &Layout, root: Root<'_>) -> DataObject {
+fn scalar(layout: &Layout, element: &Arc<Layout>, root: Root<'_>) -> DataObject {
     let descriptor = match root {
         Root::Variable(variable) => format!("{{{} {variable}}}", layout.spelled),
         Root::Pointer("") => format!("{{{} -}}", element.spelled),
@@ -196,6 +200,7 @@ fn scalar(layout: &Layout, element: &Layout, root: Root<'_>) -> DataObject {
         candidates: Arc::default(),
         is_scalar: true,
         fingerprint: element.fingerprint,
+        element: Some(Arc::clone(element)),
     }
 }
 

@@ -48,5 +48,6 @@ pub mod site;
 mod site_table;
 mod totals;
 mod type_path;
+mod vote;
 pub mod worker;
 pub mod x86_64;

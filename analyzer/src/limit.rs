@@ -285,3 +285,27 @@ pub const MAX_SCOPES_AN_OBJECT: usize = 4;
 
 /// Warnings that a snapshot carries.
 pub const MAX_WARNINGS: usize = 32;
+
+/// Kinds of objects that are voted for: 200 bytes each. A browser has some thousands that are ever
+/// sampled.
+pub const MAX_VOTE_KINDS: usize = 1 << 12;
+
+/// Pages in which votes for objects are kept: 600 bytes each, so 10 MB. They cover 64 MB of heap that
+/// is being touched; of a larger one that is touched at random hardly any object is sampled twice.
+pub const MAX_VOTE_REGIONS: usize = 1 << 14;
+
+/// Objects of one page that are remembered. Where there are more, what lies between those that are
+/// tells of the others.
+pub const MAX_VOTED_IN_REGION: usize = 16;
+
+/// Size of an object that is voted for. Larger ones are tables, which have a type of their own all over.
+pub const MAX_VOTED_BYTES: u32 = 1 << 20;
+
+/// Time after which a vote is not believed any more: the longest window. Nothing tells when memory is
+/// freed and given to something else that no typed instruction touches.
+pub const MAX_VOTE_AGE_S: u32 = 60;
+
+/// Memory above the stack pointer that counts as stack, where nothing is voted on: a frame ends with
+/// its function and the next one has other things in its place. A thread's stack has 8 MiB, of which
+/// what is that far from the top is the oldest and changes least.
+pub const STACK_REACH_BYTES: u64 = 1 << 20;

@@ -8,6 +8,7 @@ use crate::process::LoadObjectIdx;
 use crate::site::Answer;
 use crate::site_table::SiteIdx;
 use crate::totals::{ObjectIdx, Totals};
+use crate::vote::{KindIdx, Lesson};
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) enum NameKey {
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
     Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
     Static { object: LoadObjectIdx, start: Svma, offset: u64, size: u64 },
+    Voted { kind: KindIdx, offset: u32, size: u32 },
 }
 
 /// A named object and where its samples are charged.
@@ -31,6 +33,8 @@ pub(crate) enum NameKey {
 pub(crate) struct Named {
     pub(crate) answer: Answer,
     pub(crate) charged_to: ObjectIdx,
+    /// What it teaches, once that was asked.
+    pub(crate) lesson: Option<Lesson>,
 }
 
 /// All names of a session.
@@ -46,6 +50,10 @@ pub(crate) struct NameTable {
 impl NameTable {
     pub(crate) fn get(&self, idx: NamedIdx) -> &Named {
         &self.named[idx.0 as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, idx: NamedIdx) -> &mut Named {
+        &mut self.named[idx.0 as usize]
     }
 
     /// Whether two names are of one data object. What is summed under `<Other>` is told apart by its
@@ -113,7 +121,7 @@ impl NameTable {
     fn add(&mut self, totals: &mut Totals, answer: Answer) -> NamedIdx {
         let charged_to = totals.intern(&answer.object);
         let idx = NamedIdx(self.named.len() as u32);
-        self.named.push(Named { answer, charged_to });
+        self.named.push(Named { answer, charged_to, lesson: None });
         idx
     }
 

@@ -76,6 +76,32 @@ impl ProcessTable {
         insert(self.spaces.entry(mmap.pid).or_default(), mapping);
     }
 
+    /// The part of a new mapping that held something else, or nothing, before.
+    ///
+    /// The kernel tells of a heap that grows (`do_brk_flags`, and `mmap` beside a mapping of the same
+    /// kind) as of one mapping with all that was there before. What shares an end with a smaller
+    /// anonymous mapping is taken for that one grown.
+    pub(crate) fn newly_mapped(&self, mmap: &Mmap) -> (Avma, Avma) {
+        let (start, end) = (mmap.start, Avma(mmap.start.0.saturating_add(mmap.len_bytes)));
+        if mmap.path.first() == Some(&b'/') && !mmap.path.starts_with(b"//anon") {
+            return (start, end);
+        }
+        let last = Avma(end.0.saturating_sub(1));
+        let known = [start, last].map(|at| {
+            let mapping = self.mapping(mmap.pid, at)?;
+            let is_inside = start <= mapping.start && mapping.end <= end;
+            let is_grown = (start, end) != (mapping.start, mapping.end);
+            let is_kept = mapping.backing == Backing::Anonymous && is_inside && is_grown;
+            is_kept.then_some((mapping.start, mapping.end))
+        });
+        match known {
+            [Some((_, below)), Some((above, _))] if below <= above => (below, above),
+            [Some((_, kept)), _] => (kept, end),
+            [_, Some((kept, _))] => (start, kept),
+            [None, None] => (start, end),
+        }
+    }
+
     pub(crate) fn comm(&mut self, comm: &Comm) {
         if comm.is_exec {
             self.spaces.entry(comm.pid).or_default().clear();

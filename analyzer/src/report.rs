@@ -72,6 +72,7 @@ impl Analyzer {
                 undecodable: collected.undecodable,
             },
             conflicts: self.counts.conflicts,
+            voted: self.counts.voted,
             throttled_ns: collected.throttled_ns,
             invisible_ns: collected.invisible_ns,
         }
@@ -119,6 +120,7 @@ impl Analyzer {
             not_memory: attribution.verdict == Verdict::NotMemory,
             latency: (sample.latency != 0).then_some(u64::from(sample.latency)),
             level: sample.data_source.and_then(|source| source.level),
+            votes: (attribution.votes != 0).then_some(attribution.votes),
         }
     }
 

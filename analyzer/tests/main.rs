@@ -20,6 +20,7 @@ mod support;
 #[allow(dead_code, reason = "the bench uses the other half")]
 mod truth;
 mod undoing;
+mod voting;
 
 #[global_allocator]
 static ALLOCATOR: support::allocation::Counting = support::allocation::Counting;

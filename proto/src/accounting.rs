@@ -48,6 +48,9 @@ pub struct Accounting {
     pub lost: Lost,
     /// Samples whose two paths disagree (they are in `attributed`).
     pub conflicts: u64,
+    /// Samples named after the votes of typed instructions (they are in `attributed`).
+    #[serde(default)]
+    pub voted: u64,
     /// Time in which the kernel had throttled an event.
     pub throttled_ns: u64,
     /// Time in which an event could not count.

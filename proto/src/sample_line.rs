@@ -91,6 +91,9 @@ pub struct SampleLine {
     pub not_memory: bool,
     pub latency: Option<u64>,
     pub level: Option<crate::memory::Level>,
+    /// Samples of typed instructions that say what lies at the address, where nothing else does.
+    #[serde(default)]
+    pub votes: Option<u32>,
 }
 
 mod hex {

@@ -39,6 +39,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         not_memory: false,
         latency: None,
         level: Some(Level::Lfb),
+        votes: None,
     };
     let json = serde_json::to_string(&line).unwrap();
     let expected = concat!(
@@ -47,7 +48,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""access":"load_store","size":8,"object":"{structure:node}.{long_int key}","#,
         r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
         r#""offset":8,"member":"key","variable":null,"evidence":"type","#,
-        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB"}"#
+        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB","votes":null}"#
     );
     assert_eq!(json, expected);
     let back: SampleLine = serde_json::from_str(&json).unwrap();
@@ -105,7 +106,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""events":[{"name":"cpu-clock","skid":"after-one","period":3}],"elapsed_ns":9,"#,
         r#""truncated":false,"accounting":{"kernel":4,"attributed":1,"#,
         r#""unknown":{"unresolvable":1},"not_memory":1,"#,
-        r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"#,
+        r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"voted":0,"#,
         r#""throttled_ns":0,"invisible_ns":0},"#,
         r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"warnings":[],"#,
         r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,

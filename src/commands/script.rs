@@ -93,6 +93,7 @@ mod tests {
             not_memory: true,
             latency: None,
             level: None,
+            votes: None,
         }
     }
 

@@ -121,10 +121,23 @@ impl Session {
         session
     }
 
+    /// A session on `program` with other ways than both paths.
+    pub(crate) fn configured(program: &Program, config: Config) -> Self {
+        let mut session = Self::with_config(TestFiles::default(), config);
+        for line in &program.maps {
+            session.map_line(line, &FileIdentity::None);
+        }
+        session
+    }
+
     /// A session that knows events, and no mapping yet.
     pub(crate) fn without_mappings(files: TestFiles) -> Self {
+        Self::with_config(files, Config::default())
+    }
+
+    fn with_config(files: TestFiles, config: Config) -> Self {
         let mut session = Self {
-            analyzer: Analyzer::new(Config::default()),
+            analyzer: Analyzer::new(config),
             worker: Worker::new(Box::new(files)),
             lines: Lines::default(),
         };

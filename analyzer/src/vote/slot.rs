@@ -1,0 +1,120 @@
+//! One object that was voted for, and how a further vote stands to it.
+
+use super::kind::{KindIdx, Kinds};
+use crate::limit;
+
+/// Votes that an object needs for an access that fits no member of it, or is of unknown size; one
+/// that fits bears the vote out and needs no other. Twice as many for each time that the memory turned
+/// out to be something else.
+const ENOUGH_VOTES: u32 = 2;
+
+/// After so many changes no more votes are asked for: memory that changes so often is hardly named.
+const MAX_DOUBLINGS: u8 = 5;
+
+/// Votes that a run of scalars needs, and elements around an address.
+pub(super) const ENOUGH_AROUND: usize = 3;
+
+/// An object, or a run of scalars side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
+    pub(super) start: u64,
+    pub(super) seen_s: u32,
+    pub(super) len: u32,
+    pub(super) kind: KindIdx,
+    pub(super) votes: u16,
+    /// How often the memory turned out to be something else.
+    pub(super) n_changes: u8,
+    pub(super) is_run: bool,
+}
+
+impl Slot {
+    pub(super) const fn end(&self) -> u64 {
+        self.start.saturating_add(self.len as u64)
+    }
+
+    pub(super) const fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.start < end && start < self.end()
+    }
+
+    pub(super) const fn is_fresh(&self, now_s: u32) -> bool {
+        now_s.saturating_sub(self.seen_s) <= limit::MAX_VOTE_AGE_S
+    }
+
+    /// Votes that it takes to believe in it.
+    pub(super) fn n_needed(&self, does_fit: bool) -> u32 {
+        match (self.is_run, self.n_changes) {
+            (true, 0) => ENOUGH_AROUND as u32,
+            (false, 0) if does_fit => 1,
+            (_, n_changes) => ENOUGH_VOTES << n_changes.min(MAX_DOUBLINGS),
+        }
+    }
+}
+
+/// One vote: an object of a kind lies at `start`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ballot {
+    pub(crate) kind: KindIdx,
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    pub(crate) now_s: u32,
+}
+
+impl Ballot {
+    pub(crate) const fn end(&self) -> u64 {
+        self.start.saturating_add(self.len as u64)
+    }
+}
+
+/// How a vote stands to something that is known in the same memory.
+pub(super) enum Standing {
+    /// It is for the same.
+    Same,
+    /// It is for a part of it.
+    Part,
+    /// It is for what contains it.
+    Whole,
+    /// Scalars beside an object that may hold them.
+    Apart,
+    /// The two cannot both be there.
+    Contrary,
+}
+
+/// How a vote stands to what a slot says.
+pub(super) fn standing(kinds: &mut Kinds, slot: &Slot, ballot: &Ballot) -> Standing {
+    if slot.is_run && kinds.get(ballot.kind).is_scalar() {
+        let size = u64::from(kinds.get(slot.kind).size());
+        let is_in_step = slot.start.abs_diff(ballot.start).is_multiple_of(size);
+        let is_same = is_in_step && kinds.is_alike(slot.kind, ballot.kind);
+        return if is_same { Standing::Same } else { Standing::Contrary };
+    }
+    if slot.start == ballot.start && slot.kind == ballot.kind {
+        return Standing::Same;
+    }
+    let offset = |from: u64, to: u64| to.checked_sub(from).and_then(|it| u32::try_from(it).ok());
+    if let Some(offset) = offset(slot.start, ballot.start)
+        && ballot.end() <= slot.end()
+        && kinds.contains(slot.kind, offset, ballot.kind)
+    {
+        return Standing::Part;
+    }
+    if slot.is_run {
+        // The first of the run's scalars that lies in the object.
+        let size = u64::from(kinds.get(slot.kind).size());
+        let skipped = ballot.start.saturating_sub(slot.start).next_multiple_of(size);
+        let holds = offset(ballot.start, slot.start.saturating_add(skipped))
+            .is_some_and(|offset| kinds.contains(ballot.kind, offset, slot.kind));
+        let is_inside = ballot.start <= slot.start && slot.end() <= ballot.end();
+        return match (holds, is_inside) {
+            (true, true) => Standing::Whole,
+            (true, false) => Standing::Apart,
+            (false, _) => Standing::Contrary,
+        };
+    }
+    if let Some(offset) = offset(ballot.start, slot.start)
+        && slot.end() <= ballot.end()
+        && kinds.contains(ballot.kind, offset, slot.kind)
+    {
+        return Standing::Whole;
+    }
+    Standing::Contrary
+}
