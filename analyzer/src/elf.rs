@@ -122,6 +122,20 @@ impl ElfImage {
         self.sections.iter().find(|section| section.name == name)
     }
 
+    /// The debug section called `name`, or what was called so when compressing it renamed it.
+    #[must_use]
+    pub fn debug_section(&self, name: &str) -> Option<&Section> {
+        self.debug_sections(name).next()
+    }
+
+    /// All sections that [`Self::debug_section`] finds the first of.
+    pub fn debug_sections(&self, name: &str) -> impl Iterator<Item = &Section> {
+        let old_name = name.strip_prefix(".debug_").map(|rest| format!("{OLD_COMPRESSED}{rest}"));
+        self.sections
+            .iter()
+            .filter(move |section| section.name == name || Some(&section.name) == old_name.as_ref())
+    }
+
     /// Where in the file the byte at `svma` is; `None` outside what the file holds.
     #[must_use]
     pub fn offset_of_svma(&self, svma: Svma) -> Option<(FileOffset, u64)> {
@@ -216,7 +230,12 @@ impl ElfImage {
             return Err(failed("it is mostly a hole"));
         }
         let bytes = read_shared(file, section.file_offset.0, section.file_bytes)?;
-        if section.is_compressed { decompress(&bytes).map_err(failed) } else { Ok(bytes) }
+        let compressed = match section.is_compressed {
+            true => compressed(&bytes),
+            false if section.name.starts_with(OLD_COMPRESSED) => old_compressed(&bytes),
+            false => return Ok(bytes),
+        };
+        compressed.and_then(decompress).map_err(failed)
     }
 }
 
@@ -238,8 +257,11 @@ fn read_shared(file: &dyn FileBytes, offset: u64, n_bytes: u64) -> Result<Arc<[u
     Ok(bytes)
 }
 
-/// Undoes `SHF_COMPRESSED` (`Elf64_Chdr` in front, gABI chapter 4).
-fn decompress(bytes: &[u8]) -> Result<Arc<[u8]>, &'static str> {
+/// How the name of a compressed section began before there was `SHF_COMPRESSED`.
+const OLD_COMPRESSED: &str = ".zdebug_";
+
+/// Reads the `Elf64_Chdr` in front of an `SHF_COMPRESSED` section (gABI chapter 4).
+fn compressed(bytes: &[u8]) -> Result<object::CompressedData<'_>, &'static str> {
     const ELFCOMPRESS_ZLIB: u32 = 1;
     const ELFCOMPRESS_ZSTD: u32 = 2;
     let (header, data) = bytes.split_at_checked(24).ok_or("no compression header")?;
@@ -250,12 +272,25 @@ fn decompress(bytes: &[u8]) -> Result<Arc<[u8]>, &'static str> {
         _ => return Err("unknown compression"),
     };
     let size = header.get(8..16).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+    Ok(object::CompressedData { format, data, uncompressed_size: size })
+}
+
+/// Reads the header of a `.zdebug_` section: `ZLIB` and the length, big-endian.
+fn old_compressed(bytes: &[u8]) -> Result<object::CompressedData<'_>, &'static str> {
+    let (header, data) = bytes.split_at_checked(12).ok_or("no compression header")?;
+    let size = header.strip_prefix(b"ZLIB").and_then(|b| b.try_into().ok());
+    let size = size.map(u64::from_be_bytes).ok_or("unknown compression")?;
+    let format = object::CompressionFormat::Zlib;
+    Ok(object::CompressedData { format, data, uncompressed_size: size })
+}
+
+fn decompress(compressed: object::CompressedData<'_>) -> Result<Arc<[u8]>, &'static str> {
+    let (size, len) = (compressed.uncompressed_size, compressed.data.len() as u64);
     // What is claimed is reserved at once.
-    let is_plausible = size <= (data.len() as u64).saturating_mul(limit::MAX_COMPRESSION);
+    let is_plausible = size <= len.saturating_mul(limit::MAX_COMPRESSION);
     if size > limit::MAX_SECTION_BYTES || !is_plausible {
         return Err("it claims to decompress to more than the limit");
     }
-    let compressed = object::CompressedData { format, data, uncompressed_size: size };
     let plain = compressed.decompress().map_err(|_| "it does not decompress")?;
     Ok(plain.into())
 }

@@ -92,7 +92,7 @@ impl FrameTable {
             .set_text(address(".text"))
             .set_got(address(".got"));
         let read = |image: &ElfImage, file: &dyn FileBytes, name: &str| {
-            let bytes = image.read_section(file, image.section(name)?).ok()?;
+            let bytes = image.read_section(file, image.debug_section(name)?).ok()?;
             (!bytes.is_empty()).then(|| Reader::new(bytes, LittleEndian))
         };
         let eh = read(image, file, ".eh_frame").map(|bytes| {
