@@ -66,6 +66,44 @@ pub struct DebugFileQuery {
     pub pid: i32,
 }
 
+/// A file that debug information names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CompanionName {
+    /// A `.dwo` file.
+    Split {
+        /// `DW_AT_dwo_name`.
+        name: Arc<[u8]>,
+        /// `DW_AT_comp_dir`, which the name may be relative to.
+        dir: Option<Arc<[u8]>>,
+    },
+    /// The package of all of them, `FILE.dwp`.
+    Package,
+    /// The file with what dwz found in several.
+    Supplementary {
+        /// Its path, which may be relative to the directory of the file that names it.
+        path: Arc<[u8]>,
+        /// Its build-id; empty where it is not known by that.
+        build_id: Vec<u8>,
+    },
+}
+
+/// Opens the other files of one load object's debug information, whenever one is needed. It knows
+/// in which process the load object was seen.
+pub trait CompanionFiles: Send + std::fmt::Debug {
+    /// The files that may be the one called `name`, best first. The index checks ids itself.
+    fn open(&self, name: &CompanionName) -> Vec<Box<dyn FileBytes>>;
+}
+
+/// No companions: debug information must be whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCompanions;
+
+impl CompanionFiles for NoCompanions {
+    fn open(&self, _: &CompanionName) -> Vec<Box<dyn FileBytes>> {
+        Vec::new()
+    }
+}
+
 /// Opens files for the index.
 pub trait FileSource: Send {
     /// Opens the load object that `key` names.
@@ -78,4 +116,9 @@ pub trait FileSource: Send {
     /// The files that may hold the debug information of a load object, best first. The index
     /// checks build-id or checksum itself.
     fn debug_files(&self, query: &DebugFileQuery) -> Vec<Box<dyn FileBytes>>;
+
+    /// What opens the other files that the debug information of a load object names.
+    fn companions(&self, _query: &DebugFileQuery) -> Box<dyn CompanionFiles> {
+        Box::new(NoCompanions)
+    }
 }

@@ -62,16 +62,18 @@ impl LoadObjectIndex {
         {
             return Err(Reason::ObjectChanged);
         }
-        let separate = match image.section(".debug_info") {
+        let query = debug_file_query(key, &image);
+        let separate = match image.debug_section(".debug_info") {
             Some(_) => None,
-            None => open_debug_file(key, &image, source),
+            None => open_debug_file(&query, &image, source),
         };
+        let companions = source.companions(&query);
         let (debug, debug_parts) = match &separate {
             Some((debug_image, debug_file)) => (
-                DebugInfo::load(debug_image, debug_file.as_ref()),
+                DebugInfo::load(debug_image, debug_file.as_ref(), companions),
                 Some((debug_image, debug_file.as_ref())),
             ),
-            None => (DebugInfo::load(&image, file.as_ref()), None),
+            None => (DebugInfo::load(&image, file.as_ref(), companions), None),
         };
         let frames = FrameTable::load(&image, file.as_ref(), debug_parts);
         let mut image = image;
@@ -354,19 +356,22 @@ fn is_same_build(mapped: &[u8], found: &[u8]) -> bool {
     n != 0 && mapped[..n] == found[..n] && rest(mapped) && rest(found)
 }
 
-/// The first file offered that really is the debug file: by build-id, else by checksum.
-fn open_debug_file(
-    key: &LoadObjectKey,
-    image: &ElfImage,
-    source: &dyn FileSource,
-) -> Option<(ElfImage, Box<dyn FileBytes>)> {
-    let query = DebugFileQuery {
+fn debug_file_query(key: &LoadObjectKey, image: &ElfImage) -> DebugFileQuery {
+    DebugFileQuery {
         path: Arc::clone(&key.path),
         build_id: image.build_id.clone(),
         debug_link: image.debug_link.as_ref().map(|(name, _)| name.clone()),
         pid: key.pid,
-    };
-    source.debug_files(&query).into_iter().find_map(|file| {
+    }
+}
+
+/// The first file offered that really is the debug file: by build-id, else by checksum.
+fn open_debug_file(
+    query: &DebugFileQuery,
+    image: &ElfImage,
+    source: &dyn FileSource,
+) -> Option<(ElfImage, Box<dyn FileBytes>)> {
+    source.debug_files(query).into_iter().find_map(|file| {
         let found = ElfImage::parse(file.as_ref()).ok()?;
         let is_ours = match (&image.build_id, &found.build_id) {
             (Some(ours), Some(theirs)) => is_same_build(ours, theirs),
@@ -375,7 +380,7 @@ fn open_debug_file(
                 .as_ref()
                 .is_some_and(|(_, crc)| checksum(file.as_ref()) == Some(*crc)),
         };
-        (is_ours && found.section(".debug_info").is_some()).then_some((found, file))
+        (is_ours && found.debug_section(".debug_info").is_some()).then_some((found, file))
     })
 }
 

@@ -220,8 +220,37 @@ pub const MAX_STATIC_VARIABLES: usize = 1 << 20;
 /// Compilation units of one load object.
 pub const MAX_UNITS: usize = 1 << 18;
 
-/// Parsed units kept by one load object before the oldest is dropped.
-pub const MAX_CACHED_UNITS: usize = 64;
+/// Parsed units kept by one load object before the oldest is dropped. Each type may have a unit of
+/// its own, and a structure has some tens of types.
+pub const MAX_CACHED_UNITS: usize = 1 << 10;
+
+/// Bytes of entries that these may have: what is kept of them takes about half as much. The last
+/// unit is kept however large it is.
+pub const MAX_CACHED_UNIT_BYTES: usize = 64 << 20;
+
+/// Bytes of a path, as the kernel opens them (`PATH_MAX`).
+pub const MAX_PATH_BYTES: usize = 4096;
+
+/// Files with split units of one load object. Chromium has about 40,000.
+pub const MAX_SPLIT_FILES: usize = 1 << 17;
+
+/// Files and parts of packages with split units whose sections are in memory at once.
+pub const MAX_SPLIT_FILES_KEPT: usize = 1 << 9;
+
+/// Bytes of those sections: some tens of the largest units of C++.
+pub const MAX_SPLIT_BYTES_KEPT: u64 = 256 << 20;
+
+/// Bytes that are read of such files altogether, also when one is read again. Chromium has about
+/// 15 GB of them.
+pub const MAX_SPLIT_BYTES_READ: u64 = 32 << 30;
+
+/// How often a package of split units is looked for: one that lacks the unit asked for first may
+/// be the right one all the same.
+pub const MAX_PACKAGE_TRIES: usize = 4;
+
+/// How many times its own length the rows of a package may claim together: type units share their
+/// abbreviations with the unit that they were compiled with.
+pub const MAX_PACKAGE_SHARING: u64 = 64;
 
 /// Code ranges of functions of one unit: 24 bytes each. Entries can share one list of ranges, so
 /// that a small file has many. The largest known units (SQLite's amalgamation, LTO) have about 10^5.

@@ -16,6 +16,7 @@ mod naming;
 mod random_code;
 mod reasons;
 mod single_step;
+mod sources;
 mod support;
 #[allow(dead_code, reason = "the bench uses the other half")]
 mod truth;

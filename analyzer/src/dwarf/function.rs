@@ -230,7 +230,7 @@ impl FunctionWalk<'_> {
     }
 
     fn ranges(&self, entry: &Entry) -> Vec<Range<u64>> {
-        let ranges = super::unit::ranges(self.info.dwarf(), &self.unit.unit, entry);
+        let ranges = super::unit::ranges(&self.unit.dwarf, &self.unit.unit, entry);
         let Some(mut ranges) = ranges else { return Vec::new() };
         let mut found = Vec::new();
         while let Ok(Some(range)) = ranges.next() {
@@ -250,7 +250,7 @@ impl FunctionWalk<'_> {
                 places.extend(code.iter().map(|range| (range.clone(), part)));
             }
         } else {
-            let locations = self.info.dwarf().attr_locations(&self.unit.unit, value);
+            let locations = self.unit.dwarf.attr_locations(&self.unit.unit, value);
             let Ok(Some(mut locations)) = locations else { return };
             while let Ok(Some(entry)) = locations.next() {
                 if places.len() >= self.n_places_left {
@@ -269,7 +269,7 @@ impl FunctionWalk<'_> {
     }
 
     fn parts(&self, expression: gimli::Expression<Reader>) -> Vec<Part> {
-        location::parts(self.info.dwarf(), &self.unit.unit, expression, self.frame_base)
+        location::parts(&self.unit.dwarf, &self.unit.unit, expression, self.frame_base)
     }
 
     fn add_call(&mut self, entry: &Entry) {
@@ -282,7 +282,7 @@ impl FunctionWalk<'_> {
             .attr_value(gimli::DW_AT_call_origin)
             .or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin));
         let (Some(behind), Some(origin)) = (behind, origin) else { return };
-        let address = self.info.dwarf().attr_address(&self.unit.unit, behind);
+        let address = self.unit.dwarf.attr_address(&self.unit.unit, behind);
         if let Ok(Some(behind)) = address
             && let Some(origin) = self.info.reference(self.unit_idx, &origin)
             && self.calls.len() < limit::MAX_CALL_SITES

@@ -12,26 +12,34 @@ pub mod frame;
 pub(crate) mod function;
 pub(crate) mod landing_pad;
 pub mod location;
+mod package;
 pub mod scope;
 pub(crate) mod spelling;
+pub(crate) mod section;
+mod source;
+mod split;
+mod supplementary;
 pub mod types;
 pub mod unit;
 pub mod variable;
 
 use crate::elf::ElfImage;
-use crate::file::FileBytes;
+use crate::file::{CompanionFiles, FileBytes};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::{LittleEndian, UnitOffset};
 use rustc_hash::FxHashMap;
+use source::Sources;
+use split::SplitFiles;
 use std::sync::Arc;
 use unit::ParsedUnit;
 
 /// How sections are read: shared, so that parsed units can be kept.
 pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
+pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 pub(crate) type Entry = gimli::DebuggingInformationEntry<Reader>;
 
-/// Which unit of a load object: an index into its units.
+/// Which unit of a load object, whatever file it is in.
 pub(crate) type UnitIdx = u32;
 
 /// One entry of the debug information.
@@ -44,13 +52,9 @@ pub(crate) struct DieRef {
 /// The debug information of one load object.
 #[derive(Debug)]
 pub struct DebugInfo {
-    dwarf: gimli::Dwarf<Reader>,
-    headers: Vec<gimli::UnitHeader<Reader>>,
+    sources: Sources,
     /// First address, end and unit, by first address.
     code_ranges: Vec<(u64, u64, UnitIdx)>,
-    units: Vec<Option<Arc<ParsedUnit>>>,
-    /// Parsed units, oldest first.
-    parsed: std::collections::VecDeque<UnitIdx>,
     pub(crate) layouts: types::LayoutTable,
     pub(crate) derivations: derivation::DerivationTable,
     variables: Option<variable::StaticVariables>,
@@ -62,113 +66,68 @@ pub struct DebugInfo {
 type FunctionTable = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<function::FunctionScope>>;
 
 impl DebugInfo {
-    /// Loads the debug sections of `file`; `None` where there are none, or none that parse.
+    /// Loads the debug sections of `file`; `None` where there are none, or none that parse. Other
+    /// files that they name come from `companions`.
     #[must_use]
-    pub fn load(image: &ElfImage, file: &dyn FileBytes) -> Option<Self> {
-        image.section(".debug_info")?;
-        let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
-            let section = image.section(id.name());
-            let bytes = section.and_then(|section| match image.read_section(file, section) {
-                Ok(bytes) => Some(bytes),
-                Err(error) => {
-                    tracing::warn!(%error, "debug section left out");
-                    None
-                }
-            });
-            Ok(Reader::new(bytes.unwrap_or_else(|| Arc::from([])), LittleEndian))
-        };
-        let mut dwarf = gimli::Dwarf::load(load).ok()?;
-        // Units can share one table of abbreviations, which is read once then, not once for each.
-        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+    pub fn load(
+        image: &ElfImage,
+        file: &dyn FileBytes,
+        companions: Box<dyn CompanionFiles>,
+    ) -> Option<Self> {
+        let loaded = section::load(image, file, section::Naming::Linked)?;
+        let supplementary = supplementary::open(image, file, companions.as_ref());
+        let sources = Sources::new(loaded.dwarf, supplementary, SplitFiles::new(companions))?;
         let mut info = Self {
-            dwarf,
-            headers: Vec::new(),
+            sources,
             code_ranges: Vec::new(),
-            units: Vec::new(),
-            parsed: std::collections::VecDeque::new(),
             layouts: types::LayoutTable::default(),
             derivations: derivation::DerivationTable::default(),
             variables: None,
             functions: FunctionTable::default(),
             containers: FxHashMap::default(),
         };
-        info.read_headers();
-        (!info.headers.is_empty()).then_some(info)
+        info.read_roots();
+        Some(info)
     }
 
-    /// Reads every unit's header and the address ranges of its root entry.
-    fn read_headers(&mut self) {
-        let mut headers = self.dwarf.units();
-        // A damaged header ends the walk: what came before it stays usable.
-        while let Ok(Some(header)) = headers.next() {
-            if self.headers.len() >= limit::MAX_UNITS {
-                break;
-            }
-            self.headers.push(header);
-        }
-        self.units.resize(self.headers.len(), None);
-        for idx in 0..self.headers.len() {
+    /// Reads the address ranges in the root entry of every unit of the file.
+    fn read_roots(&mut self) {
+        for unit_idx in self.sources.main_units() {
             let room = limit::MAX_CODE_RANGES - self.code_ranges.len();
-            let ranges = unit::code_ranges(&self.dwarf, &self.headers[idx], room);
-            let ranges = ranges.unwrap_or_default();
-            let unit_idx = idx as UnitIdx;
+            let Some((dwarf, unit)) = self.sources.root(unit_idx) else { continue };
+            self.sources.note_skeleton(unit_idx, &unit);
+            let ranges = unit::code_ranges(&dwarf, &unit, room).unwrap_or_default();
             self.code_ranges.extend(ranges.iter().map(|(start, end)| (*start, *end, unit_idx)));
         }
         self.code_ranges.sort_unstable();
     }
 
-    /// The unit whose code holds `svma`.
-    pub(crate) fn unit_of_code(&self, svma: Svma) -> Option<UnitIdx> {
+    /// The unit whose code holds `svma`: the split unit where there is one.
+    pub(crate) fn unit_of_code(&mut self, svma: Svma) -> Option<UnitIdx> {
         let end = self.code_ranges.partition_point(|(start, ..)| *start <= svma.0);
         // Ranges of units do not nest in sound input; a few are looked at in case they do.
         let holds = |range: &&(u64, u64, UnitIdx)| svma.0 < range.1;
-        self.code_ranges[..end].iter().rev().take(32).find(holds).map(|(.., unit)| *unit)
+        let (.., found) = *self.code_ranges[..end].iter().rev().take(32).find(holds)?;
+        Some(self.whole_unit(found))
     }
 
-    pub(crate) fn n_units(&self) -> UnitIdx {
-        self.headers.len() as UnitIdx
-    }
-
-    pub(crate) fn dwarf(&self) -> &gimli::Dwarf<Reader> {
-        &self.dwarf
+    /// The split unit of a skeleton; else the unit itself.
+    fn whole_unit(&mut self, unit: UnitIdx) -> UnitIdx {
+        self.sources.split_of(unit).unwrap_or(unit)
     }
 
     /// The unit, parsed now if it is not at hand.
     pub(crate) fn unit(&mut self, idx: UnitIdx) -> Option<Arc<ParsedUnit>> {
-        let slot = usize::try_from(idx).ok()?;
-        if let Some(unit) = self.units.get(slot)? {
-            return Some(Arc::clone(unit));
-        }
-        let parsed = ParsedUnit::parse(&self.dwarf, self.headers[slot].clone());
-        let unit = Arc::new(parsed.ok()?);
-        if self.parsed.len() >= limit::MAX_CACHED_UNITS
-            && let Some(oldest) = self.parsed.pop_front()
-        {
-            self.units[oldest as usize] = None;
-        }
-        self.parsed.push_back(idx);
-        self.units[slot] = Some(Arc::clone(&unit));
-        Some(unit)
+        self.sources.unit(idx)
     }
 
-    /// The entry that an attribute of an entry in `unit` refers to.
+    /// The entry that an attribute of an entry in `unit` refers to, in whatever unit it is.
     pub(crate) fn reference(
-        &self,
+        &mut self,
         unit: UnitIdx,
         value: &gimli::AttributeValue<Reader>,
     ) -> Option<DieRef> {
-        match value {
-            gimli::AttributeValue::UnitRef(offset) => Some(DieRef { unit, offset: *offset }),
-            gimli::AttributeValue::DebugInfoRef(offset) => {
-                let next = self.headers.partition_point(|header| {
-                    header.debug_info_offset().is_some_and(|start| start.0 <= offset.0)
-                });
-                let idx = next.checked_sub(1)?;
-                let unit_offset = offset.to_unit_offset(self.headers.get(idx)?)?;
-                Some(DieRef { unit: idx as UnitIdx, offset: unit_offset })
-            }
-            _ => None,
-        }
+        self.sources.reference(unit, value)
     }
 
     /// The entry at `die`.
@@ -184,7 +143,7 @@ impl DebugInfo {
         unit: &ParsedUnit,
         value: gimli::AttributeValue<Reader>,
     ) -> Option<Arc<str>> {
-        let bytes = self.dwarf.attr_string(&unit.unit, value).ok()?;
+        let bytes = unit.dwarf.attr_string(&unit.unit, value).ok()?;
         unit::bounded_string(&bytes)
     }
 

@@ -7,6 +7,7 @@ use crate::limit;
 impl DebugInfo {
     /// The type as a descriptor spells it (design section 6).
     pub(super) fn spelled(&mut self, die: DieRef, depth: usize) -> String {
+        let die = self.definition(die);
         let Some((_, entry)) = self.entry(die).filter(|_| depth < limit::MAX_TYPE_DEPTH) else {
             return "-".to_owned();
         };

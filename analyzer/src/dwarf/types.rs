@@ -19,6 +19,7 @@ impl DebugInfo {
     /// The layout of the type at `die`, with typedefs and qualifiers taken off where they only
     /// rename. Damage gives an opaque scalar.
     pub(crate) fn layout(&mut self, die: DieRef) -> Arc<Layout> {
+        let die = self.definition(die);
         if let Some(layout) = self.layouts.known.get(&die) {
             return Arc::clone(layout);
         }
@@ -34,6 +35,19 @@ impl DebugInfo {
         self.layouts.in_progress.remove(&die);
         self.layouts.known.insert(die, Arc::clone(&layout));
         layout
+    }
+
+    /// The entry that defines the type which the one at `die` only declares by its signature;
+    /// itself where there is none.
+    pub(crate) fn definition(&mut self, die: DieRef) -> DieRef {
+        let mut next = die;
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            let Some((_, entry)) = self.entry(next) else { return die };
+            let Some(signature) = entry.attr_value(gimli::DW_AT_signature) else { return next };
+            let Some(found) = self.reference(next.unit, &signature) else { return die };
+            next = found;
+        }
+        die
     }
 
     /// What a pointer or reference of the type at `die` points at; `None` for other types.
@@ -169,7 +183,7 @@ impl DebugInfo {
     }
 
     /// The type that an entry is made from.
-    pub(super) fn target(&self, die: DieRef, entry: &Entry) -> Option<DieRef> {
+    pub(super) fn target(&mut self, die: DieRef, entry: &Entry) -> Option<DieRef> {
         self.reference(die.unit, &entry.attr_value(gimli::DW_AT_type)?)
     }
 
@@ -197,11 +211,25 @@ impl DebugInfo {
     pub(super) fn type_name(&mut self, die: DieRef) -> Option<Arc<str>> {
         let (unit, entry) = self.entry(die)?;
         let name = self.string(&unit, entry.attr_value(gimli::DW_AT_name)?)?;
-        Some(match unit.scope_of(self.dwarf(), die.offset) {
+        Some(match self.scope_of_type(die) {
             // Rust and C++ name types by their name space, C has none.
             Some(scope) => format!("{scope}::{name}").into(),
             None => name,
         })
+    }
+
+    /// The name space of a type: a definition may stand elsewhere than its declaration, as it does
+    /// in a type unit of gcc's.
+    fn scope_of_type(&mut self, die: DieRef) -> Option<String> {
+        let mut next = die;
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            let (unit, entry) = self.entry(next)?;
+            let Some(declared) = entry.attr_value(gimli::DW_AT_specification) else {
+                return unit.scope_of(next.offset);
+            };
+            next = self.reference(next.unit, &declared)?;
+        }
+        None
     }
 }
 

@@ -1,6 +1,6 @@
 //! One compilation unit, walked once: its functions, its static variables, its name spaces.
 
-use super::{Entry, Reader};
+use super::{Dwarf, Entry, Reader};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::UnitOffset;
@@ -10,6 +10,8 @@ use std::sync::Arc;
 /// A unit and what one walk over it found.
 #[derive(Debug)]
 pub(crate) struct ParsedUnit {
+    /// The sections that it is in.
+    pub(crate) dwarf: Arc<Dwarf>,
     pub(crate) unit: gimli::Unit<Reader>,
     /// `DW_AT_name`: the main source file.
     pub(crate) name: Option<Arc<str>>,
@@ -27,14 +29,34 @@ pub(crate) struct ParsedUnit {
     scopes: Vec<(UnitOffset, Option<u32>)>,
 }
 
+/// What a unit is to another.
+pub(crate) enum Half {
+    Whole,
+    /// It only names the file that holds the rest.
+    Skeleton,
+    /// It is the rest: addresses and lines are with the skeleton.
+    Split(Box<gimli::Unit<Reader>>),
+}
+
 impl ParsedUnit {
     pub(crate) fn parse(
-        dwarf: &gimli::Dwarf<Reader>,
+        dwarf: Arc<Dwarf>,
         header: gimli::UnitHeader<Reader>,
+        half: Half,
     ) -> gimli::Result<Self> {
-        let unit = dwarf.unit(header)?;
-        let name = unit.name.as_ref().and_then(bounded_string);
+        let mut unit = dwarf.unit(header)?;
+        let mut name = unit.name.as_ref().and_then(bounded_string);
+        match half {
+            Half::Whole => {}
+            // Who asks must not take it for a unit that knows of no variables.
+            Half::Skeleton => name = None,
+            Half::Split(skeleton) => {
+                unit.copy_relocated_attributes(&skeleton);
+                unit.line_program = skeleton.line_program;
+            }
+        }
         let mut parsed = Self {
+            dwarf,
             unit,
             name,
             functions: Vec::new(),
@@ -46,7 +68,7 @@ impl ParsedUnit {
         };
         parsed.language = parsed.read_language();
         // Damage inside the unit ends the walk: what it found before stays.
-        let _ = parsed.walk(dwarf);
+        let _ = parsed.walk();
         parsed.functions.sort_unstable_by_key(|(start, end, _)| (*start, *end));
         Ok(parsed)
     }
@@ -89,16 +111,12 @@ impl ParsedUnit {
 
     /// The qualified name of the name space or type around the entry at `offset`, cut at the limit
     /// of names. It is made when it is asked for: entries can share one long string.
-    pub(crate) fn scope_of(
-        &self,
-        dwarf: &gimli::Dwarf<Reader>,
-        offset: UnitOffset,
-    ) -> Option<String> {
+    pub(crate) fn scope_of(&self, offset: UnitOffset) -> Option<String> {
         let mut next = Some(*self.scope_of.get(&offset.0)?);
         let mut names: Vec<Arc<str>> = Vec::new();
         let mut n_bytes = 0;
         while let Some((entry, outer)) = next.and_then(|idx| self.scopes.get(idx as usize)) {
-            let name = self.name_at(dwarf, *entry).unwrap_or_else(|| "(anonymous)".into());
+            let name = self.name_at(*entry).unwrap_or_else(|| "(anonymous)".into());
             n_bytes += name.len();
             names.push(name);
             next = outer.filter(|_| n_bytes < limit::MAX_NAME_BYTES);
@@ -107,13 +125,13 @@ impl ParsedUnit {
         Some(names.join("::"))
     }
 
-    fn name_at(&self, dwarf: &gimli::Dwarf<Reader>, offset: UnitOffset) -> Option<Arc<str>> {
+    fn name_at(&self, offset: UnitOffset) -> Option<Arc<str>> {
         let entry = self.unit.entry(offset).ok()?;
         let name = entry.attr_value(gimli::DW_AT_name)?;
-        bounded_string(&dwarf.attr_string(&self.unit, name).ok()?)
+        bounded_string(&self.dwarf.attr_string(&self.unit, name).ok()?)
     }
 
-    fn walk(&mut self, dwarf: &gimli::Dwarf<Reader>) -> gimli::Result<()> {
+    fn walk(&mut self) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
         let mut entries = self.unit.header.clone().entries_raw(&abbreviations, None)?;
         // Enclosing name spaces and types: the depth of their children, and the qualified name.
@@ -136,7 +154,7 @@ impl ParsedUnit {
                 gimli::DW_TAG_subprogram
                     if has(gimli::DW_AT_low_pc) || has(gimli::DW_AT_ranges) =>
                 {
-                    self.add_function(dwarf, &self.unit.entry(offset)?);
+                    self.add_function(&self.unit.entry(offset)?);
                 }
                 gimli::DW_TAG_structure_type
                 | gimli::DW_TAG_class_type
@@ -147,7 +165,7 @@ impl ParsedUnit {
                     self.aggregates.push(offset);
                 }
                 gimli::DW_TAG_variable if has(gimli::DW_AT_location) => {
-                    self.add_variable(dwarf, &self.unit.entry(offset)?);
+                    self.add_variable(&self.unit.entry(offset)?);
                 }
                 _ => {}
             }
@@ -179,8 +197,8 @@ impl ParsedUnit {
         )
     }
 
-    fn add_function(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
-        let Some(mut ranges) = ranges(dwarf, &self.unit, entry) else { return };
+    fn add_function(&mut self, entry: &Entry) {
+        let Some(mut ranges) = ranges(&self.dwarf, &self.unit, entry) else { return };
         while let Ok(Some(range)) = ranges.next() {
             if self.functions.len() >= limit::MAX_FUNCTION_RANGES {
                 break;
@@ -192,13 +210,13 @@ impl ParsedUnit {
         }
     }
 
-    fn add_variable(&mut self, dwarf: &gimli::Dwarf<Reader>, entry: &Entry) {
+    fn add_variable(&mut self, entry: &Entry) {
         let Some(gimli::AttributeValue::Exprloc(expression)) =
             entry.attr_value(gimli::DW_AT_location)
         else {
             return;
         };
-        if let Some(address) = super::location::static_address(dwarf, &self.unit, expression)
+        if let Some(address) = super::location::static_address(&self.dwarf, &self.unit, expression)
             && address.0 != 0
             && self.variables.len() < limit::MAX_STATIC_VARIABLES
         {
@@ -234,13 +252,12 @@ fn opens_scope(tag: gimli::DwTag) -> bool {
 
 /// The address ranges in a unit's root entry, at most `room`.
 pub(crate) fn code_ranges(
-    dwarf: &gimli::Dwarf<Reader>,
-    header: &gimli::UnitHeader<Reader>,
+    dwarf: &Dwarf,
+    unit: &gimli::Unit<Reader>,
     room: usize,
 ) -> gimli::Result<Vec<(u64, u64)>> {
-    let unit = dwarf.unit(header.clone())?;
     let root = unit.entry(unit.header.root_offset())?;
-    let Some(mut ranges) = ranges(dwarf, &unit, &root) else { return Ok(Vec::new()) };
+    let Some(mut ranges) = ranges(dwarf, unit, &root) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for _ in 0..room {
         let Some(range) = ranges.next()? else { break };

@@ -81,7 +81,8 @@ impl DebugInfo {
     /// One walk over all units: which variable is where is not known before.
     fn collect_variables(&mut self) -> StaticVariables {
         let mut by_address = Vec::new();
-        for unit_idx in 0..self.n_units() {
+        for unit_idx in self.sources.main_units() {
+            let unit_idx = self.whole_unit(unit_idx);
             let Some(unit) = self.unit(unit_idx) else { continue };
             let room = limit::MAX_STATIC_VARIABLES.saturating_sub(by_address.len());
             by_address.extend(

@@ -2,7 +2,9 @@
 
 use crate::support::program::Program;
 use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer};
-use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
+use dataspace_analyzer::file::{
+    CompanionFiles, CompanionName, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
+};
 use dataspace_analyzer::worker::Worker;
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::event::{Event, EventIdx, EventKind, Sampling, SkidModel};
@@ -10,6 +12,8 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::{CpuMode, FileIdentity, Mmap, Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
 use dataspace_proto::sample_line::SampleLine;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The process that every sample is of.
@@ -25,6 +29,42 @@ pub(crate) struct TestFiles {
     pub(crate) instead: Option<Vec<u8>>,
     /// Files that are offered as debug files.
     pub(crate) debug: Vec<PathBuf>,
+    /// Files that are offered for every companion, instead of those of the name.
+    pub(crate) companions: Option<Vec<Vec<u8>>>,
+}
+
+/// The files that debug information names, where it says they are.
+#[derive(Debug)]
+struct TestCompanions {
+    path: PathBuf,
+    instead: Option<Vec<Vec<u8>>>,
+}
+
+impl TestCompanions {
+    fn path_of(&self, name: &CompanionName) -> PathBuf {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let parent = self.path.parent().unwrap();
+        match name {
+            CompanionName::Split { name, dir } => match dir {
+                Some(dir) => path(dir).join(path(name)),
+                None => path(name),
+            },
+            CompanionName::Package => {
+                path([self.path.as_os_str().as_bytes(), b".dwp"].concat().as_slice())
+            }
+            CompanionName::Supplementary { path: name, .. } => parent.join(path(name)),
+        }
+    }
+}
+
+impl CompanionFiles for TestCompanions {
+    fn open(&self, name: &CompanionName) -> Vec<Box<dyn FileBytes>> {
+        let files = match &self.instead {
+            Some(files) => files.clone(),
+            None => std::fs::read(self.path_of(name)).into_iter().collect(),
+        };
+        files.into_iter().map(|bytes| Box::new(Bytes(bytes)) as Box<dyn FileBytes>).collect()
+    }
 }
 
 /// A file image in memory.
@@ -53,6 +93,11 @@ impl FileSource for TestFiles {
         let path = Path::new(std::str::from_utf8(&key.path).map_err(|_| Reason::ObjectMissing)?);
         let bytes = std::fs::read(path).map_err(|_| Reason::ObjectMissing)?;
         Ok(Box::new(Bytes(bytes)))
+    }
+
+    fn companions(&self, query: &DebugFileQuery) -> Box<dyn CompanionFiles> {
+        let path = PathBuf::from(OsStr::from_bytes(&query.path));
+        Box::new(TestCompanions { path, instead: self.companions.clone() })
     }
 
     fn debug_files(&self, _: &DebugFileQuery) -> Vec<Box<dyn FileBytes>> {

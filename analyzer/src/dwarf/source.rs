@@ -1,0 +1,326 @@
+//! Where units come from: the file's own, type units, split units, and those of a supplementary file.
+//!
+//! Every unit has one number, whatever file it is in. Numbers stay; what was read may be dropped
+//! and is read again.
+
+use super::supplementary::Supplementary;
+use super::unit::{Half, ParsedUnit};
+use super::{DieRef, Dwarf, Reader, UnitIdx, split};
+use crate::limit;
+use gimli::{DebugInfoOffset, DebugTypeSignature, Section as _, UnitOffset, UnitType};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Which container: an index into those of a load object.
+pub(super) type ContainerIdx = u32;
+
+/// The file's own debug information.
+pub(super) const MAIN: ContainerIdx = 0;
+
+/// Sections that stand together: of one file, or what one unit has of a package.
+#[derive(Debug)]
+pub(super) struct Container {
+    pub(super) origin: Origin,
+    /// `None` while it is dropped.
+    pub(super) dwarf: Option<Arc<Dwarf>>,
+    /// Its units: those of `.debug_info`, then those of `.debug_types`, each by offset.
+    pub(super) units: Range<UnitIdx>,
+    n_info_units: u32,
+    /// Type units by signature.
+    signatures: Vec<(u64, UnitIdx)>,
+}
+
+/// How a container's sections are had.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// They were given, and stay.
+    Kept,
+    /// They are read when they are needed.
+    Split(split::Origin),
+}
+
+/// Where a unit is, and what has been read of it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    container: ContainerIdx,
+    section: UnitSection,
+    offset: usize,
+    pub(super) link: Link,
+    parsed: Option<Arc<ParsedUnit>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnitSection {
+    Info,
+    Types,
+}
+
+/// What joins a skeleton and its split unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// A unit that is whole.
+    None,
+    /// A skeleton whose split unit was not looked for yet.
+    Unopened,
+    /// A skeleton whose split unit was not found.
+    Missing,
+    /// A skeleton, and its split unit.
+    Split(UnitIdx),
+    /// A split unit, and its skeleton.
+    Skeleton(UnitIdx),
+}
+
+/// All units of one load object.
+#[derive(Debug)]
+pub(super) struct Sources {
+    pub(super) containers: Vec<Container>,
+    pub(super) slots: Vec<Slot>,
+    /// Parsed units, oldest first, and the bytes of their entries.
+    parsed: VecDeque<(UnitIdx, usize)>,
+    n_parsed_bytes: usize,
+    supplementary: Supplementary,
+    pub(super) split: split::SplitFiles,
+}
+
+impl Sources {
+    /// The units of `dwarf`; `None` where it has none.
+    pub(super) fn new(
+        mut dwarf: Dwarf,
+        supplementary: Option<Arc<Dwarf>>,
+        split: split::SplitFiles,
+    ) -> Option<Self> {
+        dwarf.sup.clone_from(&supplementary);
+        let mut sources = Self {
+            containers: Vec::new(),
+            slots: Vec::new(),
+            parsed: VecDeque::new(),
+            n_parsed_bytes: 0,
+            supplementary: Supplementary::new(supplementary),
+            split,
+        };
+        sources.add(Origin::Kept, Arc::new(dwarf), usize::MAX)?;
+        Some(sources)
+    }
+
+    /// Takes in a container with at most `max_units` units; `None` where it has none.
+    pub(super) fn add(
+        &mut self,
+        origin: Origin,
+        dwarf: Arc<Dwarf>,
+        max_units: usize,
+    ) -> Option<ContainerIdx> {
+        let container = self.containers.len() as ContainerIdx;
+        let first = self.slots.len() as UnitIdx;
+        let room = limit::MAX_UNITS.saturating_sub(self.slots.len()).min(max_units);
+        let mut signatures = Vec::new();
+        // A damaged header ends the walk: what came before it stays usable.
+        let mut headers = dwarf.units();
+        while let Some(header) =
+            headers.next().ok().flatten().filter(|_| self.has_room(first, room))
+        {
+            let Some(offset) = header.debug_info_offset() else { continue };
+            signatures.extend(signature(&header).map(|found| (found.0, self.n_units())));
+            self.slots.push(Slot::new(container, UnitSection::Info, offset.0));
+        }
+        let n_info_units = self.n_units() - first;
+        let mut headers = dwarf.type_units();
+        while let Some(header) =
+            headers.next().ok().flatten().filter(|_| self.has_room(first, room))
+        {
+            let Some(offset) = header.debug_types_offset() else { continue };
+            signatures.extend(signature(&header).map(|found| (found.0, self.n_units())));
+            self.slots.push(Slot::new(container, UnitSection::Types, offset.0));
+        }
+        signatures.sort_unstable();
+        let units = first..self.n_units();
+        if units.is_empty() {
+            return None;
+        }
+        let dwarf = Some(dwarf);
+        self.containers.push(Container { origin, dwarf, units, n_info_units, signatures });
+        Some(container)
+    }
+
+    fn has_room(&self, first: UnitIdx, room: usize) -> bool {
+        self.slots.len() - (first as usize) < room
+    }
+
+    fn n_units(&self) -> UnitIdx {
+        self.slots.len() as UnitIdx
+    }
+
+    /// The units of a container.
+    pub(super) fn units_of(&self, container: ContainerIdx) -> Option<Range<UnitIdx>> {
+        self.containers.get(container as usize).map(|found| found.units.clone())
+    }
+
+    /// The file's own units.
+    pub(super) fn main_units(&self) -> Range<UnitIdx> {
+        self.units_of(MAIN).unwrap_or_default()
+    }
+
+    /// The sections of a container, read again if they were dropped.
+    pub(super) fn dwarf(&mut self, container: ContainerIdx) -> Option<Arc<Dwarf>> {
+        let found = self.containers.get(container as usize)?;
+        match (&found.dwarf, found.origin.clone()) {
+            (Some(dwarf), _) => Some(Arc::clone(dwarf)),
+            (None, Origin::Split(origin)) => self.reload(container, &origin),
+            (None, Origin::Kept) => None,
+        }
+    }
+
+    /// Drops what was read of a container.
+    pub(super) fn forget(&mut self, container: ContainerIdx) {
+        let Some(found) = self.containers.get_mut(container as usize) else { return };
+        found.dwarf = None;
+        for slot in self.slots.iter_mut().skip(found.units.start as usize).take(found.units.len()) {
+            slot.parsed = None;
+        }
+    }
+
+    /// The unit's sections and its header.
+    fn header(&mut self, idx: UnitIdx) -> Option<(Arc<Dwarf>, gimli::UnitHeader<Reader>)> {
+        let slot = self.slots.get(idx as usize)?;
+        let (section, offset) = (slot.section, slot.offset);
+        let dwarf = self.dwarf(slot.container)?;
+        let header = match section {
+            UnitSection::Info => dwarf.unit_header(DebugInfoOffset(offset)).ok()?,
+            UnitSection::Types => {
+                let mut from_here = dwarf.debug_types.reader().clone();
+                gimli::Reader::skip(&mut from_here, offset).ok()?;
+                gimli::DebugTypes::from(from_here).units().next().ok()??
+            }
+        };
+        Some((dwarf, header))
+    }
+
+    /// The unit's sections and its root, not walked.
+    pub(super) fn root(&mut self, idx: UnitIdx) -> Option<(Arc<Dwarf>, gimli::Unit<Reader>)> {
+        let (dwarf, header) = self.header(idx)?;
+        let unit = dwarf.unit(header).ok()?;
+        Some((dwarf, unit))
+    }
+
+    /// The unit, parsed now if it is not at hand.
+    pub(super) fn unit(&mut self, idx: UnitIdx) -> Option<Arc<ParsedUnit>> {
+        let slot = self.slots.get(idx as usize)?;
+        if let Some(unit) = &slot.parsed {
+            return Some(Arc::clone(unit));
+        }
+        let half = match slot.link {
+            Link::None => Half::Whole,
+            Link::Unopened | Link::Missing | Link::Split(_) => Half::Skeleton,
+            Link::Skeleton(skeleton) => Half::Split(Box::new(self.root(skeleton)?.1)),
+        };
+        let (dwarf, header) = self.header(idx)?;
+        let n_bytes = header.length_including_self();
+        let parsed = ParsedUnit::parse(dwarf, header, half).ok()?;
+        let unit = Arc::new(parsed);
+        self.make_room(n_bytes);
+        self.parsed.push_back((idx, n_bytes));
+        self.n_parsed_bytes += n_bytes;
+        self.slots.get_mut(idx as usize)?.parsed = Some(Arc::clone(&unit));
+        Some(unit)
+    }
+
+    /// Drops the oldest parsed units until one of `n_bytes` fits.
+    fn make_room(&mut self, n_bytes: usize) {
+        while self.parsed.len() >= limit::MAX_CACHED_UNITS
+            || self.n_parsed_bytes.saturating_add(n_bytes) > limit::MAX_CACHED_UNIT_BYTES
+        {
+            let Some((oldest, n_bytes)) = self.parsed.pop_front() else { break };
+            self.n_parsed_bytes -= n_bytes;
+            if let Some(slot) = self.slots.get_mut(oldest as usize) {
+                slot.parsed = None;
+            }
+        }
+    }
+
+    /// The entry that an attribute of an entry in `unit` refers to.
+    pub(super) fn reference(
+        &mut self,
+        unit: UnitIdx,
+        value: &gimli::AttributeValue<Reader>,
+    ) -> Option<DieRef> {
+        match value {
+            gimli::AttributeValue::UnitRef(offset) => Some(DieRef { unit, offset: *offset }),
+            gimli::AttributeValue::DebugInfoRef(offset) => {
+                let container = self.slots.get(unit as usize)?.container;
+                self.entry_at(container, *offset)
+            }
+            gimli::AttributeValue::DebugInfoRefSup(offset) => {
+                let container = self.supplementary_container()?;
+                self.entry_at(container, *offset)
+            }
+            gimli::AttributeValue::DebugTypesRef(signature) => self.type_entry(unit, *signature),
+            _ => None,
+        }
+    }
+
+    /// The entry at an offset into `.debug_info`.
+    pub(super) fn entry_at(
+        &self,
+        container: ContainerIdx,
+        offset: DebugInfoOffset,
+    ) -> Option<DieRef> {
+        let container = self.containers.get(container as usize)?;
+        let start = container.units.start as usize;
+        let units = self.slots.get(start..start + container.n_info_units as usize)?;
+        let next = units.partition_point(|slot| slot.offset <= offset.0);
+        let slot = units.get(next.checked_sub(1)?)?;
+        // Where it lies in no unit or in the header of one, gimli finds no entry there.
+        let unit_offset = UnitOffset(offset.0 - slot.offset);
+        Some(DieRef { unit: (start + next - 1) as UnitIdx, offset: unit_offset })
+    }
+
+    /// The type that has `signature` (DWARF 5 section 7.32).
+    fn type_entry(&mut self, unit: UnitIdx, signature: DebugTypeSignature) -> Option<DieRef> {
+        let container = self.slots.get(unit as usize)?.container;
+        let found = self.type_unit(container, signature).or_else(|| match container {
+            MAIN => None,
+            _ => self.packaged_type_unit(signature).or_else(|| self.type_unit(MAIN, signature)),
+        })?;
+        match self.header(found)?.1.type_() {
+            UnitType::Type { type_offset, .. } | UnitType::SplitType { type_offset, .. } => {
+                Some(DieRef { unit: found, offset: type_offset })
+            }
+            _ => None,
+        }
+    }
+
+    /// The first type unit of a container that has `signature`.
+    pub(super) fn type_unit(
+        &self,
+        container: ContainerIdx,
+        signature: DebugTypeSignature,
+    ) -> Option<UnitIdx> {
+        let signatures = &self.containers.get(container as usize)?.signatures;
+        let first = signatures.partition_point(|(before, _)| *before < signature.0);
+        signatures.get(first).filter(|found| found.0 == signature.0).map(|(_, unit)| *unit)
+    }
+
+    /// The supplementary file's units, their headers read when they are first asked for.
+    fn supplementary_container(&mut self) -> Option<ContainerIdx> {
+        if let Some(dwarf) = self.supplementary.take_unread() {
+            let container = self.add(Origin::Kept, dwarf, usize::MAX);
+            self.supplementary.set_container(container);
+        }
+        self.supplementary.container()
+    }
+}
+
+impl Slot {
+    const fn new(container: ContainerIdx, section: UnitSection, offset: usize) -> Self {
+        Self { container, section, offset, link: Link::None, parsed: None }
+    }
+}
+
+fn signature(header: &gimli::UnitHeader<Reader>) -> Option<DebugTypeSignature> {
+    match header.type_() {
+        UnitType::Type { type_signature, .. } | UnitType::SplitType { type_signature, .. } => {
+            Some(type_signature)
+        }
+        _ => None,
+    }
+}
