@@ -2,8 +2,13 @@
 //! runs, by path and build-id where it does not. A file is hostile: it may be a FIFO, a device, a
 //! FUSE mount that never answers, or another file than the one that was mapped.
 
+mod companion;
+
 use crate::expendable::Expendable;
-use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
+use companion::Companions;
+use dataspace_analyzer::file::{
+    CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
+};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -28,7 +33,7 @@ pub(crate) struct FilePolicy {
 }
 
 /// The session's [`FileSource`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SystemFiles {
     policy: FilePolicy,
     home: Option<PathBuf>,
@@ -115,6 +120,23 @@ impl SystemFiles {
         roots.push(None);
         roots
     }
+
+    /// Those of `paths` that are there, as the process `pid` sees them before this one does.
+    fn open_all(&self, pid: i32, paths: &[PathBuf]) -> Vec<Box<dyn FileBytes>> {
+        let mut files: Vec<Box<dyn FileBytes>> = Vec::new();
+        for root in self.roots(pid) {
+            for path in paths {
+                let place = match &root {
+                    Some(root) => Place::Inside { root: root.clone(), path: path.clone() },
+                    None => Place::Path(path.clone()),
+                };
+                if let Some(Ok(opened)) = self.expendable.run(move || place.open()) {
+                    files.push(self.bytes(opened));
+                }
+            }
+        }
+        files
+    }
 }
 
 impl FileSource for SystemFiles {
@@ -139,20 +161,11 @@ impl FileSource for SystemFiles {
     }
 
     fn debug_files(&self, query: &DebugFileQuery) -> Vec<Box<dyn FileBytes>> {
-        let places = self.debug_places(query);
-        let mut files: Vec<Box<dyn FileBytes>> = Vec::new();
-        for root in self.roots(query.pid) {
-            for path in &places {
-                let place = match &root {
-                    Some(root) => Place::Inside { root: root.clone(), path: path.clone() },
-                    None => Place::Path(path.clone()),
-                };
-                if let Some(Ok(opened)) = self.expendable.run(move || place.open()) {
-                    files.push(self.bytes(opened));
-                }
-            }
-        }
-        files
+        self.open_all(query.pid, &self.debug_places(query))
+    }
+
+    fn companions(&self, query: &DebugFileQuery) -> Box<dyn CompanionFiles> {
+        Box::new(Companions::new(self.clone(), query.clone()))
     }
 }
 
