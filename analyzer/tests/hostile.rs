@@ -17,7 +17,7 @@ use std::process::Command;
 
 /// Asks about every instruction of a function and about data all over the image. Gives how many
 /// sites were answered.
-fn ask(bytes: Vec<u8>, program: &Program, function: &str) -> Result<usize, Reason> {
+pub(crate) fn ask(bytes: Vec<u8>, program: &Program, function: &str) -> Result<usize, Reason> {
     let (start, len_bytes) = program.function_range(function);
     let key = LoadObjectKey {
         path: b"/program".as_slice().into(),
@@ -47,7 +47,7 @@ fn ask(bytes: Vec<u8>, program: &Program, function: &str) -> Result<usize, Reaso
 }
 
 /// The same through an analyzer, up to the names.
-fn attribute(bytes: Vec<u8>, program: &Program, function: &str) {
+pub(crate) fn attribute(bytes: Vec<u8>, program: &Program, function: &str) {
     let (start, len_bytes) = program.function_range(function);
     bounded(|| {
         let files = TestFiles { instead: Some(bytes), ..TestFiles::default() };
@@ -195,7 +195,7 @@ fn crafted(entries: &str) -> Program {
     crafted_with(&[("# ENTRIES", entries)])
 }
 
-fn crafted_with(parts: &[(&str, &str)]) -> Program {
+pub(crate) fn crafted_with(parts: &[(&str, &str)]) -> Program {
     let dir = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(source("crafted.s")).unwrap();
     let assembly = dir.path().join("crafted.s");
@@ -204,7 +204,8 @@ fn crafted_with(parts: &[(&str, &str)]) -> Program {
     let path = dir.path().join("program");
     let main = source("crafted.c");
     let mut command = Command::new("gcc");
-    run(command.args(["-no-pie", "-fno-pie"]).arg(assembly).arg(main).arg("-o").arg(&path));
+    let flags = ["-no-pie", "-fno-pie", "-Wl,--build-id=0x01020304"];
+    run(command.args(flags).arg(assembly).arg(main).arg("-o").arg(&path));
     Program::of(dir, path)
 }
 

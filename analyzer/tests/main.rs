@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 mod backtracking;
+mod circles;
 mod container;
 mod flow;
 mod frame;
