@@ -158,19 +158,19 @@ struct RawMember {
 
 impl RawMember {
     /// The member of an entry below `parent`, if it is one that has a place.
-    fn read(info: &DebugInfo, parent: DieRef, entry: &Entry) -> Option<Self> {
+    fn read(info: &mut DebugInfo, parent: DieRef, entry: &Entry) -> Option<Self> {
         let is_base = entry.tag() == gimli::DW_TAG_inheritance;
         let is_static = entry.attr_value(gimli::DW_AT_external).is_some();
         if !(is_base || entry.tag() == gimli::DW_TAG_member && !is_static) {
             return None;
         }
         let number = |attribute| entry.attr_value(attribute).and_then(|v| v.udata_value());
-        let unit = info.units.get(parent.unit as usize)?.as_ref()?;
+        let unit = info.unit(parent.unit)?;
         let offset = match entry.attr_value(gimli::DW_AT_data_member_location) {
             None => 0,
             Some(value) => place(&value, unit.unit.encoding())?,
         };
-        let name = entry.attr_value(gimli::DW_AT_name).and_then(|value| info.string(unit, value));
+        let name = entry.attr_value(gimli::DW_AT_name).and_then(|value| info.string(&unit, value));
         let is_artificial = entry.attr_value(gimli::DW_AT_artificial).is_some();
         let nameless = match (is_base, is_artificial) {
             (true, _) => "<base>",

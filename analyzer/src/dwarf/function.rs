@@ -174,7 +174,7 @@ type Places = Vec<(Range<u64>, Part)>;
 
 /// One walk over a function's entries.
 struct FunctionWalk<'a> {
-    info: &'a DebugInfo,
+    info: &'a mut DebugInfo,
     unit_idx: UnitIdx,
     unit: &'a ParsedUnit,
     frame_base: FrameBase,
