@@ -3,7 +3,6 @@
 use crate::analyzer::Analyzer;
 use crate::attribution::{Attribution, Located, Needs, Verdict};
 use crate::choice::{Choice, choose};
-use crate::limit;
 use crate::search::{self, Candidate, Search};
 use crate::site::Past;
 use crate::x86_64::state::State;
@@ -11,6 +10,7 @@ use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
+use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
 impl Analyzer {
@@ -40,7 +40,7 @@ impl Analyzer {
         let sample = located.sample;
         let unknown =
             |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
-        let thread_base = self.thread_bases.get(&sample.tid).copied();
+        let thread_base = self.thread_storage.base(sample.tid);
         let state = State::sampled(located.registers, located.bias, thread_base);
         let evidence = search::Evidence {
             addr: sample.addr,
@@ -62,7 +62,7 @@ impl Analyzer {
             Choice::Unknown(reason) => {
                 if search.survivors.is_empty() {
                     // A base that is not right any more contradicts everything.
-                    self.thread_bases.remove(&sample.tid);
+                    self.thread_storage.forget_thread(sample.pid, sample.tid);
                 }
                 self.by_sampled_address(sample, unknown(reason))
             }
@@ -94,6 +94,7 @@ impl Analyzer {
         let attribution = common.unwrap_or(Attribution::unknown(Reason::Unresolvable));
         if let (Some(only), None, false) = (candidates.next(), candidates.next(), has_return) {
             self.learn_thread_base(located, past, only);
+            self.learn_thread_block(located, past, only);
             self.vote(located.sample, &attribution);
         }
         match attribution.verdict {
@@ -164,6 +165,22 @@ impl Analyzer {
         }
     }
 
+    /// The thread's block of the load object that the code is of, if the code tells what the base
+    /// register of the one trigger that is left points at.
+    fn learn_thread_block(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
+        let Some((found, typed)) = trigger.survivor.chosen(past) else { return };
+        let Some(link) = typed.thread_link.filter(|link| link.is_certain) else { return };
+        let Sample { pid, tid, .. } = *located.sample;
+        let avma = Avma(found.svma.0.wrapping_add(located.bias));
+        let Some(module) = self.processes().thread_module(pid, avma) else { return };
+        let base = if link.is_distance { self.thread_storage.base(tid) } else { Some(0) };
+        let value = trigger.state.get(link.base);
+        if let (Some(base), Some(value)) = (base, value) {
+            let start = base.wrapping_add(value).wrapping_sub(link.offset);
+            self.thread_storage.learn_block(pid, tid, module, Avma(start));
+        }
+    }
+
     /// The base of the thread's storage, if the one trigger that is left tells it.
     fn learn_thread_base(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
         let read = trigger.state.thread_base();
@@ -176,9 +193,8 @@ impl Analyzer {
             _ => read,
         };
         let Some(base) = base else { return };
-        if self.thread_bases.len() >= limit::MAX_THREAD_BASES {
-            self.thread_bases.clear();
-        }
-        self.thread_bases.insert(located.sample.tid, base);
+        let Sample { pid, tid, .. } = *located.sample;
+        self.note_program(pid);
+        self.thread_storage.learn_base(pid, tid, base);
     }
 }

@@ -7,6 +7,7 @@ use crate::process::{self, Backing, LoadObjectIdx, ObjectState, ProcessTable};
 use crate::search::Search;
 use crate::site::{Site, SiteQuery};
 use crate::site_table::{DataTable, SiteTable};
+use crate::thread_storage::ThreadStorage;
 use crate::totals::{Charge, Totals};
 use crate::vote::Votes;
 use crate::worker::{Answer, Question, Request, Response};
@@ -87,8 +88,8 @@ pub struct Analyzer {
     pub(crate) data: DataTable,
     pub(crate) names: NameTable,
     pub(crate) votes: Votes,
-    /// Bases of the threads' own storage, learned by thread id.
-    pub(crate) thread_bases: FxHashMap<i32, u64>,
+    /// The threads' own storage, as far as it was learned.
+    pub(crate) thread_storage: ThreadStorage,
     pub(crate) search: Search,
     pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_pending: usize,
@@ -117,7 +118,7 @@ impl Analyzer {
             data: DataTable::default(),
             names: NameTable::default(),
             votes: Votes::default(),
-            thread_bases: FxHashMap::default(),
+            thread_storage: ThreadStorage::default(),
             search: Search::default(),
             pending: FxHashMap::default(),
             n_pending: 0,
@@ -158,20 +159,20 @@ impl Analyzer {
             }
             Record::Comm(comm) => {
                 if comm.is_exec {
-                    self.thread_bases.remove(&comm.tid);
+                    self.thread_storage.forget_process(comm.pid);
                     self.votes.forget_process(comm.pid);
                 }
                 self.processes.comm(comm);
             }
             Record::Fork(fork) => {
-                self.thread_bases.remove(&fork.tid);
+                self.thread_storage.forget_thread(fork.pid, fork.tid);
                 if fork.pid != fork.parent_pid {
                     self.votes.forget_process(fork.pid);
                 }
                 self.processes.fork(fork);
             }
             Record::Exit(exit) => {
-                self.thread_bases.remove(&exit.tid);
+                self.thread_storage.forget_thread(exit.pid, exit.tid);
                 if exit.pid == exit.tid {
                     self.votes.forget_process(exit.pid);
                 }
@@ -203,11 +204,20 @@ impl Analyzer {
                 }
             }
             Answer::Data(range) => self.data.insert(object, range),
+            Answer::Unfinished => return self.ask_again(object, question),
         }
         let waiting = self.pending.remove(&(object, question)).unwrap_or_default();
         self.n_pending -= waiting.len();
         for sample in &waiting {
             self.attempt(sample, observer);
+        }
+    }
+
+    /// Puts a question behind the others; the samples that wait for it go on waiting.
+    fn ask_again(&mut self, object: LoadObjectIdx, question: Question) {
+        if let Some(known) = self.processes.object(object) {
+            let key = Arc::clone(&known.key);
+            self.requests.push_back(Request { object, key, question });
         }
     }
 

@@ -12,7 +12,7 @@ use crate::site_table::SiteIdx;
 use crate::vote::Touch;
 use crate::worker::Question;
 use crate::x86_64::access::{MemoryAccess, RegisterLoss, Role, SegmentBase};
-use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
@@ -140,9 +140,18 @@ impl Analyzer {
                 })
             }
         };
+        let by_operand = self.thread_operand(located, candidate, typed)?;
         let by_address = match (self.config().paths, addr) {
-            (Paths::Type, _) | (_, None) => None,
+            (Paths::Type, _) => None,
+            _ if by_operand.is_some() => by_operand,
+            (_, None) => None,
             (_, Some((avma, _))) => self.address_path(located, candidate, typed, avma)?,
+        };
+        let is_lost = matches!(state.thread_distance(&memory.address), Some(Err(RegisterLoss)));
+        let by_type = match by_type {
+            // Neither the thread's base nor the distance from it is known.
+            Err(Reason::Unidentified) if is_lost && addr.is_none() => Err(Reason::RegisterLoss),
+            by_type => by_type,
         };
         let by_type = match by_address {
             // The pointer is to that variable, or else to what it is typed as.
@@ -231,7 +240,7 @@ impl Analyzer {
         avma: Avma,
     ) -> Result<Option<NamedIdx>, Needs> {
         let size = u64::from(typed.memory.size);
-        if let Some(named) = self.static_variable(located.sample.pid, avma, size)? {
+        if let Some(named) = self.static_object(located.sample.pid, avma, size)? {
             return Ok(Some(named));
         }
         for (slot_idx, slot) in typed.frame.iter().enumerate() {
@@ -255,29 +264,6 @@ impl Analyzer {
         Ok(is_stack_slot.then(|| self.names.stack(&mut self.totals)))
     }
 
-    /// The static variable at `avma` in process `pid`.
-    fn static_variable(
-        &mut self,
-        pid: i32,
-        avma: Avma,
-        size: u64,
-    ) -> Result<Option<NamedIdx>, Needs> {
-        let Some((object, bias)) = self.processes().data_object(pid, avma) else {
-            return Ok(None);
-        };
-        let svma = Svma(avma.0.wrapping_sub(bias));
-        let Some(range) = self.data.find(object, svma) else {
-            return Err(Needs { object, question: Question::Data(svma) });
-        };
-        let Some(variable) = range else { return Ok(None) };
-        let Some(offset) = svma.offset_from(variable.start) else { return Ok(None) };
-        let element_size = variable.layout.innermost_element().size.max(1);
-        let key =
-            NameKey::Static { object, start: variable.start, offset: offset % element_size, size };
-        let root = Root::Variable(&variable.name);
-        Ok(self.names.part(&mut self.totals, key, &variable.layout, root, (offset, size)))
-    }
-
     /// What the address alone says, for a sample without a trigger.
     pub(crate) fn by_sampled_address(
         &mut self,
@@ -291,7 +277,7 @@ impl Analyzer {
             return Ok(attribution);
         }
         attribution.addr = Some((avma, AddressSource::Sampled));
-        if let Some(named) = self.static_variable(sample.pid, avma, UNKNOWN_SIZE)? {
+        if let Some(named) = self.static_object(sample.pid, avma, UNKNOWN_SIZE)? {
             let evidence = Evidence::Address;
             attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
             return Ok(attribution);
@@ -373,6 +359,10 @@ impl Analyzer {
             (Err(reason), None) => Verdict::Unknown(reason),
             (Ok(typed), None) => attributed(typed, Evidence::Type),
             (Err(_), Some(located)) => attributed(located, Evidence::Address),
+            // A name without a type neither confirms nor contradicts one.
+            (Ok(typed), Some(located)) if self.names.is_untyped(located) => {
+                attributed(typed, Evidence::Type)
+            }
             (Ok(typed), Some(located)) => match self.names.finer(typed, located) {
                 Some(finer) => attributed(finer, Evidence::Both),
                 // A sampled address inside a declared variable beats the instruction; a computed

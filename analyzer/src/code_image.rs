@@ -4,6 +4,7 @@ use crate::crossing::{Crossings, Starts};
 use crate::elf::{COLD, ElfImage};
 use crate::file::FileBytes;
 use crate::limit;
+use crate::linkage::LinkageTable;
 use crate::relocation::CodePointers;
 use crate::x86_64::function::ImageBytes;
 use dataspace_proto::address::Svma;
@@ -15,16 +16,23 @@ pub(crate) struct CodeImage {
     pub(crate) file: Box<dyn FileBytes>,
     pub(crate) image: ElfImage,
     pointers: OnceCell<CodePointers>,
+    linkage: OnceCell<LinkageTable>,
     crossings: OnceCell<Option<Crossings>>,
 }
 
 impl CodeImage {
     pub(crate) fn new(file: Box<dyn FileBytes>, image: ElfImage) -> Self {
-        Self { file, image, pointers: OnceCell::new(), crossings: OnceCell::new() }
+        let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
+        Self { file, image, pointers, linkage, crossings: OnceCell::new() }
     }
 
     pub(crate) fn pointers(&self) -> &CodePointers {
         self.pointers.get_or_init(|| CodePointers::load(&self.image, self.file.as_ref()))
+    }
+
+    /// What the loader writes into the tables of addresses.
+    pub(crate) fn linkage(&self) -> &LinkageTable {
+        self.linkage.get_or_init(|| LinkageTable::load(&self.image, self.file.as_ref()))
     }
 
     /// Jumps between functions, of which `described` begin where a frame description does; `None`
@@ -59,7 +67,7 @@ impl CodeImage {
     }
 
     /// The pointer that a stub of the linkage table at `svma` jumps through.
-    fn linkage_slot(&self, svma: Svma) -> Option<u64> {
+    pub(crate) fn linkage_slot(&self, svma: Svma) -> Option<u64> {
         let code = self.bytes_at(svma, 16)?;
         let stub = Decoder::with_ip(64, &code, svma.0, DecoderOptions::NONE).into_iter().take(2);
         let jump = stub.into_iter().find(|here| here.flow_control() != FlowControl::Next)?;

@@ -66,20 +66,39 @@ impl Content {
     }
 }
 
+/// What of the frame no variable covers.
+const STACK: &str = "<Stack>";
+
 impl DataObject {
     /// The artificial object `<Stack>`: spills, saved registers, return addresses.
     #[must_use]
     pub fn stack() -> Self {
+        Self::made(STACK, STACK, 0)
+    }
+
+    /// What no type describes: a variable of which only the name is known.
+    #[must_use]
+    pub fn untyped_variable(name: &str, size: u64) -> Self {
+        let descriptor = format!("{{- {name}}}");
+        let made = Self::made(&descriptor, "-", size);
+        let levels =
+            made.levels.into_iter().map(|level| ObjectLevel { kind: ObjectKind::Scalar, ..level });
+        Self { levels: levels.collect(), variable: Some(name.into()), is_scalar: true, ..made }
+    }
+
+    /// What the compiler or the linker made, under the name that is usual for it.
+    #[must_use]
+    pub fn made(descriptor: &str, type_name: &str, size: u64) -> Self {
         let level = ObjectLevel {
-            descriptor: "<Stack>".into(),
+            descriptor: descriptor.into(),
             kind: ObjectKind::Artificial,
             offset: 0,
-            size: 0,
+            size,
             content: Content::default(),
         };
         Self {
             levels: vec![level],
-            type_name: "<Stack>".into(),
+            type_name: type_name.into(),
             variable: None,
             member: None,
             candidates: Arc::default(),
@@ -87,6 +106,12 @@ impl DataObject {
             fingerprint: 0,
             element: None,
         }
+    }
+
+    /// Whether it is the frame's artificial object.
+    #[must_use]
+    pub fn is_stack(&self) -> bool {
+        self.leaf().is_some_and(|leaf| &*leaf.descriptor == STACK)
     }
 
     /// The object itself: the innermost level.

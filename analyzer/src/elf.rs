@@ -1,7 +1,9 @@
 //! The parts of an ELF file that attribution needs: segments, sections, symbols, build-id.
 
+use crate::data_symbol::DataSymbols;
 use crate::file::{FileBytes, FileError};
 use crate::limit;
+use crate::thread_block::ThreadBlock;
 use dataspace_proto::address::{FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
@@ -42,6 +44,12 @@ pub struct Section {
     pub is_executable: bool,
     /// How long each entry is, in a table of entries.
     pub entry_bytes: u64,
+    /// Whether the program can write to it.
+    pub is_writable: bool,
+    /// Whether it is in memory.
+    pub is_loaded: bool,
+    /// Whether it holds strings that the linker merged.
+    pub is_strings: bool,
 }
 
 /// A function's symbol.
@@ -70,6 +78,10 @@ pub struct ElfImage {
     pub is_at_fixed_addresses: bool,
     /// Pointers in data that the loader makes point at functions that never return, by address.
     pub noreturn_slots: Vec<u64>,
+    /// Symbols of variables.
+    pub data: Arc<DataSymbols>,
+    /// The block of thread-local variables.
+    pub thread: Option<ThreadBlock>,
     /// The GNU build-id.
     pub build_id: Option<Vec<u8>>,
     /// File name and CRC of `.gnu_debuglink`.
@@ -99,6 +111,8 @@ impl ElfImage {
             split: FxHashMap::default(),
             is_at_fixed_addresses: elf.kind() == object::ObjectKind::Executable,
             noreturn_slots: crate::noreturn::slots(&elf),
+            data: Arc::new(DataSymbols::read(&elf)),
+            thread: ThreadBlock::read(&elf),
         };
         image.set_functions(functions(&elf));
         Ok(image)
@@ -114,6 +128,12 @@ impl ElfImage {
             }
         }
         self.functions = functions;
+    }
+
+    /// Adds the data symbols of the debug file.
+    pub fn extend_data(&mut self, symbols: Arc<DataSymbols>) {
+        let own = Arc::make_mut(&mut self.data);
+        own.extend(Arc::unwrap_or_clone(symbols));
     }
 
     /// The section called `name`.
@@ -152,6 +172,15 @@ impl ElfImage {
         let code = self.segments.iter().filter(|segment| segment.is_executable);
         code.into_iter().any(|segment| {
             svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
+        })
+    }
+
+    /// The section in memory at `svma`, as far as the file holds it.
+    #[must_use]
+    pub fn loaded_section(&self, svma: Svma) -> Option<&Section> {
+        let loaded = self.sections.iter().filter(|section| section.is_loaded);
+        loaded.into_iter().find(|section| {
+            svma.offset_from(section.start).is_some_and(|into| into < section.file_bytes)
         })
     }
 
@@ -349,6 +378,9 @@ fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
                 file_offset: FileOffset(file_offset),
                 is_compressed: flags & 0x800 != 0, // SHF_COMPRESSED
                 is_executable: flags & 0x4 != 0,   // SHF_EXECINSTR
+                is_writable: flags & 0x1 != 0,     // SHF_WRITE
+                is_loaded: flags & 0x2 != 0,       // SHF_ALLOC
+                is_strings: flags & 0x20 != 0,     // SHF_STRINGS
                 entry_bytes: section.elf_section_header().sh_entsize.get(object::LittleEndian),
             })
         })

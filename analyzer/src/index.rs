@@ -2,12 +2,13 @@
 //! addresses.
 
 use crate::code_image::CodeImage;
+use crate::data_symbol::DataPlace;
 use crate::dataflow::{Argument, Content, Dataflow, Surroundings};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
 use crate::dwarf::scope::CodeScope;
-use crate::dwarf::variable::DataRange;
+use crate::dwarf::variable::DataFacts;
 use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
@@ -15,7 +16,11 @@ use crate::outline::Evidence;
 use crate::site::{
     Answer, FrameSlot, LiveObject, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
 };
+use crate::static_data::{DataRange, StaticData};
+use crate::thread_access::{self, ThreadLink};
+use crate::thread_block::ThreadBlock;
 use crate::type_path::{TypePath, is_own_place};
+use crate::worker::{Answer as Response, Question};
 use crate::x86_64::access;
 use crate::x86_64::backtrack::{self, CodeSource};
 use crate::x86_64::call_table::CallTable;
@@ -24,7 +29,7 @@ use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
 use iced_x86::{Instruction, InstructionInfoFactory};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// What the analyzer needs of a load object before it can ask about its addresses.
@@ -32,6 +37,8 @@ use std::sync::Arc;
 pub struct ObjectFacts {
     /// `PT_LOAD` segments by address.
     pub segments: Vec<Segment>,
+    /// The block of thread-local variables.
+    pub thread: Option<ThreadBlock>,
 }
 
 /// A load object and what has been read of it.
@@ -68,7 +75,7 @@ impl LoadObjectIndex {
             None => open_debug_file(&query, &image, source),
         };
         let companions = source.companions(&query);
-        let (debug, debug_parts) = match &separate {
+        let (mut debug, debug_parts) = match &separate {
             Some((debug_image, debug_file)) => (
                 DebugInfo::load(debug_image, debug_file.as_ref(), companions),
                 Some((debug_image, debug_file.as_ref())),
@@ -77,14 +84,19 @@ impl LoadObjectIndex {
         };
         let frames = FrameTable::load(&image, file.as_ref(), debug_parts);
         let mut image = image;
-        if image.functions.is_empty()
-            && let Some((debug_image, _)) = separate
-        {
-            image.set_functions(debug_image.functions);
+        if let Some((debug_image, _)) = separate {
+            image.extend_data(debug_image.data);
+            if image.functions.is_empty() {
+                image.set_functions(debug_image.functions);
+            }
+        }
+        let code = CodeImage::new(file, image);
+        if let Some(debug) = &mut debug {
+            debug.set_data_facts(data_facts(&code));
         }
         Ok(Self {
             path: String::from_utf8_lossy(&key.path).into(),
-            code: CodeImage::new(file, image),
+            code,
             debug,
             frames,
             functions: FxHashMap::default(),
@@ -99,25 +111,49 @@ impl LoadObjectIndex {
     /// What the analyzer must know first.
     #[must_use]
     pub fn facts(&self) -> ObjectFacts {
-        ObjectFacts { segments: self.code.image.segments.clone() }
+        let image = &self.code.image;
+        ObjectFacts { segments: image.segments.clone(), thread: image.thread }
     }
 
-    /// What is at a data address.
+    /// The answer to a question, or that it takes another turn.
     #[must_use]
-    pub fn data(&mut self, svma: Svma) -> DataRange {
-        match &mut self.debug {
-            Some(debug) => debug.variable_at(svma),
-            None => DataRange { start: Svma(0), end: Svma(u64::MAX), variable: None },
+    pub fn answer(&mut self, question: Question) -> Response {
+        let answer = match question {
+            Question::Open => Response::Open(Arc::new(self.facts())),
+            Question::Site(query) => Response::Site(Box::new(self.site(query))),
+            Question::Data(place) => Response::Data(self.data(place)),
+        };
+        let is_unfinished = self.debug.as_ref().is_some_and(DebugInfo::is_unfinished);
+        if is_unfinished {
+            // What was worked out without all variables is worked out again.
+            self.flows.clear();
+            self.n_cached_values = 0;
+            return Response::Unfinished;
         }
+        answer
     }
 
-    /// What is known of a reported IP.
+    /// What is at a place in data, as far as one question may look through the debug information.
+    #[must_use]
+    pub fn data(&mut self, place: DataPlace) -> DataRange {
+        self.begin_question();
+        StaticData { code: &self.code, debug: self.debug.as_mut() }.at(place)
+    }
+
+    /// What is known of a reported IP, as far as one question may look through the debug information.
     #[must_use]
     pub fn site(&mut self, query: SiteQuery) -> Site {
+        self.begin_question();
         let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
         let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
         let outcome = self.past(query).map(Box::new);
         Site { scope: Arc::new(code_scope), outcome }
+    }
+
+    const fn begin_question(&mut self) {
+        if let Some(debug) = &mut self.debug {
+            debug.begin_question();
+        }
     }
 
     fn scope_at(&mut self, svma: Svma) -> CodeScope {
@@ -214,12 +250,17 @@ impl LoadObjectIndex {
                 }
                 _ => TypeAnswer::Unknown(Reason::Unascertainable),
             };
+            let thread_link = self.thread_link(svma, &memory);
+            let debug = self.debug.as_mut();
+            let by_link = thread_link.and_then(|link| link.answer(debug?, &memory));
+            let answer = by_link.unwrap_or(answer);
             typed.push(TypedAccess {
                 memory,
                 answer,
                 frame: Arc::clone(&frame),
                 is_perhaps_variable,
                 live: live_here,
+                thread_link,
             });
         }
         if let Some(flow) = flow {
@@ -322,6 +363,13 @@ impl LoadObjectIndex {
         }
     }
 
+    /// What the code before an access tells of its base register and the thread's storage.
+    fn thread_link(&mut self, svma: Svma, memory: &access::MemoryAccess) -> Option<ThreadLink> {
+        self.code.image.thread?;
+        let function = self.function(svma).ok()?;
+        thread_access::link(&function, &self.code, svma, memory)
+    }
+
     fn frame_slots(&mut self, scope: &CodeScope, cfa: Option<CfaRule>) -> Vec<FrameSlot> {
         let Some(debug) = &mut self.debug else { return Vec::new() };
         let mut slots = Vec::new();
@@ -346,6 +394,23 @@ impl CodeSource for LoadObjectIndex {
 
     fn callers(&mut self, entry: Svma) -> Vec<Svma> {
         self.calls().to(entry).collect()
+    }
+}
+
+/// What the debug information must know of the rest of the file to tell which variables are there.
+fn data_facts(code: &CodeImage) -> DataFacts {
+    // The program may declare another of the names that the library gives the variable.
+    let mut copied = FxHashSet::default();
+    for (place, name) in &code.linkage().copied {
+        let alias = code.image.data.at(DataPlace::fixed(*place));
+        copied.extend(alias.map(|alias| Arc::clone(&alias.name)));
+        copied.insert(Arc::clone(name));
+    }
+    DataFacts {
+        symbols: Arc::clone(&code.image.data),
+        thread: code.image.thread,
+        copied,
+        extent: code.image.extent(),
     }
 }
 

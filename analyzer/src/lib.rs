@@ -21,6 +21,7 @@
 //! assert_eq!(&*snapshot.objects[0].object, "<Total>");
 //! ```
 
+mod address_path;
 mod agreement;
 pub mod analyzer;
 mod attribution;
@@ -28,6 +29,7 @@ mod choice;
 mod code_image;
 mod containment;
 mod crossing;
+pub mod data_symbol;
 mod dataflow;
 pub mod descent;
 pub mod descriptor;
@@ -37,6 +39,7 @@ pub mod file;
 pub mod index;
 pub mod layout;
 pub mod limit;
+mod linkage;
 mod name_table;
 mod noreturn;
 mod outline;
@@ -46,6 +49,11 @@ pub mod report;
 mod search;
 pub mod site;
 mod site_table;
+pub mod static_data;
+mod symbol_name;
+pub mod thread_access;
+pub mod thread_block;
+mod thread_storage;
 mod totals;
 mod type_path;
 mod vote;

@@ -217,6 +217,32 @@ pub const MAX_LOCATION_OPERATIONS: usize = 64;
 /// Variables of one load object that are indexed by address.
 pub const MAX_STATIC_VARIABLES: usize = 1 << 20;
 
+/// Variables and symbols before an address that are looked at for one that reaches over it: aliases,
+/// instances of one template in many units, equivalences of Fortran.
+pub const MAX_OVERLAPPING_VARIABLES: usize = 64;
+
+/// Debug information that is looked through for variables at once, before the question is tried
+/// again.
+pub const WALKED_BYTES_AT_ONCE: u64 = 4 << 20;
+
+/// Debug information that one question may have looked through; it is asked again for more, behind
+/// what else waits: about 100 ms.
+pub const MAX_WALKED_BYTES_A_QUESTION: u64 = 32 << 20;
+
+/// Instructions that are looked at for the slot that an operand's base was loaded from: it is loaded
+/// near the access, or once before a loop.
+pub const MAX_LINK_STEPS: usize = 256;
+
+/// Bytes around an address in which the ends of a string literal are looked for.
+pub const MAX_LITERAL_BYTES: u64 = 4096;
+
+/// Slots of one load object's linkage tables that are remembered: 24 bytes each and the names.
+pub const MAX_LINKAGE_SLOTS: usize = 1 << 18;
+
+/// Blocks of thread-local variables whose place is remembered, in one process: one for each thread
+/// and load object.
+pub const MAX_THREAD_BLOCKS: usize = 1 << 14;
+
 /// Compilation units of one load object.
 pub const MAX_UNITS: usize = 1 << 18;
 

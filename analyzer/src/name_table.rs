@@ -1,7 +1,8 @@
 //! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
 
 use crate::containment::{self, Finer};
-use crate::descriptor::{self, Root};
+use crate::data_symbol::DataPlace;
+use crate::descriptor::{self, DataObject, Root};
 use crate::layout::Layout;
 use crate::limit;
 use crate::process::LoadObjectIdx;
@@ -9,7 +10,6 @@ use crate::site::Answer;
 use crate::site_table::SiteIdx;
 use crate::totals::{ObjectIdx, Totals};
 use crate::vote::{KindIdx, Lesson};
-use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -24,8 +24,9 @@ pub(crate) enum NameKey {
     Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
     Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
-    Static { object: LoadObjectIdx, start: Svma, offset: u64, size: u64 },
     Voted { kind: KindIdx, offset: u32, size: u32 },
+    ControlBlock { offset: u64 },
+    Static { object: LoadObjectIdx, start: DataPlace, offset: u64, size: u64 },
 }
 
 /// A named object and where its samples are charged.
@@ -35,6 +36,8 @@ pub(crate) struct Named {
     pub(crate) charged_to: ObjectIdx,
     /// What it teaches, once that was asked.
     pub(crate) lesson: Option<Lesson>,
+    /// Nothing tells its type.
+    is_untyped: bool,
 }
 
 /// All names of a session.
@@ -108,6 +111,28 @@ impl NameTable {
         named
     }
 
+    /// The object of a name that no type describes.
+    pub(crate) fn untyped(
+        &mut self,
+        totals: &mut Totals,
+        key: NameKey,
+        object: &DataObject,
+        offset: u64,
+    ) -> NamedIdx {
+        if let Some(Some(known)) = self.of_key.get(&key) {
+            return *known;
+        }
+        let named = self.add(totals, Answer { object: object.clone(), offset });
+        self.named[named.0 as usize].is_untyped = true;
+        self.of_key.insert(key, Some(named));
+        named
+    }
+
+    /// Whether nothing tells the object's type.
+    pub(crate) fn is_untyped(&self, idx: NamedIdx) -> bool {
+        self.get(idx).is_untyped
+    }
+
     /// `<Stack>`.
     pub(crate) fn stack(&mut self, totals: &mut Totals) -> NamedIdx {
         if let Some(stack) = self.stack {
@@ -121,7 +146,7 @@ impl NameTable {
     fn add(&mut self, totals: &mut Totals, answer: Answer) -> NamedIdx {
         let charged_to = totals.intern(&answer.object);
         let idx = NamedIdx(self.named.len() as u32);
-        self.named.push(Named { answer, charged_to, lesson: None });
+        self.named.push(Named { answer, charged_to, lesson: None, is_untyped: false });
         idx
     }
 

@@ -3,6 +3,7 @@
 use crate::file::LoadObjectKey;
 use crate::index::ObjectFacts;
 use crate::limit;
+use crate::thread_block::ThreadBlock;
 use dataspace_proto::address::{Avma, FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap};
@@ -50,6 +51,22 @@ pub(crate) enum ObjectState {
 pub(crate) struct LoadObject {
     pub(crate) key: Arc<LoadObjectKey>,
     pub(crate) state: ObjectState,
+}
+
+/// What a data address lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DataObjectAt {
+    /// In the data of no load object.
+    None,
+    /// In a mapping of one that was not opened yet.
+    Unopened(LoadObjectIdx),
+    /// In this one's segments.
+    Open {
+        /// Which.
+        object: LoadObjectIdx,
+        /// What the loader added to its addresses.
+        bias: u64,
+    },
 }
 
 /// All processes and load objects of a session.
@@ -131,9 +148,33 @@ impl ProcessTable {
         (avma < mapping.end).then_some(mapping)
     }
 
-    /// The opened load object of process `pid` whose segments hold the data address `avma`, and
-    /// what the loader added to its addresses.
-    pub(crate) fn data_object(&self, pid: i32, avma: Avma) -> Option<(LoadObjectIdx, u64)> {
+    /// The program of process `pid`, if it was opened and has thread-local variables.
+    pub(crate) fn program(&self, pid: i32) -> Option<(LoadObjectIdx, ThreadBlock)> {
+        self.spaces.get(&pid)?.values().find_map(|mapping| {
+            let Backing::File(object) = mapping.backing else { return None };
+            let ObjectState::Open(facts) = &self.object(object)?.state else { return None };
+            let block = facts.thread.filter(|block| block.below_base.is_some())?;
+            Some((object, block))
+        })
+    }
+
+    /// The opened load object whose code is at `avma`, if it has thread-local variables.
+    pub(crate) fn thread_module(
+        &self,
+        pid: i32,
+        avma: Avma,
+    ) -> Option<(LoadObjectIdx, ThreadBlock)> {
+        let Backing::File(object) = self.mapping(pid, avma)?.backing else { return None };
+        let ObjectState::Open(facts) = &self.object(object)?.state else { return None };
+        Some((object, facts.thread?))
+    }
+
+    /// The load object of process `pid` whose segments hold the data address `avma`.
+    pub(crate) fn data_object(&self, pid: i32, avma: Avma) -> DataObjectAt {
+        self.find_data_object(pid, avma).unwrap_or(DataObjectAt::None)
+    }
+
+    fn find_data_object(&self, pid: i32, avma: Avma) -> Option<DataObjectAt> {
         let space = self.spaces.get(&pid)?;
         // A load object's segments lie together: the nearest mapped file at or below the address
         // is the one, bss included, which is anonymous memory behind it.
@@ -144,7 +185,12 @@ impl ProcessTable {
         };
         // Anonymous mappings between are bss or the heap: a few are stepped over.
         let (object, mapping) = below.take(4).find_map(file)?;
-        let ObjectState::Open(facts) = &self.object(object)?.state else { return None };
+        let facts = match &self.object(object)?.state {
+            ObjectState::Open(facts) => facts,
+            ObjectState::Failed(_) => return None,
+            // Whether what lies behind the file is its bss, only its headers tell.
+            _ => return (avma < mapping.end).then_some(DataObjectAt::Unopened(object)),
+        };
         // Two data segments can begin in the same page of the file, so that a data mapping does
         // not tell which one it is of; one of code does, and one load has one bias.
         let near = space.range(..=avma).rev().take(NEAR).chain(space.range(avma..).take(NEAR));
@@ -156,7 +202,7 @@ impl ProcessTable {
         let holds = facts.segments.iter().any(|segment| {
             svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
         });
-        holds.then_some((object, bias))
+        holds.then_some(DataObjectAt::Open { object, bias })
     }
 
     pub(crate) fn object(&self, idx: LoadObjectIdx) -> Option<&LoadObject> {

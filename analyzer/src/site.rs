@@ -3,6 +3,7 @@
 
 use crate::descriptor::DataObject;
 use crate::layout::Layout;
+use crate::thread_access::ThreadLink;
 use crate::x86_64::access::{AddressRegister, MemoryAccess};
 use crate::x86_64::backtrack::Skid;
 use crate::x86_64::trail::Trail;
@@ -60,6 +61,8 @@ pub struct TypedAccess {
     pub is_perhaps_variable: bool,
     /// Objects that registers point at there, for an access that is not typed by itself.
     pub live: Arc<Vec<LiveObject>>,
+    /// What its base register tells of the thread's storage.
+    pub thread_link: Option<ThreadLink>,
 }
 
 /// An object that a register points into.
@@ -153,7 +156,14 @@ impl IndexedAnswer {
     #[must_use]
     pub fn any_part(&self, size: u64) -> Option<(u64, u64)> {
         let element = self.layout.innermost_element();
-        if matches!(self.root, OwnedRoot::Variable(_)) && self.displacement != 0 {
+        // A register that counts is of an array: `table[i - 1]` has the displacement of the variable
+        // before `table` too, and even that variable's start.
+        let is_array = || {
+            let path = self.layout.descend(0, size);
+            path.is_some_and(|path| path.steps.contains(&crate::layout::Step::Element))
+        };
+        let is_variable = matches!(self.root, OwnedRoot::Variable(_));
+        if is_variable && (self.displacement != 0 || !is_array()) {
             return None;
         }
         if !element.is_aggregate() {

@@ -1,14 +1,14 @@
 //! What workers answered: resolved IPs, and variables by address.
 
-use crate::dwarf::variable::{DataRange, StaticVariable};
+use crate::data_symbol::DataPlace;
 use crate::limit;
 use crate::process::LoadObjectIdx;
 use crate::site::{Past, Site, SiteQuery};
+use crate::static_data::{DataRange, Resident};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Which known site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +63,8 @@ impl SiteTable {
     }
 }
 
-type Ranges = BTreeMap<Svma, (Svma, Option<Arc<StaticVariable>>)>;
+/// End and resident of each range, by its start.
+type Ranges = BTreeMap<DataPlace, (Svma, Option<Resident>)>;
 
 /// What is at data addresses: variables, and gaps between them.
 #[derive(Debug, Default)]
@@ -73,15 +74,12 @@ pub(crate) struct DataTable {
 }
 
 impl DataTable {
-    /// What is known of a data address: `None` nothing yet, `Some(None)` that no variable is there.
+    /// What is known of a place in data: `None` nothing yet, `Some(None)` that nothing known is there.
     #[allow(clippy::option_option, reason = "the two levels are two facts, told above")]
-    pub(crate) fn find(
-        &self,
-        object: LoadObjectIdx,
-        svma: Svma,
-    ) -> Option<Option<Arc<StaticVariable>>> {
-        let (_, (end, variable)) = self.of_object.get(&object)?.range(..=svma).next_back()?;
-        (svma < *end).then(|| variable.clone())
+    pub(crate) fn find(&self, object: LoadObjectIdx, place: DataPlace) -> Option<Option<Resident>> {
+        let ranges = self.of_object.get(&object)?;
+        let (start, (end, resident)) = ranges.range(..=place).next_back()?;
+        (start.storage == place.storage && place.at < *end).then(|| resident.clone())
     }
 
     pub(crate) fn insert(&mut self, object: LoadObjectIdx, range: DataRange) {
@@ -91,6 +89,7 @@ impl DataTable {
         }
         self.n_ranges += 1;
         let ranges = self.of_object.entry(object).or_default();
-        ranges.insert(range.start, (range.end, range.variable));
+        let start = DataPlace { storage: range.storage, at: range.start };
+        ranges.insert(start, (range.end, range.resident));
     }
 }

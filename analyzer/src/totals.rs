@@ -169,7 +169,7 @@ impl Totals {
     /// The object that a named object's samples are charged to: made now if it is new, `<Other>`
     /// if there are too many.
     pub(crate) fn intern(&mut self, object: &DataObject) -> ObjectIdx {
-        if object.levels.len() == 1 && object.levels[0].kind == ObjectKind::Artificial {
+        if object.is_stack() {
             return STACK;
         }
         let mut parent = if object.is_scalar { SCALARS } else { TOTAL };

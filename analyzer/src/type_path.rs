@@ -2,6 +2,7 @@
 //! them, to the type that the access lands in.
 
 use crate::code_image::CodeImage;
+use crate::data_symbol::DataPlace;
 use crate::dataflow::{Address, Content, Dataflow, Offset, Origin, PointerName, Slot};
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
@@ -49,8 +50,10 @@ impl<'a> TypePath<'a> {
         if access.role == Role::StackSlot {
             return stack();
         }
-        if access.address.segment != SegmentBase::Flat {
-            return TypeAnswer::Unknown(Reason::RegisterLoss);
+        match access.address.segment {
+            SegmentBase::Flat => {}
+            SegmentBase::Thread => return self.thread_answer(access),
+            SegmentBase::Other => return TypeAnswer::Unknown(Reason::RegisterLoss),
         }
         match self.flow_answer(access) {
             TypeAnswer::Unknown(reason) => {
@@ -192,6 +195,33 @@ impl<'a> TypePath<'a> {
         match address.offset.only() {
             Some(_) => named(&variable.layout, root, offset, access),
             None => spread(&variable.layout, root, address, variable.start, access),
+        }
+    }
+
+    /// A thread-local variable at a distance from the thread's base that the instruction holds.
+    fn thread_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
+        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+        let address = &access.address;
+        let index = match (address.base, address.index) {
+            (None, None) => None,
+            (Some(register), None) => Some(Index { register, scale: 1 }),
+            (None, Some(register)) => Some(Index { register, scale: address.scale }),
+            (Some(_), Some(_)) => return unknown,
+        };
+        let block = self.debug.thread_block();
+        let Some(offset) = block.and_then(|block| block.offset_of(address.displacement)) else {
+            return unknown;
+        };
+        let Some(variable) = self.debug.variable_in(DataPlace::thread(offset)).variable else {
+            return unknown;
+        };
+        let into = offset - variable.start.0;
+        match index {
+            Some(index) => {
+                let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+                index.answer(&variable.layout, into.cast_signed(), root)
+            }
+            None => named(&variable.layout, Root::Variable(&variable.name), into, access),
         }
     }
 

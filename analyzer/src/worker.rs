@@ -1,11 +1,11 @@
 //! What the analyzer asks of workers, and the worker that answers.
 
-use crate::dwarf::variable::DataRange;
+use crate::data_symbol::DataPlace;
 use crate::file::{FileSource, LoadObjectKey};
 use crate::index::{LoadObjectIndex, ObjectFacts};
 use crate::process::LoadObjectIdx;
 use crate::site::{Site, SiteQuery};
-use dataspace_proto::address::Svma;
+use crate::static_data::DataRange;
 use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub enum Question {
     Open,
     /// A reported IP.
     Site(SiteQuery),
-    /// A data address.
-    Data(Svma),
+    /// A place in its data.
+    Data(DataPlace),
 }
 
 /// Work for a worker.
@@ -41,6 +41,8 @@ pub enum Answer {
     Site(Box<Site>),
     /// To [`Question::Data`].
     Data(DataRange),
+    /// Not yet: to be asked again, when what else waits has had its turn.
+    Unfinished,
     /// To any: the load object cannot be asked.
     Failed(Reason),
 }
@@ -83,9 +85,7 @@ impl Worker {
             .or_insert_with(|| LoadObjectIndex::open(&request.key, self.source.as_ref()));
         let answer = match (opened, request.question) {
             (Err(reason), _) => Answer::Failed(*reason),
-            (Ok(index), Question::Open) => Answer::Open(Arc::new(index.facts())),
-            (Ok(index), Question::Site(query)) => Answer::Site(Box::new(index.site(query))),
-            (Ok(index), Question::Data(svma)) => Answer::Data(index.data(svma)),
+            (Ok(index), question) => index.answer(question),
         };
         Response { object: request.object, question: request.question, answer }
     }

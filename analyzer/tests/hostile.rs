@@ -3,6 +3,7 @@
 use crate::support::allocation::bounded;
 use crate::support::program::{Program, run, source};
 use crate::support::session::{CLOCK, COUNTER, EXACT, Session, TestFiles, object, with};
+use dataspace_analyzer::data_symbol::DataPlace;
 use dataspace_analyzer::file::LoadObjectKey;
 use dataspace_analyzer::index::LoadObjectIndex;
 use dataspace_analyzer::site::SiteQuery;
@@ -37,8 +38,8 @@ pub(crate) fn ask(bytes: Vec<u8>, program: &Program, function: &str) -> Result<u
         }
         let extent = index.facts().segments.iter().map(|segment| segment.start.0).max();
         for svma in (0..0x8000).step_by(64).map(|at| extent.unwrap_or(0).wrapping_add(at)) {
-            let range = index.data(Svma(svma));
-            if range.variable.is_some() {
+            let range = index.data(DataPlace::fixed(Svma(svma)));
+            if range.resident.is_some() {
                 assert!((range.start..range.end).contains(&Svma(svma)), "{range:?}");
             }
         }

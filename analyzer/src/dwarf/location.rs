@@ -185,18 +185,6 @@ fn based(operation: &Operation<Reader>, frame_base: FrameBase) -> Option<(Base, 
     }
 }
 
-/// The address in an expression that is nothing but a fixed address.
-pub(crate) fn static_address(
-    dwarf: &gimli::Dwarf<Reader>,
-    unit: &gimli::Unit<Reader>,
-    expression: gimli::Expression<Reader>,
-) -> Option<Svma> {
-    match place(dwarf, unit, expression, FrameBase::Unknown)? {
-        Place::Static(address) => Some(address),
-        _ => None,
-    }
-}
-
 pub(super) fn operations(
     expression: gimli::Expression<Reader>,
     encoding: gimli::Encoding,

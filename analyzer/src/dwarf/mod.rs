@@ -22,6 +22,7 @@ mod supplementary;
 pub mod types;
 pub mod unit;
 pub mod variable;
+mod variable_walk;
 
 use crate::elf::ElfImage;
 use crate::file::{CompanionFiles, FileBytes};
@@ -57,7 +58,7 @@ pub struct DebugInfo {
     code_ranges: Vec<(u64, u64, UnitIdx)>,
     pub(crate) layouts: types::LayoutTable,
     pub(crate) derivations: derivation::DerivationTable,
-    variables: Option<variable::StaticVariables>,
+    variables: variable::VariableIndex,
     /// Functions read so far, by unit and entry.
     functions: FunctionTable,
     containers: FxHashMap<UnitIdx, Arc<container::Containers>>,
@@ -82,7 +83,7 @@ impl DebugInfo {
             code_ranges: Vec::new(),
             layouts: types::LayoutTable::default(),
             derivations: derivation::DerivationTable::default(),
-            variables: None,
+            variables: variable::VariableIndex::default(),
             functions: FunctionTable::default(),
             containers: FxHashMap::default(),
         };

@@ -224,6 +224,14 @@ impl Sources {
         Some(unit)
     }
 
+    /// The file's own units that are parsed, or whose split unit is.
+    pub(super) fn units_at_hand(&self) -> impl Iterator<Item = UnitIdx> {
+        self.parsed.iter().filter_map(|(idx, _)| match self.slots.get(*idx as usize)?.link {
+            Link::Skeleton(skeleton) => Some(skeleton),
+            _ => Some(*idx),
+        })
+    }
+
     /// Drops the oldest parsed units until one of `n_bytes` fits.
     fn make_room(&mut self, n_bytes: usize) {
         while self.parsed.len() >= limit::MAX_CACHED_UNITS

@@ -1,4 +1,4 @@
-//! One compilation unit, walked once: its functions, its static variables, its name spaces.
+//! One compilation unit, walked once: its functions, its name spaces.
 
 use super::{Dwarf, Entry, Reader};
 use crate::limit;
@@ -21,8 +21,6 @@ pub(crate) struct ParsedUnit {
     pub(crate) aggregates: Vec<UnitOffset>,
     /// `DW_AT_language`.
     language: Option<gimli::DwLang>,
-    /// Variables with an address of their own.
-    pub(crate) variables: Vec<(Svma, UnitOffset)>,
     /// Index into `scopes` of what is declared inside a name space or a type.
     scope_of: FxHashMap<usize, u32>,
     /// Name spaces and types that hold others: the entry and the index of the one around it.
@@ -61,7 +59,6 @@ impl ParsedUnit {
             name,
             functions: Vec::new(),
             language: None,
-            variables: Vec::new(),
             aggregates: Vec::new(),
             scope_of: FxHashMap::default(),
             scopes: Vec::new(),
@@ -164,9 +161,6 @@ impl ParsedUnit {
                 {
                     self.aggregates.push(offset);
                 }
-                gimli::DW_TAG_variable if has(gimli::DW_AT_location) => {
-                    self.add_variable(&self.unit.entry(offset)?);
-                }
                 _ => {}
             }
             // DWARF 4 declares a static variable of a class as an external member.
@@ -207,20 +201,6 @@ impl ParsedUnit {
             if range.begin < range.end && range.begin != 0 {
                 self.functions.push((range.begin, range.end, entry.offset()));
             }
-        }
-    }
-
-    fn add_variable(&mut self, entry: &Entry) {
-        let Some(gimli::AttributeValue::Exprloc(expression)) =
-            entry.attr_value(gimli::DW_AT_location)
-        else {
-            return;
-        };
-        if let Some(address) = super::location::static_address(&self.dwarf, &self.unit, expression)
-            && address.0 != 0
-            && self.variables.len() < limit::MAX_STATIC_VARIABLES
-        {
-            self.variables.push((address, entry.offset()));
         }
     }
 }

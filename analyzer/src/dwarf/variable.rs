@@ -1,15 +1,19 @@
-//! Static variables by address.
+//! Static and thread-local variables by place, found unit by unit as far as questions need it.
 
-use super::{DebugInfo, DieRef};
+use super::{DebugInfo, DieRef, UnitIdx, variable_walk};
+use crate::data_symbol::{DataPlace, DataSymbols, Storage};
 use crate::layout::Layout;
 use crate::limit;
+use crate::symbol_name;
+use crate::thread_block::ThreadBlock;
 use dataspace_proto::address::Svma;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// A global, file-static or function-static variable.
+/// A global, file-static, function-static or thread-local variable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StaticVariable {
-    /// Its first address.
+    /// Where it begins: an address, or an offset in the thread's block.
     pub start: Svma,
     /// Its type.
     pub layout: Arc<Layout>,
@@ -19,55 +23,148 @@ pub struct StaticVariable {
     pub unit: Option<Arc<str>>,
 }
 
-/// All variables with an address, by address.
-#[derive(Debug, Default)]
-pub(crate) struct StaticVariables {
-    by_address: Vec<(Svma, DieRef)>,
-}
-
-/// What is at a data address: a variable, or a gap between two.
+/// What the debug information has at a place: a variable, or a gap between two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataRange {
-    /// First address.
+pub struct VariableRange {
+    /// From where this answer holds.
     pub start: Svma,
-    /// End.
+    /// To where.
     pub end: Svma,
     /// The variable, `None` in a gap.
     pub variable: Option<Arc<StaticVariable>>,
 }
 
+/// What else is known of a load object's data.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DataFacts {
+    pub(crate) symbols: Arc<DataSymbols>,
+    pub(crate) thread: Option<ThreadBlock>,
+    /// Names of variables that the program has copies of while a library defines them.
+    pub(crate) copied: FxHashSet<Arc<str>>,
+    /// First address and end of the segments.
+    pub(crate) extent: Option<(Svma, Svma)>,
+}
+
+/// The variables that were found so far, by place.
+#[derive(Debug, Default)]
+pub(crate) struct VariableIndex {
+    facts: DataFacts,
+    by_place: Vec<(DataPlace, DieRef)>,
+    declared: FxHashMap<Arc<str>, DieRef>,
+    /// Units that were looked through.
+    is_walked: Vec<bool>,
+    /// All units before this one were.
+    next: UnitIdx,
+    /// Bytes of units that one question may still look through.
+    n_bytes_left: u64,
+    /// The question needs more than that.
+    is_unfinished: bool,
+}
+
 impl DebugInfo {
+    /// Tells what the rest of the file says of the data.
+    pub(crate) fn set_data_facts(&mut self, facts: DataFacts) {
+        self.variables.facts = facts;
+    }
+
+    /// Where the thread-local variables are.
+    pub(crate) const fn thread_block(&self) -> Option<ThreadBlock> {
+        self.variables.facts.thread
+    }
+
+    /// Lets a new question begin, with a budget of its own.
+    pub(crate) const fn begin_question(&mut self) {
+        self.variables.n_bytes_left = limit::MAX_WALKED_BYTES_A_QUESTION;
+        self.variables.is_unfinished = false;
+    }
+
+    /// Whether an answer since [`Self::begin_question`] would be another if more units had been
+    /// looked through: to be asked again.
+    pub(crate) const fn is_unfinished(&self) -> bool {
+        self.variables.is_unfinished
+    }
+
     /// What the debug information knows of the byte at `svma`.
-    pub(crate) fn variable_at(&mut self, svma: Svma) -> DataRange {
-        if self.variables.is_none() {
-            self.variables = Some(self.collect_variables());
-        }
-        let variables = self.variables.as_ref().map_or(&[][..], |v| &v.by_address);
-        let next = variables.partition_point(|(start, _)| *start <= svma);
-        let gap_end = variables.get(next).map_or(Svma(u64::MAX), |(start, _)| *start);
-        // Several entries can have one address: a declaration and its definition, aliases.
-        let here: Vec<(Svma, DieRef)> = variables[..next]
-            .iter()
-            .rev()
-            .take_while({
-                let start = next.checked_sub(1).map(|last| variables[last].0);
-                move |(address, _)| Some(*address) == start
-            })
-            .take(8)
-            .copied()
-            .collect();
-        // A gap begins where the nearest entry does, even if that one has no name or type: one that
-        // began before a variable below it would never be found again by its start.
-        let mut gap_start = here.first().map_or(Svma(0), |(start, _)| *start);
-        for (start, die) in here {
-            let Some(variable) = self.static_variable(start, die) else { continue };
-            let end = Svma(start.0.saturating_add(variable.layout.size));
-            if (start..end).contains(&svma) {
-                return DataRange { start, end, variable: Some(variable) };
+    pub(crate) fn variable_at(&mut self, svma: Svma) -> VariableRange {
+        self.variable_in(DataPlace::fixed(svma))
+    }
+
+    /// What the debug information knows of the byte at `place`.
+    ///
+    /// A variable that covers the place is the answer whatever other units say; that there is none
+    /// is known when all were looked through.
+    pub(crate) fn variable_in(&mut self, place: DataPlace) -> VariableRange {
+        loop {
+            let range = self.known_at(place);
+            if range.variable.is_some() || !self.walk_on() {
+                return range;
             }
-            gap_start = gap_start.max(end.min(svma));
         }
-        DataRange { start: gap_start, end: gap_end, variable: None }
+    }
+
+    /// The type of the variable that is only declared here, under this name.
+    pub(crate) fn declared_variable(
+        &mut self,
+        start: Svma,
+        name: &str,
+    ) -> Option<Arc<StaticVariable>> {
+        let die = *self.variables.declared.get(name)?;
+        self.static_variable(start, die)
+    }
+
+    fn known_at(&mut self, place: DataPlace) -> VariableRange {
+        let known = &self.variables.by_place;
+        let next = known.partition_point(|(start, _)| *start <= place);
+        let is_near = |(near, _): &&(DataPlace, DieRef)| near.storage == place.storage;
+        let end = known.get(next).filter(is_near).map_or(Svma(u64::MAX), |(start, _)| start.at);
+        // Where several overlap, the one that begins last is the finest.
+        let before = known[..next].iter().rev().take_while(is_near);
+        let candidates: Vec<(DataPlace, DieRef)> =
+            before.take(limit::MAX_OVERLAPPING_VARIABLES).copied().collect();
+        let mut start = candidates.first().map_or(Svma(0), |(start, _)| start.at);
+        for group in candidates.chunk_by(|a, b| a.0 == b.0) {
+            let Some(variable) = self.choose(group) else { continue };
+            let variable_end = self.end_of(place.storage, &variable);
+            if (variable.start..variable_end).contains(&place.at) {
+                let end = end.min(variable_end);
+                return VariableRange { start, end, variable: Some(variable) };
+            }
+            start = start.max(variable_end.min(place.at));
+        }
+        VariableRange { start, end, variable: None }
+    }
+
+    /// Of several entries at one place the one whose name the symbol there has; else the first.
+    fn choose(&mut self, group: &[(DataPlace, DieRef)]) -> Option<Arc<StaticVariable>> {
+        let place = group.first()?.0;
+        let symbols = Arc::clone(&self.variables.facts.symbols);
+        let symbol = symbols.at(place).filter(|symbol| symbol.start == place);
+        let symbol = symbol.map(|symbol| symbol_name::variable_name(&symbol.name));
+        let mut first: Option<Arc<StaticVariable>> = None;
+        let mut is_unlike = false;
+        for (start, die) in group {
+            let Some(variable) = self.static_variable(start.at, *die) else { continue };
+            if symbol.as_deref().is_some_and(|symbol| is_name_of(symbol, &variable.name)) {
+                return Some(variable);
+            }
+            match &first {
+                None => first = Some(variable),
+                Some(first) => is_unlike |= first.name != variable.name,
+            }
+        }
+        // Where the linker dropped a thread-local variable its entry has the offset 0.
+        let is_dropped = is_unlike && place == DataPlace::thread(0);
+        first.filter(|_| !is_dropped)
+    }
+
+    /// Where a variable ends. One that ends in an open array is as long as its symbol says.
+    fn end_of(&self, storage: Storage, variable: &StaticVariable) -> Svma {
+        let size = variable.layout.size;
+        let start = DataPlace { storage, at: variable.start };
+        let symbol = self.variables.facts.symbols.at(start).filter(|symbol| symbol.start == start);
+        let is_open = |len_bytes: &u64| *len_bytes > size && variable.layout.holds(*len_bytes - 1);
+        let len_bytes = symbol.map(|symbol| symbol.len_bytes).filter(is_open).unwrap_or(size);
+        Svma(variable.start.0.saturating_add(len_bytes))
     }
 
     fn static_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
@@ -78,21 +175,72 @@ impl DebugInfo {
         Some(Arc::new(StaticVariable { start, layout, name, unit }))
     }
 
-    /// One walk over all units: which variable is where is not known before.
-    fn collect_variables(&mut self) -> StaticVariables {
-        let mut by_address = Vec::new();
-        for unit_idx in self.sources.main_units() {
-            let unit_idx = self.whole_unit(unit_idx);
-            let Some(unit) = self.unit(unit_idx) else { continue };
-            let room = limit::MAX_STATIC_VARIABLES.saturating_sub(by_address.len());
-            by_address.extend(
-                unit.variables
-                    .iter()
-                    .take(room)
-                    .map(|(start, offset)| (*start, DieRef { unit: unit_idx, offset: *offset })),
-            );
+    /// Looks through some more units: whether there were any, and the question may have them.
+    fn walk_on(&mut self) -> bool {
+        self.variables.is_walked.resize(self.sources.main_units().len(), false);
+        let mut n_bytes = 0;
+        while n_bytes < limit::WALKED_BYTES_AT_ONCE {
+            let Some(unit_idx) = self.next_unwalked() else { break };
+            if self.variables.n_bytes_left == 0 {
+                self.variables.is_unfinished = true;
+                break;
+            }
+            let len = self.walk_unit(unit_idx).unwrap_or(1);
+            self.variables.n_bytes_left = self.variables.n_bytes_left.saturating_sub(len);
+            n_bytes += len;
         }
-        by_address.sort_unstable_by_key(|(start, die)| (*start, die.unit, die.offset.0));
-        StaticVariables { by_address }
+        let key = |(place, die): &(DataPlace, DieRef)| (*place, die.unit, die.offset.0);
+        self.variables.by_place.sort_unstable_by_key(key);
+        n_bytes != 0
     }
+
+    /// Variables are mostly asked about by code of the unit that defines them: units at hand go
+    /// first.
+    fn next_unwalked(&mut self) -> Option<UnitIdx> {
+        let Self { variables, sources, .. } = self;
+        let is_new = |unit: &UnitIdx| variables.is_walked.get(*unit as usize) == Some(&false);
+        if let Some(at_hand) = sources.units_at_hand().find(is_new) {
+            return Some(at_hand);
+        }
+        while variables.is_walked.get(variables.next as usize) == Some(&true) {
+            variables.next += 1;
+        }
+        ((variables.next as usize) < variables.is_walked.len()).then_some(variables.next)
+    }
+
+    /// Looks through one of the file's own units, or the split one in its place; gives its length.
+    fn walk_unit(&mut self, main_idx: UnitIdx) -> Option<u64> {
+        *self.variables.is_walked.get_mut(main_idx as usize)? = true;
+        let unit_idx = self.whole_unit(main_idx);
+        let (dwarf, mut unit) = self.sources.root(unit_idx)?;
+        if unit_idx != main_idx {
+            unit.copy_relocated_attributes(&self.sources.root(main_idx)?.1);
+        }
+        let variables = &mut self.variables;
+        let room = limit::MAX_STATIC_VARIABLES.saturating_sub(variables.by_place.len());
+        let found = variable_walk::walk(&dwarf, &unit, &variables.facts.copied, room);
+        let is_there = |place: &DataPlace| match place.storage {
+            // What the linker dropped is at 0, or where no segment is.
+            Storage::Static => {
+                let extent = variables.facts.extent;
+                place.at.0 != 0
+                    && extent.is_none_or(|(start, end)| start <= place.at && place.at < end)
+            }
+            Storage::Thread => {
+                variables.facts.thread.is_some_and(|block| place.at.0 < block.len_bytes)
+            }
+        };
+        let defined = found.defined.into_iter().filter(|(place, _)| is_there(place));
+        let die = |offset| DieRef { unit: unit_idx, offset };
+        variables.by_place.extend(defined.map(|(place, offset)| (place, die(offset))));
+        for (name, offset) in found.declared {
+            variables.declared.entry(name).or_insert(die(offset));
+        }
+        Some((unit.header.length_including_self() as u64).max(1))
+    }
+}
+
+/// Whether a symbol of this qualified name is of the variable: symbols may leave the scope out.
+fn is_name_of(symbol: &str, variable: &str) -> bool {
+    symbol == variable || variable.rsplit("::").next() == Some(symbol)
 }

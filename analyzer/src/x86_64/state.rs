@@ -64,12 +64,19 @@ impl State {
     /// The base of the thread's own storage, if an operand in it was at `avma`.
     #[must_use]
     pub fn thread_base_at(&self, address: &Address, avma: Avma) -> Option<u64> {
+        let distance = self.thread_distance(address)?.ok()?;
+        Some(avma.0.wrapping_add_signed(distance.wrapping_neg()))
+    }
+
+    /// How far an operand is from the base of the thread's own storage; `None` for one that is not
+    /// counted from there.
+    #[must_use]
+    pub fn thread_distance(&self, address: &Address) -> Option<Result<i64, RegisterLoss>> {
         if address.segment != SegmentBase::Thread {
             return None;
         }
         let flat = Address { segment: SegmentBase::Flat, ..*address };
-        let offset = self.effective_address(&flat).ok()?;
-        Some(avma.0.wrapping_sub(offset.0))
+        Some(self.effective_address(&flat).map(|distance| distance.0.cast_signed()))
     }
 
     /// A register's value, if all of it is known.

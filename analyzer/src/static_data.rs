@@ -1,0 +1,175 @@
+//! What a load object has at a place in its data: a variable of its debug information, a symbol, a
+//! slot of its linkage tables, or what the compiler made.
+
+use crate::code_image::CodeImage;
+use crate::data_symbol::{DataPlace, DataSymbol, Storage};
+use crate::descriptor::DataObject;
+use crate::dwarf::DebugInfo;
+use crate::dwarf::variable::StaticVariable;
+use crate::elf::Section;
+use crate::limit;
+use crate::linkage::Slot;
+use crate::symbol_name::{self, SymbolName};
+use crate::x86_64::function::ImageBytes as _;
+use dataspace_proto::address::Svma;
+use std::sync::Arc;
+
+/// What is at a place in data, and how far around this answer holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataRange {
+    /// In which data.
+    pub storage: Storage,
+    /// First place.
+    pub start: Svma,
+    /// End.
+    pub end: Svma,
+    /// What is there; `None` if nothing tells.
+    pub resident: Option<Resident>,
+}
+
+/// What lives at a place in data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resident {
+    /// A variable whose type is known.
+    Variable(Arc<StaticVariable>),
+    /// What has a name, but no type.
+    Untyped(Arc<UntypedObject>),
+}
+
+/// An object that no type describes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UntypedObject {
+    /// Where it begins.
+    pub start: Svma,
+    /// Its name.
+    pub object: DataObject,
+}
+
+/// What tells of a load object's data.
+pub(crate) struct StaticData<'a> {
+    pub(crate) code: &'a CodeImage,
+    pub(crate) debug: Option<&'a mut DebugInfo>,
+}
+
+impl StaticData<'_> {
+    /// What is at `place`.
+    pub(crate) fn at(&mut self, place: DataPlace) -> DataRange {
+        let mut range = DataRange {
+            storage: place.storage,
+            start: Svma(0),
+            end: Svma(u64::MAX),
+            resident: None,
+        };
+        if let Some(debug) = &mut self.debug {
+            let known = debug.variable_in(place);
+            (range.start, range.end) = (known.start, known.end);
+            range.resident = known.variable.map(Resident::Variable);
+            if range.resident.is_some() {
+                return range;
+            }
+        }
+        let symbols = &self.code.image.data;
+        let gap = symbols.gap_around(place);
+        range.narrow(gap);
+        if let Some(symbol) = symbols.at(place).cloned() {
+            range.resident = self.symbol(&symbol);
+        }
+        if range.resident.is_none() && place.storage == Storage::Static {
+            self.made(place.at, &mut range);
+        }
+        range
+    }
+
+    fn symbol(&mut self, symbol: &DataSymbol) -> Option<Resident> {
+        let start = symbol.start.at;
+        if let Some(debug) = &mut self.debug
+            && let Some(copied) = self.code.linkage().copied.get(&start)
+            && let Some(variable) = debug
+                .declared_variable(start, &symbol.name)
+                .or_else(|| debug.declared_variable(start, copied))
+            && variable.layout.size != 0
+        {
+            return Some(Resident::Variable(variable));
+        }
+        let object = match SymbolName::of(&symbol.name) {
+            SymbolName::Variable(name) => DataObject::untyped_variable(&name, symbol.len_bytes),
+            SymbolName::Made(made) => {
+                DataObject::made(&format!("{{{made}}}"), &made, symbol.len_bytes)
+            }
+            SymbolName::Nameless => return None,
+        };
+        Some(Resident::Untyped(Arc::new(UntypedObject { start, object })))
+    }
+
+    /// What the compiler or the linker put there, which has no name in the program: a slot, a string
+    /// literal, a constant or table of a section that cannot be written to.
+    fn made(&self, at: Svma, range: &mut DataRange) {
+        let Some(section) = self.code.image.loaded_section(at) else { return };
+        range.narrow((section.start, section.start.plus(section.file_bytes)));
+        let (start, object) = if section.name.starts_with(".got") {
+            let Some(into) = at.offset_from(section.start) else { return };
+            let start = section.start.plus(into - into % SLOT_BYTES);
+            range.narrow((start, start.plus(SLOT_BYTES)));
+            (start, self.slot(at))
+        } else if section.is_writable {
+            // A variable of the program, whose name is not known.
+            return;
+        } else if let Some((start, end)) = self.literal(at, section, range) {
+            range.narrow((start, end));
+            (start, DataObject::made("{string_literal -}", "string_literal", 0))
+        } else {
+            let descriptor = format!("{{{} -}}", section.name);
+            (section.start, DataObject::made(&descriptor, &section.name, section.file_bytes))
+        };
+        range.resident = Some(Resident::Untyped(Arc::new(UntypedObject { start, object })));
+    }
+
+    /// A slot of the global offset table (psABI 5.2).
+    fn slot(&self, at: Svma) -> DataObject {
+        use crate::linkage::ThreadTarget;
+        let symbol = match self.code.linkage().at(at) {
+            Some(
+                Slot::Address(symbol)
+                | Slot::ThreadDistance(ThreadTarget::Other(symbol))
+                | Slot::ThreadIndex(ThreadTarget::Other(symbol)),
+            ) => symbol_name::variable_name(symbol),
+            _ => "-".to_owned(),
+        };
+        DataObject::made(&format!("{{GOT {symbol}}}"), "GOT", SLOT_BYTES)
+    }
+
+    /// First address and end of the string literal around `at`. Linkers put literals, constants and
+    /// jump tables into one section: what does not read as text is not taken for a literal.
+    fn literal(&self, at: Svma, section: &Section, range: &DataRange) -> Option<(Svma, Svma)> {
+        let from = range.start.0.max(at.0.saturating_sub(limit::MAX_LITERAL_BYTES));
+        let to = range.end.0.min(at.0.saturating_add(limit::MAX_LITERAL_BYTES));
+        let bytes = self.code.bytes_at(Svma(from), usize::try_from(to - from).ok()?)?;
+        let into = usize::try_from(at.0 - from).ok()?;
+        let is_end = |byte: &u8| *byte == 0;
+        let end = into + bytes.get(into..)?.iter().position(is_end)?;
+        let is_text = |byte: &u8| {
+            byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x1b | 0x80..)
+        };
+        let before = bytes[..end].iter().rposition(|byte| !is_text(byte));
+        let start = before.map_or(0, |before| before + 1);
+        let text = std::str::from_utf8(&bytes[start..end]).ok()?;
+        let n_letters = text.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
+        let reads_as_text = text.len() >= MIN_LITERAL_BYTES && n_letters * 2 >= text.len();
+        let is_literal = start <= into && (section.is_strings || reads_as_text);
+        let address = |into: usize| Svma(from.saturating_add(into as u64));
+        is_literal.then(|| (address(start), address(end + 1)))
+    }
+}
+
+/// Slots hold one pointer each.
+const SLOT_BYTES: u64 = 8;
+
+/// Shorter text may be part of a number.
+const MIN_LITERAL_BYTES: usize = 4;
+
+impl DataRange {
+    fn narrow(&mut self, (start, end): (Svma, Svma)) {
+        self.start = self.start.max(start);
+        self.end = self.end.min(end);
+    }
+}
