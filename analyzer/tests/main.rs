@@ -18,6 +18,8 @@ mod random_code;
 mod reasons;
 mod single_step;
 mod sources;
+mod static_data;
+mod storage;
 mod support;
 #[allow(dead_code, reason = "the bench uses the other half")]
 mod truth;

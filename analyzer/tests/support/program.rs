@@ -103,6 +103,19 @@ impl Program {
         self
     }
 
+    /// A library that this program loaded, and told where its function `told` is.
+    pub(crate) fn loaded(&self, library: &Path, told: &str) -> Self {
+        let bytes = std::fs::read(library).unwrap();
+        let elf = object::File::parse(&*bytes).unwrap();
+        let function = elf.symbols().find(|symbol| symbol.name() == Ok(told)).unwrap();
+        let bias = self.truth(&format!("&{told}")) - function.address();
+        let mut truth = self.truth.clone();
+        // Libraries are linked to begin at 0.
+        truth.insert("&__ehdr_start".to_owned(), bias);
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, path: library.to_owned(), bytes, truth, maps: self.maps.clone() }
+    }
+
     /// What the program told.
     pub(crate) fn truth(&self, key: &str) -> u64 {
         *self.truth.get(key).unwrap_or_else(|| panic!("the program tells no {key:?}"))

@@ -180,7 +180,8 @@ impl Session {
         Self::with_config(files, Config::default())
     }
 
-    fn with_config(files: TestFiles, config: Config) -> Self {
+    /// The same, configured.
+    pub(crate) fn with_config(files: TestFiles, config: Config) -> Self {
         let mut session = Self {
             analyzer: Analyzer::new(config),
             worker: Worker::new(Box::new(files)),
