@@ -77,6 +77,10 @@ impl StaticData<'_> {
         if range.resident.is_none() && place.storage == Storage::Static {
             self.made(place.at, &mut range);
         }
+        // Symbols and sections of damaged files contradict each other.
+        if !(range.start..range.end).contains(&place.at) {
+            (range.start, range.end) = (place.at, Svma(place.at.0.saturating_add(1)));
+        }
         range
     }
 
@@ -143,8 +147,9 @@ impl StaticData<'_> {
     fn literal(&self, at: Svma, section: &Section, range: &DataRange) -> Option<(Svma, Svma)> {
         let from = range.start.0.max(at.0.saturating_sub(limit::MAX_LITERAL_BYTES));
         let to = range.end.0.min(at.0.saturating_add(limit::MAX_LITERAL_BYTES));
-        let bytes = self.code.bytes_at(Svma(from), usize::try_from(to - from).ok()?)?;
-        let into = usize::try_from(at.0 - from).ok()?;
+        let n_bytes = usize::try_from(to.checked_sub(from)?).ok()?;
+        let bytes = self.code.bytes_at(Svma(from), n_bytes)?;
+        let into = usize::try_from(at.0.checked_sub(from)?).ok()?;
         let is_end = |byte: &u8| *byte == 0;
         let end = into + bytes.get(into..)?.iter().position(is_end)?;
         let is_text = |byte: &u8| {
