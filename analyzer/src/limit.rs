@@ -125,6 +125,10 @@ pub const MAX_TRAIL_FUNCTIONS: usize = 16;
 /// be ruled out.
 pub const MAX_CALLERS: usize = 16;
 
+/// How far an index may move an address: no array is as large, and all addresses but those of small
+/// programs without randomisation are larger.
+pub const MAX_INDEXED_BYTES: u64 = 1 << 40;
+
 /// Instructions of a function whose values are followed because it calls another one.
 pub const MAX_CALLER_INSTRUCTIONS: usize = 1 << 13;
 

@@ -3,6 +3,7 @@
 
 use crate::descriptor::DataObject;
 use crate::layout::Layout;
+use crate::limit;
 use crate::thread_access::ThreadLink;
 use crate::x86_64::access::{AddressRegister, MemoryAccess};
 use crate::x86_64::backtrack::Skid;
@@ -130,6 +131,10 @@ impl IndexedAnswer {
     pub fn offset(&self, index: u64) -> Option<u64> {
         let index = if self.index.is_32_bit { index & 0xffff_ffff } else { index };
         let moved = index.wrapping_mul(u64::from(self.scale)).cast_signed();
+        if moved.unsigned_abs() > limit::MAX_INDEXED_BYTES {
+            // The register holds an address itself, and the other one what is added to it.
+            return None;
+        }
         let exact = u64::try_from(self.displacement.wrapping_add(moved)).ok();
         if let Some(offset) = exact.filter(|offset| self.layout.holds(*offset)) {
             return Some(offset);

@@ -330,10 +330,13 @@ fn pointed(
                 .offset
                 .only()
                 .is_some_and(|only| only.rem_euclid(element.size.cast_signed()) == 0);
-        if is_untyped || !is_whole {
+        if is_untyped || !is_whole || address.is_inside {
             return unknown;
         }
         return named(&element, root.borrow(), 0, access);
+    }
+    if address.is_behind && index.is_some() {
+        return unknown;
     }
     if let (Some(index), Some(offset)) = (index, address.offset.only()) {
         // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
@@ -390,7 +393,7 @@ fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
 }
 
 fn named(layout: &Arc<Layout>, root: Root<'_>, offset: u64, access: &MemoryAccess) -> TypeAnswer {
-    match descriptor::name(layout, root, offset, u64::from(access.size)) {
+    match descriptor::name_as(layout, root, offset, u64::from(access.size), access.kind) {
         Some((object, offset)) => TypeAnswer::Object(Arc::new(Answer { object, offset })),
         None => TypeAnswer::Unknown(Reason::Unidentified),
     }

@@ -34,6 +34,12 @@ pub(crate) struct Address {
     pub(crate) is_many: bool,
     /// It may also be that of a variable, which an address tells.
     pub(crate) is_perhaps_variable: bool,
+    /// Objects of this type end where it points at: from there on is something else.
+    pub(crate) is_behind: bool,
+    /// Known only from what lies around it: anything better goes before that.
+    pub(crate) is_aside: bool,
+    /// A part of one of several objects, of which it is not known which.
+    pub(crate) is_inside: bool,
 }
 
 /// What an address is counted from.
@@ -168,7 +174,16 @@ impl Address {
     }
 
     pub(crate) const fn of(origin: Origin, offset: Offset) -> Self {
-        Self { origin, offset, name: None, is_many: false, is_perhaps_variable: false }
+        Self {
+            origin,
+            offset,
+            name: None,
+            is_many: false,
+            is_perhaps_variable: false,
+            is_behind: false,
+            is_aside: false,
+            is_inside: false,
+        }
     }
 
     /// Points at bytes or at nothing known, as which C passes anything on.
@@ -182,7 +197,18 @@ impl Address {
     /// Moves the address; whole elements do not count.
     pub(crate) fn shifted(mut self, by: i64) -> Self {
         self.offset = self.offset.shifted(by);
+        self.note_moves();
         self.normal()
+    }
+
+    /// Notes that whole elements were gone over.
+    fn note_moves(&mut self) {
+        if let Origin::Object(layout) = &self.origin
+            && let Some(size) = i64::try_from(layout.innermost().size).ok().filter(|size| *size > 0)
+        {
+            let is_whole = |offset: &i64| *offset != 0 && offset % size == 0;
+            self.is_many |= !self.is_behind && self.offset.starts().iter().any(is_whole);
+        }
     }
 
     /// The address of an access so far from a pointer, which says nothing of where the pointer goes.
@@ -202,6 +228,9 @@ impl Address {
     /// Leaves out whole elements: which one of many it is does not matter behind a pointer.
     fn normal(mut self) -> Self {
         let Origin::Object(layout) = &self.origin else { return self };
+        if self.is_behind {
+            return self;
+        }
         let element = layout.innermost_element();
         let Some(size) = i64::try_from(element.size).ok().filter(|size| *size > 0) else {
             return self;
@@ -211,8 +240,6 @@ impl Address {
             self.is_many = true;
         }
         let is_scalar = !element.is_aggregate();
-        let is_whole = |offset: i64| offset != 0 && offset % size == 0;
-        self.is_many |= self.offset.starts().iter().any(|offset| is_whole(*offset));
         // Of one object, below 0 may be the structure around, and behind the end as well, or the
         // array that ends it.
         let is_many = self.is_many;
@@ -228,8 +255,13 @@ impl Address {
     /// the address is not one. `None` where that cannot be told.
     pub(crate) fn places(&self, n_bytes: u64) -> Option<Vec<u64>> {
         let Origin::Object(layout) = &self.origin else { return None };
+        let is_before = |start: &i64| *start < 0 && self.offset.step == 0;
+        if self.is_behind && !self.offset.starts().iter().all(is_before) {
+            return None;
+        }
+        let is_many = self.is_many || self.is_behind;
         let starts = self.offset.starts().iter();
-        let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, self.is_many);
+        let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, is_many);
         starts.map(place).collect()
     }
 
@@ -254,6 +286,15 @@ impl Address {
             u64::try_from(start)
                 .is_ok_and(|start| element.holds(start) && has_part(&element, start, &part))
         };
+        if self.offset.step != 0 && inner.offset.step == 0 && element.is_aggregate() {
+            // An array's elements, one after the other.
+            let in_array = |start: u64| steps_in_array(&element, start, self.offset.step);
+            let is_each = |out: &i64| {
+                let start = out.checked_sub(inside[0]);
+                start.is_some_and(|start| has(start) && in_array(start.unsigned_abs()))
+            };
+            return inside.len() == 1 && around.iter().all(is_each);
+        }
         if !element.is_aggregate() || self.offset.step != inner.offset.step {
             return false;
         }
@@ -379,7 +420,7 @@ impl Content {
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Unseen | Self::Unknown => true,
-            Self::Address(address) => address.is_erased(),
+            Self::Address(address) => address.is_erased() || address.is_aside,
             _ => false,
         }
     }
@@ -421,12 +462,20 @@ impl Content {
 }
 
 fn join_addresses(first: Address, second: Address) -> Content {
+    match (first.is_aside, second.is_aside) {
+        (true, false) if !second.is_erased() => return Content::Address(second),
+        (false, true) if !first.is_erased() => return Content::Address(first),
+        _ => {}
+    }
     if first.origin == second.origin {
         let name = first.name.filter(|name| second.name.as_ref() == Some(name));
         let joined = Address {
             name,
             is_many: first.is_many || second.is_many,
             is_perhaps_variable: first.is_perhaps_variable || second.is_perhaps_variable,
+            is_behind: first.is_behind || second.is_behind,
+            is_aside: first.is_aside && second.is_aside,
+            is_inside: first.is_inside || second.is_inside,
             ..Address::of(first.origin, first.offset.join(second.offset))
         };
         return Content::Address(joined.normal());

@@ -2,7 +2,7 @@
 //! what meets at a merge worked out where it is asked for.
 
 use super::transfer::Transfer;
-use super::value::{Call, Definition, Place, Store, ValueIdx};
+use super::value::{Call, Definition, Place, Store, Sum, ValueIdx};
 use crate::dwarf::frame::FrameRule;
 use crate::limit;
 use crate::x86_64::function::FunctionCode;
@@ -287,6 +287,27 @@ impl ValueGraph {
             }
         }
         value
+    }
+
+    /// Whether a value begins as a number and goes on by a constant: a count, whatever variable
+    /// a compiler says it is.
+    pub(crate) fn is_count(&self, value: ValueIdx) -> bool {
+        let (mut begins, mut goes_on) = (false, false);
+        for input in self.inputs(value) {
+            match self.definitions.get(self.canonical(*input).0 as usize) {
+                Some(Definition::Constant(_)) => begins = true,
+                Some(Definition::Sum(Sum {
+                    base: Some(base),
+                    index: None,
+                    is_static: false,
+                    ..
+                })) => {
+                    goes_on |= self.canonical(*base) == value;
+                }
+                _ => {}
+            }
+        }
+        begins && goes_on
     }
 
     /// What comes into an entry.

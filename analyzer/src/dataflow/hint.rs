@@ -46,7 +46,8 @@ impl Typing<'_, '_> {
                 (known, _) => known.clone(),
             };
             let Content::Address(address) = content else { continue };
-            if address.is_erased() || !matches!(address.origin, Origin::Object(_)) {
+            let is_weak = address.is_erased() || address.is_aside || address.is_inside;
+            if is_weak || !matches!(address.origin, Origin::Object(_)) {
                 continue;
             }
             match self.graph.definitions[value.0 as usize] {
@@ -67,7 +68,10 @@ impl Typing<'_, '_> {
         }
         for (first, second) in &self.graph.compared {
             for (known, other) in [(first, second), (second, first)] {
+                // Both may be parts of other things: what is known of one only helps where nothing
+                // is known of the other.
                 if let Content::Address(address) = self.of(*known)
+                    && self.of(*other).is_open()
                     && !address.is_erased()
                     && matches!(address.origin, Origin::Object(_))
                 {
@@ -111,7 +115,7 @@ impl Typing<'_, '_> {
     fn hints_of_calls(&mut self, hints: &mut Hints) {
         for call in self.graph.calls.clone() {
             let Some(callee) = self.callee(&call) else { continue };
-            let parameters = self.parameters(callee);
+            let parameters = self.parameters(&call, callee);
             for (argument, parameter) in call.arguments.iter().zip(&parameters) {
                 if let Content::Address(address) = parameter {
                     self.suggest(hints, *argument, address);

@@ -142,18 +142,93 @@ impl Dataflow {
         }
         let value = self.graph.canonical(value);
         let known = self.contents.get(value).clone();
-        let facts = self.contents.facts.get(&value);
-        let here = facts.map(|facts| facts.iter().filter(|fact| fact.code.contains(&svma.0)));
-        let said = here.and_then(|here| {
-            let here: Vec<&Fact> = here.collect();
-            let said = all(here.iter().copied())?;
-            if said != Content::Mixed {
-                return Some(said);
+        if std::env::var("DSDBG")
+            .is_ok_and(|v| u64::from_str_radix(&v, 16).is_ok_and(|v| v == svma.0))
+        {
+            let show = |c: &Content| match c {
+                Content::Address(a) => format!(
+                    "{} {:?} many={} step={} erased={}",
+                    match &a.origin {
+                        Origin::Object(l) => l.name.to_string(),
+                        Origin::Static => "static".into(),
+                        Origin::Frame(_) => "frame".into(),
+                    },
+                    a.offset.starts(),
+                    a.is_many,
+                    a.offset.step,
+                    a.is_erased()
+                ),
+                other => format!("{other:?}"),
+            };
+            eprintln!(
+                "reg {number} value {value:?} def {:?}\n   known {}",
+                self.graph.definitions[value.0 as usize],
+                show(&known)
+            );
+            for f in self.contents.facts.get(&value).into_iter().flatten() {
+                eprintln!("   fact {} {:x?} depth {}", show(&f.content), f.code, f.depth);
             }
+            for f in self.contents.parts.get(&value).into_iter().flatten() {
+                eprintln!("   part {} at {} {:x?}", f.layout.name, f.offset, f.code);
+            }
+            if let Some(h) = self.contents.hints.get(&value) {
+                eprintln!("   hint {}", show(h));
+            }
+            let mut chain = vec![];
+            if let Definition::Loaded { address: sum, .. } | Definition::Sum(sum) =
+                self.graph.definitions[value.0 as usize]
+            {
+                chain.extend(sum.base);
+                chain.extend(sum.index);
+            }
+            let mut n = 0;
+            while let Some(v) = chain.pop() {
+                n += 1;
+                if n > 6 {
+                    break;
+                }
+                let v = self.graph.canonical(v);
+                eprintln!(
+                    "   from {v:?} {:?} {}",
+                    self.graph.definitions[v.0 as usize],
+                    show(self.contents.get(v))
+                );
+                for f in self.contents.facts.get(&v).into_iter().flatten() {
+                    eprintln!("      fact {} {:x?} depth {}", show(&f.content), f.code, f.depth);
+                }
+                for f in self.contents.parts.get(&v).into_iter().flatten() {
+                    eprintln!("      part {} at {} {:x?}", f.layout.name, f.offset, f.code);
+                }
+                if let Some(h) = self.contents.hints.get(&v) {
+                    eprintln!("      hint {}", show(h));
+                }
+                if let Definition::Loaded { address: sum, .. } | Definition::Sum(sum) =
+                    self.graph.definitions[v.0 as usize]
+                {
+                    chain.extend(sum.base);
+                    chain.extend(sum.index);
+                }
+            }
+            for i in self.graph.inputs(value) {
+                let i = self.graph.canonical(*i);
+                eprintln!(
+                    "   input {i:?} {:?} {}",
+                    self.graph.definitions[i.0 as usize],
+                    show(self.contents.get(i))
+                );
+            }
+        }
+        let facts = self.contents.facts.get(&value).filter(|_| !self.graph.is_count(value));
+        let Some(facts) = facts else { return known };
+        let here = || facts.iter().filter(|fact| fact.code.contains(&svma.0) && !fact.is_aside);
+        let said = match all(here()) {
             // Of views that contradict each other that of the innermost scope.
-            let depth = here.iter().map(|fact| fact.depth).max()?;
-            all(here.into_iter().filter(|fact| fact.depth == depth))
-        });
+            Some(Content::Mixed) => {
+                let depth = here().map(|fact| fact.depth).max();
+                all(here().filter(|fact| Some(fact.depth) == depth))
+            }
+            said => said,
+        };
         match said {
             Some(said) => refined(known, said),
             None => known,
@@ -256,16 +331,13 @@ impl Typing<'_, '_> {
         for Said { value, variable, place } in said {
             let Some(known) = scope.variables.get(variable) else { continue };
             let Some((code, part)) = known.places.get(place) else { continue };
+            let mut is_aside = false;
             let content = match part.place {
                 VariablePlace::Memory { offset, .. } => {
                     let layout = self.around.debug.layout(known.type_die);
                     // A scalar that is said to be in memory is a copy of what is there.
                     if layout.is_aggregate() && !self.is_frame_address(value) {
-                        let value = self.graph.canonical(value);
-                        let parts = self.contents.parts.entry(value).or_default();
-                        if parts.len() < limit::MAX_FACTS_A_VALUE {
-                            parts.push(Part { offset, layout, code: code.clone() });
-                        }
+                        self.add_part(value, Part { offset, layout, code: code.clone() });
                     }
                     continue;
                 }
@@ -279,8 +351,15 @@ impl Typing<'_, '_> {
                         }
                     });
                     match (&*content, part.place) {
-                        (Content::Address(address), VariablePlace::Value { offset, .. }) => {
-                            Content::Address(address.clone().shifted(offset.wrapping_neg()))
+                        (Content::Address(address), VariablePlace::Value { offset, .. })
+                            if offset != 0 =>
+                        {
+                            let address = address.clone();
+                            self.note_part(value, &address, offset, code);
+                            is_aside = true;
+                            // The value is so far before the variable's, in whatever is around.
+                            let offset = address.offset.shifted(offset.wrapping_neg());
+                            Content::Address(Address { offset, ..address })
                         }
                         (other, _) => other.clone(),
                     }
@@ -292,8 +371,26 @@ impl Typing<'_, '_> {
             let value = self.graph.canonical(value);
             let facts = self.contents.facts.entry(value).or_default();
             if facts.len() < limit::MAX_FACTS_A_VALUE {
-                facts.push(Fact { content, code: code.clone(), depth: known.depth });
+                facts.push(Fact { content, code: code.clone(), depth: known.depth, is_aside });
             }
+        }
+    }
+
+    /// Notes that a variable points at what lies `offset` bytes from a value.
+    fn note_part(&mut self, value: ValueIdx, address: &Address, offset: i64, code: &Range<u64>) {
+        if let (Origin::Object(layout), Some(into), false) =
+            (&address.origin, address.offset.only(), address.is_erased())
+        {
+            let layout = layout.innermost_element();
+            let offset = offset.wrapping_sub(into);
+            self.add_part(value, Part { offset, layout, code: code.clone() });
+        }
+    }
+
+    fn add_part(&mut self, value: ValueIdx, part: Part) {
+        let parts = self.contents.parts.entry(self.graph.canonical(value)).or_default();
+        if parts.len() < limit::MAX_FACTS_A_VALUE {
+            parts.push(part);
         }
     }
 

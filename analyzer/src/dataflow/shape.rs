@@ -61,12 +61,9 @@ impl Typing<'_, '_> {
             fitting = known.iter().filter(|it| fits(it, false)).collect();
         }
         if let Some(PointerName::Member(holder, _)) = &address.name {
-            // What points from one of a kind mostly points at another.
+            // A table's nodes are made for the same types.
             let holder = holder.innermost_element();
-            let is_alike = |it: &&Container| it.layout.fingerprint == holder.fingerprint;
-            if fitting.iter().any(is_alike) {
-                fitting.retain(is_alike);
-            } else if fitting.iter().any(|it| shares_arguments(&it.layout, &holder)) {
+            if fitting.iter().any(|it| shares_arguments(&it.layout, &holder)) {
                 fitting.retain(|it| shares_arguments(&it.layout, &holder));
             }
         }

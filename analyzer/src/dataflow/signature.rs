@@ -6,7 +6,7 @@ use super::value::{ARGUMENTS, Call, N_ARGUMENTS};
 use crate::dwarf::DieRef;
 use crate::layout::{ScalarKind, Shape};
 use dataspace_proto::address::Svma;
-use iced_x86::FlowControl;
+use iced_x86::{FlowControl, Instruction};
 
 impl Typing<'_, '_> {
     /// What `call` leaves in the register of results.
@@ -27,27 +27,35 @@ impl Typing<'_, '_> {
     /// The entry of the function that is called.
     pub(super) fn callee(&mut self, call: &Call) -> Option<DieRef> {
         let instruction = self.around.function.instruction(call.at as usize)?;
+        // The very function, if it is in this load object: what the call is said to be of may be what
+        // it was made from.
+        if let Some(target) = direct_target(instruction)
+            && let Some(callee) = self.around.debug.function_entered_at(target)
+        {
+            return Some(callee);
+        }
         let behind = Svma(instruction.next_ip());
         let calls = &self.around.scope.calls;
         let first = calls.partition_point(|(at, _)| *at < behind);
-        if let Some((at, origin)) = calls.get(first)
-            && *at == behind
-        {
-            return Some(*origin);
-        }
-        let is_direct = matches!(
-            instruction.flow_control(),
-            FlowControl::Call | FlowControl::UnconditionalBranch
-        );
-        if !is_direct {
-            return None;
-        }
-        self.around.debug.function_entered_at(Svma(instruction.near_branch_target()))
+        calls.get(first).filter(|(at, _)| *at == behind).map(|(_, origin)| *origin)
     }
 
-    /// What each argument register holds for a call of `callee`.
-    pub(super) fn parameters(&mut self, callee: DieRef) -> [Content; N_ARGUMENTS] {
+    /// What each argument register holds for `call`, which is of `callee`.
+    pub(super) fn parameters(&mut self, call: &Call, callee: DieRef) -> [Content; N_ARGUMENTS] {
         let mut contents = [const { Content::Unknown }; N_ARGUMENTS];
+        let instruction = self.around.function.instruction(call.at as usize);
+        if let Some(entry) = instruction.and_then(direct_target)
+            && let Some(known) = self.around.debug.parameters_at_entry(callee, entry)
+        {
+            for (register, type_die) in known {
+                let layout = self.around.debug.layout(type_die);
+                let is_it = |argument: &u8| u16::from(*argument) == register;
+                if let Some(place) = ARGUMENTS.iter().position(is_it) {
+                    contents[place] = self.content_of(&layout, None);
+                }
+            }
+            return contents;
+        }
         let mut next = 0;
         if let Some(result) = self.around.debug.name_and_type(callee).1
             && self.around.debug.layout(result).size > 16
@@ -78,6 +86,13 @@ impl Typing<'_, '_> {
         }
         contents
     }
+}
+
+/// Where a direct call or jump leads.
+fn direct_target(instruction: &Instruction) -> Option<Svma> {
+    let is_direct =
+        matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch);
+    is_direct.then(|| Svma(instruction.near_branch_target()))
 }
 
 /// Whether a number is passed in a vector register.

@@ -11,7 +11,9 @@ use crate::x86_64::effect::{self, Arithmetic, Effect, Operand, Part};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use dataspace_proto::register::Register;
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
+use iced_x86::{
+    ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+};
 use std::collections::BTreeSet;
 
 /// Bytes of a pointer, and of a slot.
@@ -179,7 +181,12 @@ impl<'a> Transfer<'a> {
     }
 
     fn compare(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
-        if !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Sub) {
+        // Only what may be equal is of one kind: copies compare unrelated places for overlap.
+        let next = self.function.instruction(at as usize + 1);
+        let is_equality = next.is_some_and(|next| {
+            matches!(next.condition_code(), ConditionCode::e | ConditionCode::ne)
+        });
+        if instruction.mnemonic() != Mnemonic::Cmp || !is_equality {
             return;
         }
         let mut operand = |operand: u32| match instruction.op_kind(operand) {
@@ -209,8 +216,14 @@ impl<'a> Transfer<'a> {
     }
 
     fn set(&mut self, at: u32, to: Part, value: ValueIdx) {
+        let is_constant = matches!(
+            self.graph.definitions.get(value.0 as usize),
+            // What is written to the lower half is extended by zeros.
+            Some(Definition::Constant(0..=0xffff_ffff))
+        );
         let value = match to.width_bits {
             64 => value,
+            32 if is_constant => value,
             32 => self.graph.define(Definition::Narrowed { of: value }),
             // The upper bits stay: nothing but a number is kept in such a register.
             _ => self.graph.define(Definition::Number),

@@ -4,10 +4,11 @@ use super::content::{Address, Better, Content, Offset, Origin, PointerName, eith
 use super::graph::ValueGraph;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
-use crate::dwarf::DebugInfo;
+use crate::descent::ValueKind;
 use crate::dwarf::frame::FrameRule;
 use crate::dwarf::function::FunctionScope;
 use crate::dwarf::location::{Base, Place};
+use crate::dwarf::{DebugInfo, element};
 use crate::layout::{Layout, ScalarKind, Shape};
 use crate::limit;
 use crate::x86_64::function::{FunctionCode, ImageBytes as _};
@@ -24,6 +25,8 @@ pub(crate) struct Fact {
     pub(crate) code: Range<u64>,
     /// How many scopes are around the variable.
     pub(crate) depth: usize,
+    /// The variable is not the value, but so far away from it.
+    pub(crate) is_aside: bool,
 }
 
 /// A variable that is said to be in memory at an address that a value tells.
@@ -136,9 +139,11 @@ impl<'a, 'b> Typing<'a, 'b> {
     /// say nothing, what is done with it later.
     fn evaluate(&mut self, value: ValueIdx) -> Content {
         let made = self.made(value);
-        let said = self.contents.facts.get(&value).and_then(|facts| all(facts.iter()));
-        let known = match said {
-            Some(said) => refined(made, said),
+        if self.graph.is_count(value) {
+            return made;
+        }
+        let known = match self.contents.facts.get(&value) {
+            Some(facts) => informed(made, facts.iter()),
             None => made,
         };
         match self.contents.hints.get(&value) {
@@ -287,7 +292,12 @@ impl<'a, 'b> Typing<'a, 'b> {
                     Content::Constant(by) => {
                         Content::Address(address.clone().shifted(by.wrapping_neg()))
                     }
-                    _ => Content::Address(address.clone().stepped(second.multiple())),
+                    _ => {
+                        let mut address = address.clone();
+                        // What is counted down from there lies before it.
+                        address.is_behind = false;
+                        Content::Address(address.stepped(second.multiple()))
+                    }
                 }
             }
             (Content::Number { .. } | Content::Constant(_), Content::Number { .. })
@@ -400,14 +410,29 @@ impl<'a, 'b> Typing<'a, 'b> {
         else {
             return Content::Unknown;
         };
-        let Some(path) = element.descend(offset, 8) else { return Content::Unknown };
+        let Some(path) = element.descend_as(offset, 8, ValueKind::Pointer) else {
+            return Content::Unknown;
+        };
         let leaf = match (&path.leaf.shape, path.into) {
             (Shape::Scalar(_), 0) => path.leaf,
             _ => return Content::Unknown,
         };
         let name = PointerName::Member(Arc::clone(&element), offset);
+        if let Some(contents) = self.around.debug.contents(&element, &path.steps) {
+            return self.held(contents, name);
+        }
         let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
         self.pointing_at(kind, pointee, Some(name))
+    }
+
+    /// What a pointer leads to by the container that it is a part of.
+    fn held(&mut self, contents: element::Contents, name: PointerName) -> Content {
+        let (die, is_behind) = match contents {
+            element::Contents::Elements(die) | element::Contents::Node(die) => (die, false),
+            element::Contents::Buckets(die) => (die, true),
+        };
+        let layout = self.around.debug.layout(die);
+        Content::Address(Address { is_behind, ..Address::object(layout, 0, Some(name)) })
     }
 
     /// The value of a variable of this type.
@@ -521,27 +546,56 @@ pub(super) fn static_address(svma: Svma) -> Content {
     Content::Address(Address::of(Origin::Static, offset))
 }
 
-/// What all facts about one value say together.
+/// What facts about one value say together: what variables hold it, or what lies so far away from it.
 pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> {
     let mut found: Option<(Content, usize)> = None;
     for fact in facts {
-        found = Some(match found {
-            None => (fact.content.clone(), fact.depth),
-            Some((known, depth)) => match (&known, &fact.content) {
-                (Content::Address(first), Content::Address(second)) => {
-                    match either(first, second) {
-                        Some(Better::First) => (known, depth),
-                        Some(Better::Second) => (fact.content.clone(), fact.depth),
-                        None => (Content::Mixed, depth.max(fact.depth)),
-                    }
-                }
-                (Content::Address(_) | Content::Mixed, _) => (known, depth),
-                (_, Content::Address(_)) => (fact.content.clone(), fact.depth),
-                _ => (known, depth),
+        let Some((known, depth)) = found else {
+            found = Some((fact.content.clone(), fact.depth));
+            continue;
+        };
+        let takes_new = match (&known, &fact.content) {
+            (Content::Address(first), Content::Address(second)) => match either(first, second) {
+                Some(better) => Some(better == Better::Second),
+                // Several things around a value say nothing of what all of them are in.
+                None if fact.is_aside => None,
+                // An inlined function may take an object for another one: how the outer one declares
+                // it goes before that.
+                None => match depth.cmp(&fact.depth) {
+                    std::cmp::Ordering::Less => Some(false),
+                    std::cmp::Ordering::Greater => Some(true),
+                    std::cmp::Ordering::Equal => None,
+                },
             },
+            (Content::Address(_) | Content::Mixed, _) => Some(false),
+            (_, other) => Some(matches!(other, Content::Address(_))),
+        };
+        found = Some(match takes_new {
+            Some(true) => (fact.content.clone(), fact.depth),
+            Some(false) => (known, depth),
+            None => (Content::Mixed, depth),
         });
     }
     found.map(|(content, _)| content)
+}
+
+/// A value with what the debug information says of it: first of the value itself, then, if it is still
+/// open, of what lies around it.
+pub(crate) fn informed<'f>(
+    made: Content,
+    facts: impl Iterator<Item = &'f Fact> + Clone,
+) -> Content {
+    let known = match all(facts.clone().filter(|fact| !fact.is_aside)) {
+        Some(said) => refined(made, said),
+        None => made,
+    };
+    if !known.is_open() {
+        return known;
+    }
+    match all(facts.filter(|fact| fact.is_aside)) {
+        Some(Content::Address(said)) => Content::Address(Address { is_aside: true, ..said }),
+        _ => known,
+    }
 }
 
 /// How a value comes about, with what the debug information says of it.
@@ -560,6 +614,12 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
             let is_many = first.is_many || second.is_many;
             let is_perhaps_variable = first.is_perhaps_variable || second.is_perhaps_variable;
             Content::Address(Address { is_many, is_perhaps_variable, ..second.clone() })
+        }
+        (Content::Mixed, Content::Address(address)) => {
+            // A pointer to a member of this or that keeps neither.
+            let is_scalar =
+                matches!(&address.origin, Origin::Object(it) if !it.innermost().is_aggregate());
+            Content::Address(Address { is_inside: is_scalar, ..address.clone() })
         }
         (Content::Unknown | Content::Unseen | Content::Mixed, _) => said,
         (_, Content::Address(address)) if !address.is_erased() => said,

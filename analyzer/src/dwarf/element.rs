@@ -6,7 +6,6 @@ use crate::limit;
 
 /// What is behind a pointer whose own type does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "the data flow asks for it, which is being built")]
 pub(crate) enum Contents {
     /// Values of this type, from the pointer on.
     Elements(DieRef),
@@ -18,7 +17,6 @@ pub(crate) enum Contents {
     Node(DieRef),
 }
 
-#[allow(dead_code, reason = "the data flow asks for it, which is being built")]
 impl DebugInfo {
     /// What the pointer at the end of `steps` in `root` really leads to, where its own type is bytes,
     /// nothing, or only the base of what is there. `None` where the types around it do not tell.

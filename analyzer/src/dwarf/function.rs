@@ -121,6 +121,40 @@ impl DebugInfo {
         Vec::new()
     }
 
+    /// The registers that hold a function's parameters when it is entered at `entry`, and their
+    /// types, if the compiler made a variant of the function that need not take them as declared.
+    /// `None` for a function as it is declared.
+    pub(crate) fn parameters_at_entry(
+        &mut self,
+        function: DieRef,
+        entry: Svma,
+    ) -> Option<Vec<(u16, DieRef)>> {
+        let (unit, die) = self.entry(function)?;
+        die.attr_value(gimli::DW_AT_abstract_origin)?;
+        let mut found = Vec::new();
+        for parameter in self.parameters_of(function) {
+            let Some((_, die)) = self.entry(parameter) else { continue };
+            let Some(value) = die.attr_value(gimli::DW_AT_location) else { continue };
+            let Ok(Some(mut locations)) = unit.dwarf.attr_locations(&unit.unit, value) else {
+                continue;
+            };
+            while let Ok(Some(location)) = locations.next() {
+                if !(location.range.begin..location.range.end).contains(&entry.0) {
+                    continue;
+                }
+                let frame_base = FrameBase::default();
+                let parts = location::parts(&unit.dwarf, &unit.unit, location.data, frame_base);
+                if let [Part { place: Place::Register(register), offset: 0 }] = parts.as_slice()
+                    && let Some(type_die) = self.name_and_type(parameter).1
+                {
+                    found.push((*register, type_die));
+                }
+                break;
+            }
+        }
+        Some(found)
+    }
+
     fn parameters_of(&mut self, function: DieRef) -> Vec<DieRef> {
         let mut found = Vec::new();
         let Some(unit) = self.unit(function.unit) else { return found };

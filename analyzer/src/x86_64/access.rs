@@ -1,10 +1,13 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
 use super::state::State;
+use crate::descent::ValueKind;
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::register::Register as Sampled;
-use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind, Register, UsedMemory};
+use iced_x86::{
+    Instruction, InstructionInfoFactory, MemorySize, OpAccess, OpKind, Register, UsedMemory,
+};
 
 /// What part of an instruction an access belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub struct MemoryAccess {
     pub size: u32,
     /// What part of the instruction it is.
     pub role: Role,
+    /// The sort of value, as far as the instruction tells.
+    pub kind: ValueKind,
     /// Where.
     pub address: Address,
 }
@@ -113,6 +118,7 @@ pub fn accesses(
             access: Access::Prefetch,
             size: 0,
             role: Role::Operand,
+            kind: ValueKind::Unknown,
             address,
         }];
     }
@@ -203,7 +209,16 @@ fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access)
         segment: segment(memory.segment()),
         is_ip_relative,
     };
-    MemoryAccess { access, size: memory.memory_size().size() as u32, role, address }
+    let kind = value_kind(memory.memory_size());
+    MemoryAccess { access, size: memory.memory_size().size() as u32, role, kind, address }
+}
+
+/// Vectors of numbers are what copies are made with; a single one is what it says.
+const fn value_kind(size: MemorySize) -> ValueKind {
+    match size {
+        MemorySize::Float32 | MemorySize::Float64 => ValueKind::Float,
+        _ => ValueKind::Unknown,
+    }
 }
 
 fn role(instruction: &Instruction, memory: &UsedMemory) -> Role {
