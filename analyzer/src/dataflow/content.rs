@@ -374,7 +374,7 @@ fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
 }
 
 /// Whether a part like `wanted` begins at `offset` of `layout`.
-fn has_part(layout: &Layout, offset: u64, wanted: &Layout) -> bool {
+pub(super) fn has_part(layout: &Layout, offset: u64, wanted: &Layout) -> bool {
     let mut parts = vec![(layout, offset)];
     for _ in 0..limit::MAX_UNION_ARMS {
         let Some((part, at)) = parts.pop() else { return false };

@@ -16,6 +16,7 @@ impl Typing<'_, '_> {
         self.hints_of_stores(&mut hints);
         self.hints_of_calls(&mut hints);
         self.hints_of_shapes(&mut hints);
+        self.hints_of_parts(&mut hints);
         let mut has_news = false;
         for (value, hint) in hints {
             let is_welcome = match (self.of(value), &hint) {

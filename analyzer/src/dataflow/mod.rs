@@ -147,7 +147,7 @@ impl Dataflow {
         {
             let show = |c: &Content| match c {
                 Content::Address(a) => format!(
-                    "{} {:?} many={} step={} erased={}",
+                    "{} {:?} many={} step={} erased={} aside={} inside={} behind={} perhaps={}",
                     match &a.origin {
                         Origin::Object(l) => l.name.to_string(),
                         Origin::Static => "static".into(),
@@ -156,7 +156,11 @@ impl Dataflow {
                     a.offset.starts(),
                     a.is_many,
                     a.offset.step,
-                    a.is_erased()
+                    a.is_erased(),
+                    a.is_aside,
+                    a.is_inside,
+                    a.is_behind,
+                    a.is_perhaps_variable
                 ),
                 other => format!("{other:?}"),
             };
@@ -181,13 +185,24 @@ impl Dataflow {
                 chain.extend(sum.base);
                 chain.extend(sum.index);
             }
+            let mut seen = Vec::new();
             let mut n = 0;
             while let Some(v) = chain.pop() {
                 n += 1;
-                if n > 6 {
+                if n > 16 {
                     break;
                 }
                 let v = self.graph.canonical(v);
+                if seen.contains(&v) {
+                    continue;
+                }
+                seen.push(v);
+                match self.graph.definitions[v.0 as usize] {
+                    Definition::Entry { .. } => chain.extend(self.graph.inputs(v)),
+                    Definition::Difference { left, right } => chain.extend([left, right]),
+                    Definition::Product { of, .. } => chain.push(of),
+                    _ => {}
+                }
                 eprintln!(
                     "   from {v:?} {:?} {}",
                     self.graph.definitions[v.0 as usize],

@@ -1,6 +1,6 @@
 //! What a pointer to a part of something points into, by what is accessed around the part.
 
-use super::content::{Address, Content, Origin, PointerName};
+use super::content::{Address, Content, Origin, PointerName, has_part};
 use super::hint::Hints;
 use super::typing::Typing;
 use super::value::ValueIdx;
@@ -43,11 +43,7 @@ impl Typing<'_, '_> {
             accesses.iter().all(|(displacement, n_bytes)| {
                 address.offset.starts().iter().all(|start| {
                     let offset = start.checked_add(*displacement);
-                    let offset = offset.and_then(|offset| {
-                        offset
-                            .checked_add_unsigned(container.offset)
-                            .and_then(|at| u64::try_from(at).ok())
-                    });
+                    let offset = offset.and_then(|offset| into_container(container, offset));
                     offset.is_some_and(|offset| {
                         has_leaf(&container.layout, offset, *n_bytes, is_strict)
                     })
@@ -67,21 +63,73 @@ impl Typing<'_, '_> {
                 fitting.retain(|it| shares_arguments(&it.layout, &holder));
             }
         }
-        // Of containers inside of each other the innermost, in which the access is as well.
-        let smallest = fitting.iter().min_by_key(|container| container.layout.size)?;
-        let is_around = |other: &&Container| {
-            let other = Address::object(other.layout.clone(), other.offset.cast_signed(), None);
-            let inner = smallest.offset.cast_signed();
-            let inner = Address::object(smallest.layout.clone(), inner, None);
-            other.origin == inner.origin && other.offset == inner.offset || other.contains(&inner)
-        };
-        if !fitting.iter().all(is_around) {
+        let container = innermost(&fitting)?;
+        let offset = address.offset.shifted(container.offset.cast_signed());
+        let origin = Origin::Object(container.layout.clone());
+        Some(Address { origin, offset, name: None, is_aside: false, ..address.clone() })
+    }
+
+    /// Values around which several variables are said to be: parts of one object.
+    pub(super) fn hints_of_parts(&mut self, hints: &mut Hints) {
+        let values: Vec<ValueIdx> = self.contents.parts.keys().copied().collect();
+        for value in values {
+            if let Some(around) = self.around_parts(value) {
+                self.suggest(hints, value, &around);
+            }
+        }
+    }
+
+    /// The only type that has each part at its place.
+    fn around_parts(&mut self, value: ValueIdx) -> Option<Address> {
+        let parts = self.contents.parts.get(&value)?;
+        let mut places: Vec<(i64, &Layout)> =
+            parts.iter().map(|part| (part.offset, &*part.layout)).collect();
+        places.sort_by_key(|(offset, layout)| (*offset, layout.fingerprint));
+        places.dedup_by_key(|(offset, layout)| (*offset, layout.fingerprint));
+        if places.len() < 2 {
             return None;
         }
-        let offset = address.offset.shifted(smallest.offset.cast_signed());
-        let origin = Origin::Object(smallest.layout.clone());
-        Some(Address { origin, offset, name: None, ..address.clone() })
+        let containers = self.around.debug.containers(self.around.scope.unit);
+        // The part that the fewest types have.
+        let known = places.iter().filter(|(_, layout)| layout.is_aggregate());
+        let (at, known) = known
+            .map(|(at, layout)| (*at, containers.of(layout.fingerprint)))
+            .min_by_key(|(_, known)| known.len())?;
+        let has_all = |container: &&Container| {
+            places.iter().all(|(offset, layout)| {
+                let offset = offset.checked_sub(at);
+                let offset = offset.and_then(|offset| into_container(container, offset));
+                offset.is_some_and(|offset| has_part(&container.layout, offset, layout))
+            })
+        };
+        let fitting: Vec<&Container> = known.iter().filter(has_all).collect();
+        let container = innermost(&fitting)?;
+        let offset = container.offset.cast_signed().checked_sub(at)?;
+        Some(Address::object(container.layout.clone(), offset, None))
     }
+}
+
+/// How far into a container what lies `offset` bytes from its part is.
+fn into_container(container: &Container, offset: i64) -> Option<u64> {
+    u64::try_from(offset.checked_add_unsigned(container.offset)?).ok()
+}
+
+/// Of containers inside of each other the innermost, in which the part is as well; of several that lie
+/// side by side, such as an enum's variants, the innermost that is around all of them.
+fn innermost<'c>(containers: &[&'c Container]) -> Option<&'c Container> {
+    let mut by_size = containers.to_vec();
+    by_size.sort_by_key(|container| container.layout.size);
+    let address = |container: &Container| {
+        Address::object(container.layout.clone(), container.offset.cast_signed(), None)
+    };
+    by_size.iter().copied().find(|inner| {
+        let place = address(inner);
+        by_size.iter().all(|other| {
+            let other = address(other);
+            let is_same = other.origin == place.origin && other.offset == place.offset;
+            is_same || other.contains(&place) || place.contains(&other)
+        })
+    })
 }
 
 /// Whether a template's first argument is one of another's: a table and its nodes.

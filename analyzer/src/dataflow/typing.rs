@@ -139,7 +139,8 @@ impl<'a, 'b> Typing<'a, 'b> {
     /// say nothing, what is done with it later.
     fn evaluate(&mut self, value: ValueIdx) -> Content {
         let made = self.made(value);
-        if self.graph.is_count(value) {
+        // In a loop, what is said would otherwise come before what comes in.
+        if self.graph.is_count(value) || made == Content::Unseen {
             return made;
         }
         let known = match self.contents.facts.get(&value) {
@@ -158,8 +159,11 @@ impl<'a, 'b> Typing<'a, 'b> {
         };
         match definition {
             Definition::Entry { .. } => {
-                let inputs = self.graph.inputs(value).iter();
-                inputs.fold(Content::Unseen, |sum, input| sum.join(self.of(*input).clone()))
+                let inputs = self.graph.inputs(value);
+                if inputs.is_empty() {
+                    return Content::Unknown;
+                }
+                inputs.iter().fold(Content::Unseen, |sum, input| sum.join(self.of(*input).clone()))
             }
             Definition::Constant(number) => Content::Constant(number),
             Definition::StaticAddress(svma) => static_address(svma),
