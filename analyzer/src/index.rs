@@ -3,7 +3,7 @@
 
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
-use crate::dataflow::{Argument, Content, Dataflow, Surroundings};
+use crate::dataflow::{ARGUMENTS, Address, Argument, Content, Dataflow, Surroundings};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
@@ -19,6 +19,7 @@ use crate::site::{
 use crate::static_data::{DataRange, StaticData};
 use crate::thread_access::{self, ThreadLink};
 use crate::thread_block::ThreadBlock;
+use crate::thunk::Thunk;
 use crate::type_path::{TypePath, is_own_place};
 use crate::worker::{Answer as Response, Question};
 use crate::x86_64::access;
@@ -224,7 +225,8 @@ impl LoadObjectIndex {
         let cfa = self.frames.cfa_at(svma);
         let scope = self.scope_at(svma);
         let frame = Arc::new(self.frame_slots(&scope, cfa));
-        let mut flow = scope.unit_name.as_ref().and_then(|_| self.dataflow(svma));
+        let is_described = scope.unit_name.is_some() || Thunk::at(svma, &self.code.image).is_some();
+        let mut flow = is_described.then(|| self.dataflow(svma)).flatten();
         let mut live: Option<Arc<Vec<LiveObject>>> = None;
         let mut typed = Vec::with_capacity(memory.len());
         for memory in memory {
@@ -245,9 +247,7 @@ impl LoadObjectIndex {
                 _ if memory.role == access::Role::StackSlot => {
                     TypeAnswer::Object(Arc::new(Answer::stack()))
                 }
-                (Some(_), None) if scope.unit_name.is_some() => {
-                    TypeAnswer::Unknown(Reason::OverBudget)
-                }
+                (Some(_), None) if is_described => TypeAnswer::Unknown(Reason::OverBudget),
                 _ => TypeAnswer::Unknown(Reason::Unascertainable),
             };
             let thread_link = self.thread_link(svma, &memory);
@@ -293,9 +293,17 @@ impl LoadObjectIndex {
         given: &[Argument],
     ) -> Option<Box<Dataflow>> {
         let debug = self.debug.as_mut()?;
-        let scope = debug.function_at(svma)?;
+        let mut given = given.to_vec();
+        let thunk = Thunk::at(svma, &self.code.image);
+        let scope = match thunk {
+            Some(thunk) => {
+                given.extend(adjusted_argument(debug, thunk));
+                debug.function_at(thunk.method)?
+            }
+            None => debug.function_at(svma)?,
+        };
         let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
-        Dataflow::of(function, &self.frames, &mut around, given).map(Box::new)
+        Dataflow::of(function, &self.frames, &mut around, &given).map(Box::new)
     }
 
     /// What the direct callers of a function pass in the registers that it says nothing of. Those
@@ -395,6 +403,16 @@ impl CodeSource for LoadObjectIndex {
     fn callers(&mut self, entry: Svma) -> Vec<Svma> {
         self.calls().to(entry).collect()
     }
+}
+
+/// What a thunk gets in place of the object that its method is declared to get.
+fn adjusted_argument(debug: &mut DebugInfo, thunk: Thunk) -> Option<Argument> {
+    let method = debug.function_entered_at(thunk.method)?;
+    let object = *debug.parameter_types(method).first()?;
+    let object = debug.layout(object).pointee?;
+    let layout = debug.layout(object);
+    let content = Content::Address(Address::object(layout, thunk.offset, None));
+    Some(Argument { register: ARGUMENTS[0], content })
 }
 
 /// What the debug information must know of the rest of the file to tell which variables are there.

@@ -54,6 +54,7 @@ mod symbol_name;
 pub mod thread_access;
 pub mod thread_block;
 mod thread_storage;
+mod thunk;
 mod totals;
 mod type_path;
 mod vote;

@@ -52,7 +52,7 @@ impl<'a> TypePath<'a> {
         }
         match access.address.segment {
             SegmentBase::Flat => {}
-            SegmentBase::Thread => return self.thread_answer(access),
+            SegmentBase::Thread => return self.segment_answer(access),
             SegmentBase::Other => return TypeAnswer::Unknown(Reason::RegisterLoss),
         }
         match self.flow_answer(access) {
@@ -67,8 +67,14 @@ impl<'a> TypePath<'a> {
     fn part_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
         let operand = &access.address;
         let number = operand.base?.dwarf.filter(|_| operand.index.is_none())?;
-        let (layout, into) = self.flow.part(self.svma, number, operand.displacement)?;
-        Some(named(&layout, Root::Pointer(""), into, access))
+        if let Some((layout, into)) = self.flow.part(self.svma, number, operand.displacement) {
+            return Some(named(&layout, Root::Pointer(""), into, access));
+        }
+        let is_open = self.flow.register(self.svma, number).is_open();
+        let size = u64::from(access.size);
+        let copied = (is_open && operand.displacement == 0)
+            .then(|| self.flow.copied(self.svma, number, size))??;
+        Some(named(&copied, Root::Pointer(""), 0, access))
     }
 
     /// What data flow says.
@@ -80,6 +86,7 @@ impl<'a> TypePath<'a> {
         self.is_perhaps_variable = address.is_perhaps_variable;
         match &address.origin {
             Origin::Static => self.static_answer(access, &address, index),
+            Origin::Thread => self.thread_answer(access, address.offset, index),
             Origin::Frame(frame) => {
                 let Some(offset) = address.offset.starts().first() else { return stack() };
                 let slot = Slot { frame: *frame, offset: *offset };
@@ -182,47 +189,60 @@ impl<'a> TypePath<'a> {
         address: &Address,
         index: Option<Index>,
     ) -> TypeAnswer {
-        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-        let Some(start) = address.offset.starts().first() else { return unknown };
-        let svma = Svma(start.cast_unsigned());
-        let Some(variable) = self.debug.variable_at(svma).variable else { return unknown };
-        let Some(offset) = svma.offset_from(variable.start) else { return unknown };
-        if let Some(index) = index {
-            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            return index.answer(&variable.layout, offset.cast_signed(), root);
-        }
-        let root = Root::Variable(&variable.name);
-        match address.offset.only() {
-            Some(_) => named(&variable.layout, root, offset, access),
-            None => spread(&variable.layout, root, address, variable.start, access),
-        }
+        let start = address.offset.starts().first();
+        let place = start.map(|start| DataPlace::fixed(Svma(start.cast_unsigned())));
+        self.variable_answer(access, place, address.offset, index)
     }
 
-    /// A thread-local variable at a distance from the thread's base that the instruction holds.
-    fn thread_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
-        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+    /// A variable of the thread's own, so far from the thread's pointer.
+    fn thread_answer(
+        &mut self,
+        access: &MemoryAccess,
+        distance: Offset,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let start = distance.starts().first();
+        let block = self.debug.thread_block();
+        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
+        self.variable_answer(access, offset.map(DataPlace::thread), distance, index)
+    }
+
+    /// A thread's own variable, at a distance from the thread's pointer that the instruction holds.
+    fn segment_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         let address = &access.address;
         let index = match (address.base, address.index) {
             (None, None) => None,
             (Some(register), None) => Some(Index { register, scale: 1 }),
             (None, Some(register)) => Some(Index { register, scale: address.scale }),
-            (Some(_), Some(_)) => return unknown,
+            (Some(_), Some(_)) => return TypeAnswer::Unknown(Reason::Unidentified),
         };
-        let block = self.debug.thread_block();
-        let Some(offset) = block.and_then(|block| block.offset_of(address.displacement)) else {
-            return unknown;
-        };
-        let Some(variable) = self.debug.variable_in(DataPlace::thread(offset)).variable else {
-            return unknown;
-        };
-        let into = offset - variable.start.0;
-        match index {
-            Some(index) => {
-                let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-                index.answer(&variable.layout, into.cast_signed(), root)
-            }
-            None => named(&variable.layout, Root::Variable(&variable.name), into, access),
+        self.thread_answer(access, Offset::exact(address.displacement), index)
+    }
+
+    /// The variable at `place`, which the first of the offsets leads to.
+    fn variable_answer(
+        &mut self,
+        access: &MemoryAccess,
+        place: Option<DataPlace>,
+        offset: Offset,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+        let Some(place) = place else { return unknown };
+        let Some(variable) = self.debug.variable_in(place).variable else { return unknown };
+        let Some(into) = place.at.offset_from(variable.start) else { return unknown };
+        if let Some(index) = index {
+            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+            return index.answer(&variable.layout, into.cast_signed(), root);
         }
+        let root = Root::Variable(&variable.name);
+        if offset.only().is_some() {
+            return named(&variable.layout, root, into, access);
+        }
+        let first = offset.starts().first().copied().unwrap_or_default();
+        let offset = offset.shifted(into.cast_signed().wrapping_sub(first));
+        let address = Address::of(Origin::Object(Arc::clone(&variable.layout)), offset);
+        spread(&variable.layout, root, &address, access)
     }
 
     /// A variable in the frame, or `<Stack>` for what of the frame no variable covers.
@@ -252,7 +272,7 @@ impl<'a> TypePath<'a> {
             Origin::Object(Arc::clone(&variable.layout)),
             Offset::exact(offset.cast_signed()).stepped(step),
         );
-        spread(&variable.layout, root, &address, Svma(0), access)
+        spread(&variable.layout, root, &address, access)
     }
 }
 
@@ -343,7 +363,7 @@ fn pointed(
         // what stands before `v`.
         return index.answer(layout, offset, root);
     }
-    spread(&element, root.borrow(), address, Svma(0), access)
+    spread(&element, root.borrow(), address, access)
 }
 
 /// The part that an access is to, of an object of which several places are possible.
@@ -351,15 +371,10 @@ fn spread(
     layout: &Arc<Layout>,
     root: Root<'_>,
     address: &Address,
-    start: Svma,
     access: &MemoryAccess,
 ) -> TypeAnswer {
-    let inside = Address::of(
-        Origin::Object(Arc::clone(layout)),
-        address.offset.shifted(start.0.cast_signed().wrapping_neg()),
-    );
     let unknown = TypeAnswer::Unknown(Reason::Undetermined);
-    let Some(places) = inside.places(u64::from(access.size)) else { return unknown };
+    let Some(places) = address.places(u64::from(access.size)) else { return unknown };
     let mut only: Option<TypeAnswer> = None;
     for place in places {
         let answer = named(layout, root, place, access);

@@ -47,6 +47,8 @@ pub(crate) struct Address {
 pub(crate) enum Origin {
     /// The file's address 0.
     Static,
+    /// The thread's pointer, from which its own variables are counted.
+    Thread,
     /// A place in the function's frame.
     Frame(Frame),
     /// The beginning of an object of this type, which may be one of many side by side.
@@ -56,7 +58,7 @@ pub(crate) enum Origin {
 impl PartialEq for Origin {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Static, Self::Static) => true,
+            (Self::Static, Self::Static) | (Self::Thread, Self::Thread) => true,
             (Self::Frame(first), Self::Frame(second)) => first == second,
             (Self::Object(first), Self::Object(second)) => is_same_type(first, second),
             _ => false,
@@ -190,7 +192,7 @@ impl Address {
     pub(crate) fn is_erased(&self) -> bool {
         match &self.origin {
             Origin::Object(layout) => is_erased(layout),
-            Origin::Static | Origin::Frame(_) => false,
+            Origin::Static | Origin::Thread | Origin::Frame(_) => false,
         }
     }
 
@@ -481,10 +483,10 @@ fn join_addresses(first: Address, second: Address) -> Content {
         return Content::Address(joined.normal());
     }
     match (&first.origin, &second.origin) {
-        (Origin::Object(_), Origin::Static | Origin::Frame(_)) => {
+        (Origin::Object(_), Origin::Static | Origin::Thread | Origin::Frame(_)) => {
             return Content::Address(Address { is_perhaps_variable: true, ..first });
         }
-        (Origin::Static | Origin::Frame(_), Origin::Object(_)) => {
+        (Origin::Static | Origin::Thread | Origin::Frame(_), Origin::Object(_)) => {
             return Content::Address(Address { is_perhaps_variable: true, ..second });
         }
         _ => {}

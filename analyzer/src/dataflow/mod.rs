@@ -16,10 +16,11 @@ mod transfer;
 mod typing;
 mod value;
 
-pub(crate) use content::{Address, Content, Offset, Origin, PointerName, is_erased};
+pub(crate) use content::{Address, Content, Offset, Origin, PointerName};
 pub(crate) use typing::{FrameVariable, Surroundings};
-pub(crate) use value::Slot;
+pub(crate) use value::{ARGUMENTS, Slot};
 
+use crate::data_symbol::DataPlace;
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::location::{Base, Place as VariablePlace};
@@ -34,7 +35,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use typing::{Contents, Fact, Part, Typing, all, refined};
-use value::{ARGUMENTS, Definition, Place, ValueIdx};
+use value::{Definition, Place, Sum, ValueIdx};
 
 /// What all known callers pass in a register.
 #[derive(Clone, Debug)]
@@ -110,10 +111,11 @@ impl Dataflow {
         let object = match &address.origin {
             Origin::Object(_) => Address { name: None, is_perhaps_variable: false, ..address },
             Origin::Static => {
-                let svma = Svma(start.cast_unsigned());
-                let variable = debug.variable_at(svma).variable?;
-                let into = svma.offset_from(variable.start)?.cast_signed();
-                Address::object(Arc::clone(&variable.layout), into, None)
+                variable_address(DataPlace::fixed(Svma(start.cast_unsigned())), debug)?
+            }
+            Origin::Thread => {
+                let offset = debug.thread_block()?.offset_of(start)?;
+                variable_address(DataPlace::thread(offset), debug)?
             }
             Origin::Frame(frame) => {
                 let slot = Slot { frame: *frame, offset: start };
@@ -151,6 +153,7 @@ impl Dataflow {
                     match &a.origin {
                         Origin::Object(l) => l.name.to_string(),
                         Origin::Static => "static".into(),
+                        Origin::Thread => "thread".into(),
                         Origin::Frame(_) => "frame".into(),
                     },
                     a.offset.starts(),
@@ -256,14 +259,39 @@ impl Dataflow {
         let index = self.function.index_of(svma)?;
         let value = self.graph.before(index as u32, Place::Register(u8::try_from(number).ok()?));
         let parts = self.contents.parts.get(&self.graph.canonical(value))?;
-        let here = parts.iter().filter(|part| part.code.contains(&svma.0));
-        here.filter_map(|part| Some((Arc::clone(&part.layout), part.into(at)?))).last()
+        let here = parts.iter().filter(|part| part.code.contains(&svma.0) && !part.is_copy);
+        here.filter_map(|part| Some((Arc::clone(&part.layout), part.into(at)?))).next_back()
+    }
+
+    /// The type of a variable that has the value of what a register points at, if that is all that is
+    /// ever accessed through it.
+    pub(crate) fn copied(&mut self, svma: Svma, number: u16, size: u64) -> Option<Arc<Layout>> {
+        let index = self.function.index_of(svma)?;
+        let value = self.graph.before(index as u32, Place::Register(u8::try_from(number).ok()?));
+        let value = self.graph.canonical(value);
+        let parts = self.contents.parts.get(&value)?.iter();
+        let mut copies = parts.filter(|part| part.is_copy && part.offset == 0);
+        let layout = Arc::clone(&copies.next().filter(|part| part.layout.size == size)?.layout);
+        let is_same = |part: &Part| part.layout.fingerprint == layout.fingerprint;
+        let mut accesses = self.graph.accesses.iter();
+        let is_alone = accesses.all(|(base, displacement, n_bytes)| {
+            self.graph.canonical(*base) != value
+                || (*displacement, u64::from(*n_bytes)) == (0, size)
+        });
+        (copies.all(is_same) && is_alone).then_some(layout)
     }
 
     /// The variable in the frame at `slot`, and how far into it that is.
     pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
         self.contents.frame_variable(svma.0, slot)
     }
+}
+
+/// A place in a variable, as an address in an object of its type.
+fn variable_address(place: DataPlace, debug: &mut DebugInfo) -> Option<Address> {
+    let variable = debug.variable_in(place).variable?;
+    let into = place.at.offset_from(variable.start)?.cast_signed();
+    Some(Address::object(Arc::clone(&variable.layout), into, None))
 }
 
 /// The frame's rule at each instruction.
@@ -350,9 +378,9 @@ impl Typing<'_, '_> {
             let content = match part.place {
                 VariablePlace::Memory { offset, .. } => {
                     let layout = self.around.debug.layout(known.type_die);
-                    // A scalar that is said to be in memory is a copy of what is there.
-                    if layout.is_aggregate() && !self.is_frame_address(value) {
-                        self.add_part(value, Part { offset, layout, code: code.clone() });
+                    if !self.is_frame_address(value) {
+                        let is_copy = !layout.is_aggregate();
+                        self.add_part(value, Part { offset, layout, code: code.clone(), is_copy });
                     }
                     continue;
                 }
@@ -380,6 +408,10 @@ impl Typing<'_, '_> {
                     }
                 }
             };
+            let layout = self.around.debug.layout(known.type_die);
+            if !is_aside && part.offset == 0 && !layout.is_aggregate() {
+                self.note_copy(value, layout);
+            }
             if matches!(content, Content::Unknown) {
                 continue;
             }
@@ -398,7 +430,22 @@ impl Typing<'_, '_> {
         {
             let layout = layout.innermost_element();
             let offset = offset.wrapping_sub(into);
-            self.add_part(value, Part { offset, layout, code: code.clone() });
+            let is_copy = false;
+            self.add_part(value, Part { offset, layout, code: code.clone(), is_copy });
+        }
+    }
+
+    /// Notes that a variable's value is what was read from somewhere.
+    fn note_copy(&mut self, value: ValueIdx, layout: Arc<Layout>) {
+        let definition = self.graph.definitions.get(self.graph.canonical(value).0 as usize);
+        if let Some(Definition::Loaded {
+            address: Sum { base: Some(base), index: None, displacement, .. },
+            n_bytes,
+        }) = definition.copied()
+            && u64::from(n_bytes) == layout.size
+        {
+            let code = 0..u64::MAX;
+            self.add_part(base, Part { offset: displacement, layout, code, is_copy: true });
         }
     }
 

@@ -81,9 +81,9 @@ impl Typing<'_, '_> {
 
     /// The only type that has each part at its place.
     fn around_parts(&mut self, value: ValueIdx) -> Option<Address> {
-        let parts = self.contents.parts.get(&value)?;
+        let parts = self.contents.parts.get(&value)?.iter().filter(|part| !part.is_copy);
         let mut places: Vec<(i64, &Layout)> =
-            parts.iter().map(|part| (part.offset, &*part.layout)).collect();
+            parts.map(|part| (part.offset, &*part.layout)).collect();
         places.sort_by_key(|(offset, layout)| (*offset, layout.fingerprint));
         places.dedup_by_key(|(offset, layout)| (*offset, layout.fingerprint));
         if places.len() < 2 {

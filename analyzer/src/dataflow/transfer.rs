@@ -245,7 +245,10 @@ impl<'a> Transfer<'a> {
                 let value = self.overwritten(at, instruction, loaded);
                 self.set(at, to, value);
             }
-            Effect::ThreadBaseRead { to } => self.set(at, to, opaque),
+            Effect::ThreadBaseRead { to } => {
+                let value = self.graph.define(Definition::ThreadPointer);
+                self.set(at, to, value);
+            }
             Effect::Constant { to, value, is_address: true } => {
                 let value = self.graph.define(Definition::StaticAddress(Svma(value)));
                 self.set(at, to, value);

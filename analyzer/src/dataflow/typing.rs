@@ -4,6 +4,7 @@ use super::content::{Address, Better, Content, Offset, Origin, PointerName, eith
 use super::graph::ValueGraph;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
+use crate::data_symbol::DataPlace;
 use crate::descent::ValueKind;
 use crate::dwarf::frame::FrameRule;
 use crate::dwarf::function::FunctionScope;
@@ -37,6 +38,9 @@ pub(crate) struct Part {
     pub(crate) layout: Arc<Layout>,
     /// Where it is said.
     pub(crate) code: Range<u64>,
+    /// The variable is a scalar of which this is where its value was got from: all that tells of a
+    /// place that nothing else tells of.
+    pub(crate) is_copy: bool,
 }
 
 impl Part {
@@ -171,6 +175,9 @@ impl<'a, 'b> Typing<'a, 'b> {
                 let origin = Origin::Frame(slot.frame);
                 Content::Address(Address::of(origin, Offset::exact(slot.offset)))
             }
+            Definition::ThreadPointer => {
+                Content::Address(Address::of(Origin::Thread, Offset::exact(0)))
+            }
             Definition::Sum(sum) => self.sum(&sum),
             Definition::Product { of, by } => match self.of(of) {
                 Content::Unseen => Content::Unseen,
@@ -214,9 +221,7 @@ impl<'a, 'b> Typing<'a, 'b> {
             return Content::Unseen;
         }
         if sum.is_static {
-            return match sum.displacement.cast_unsigned() {
-                svma => static_address(Svma(svma)),
-            };
+            return static_address(Svma(sum.displacement.cast_unsigned()));
         }
         let is_twice = sum.base.is_some()
             && sum.base.map(|base| self.graph.canonical(base))
@@ -231,7 +236,7 @@ impl<'a, 'b> Typing<'a, 'b> {
             (Some(base), None) => added(base, sum.displacement),
             (None, Some(index)) => {
                 let number = multiplied(index, scale, sum.displacement);
-                self.from_static(number, sum.displacement)
+                self.in_table(number, sum.displacement)
             }
             (Some(base), Some(index)) => {
                 let base = self.static_constant(base);
@@ -261,7 +266,7 @@ impl<'a, 'b> Typing<'a, 'b> {
     }
 
     /// Where numbers in the code can be addresses: a table at a fixed address, and what counts in it.
-    fn from_static(&self, number: Content, displacement: i64) -> Content {
+    fn in_table(&self, number: Content, displacement: i64) -> Content {
         let svma = Svma(displacement.cast_unsigned());
         if !self.is_static(svma) {
             return number;
@@ -328,6 +333,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         match &address.origin {
             Origin::Object(layout) => self.loaded_from(layout, &address),
             Origin::Static => self.loaded_static(&address),
+            Origin::Thread => self.loaded_thread(&address),
             Origin::Frame(frame) => {
                 let slot = address.offset.starts().first().copied();
                 let Some(offset) = slot else { return Content::Unknown };
@@ -386,10 +392,22 @@ impl<'a, 'b> Typing<'a, 'b> {
             // The table of addresses that the loader fills.
             return static_address(target);
         }
-        let Some(variable) = self.around.debug.variable_at(svma).variable else {
+        self.loaded_variable(DataPlace::fixed(svma))
+    }
+
+    /// What is in a variable of the thread's own.
+    fn loaded_thread(&mut self, address: &Address) -> Content {
+        let start = address.offset.starts().first();
+        let block = self.around.debug.thread_block();
+        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
+        offset.map_or(Content::Unknown, |offset| self.loaded_variable(DataPlace::thread(offset)))
+    }
+
+    fn loaded_variable(&mut self, place: DataPlace) -> Content {
+        let Some(variable) = self.around.debug.variable_in(place).variable else {
             return Content::Unknown;
         };
-        let Some(into) = svma.offset_from(variable.start) else { return Content::Unknown };
+        let Some(into) = place.at.offset_from(variable.start) else { return Content::Unknown };
         let layout = Arc::clone(&variable.layout);
         if layout.is_aggregate() || matches!(layout.shape, Shape::Array { .. }) {
             return self.member(&layout, into);
@@ -402,6 +420,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         match &address.origin {
             Origin::Object(layout) => self.loaded_from(layout, address),
             Origin::Static => self.loaded_static(address),
+            Origin::Thread => self.loaded_thread(address),
             Origin::Frame(_) => Content::Unknown,
         }
     }

@@ -55,6 +55,8 @@ pub(crate) enum Definition {
     Constant(i64),
     /// An address in the file's terms.
     StaticAddress(Svma),
+    /// Where the thread's storage ends and its control block begins, which `%fs:0` holds.
+    ThreadPointer,
     /// An address in the frame.
     FrameAddress(Slot),
     /// The sum of an address's parts.
