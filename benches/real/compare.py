@@ -78,7 +78,7 @@ class Comparison:
             sample, theirs, ours = example[site]
             decoded, address, places = self.place(sample)
             print(f"  {100 * n / len(self.rows):5.2f}% {ours['reason']} {address:#x} "
-                  f"{instruction.text(decoded)} | {places[0][0]} {short(places[0][1])} "
+                  f"{instruction.text(decoded)} | {places[0][0]} {source.in_crate(places[0][1])} "
                   f"| perf: {theirs[1]}")
 
     def place(self, sample):
@@ -89,19 +89,24 @@ class Comparison:
         return load_object.decode(sample.file_offset, address), address, places
 
     def draw(self, n_drawn):
-        """`n_drawn` named samples at random, with all that a person needs to judge them."""
+        """Samples at random, no site twice, with all that a person needs to judge them."""
         named = [row for row in self.rows if not our_unknown(row)]
         print(f"\n# {self.program}: {n_drawn} of {len(named)} named samples, seed {SEED}")
-        drawn = random.Random(SEED).sample(named, min(n_drawn, len(named)))
-        for number, (sample, theirs, ours) in enumerate(drawn, 1):
+        random.Random(SEED).shuffle(named)
+        drawn = {}
+        for row in named:
+            if len(drawn) < n_drawn:
+                drawn.setdefault((row[0].path, row[0].file_offset), row)
+        for number, (sample, theirs, ours) in enumerate(drawn.values(), 1):
             decoded, address, places = self.place(sample)
-            print(f"\n{number}. {sample.path} {address:#x}: {instruction.text(decoded)}")
+            name = sample.path.rpartition("/")[2]
+            print(f"\n{number}. {name} {address:#x}: {instruction.text(decoded)}")
             print(f"   ours: {ours['object']} offset {ours['offset']} in {ours['type']}"
                   f" size {ours['size']} evidence {ours['evidence']}"
                   + (f" ({ours['reason']})" if ours["reason"] else ""))
             print(f"   perf: {theirs[1]}")
             for function, place in places:
-                print(f"   at {function} {place}")
+                print(f"   at {function} {source.in_crate(place)}")
             print("\n".join("     " + line for line in source.around(places[0][1], 3)))
             self.code_before(sample.path, address)
 
@@ -139,11 +144,6 @@ def our_scalar(row):
     """Whether we name neither a member nor a variable: a scalar behind a pointer."""
     ours = row[2]
     return not our_unknown(row) and not ours["member"] and not ours["variable"]
-
-
-def short(place):
-    """The last parts of a path."""
-    return "/".join(place.split("/")[-2:])
 
 
 def count(title, values):

@@ -116,7 +116,11 @@ def main():
     options = parser.parse_args()
     options.programs = options.programs or PROGRAMS
     options.dir = os.path.abspath(options.dir)
-    {"record": record, "judge": judge, "draw": draw, "cost": costs}[options.what](options)
+    try:
+        {"record": record, "judge": judge, "draw": draw, "cost": costs}[options.what](options)
+    except BrokenPipeError:
+        # Whoever read it has seen enough; what is still buffered goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

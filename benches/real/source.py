@@ -1,6 +1,7 @@
 """Source lines and names of instructions, by binutils."""
 
 import bisect
+import re
 import subprocess
 from functools import lru_cache
 
@@ -43,6 +44,11 @@ def _file(path):
             return file.read().splitlines()
     except OSError:
         return None
+
+
+def in_crate(place):
+    """A place without the folder where cargo, or rustc's build, has its sources."""
+    return re.sub(r"^.*/(?:registry/src/[^/]*|rustc/[0-9a-f]+)/", "", place)
 
 
 def around(place, margin):
