@@ -7,6 +7,9 @@ import subprocess
 # What the peer prints in place of a type.
 PEER_UNKNOWN = ("(unknown", "(stack operation)", "(stack canary)", "(static call)")
 
+# An answer of perf whose line lost its IP: it is long, so it is a name.
+CUT = ("(cut)", "(a long name)")
+
 
 def _peer_listing(peer, recording):
     """What perf prints; kept beside the recording, for on large files it takes minutes."""
@@ -28,11 +31,13 @@ def peer_answers(peer, recording):
     answers, samples = {}, 0
     for line in _peer_listing(peer, recording).splitlines():
         columns = [column.strip() for column in line.split("\t")]
-        # With -t it cuts what is wider than its columns, last column first: that one is not read.
-        if line.startswith("#") or len(columns) < 6:
+        if line.startswith("#") or len(columns) < 2:
             continue
         samples += int(columns[1])
-        # With -v the symbol's column begins with the IP in the file.
+        # With -v the symbol's column begins with the IP in the file. With -t perf cuts lines of long
+        # names; `CUT` stands for what was on them.
+        if len(columns) < 6 or not columns[5]:
+            continue
         site = columns[4], int(columns[5].split()[0], 16)
         answer = columns[2], columns[3]
         # A site is printed twice where it has two answers: the better one counts.

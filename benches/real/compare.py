@@ -32,7 +32,7 @@ class Comparison:
                 theirs = peer_answers.get((sample.path, sample.file_offset))
                 if theirs is None:
                     self.missing += 1
-                    theirs = ("(unknown)", "not printed")
+                    theirs = answer.CUT
                 self.rows.append((sample, theirs, our_answers[sample.time_ns, sample.tid]))
 
     def share(self, is_unknown, rows=None):
@@ -56,7 +56,7 @@ class Comparison:
         print(f"\n## {self.program}\n\nverdicts: "
               + ", ".join(f"{k or 'judged'} {n}" for k, n in self.verdicts.most_common()))
         if self.missing:
-            print(f"not printed by perf: {self.missing}")
+            print(f"cut by perf: {self.missing}")
         ours = [row[2] for row in self.rows]
         count("our reasons", (o["reason"] or o["object"] or "not_memory" for o in ours
                               if answer.is_our_unknown(o)))

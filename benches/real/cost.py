@@ -52,6 +52,14 @@ def _tree(pid):
     return found
 
 
+def _times(pid):
+    """User and system time of a process, then of the children that it waited for."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    # proc(5): utime, stime, cutime, cstime are fields 14 to 17; the first here is field 3.
+    return [int(field) * TICK_S for field in fields[11:15]]
+
+
 class _Memory(threading.Thread):
     """Looks at the memory of a process and of what it starts."""
 
@@ -74,10 +82,7 @@ def measure(command):
     # It stays a zombie: /proc still has its own times apart from those of children it waited for.
     ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     wall_s = time.monotonic() - began
-    with open(f"/proc/{process.pid}/stat", encoding="utf-8", errors="replace") as file:
-        fields = file.read().rpartition(")")[2].split()
-    # proc(5): utime, stime, cutime, cstime are fields 14 to 17; the first here is field 3.
-    user, system, children_user, children_system = (int(f) * TICK_S for f in fields[11:15])
+    user, system, children_user, children_system = _times(process.pid)
     memory.over.set()
     memory.join()
     _, _, usage = os.wait4(process.pid, 0)
@@ -106,16 +111,16 @@ def kept(command, n_runs, path, again):
         return Cost(**json.load(file))
 
 
-def first_answer_s(dataspace, recording):
-    """From the start of `script` to its first line with an object."""
+def first_answer(dataspace, recording):
+    """From the start of `script` to its first line with an object: seconds, and of these on a CPU."""
     began = time.monotonic()
     process = subprocess.Popen([dataspace, "script", "-i", recording], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)
-    elapsed = None
+    found = None
     for line in process.stdout:
         if b'"object":"{' in line:
-            elapsed = time.monotonic() - began
+            found = time.monotonic() - began, sum(_times(process.pid)[:2])
             break
     process.kill()
     process.wait()
-    return elapsed
+    return found

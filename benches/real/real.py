@@ -79,13 +79,13 @@ def costs(options):
             [f"{peer}/perf", "report", "-i", path, f"--objdump={peer}/objdump",
              "-s", "type,typeoff", "--stdio"],
             options.peer_runs, path.removesuffix(".data") + ".peer-cost.json", options.again)
-        first = cost.first_answer_s(options.dataspace, path)
+        first = cost.first_answer(options.dataspace, path)
         size = os.path.getsize(f"{options.dir}/bin/{program}") / 1e6
         ours_lines.append([
             program, f"{size:.0f}", f"{ours.cpu_s:.2f}", f"{theirs.own_cpu_s:.2f}",
             f"{theirs.cpu_s:.2f}", f"{ours.own_peak_mb:.0f}", f"{theirs.own_peak_mb:.0f}",
             f"{theirs.tree_peak_mb:.0f}", f"{ours.wall_s:.2f}", f"{theirs.wall_s:.2f}",
-            "never" if first is None else f"{first:.2f}"])
+            "never" if first is None else f"{first[0]:.2f} ({first[1]:.2f})"])
         ratios.append([
             program, f"{ours.cpu_s / theirs.own_cpu_s:.3f}", f"{ours.cpu_s / theirs.cpu_s:.3f}",
             f"{ours.own_peak_mb / theirs.own_peak_mb:.3f}",
@@ -94,7 +94,7 @@ def costs(options):
     print("\nCost of `dataspace report` and of `perf report -s type,typeoff --stdio`:\n")
     compare.table(["program", "file MB", "our CPU s", "perf alone s", "perf + objdump s",
                    "our RSS MB", "perf alone MB", "perf + objdump MB", "our wall s", "perf wall s",
-                   "first answer s"], ours_lines)
+                   "first answer s (CPU)"], ours_lines)
     print("\nOurs divided by perf's (below 1 is less):\n")
     compare.table(["program", "CPU / perf alone", "CPU / perf + objdump", "RSS / perf alone",
                    "RSS / perf + objdump"], ratios)
