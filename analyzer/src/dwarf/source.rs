@@ -48,6 +48,8 @@ pub(super) struct Slot {
     offset: usize,
     pub(super) link: Link,
     parsed: Option<Arc<ParsedUnit>>,
+    /// It was asked for again since it was parsed, or since it last escaped being dropped.
+    is_in_use: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,8 +206,9 @@ impl Sources {
 
     /// The unit, parsed now if it is not at hand.
     pub(super) fn unit(&mut self, idx: UnitIdx) -> Option<Arc<ParsedUnit>> {
-        let slot = self.slots.get(idx as usize)?;
+        let slot = self.slots.get_mut(idx as usize)?;
         if let Some(unit) = &slot.parsed {
+            slot.is_in_use = true;
             return Some(Arc::clone(unit));
         }
         let half = match slot.link {
@@ -232,16 +235,22 @@ impl Sources {
         })
     }
 
-    /// Drops the oldest parsed units until one of `n_bytes` fits.
+    /// Drops the oldest parsed units that were not asked for lately until one of `n_bytes` fits.
+    /// Those that were get a second chance and go to the end once: samples keep coming from a few
+    /// units, and parsing one costs milliseconds.
     fn make_room(&mut self, n_bytes: usize) {
         while self.parsed.len() >= limit::MAX_CACHED_UNITS
             || self.n_parsed_bytes.saturating_add(n_bytes) > limit::MAX_CACHED_UNIT_BYTES
         {
             let Some((oldest, n_bytes)) = self.parsed.pop_front() else { break };
-            self.n_parsed_bytes -= n_bytes;
             if let Some(slot) = self.slots.get_mut(oldest as usize) {
+                if std::mem::take(&mut slot.is_in_use) {
+                    self.parsed.push_back((oldest, n_bytes));
+                    continue;
+                }
                 slot.parsed = None;
             }
+            self.n_parsed_bytes -= n_bytes;
         }
     }
 
@@ -320,7 +329,7 @@ impl Sources {
 
 impl Slot {
     const fn new(container: ContainerIdx, section: UnitSection, offset: usize) -> Self {
-        Self { container, section, offset, link: Link::None, parsed: None }
+        Self { container, section, offset, link: Link::None, parsed: None, is_in_use: false }
     }
 }
 
