@@ -9,6 +9,7 @@ use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 use std::sync::Arc;
 
@@ -418,6 +419,8 @@ fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
 
 /// Bytes that are read at once: names of symbols are asked for one by one, and stand together.
 const BLOCK_BYTES: u64 = 1 << 18;
+/// Blocks kept: symbols, their names and the versions of both are read by turns.
+const N_BLOCKS: usize = 4;
 
 /// `Read + Seek` over [`FileBytes`] that gives up after [`limit::MAX_HEADER_BYTES`], so that no
 /// header can ask for more.
@@ -425,28 +428,32 @@ struct BoundedFile<'a> {
     file: &'a dyn FileBytes,
     position: u64,
     left: u64,
-    /// The block read last, and where it begins.
-    block: (u64, Vec<u8>),
+    /// The blocks read last, the newest first, and where each begins.
+    blocks: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl<'a> BoundedFile<'a> {
     const fn new(file: &'a dyn FileBytes) -> Self {
-        Self { file, position: 0, left: limit::MAX_HEADER_BYTES, block: (0, Vec::new()) }
+        Self { file, position: 0, left: limit::MAX_HEADER_BYTES, blocks: VecDeque::new() }
     }
 
     /// The bytes from `position` to the end of its block; read now if they are not at hand.
     fn block(&mut self) -> IoResult<&[u8]> {
         let start = self.position - self.position % BLOCK_BYTES;
-        if self.block.1.is_empty() || self.block.0 != start {
+        let mut idx = self.blocks.iter().position(|(at, _)| *at == start);
+        if idx.is_none() {
             let n_bytes = self.file.len().saturating_sub(start).min(BLOCK_BYTES);
             let left = self.left.checked_sub(n_bytes);
             self.left = left.ok_or_else(|| Error::new(ErrorKind::FileTooLarge, "header limit"))?;
-            self.block.0 = start;
-            self.block.1.resize(usize::try_from(n_bytes).unwrap_or(0), 0);
-            self.file.read_exact_at(start, &mut self.block.1).map_err(Error::other)?;
+            let mut bytes = vec![0; usize::try_from(n_bytes).unwrap_or(0)];
+            self.file.read_exact_at(start, &mut bytes).map_err(Error::other)?;
+            self.blocks.truncate(N_BLOCKS - 1);
+            self.blocks.push_front((start, bytes));
+            idx = Some(0);
         }
         let into = usize::try_from(self.position - start).unwrap_or(usize::MAX);
-        Ok(self.block.1.get(into..).unwrap_or(&[]))
+        let block = idx.and_then(|idx| self.blocks.get(idx));
+        Ok(block.and_then(|(_, bytes)| bytes.get(into..)).unwrap_or(&[]))
     }
 }
 
