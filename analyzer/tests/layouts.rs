@@ -2,11 +2,13 @@
 
 use crate::support::program::{Program, has_tool};
 use crate::support::session::TestFiles;
+use dataspace_analyzer::data_symbol::DataPlace;
 use dataspace_analyzer::descent::ValueKind;
 use dataspace_analyzer::descriptor::{self, DataObject, Root};
 use dataspace_analyzer::file::LoadObjectKey;
 use dataspace_analyzer::index::LoadObjectIndex;
 use dataspace_analyzer::layout::Layout;
+use dataspace_analyzer::static_data::Resident;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::record::FileIdentity;
 use std::os::unix::ffi::OsStrExt as _;
@@ -37,8 +39,10 @@ impl Globals {
     /// The variable at what the program calls `key`, `more` bytes on, and how far in that is.
     fn variable(&mut self, key: &str, more: u64) -> (Arc<Layout>, Arc<str>, u64) {
         let svma = Svma(self.program.truth(&format!("&{key}")) + more - self.bias);
-        let range = self.index.data(svma);
-        let variable = range.variable.unwrap_or_else(|| panic!("no variable at {key}"));
+        let Some(Resident::Variable(variable)) = self.index.data(DataPlace::fixed(svma)).resident
+        else {
+            panic!("no variable at {key}")
+        };
         let offset = svma.offset_from(variable.start).unwrap();
         (Arc::clone(&variable.layout), Arc::clone(&variable.name), offset)
     }

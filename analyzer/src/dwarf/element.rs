@@ -97,7 +97,7 @@ mod tests {
     use super::{Contents, DebugInfo, DieRef};
     use crate::descriptor::{self, Root};
     use crate::elf::ElfImage;
-    use crate::file::{FileBytes, FileError};
+    use crate::file::{FileBytes, FileError, NoCompanions};
 
     struct Bytes(Vec<u8>);
 
@@ -115,12 +115,13 @@ mod tests {
 
     fn info(program: &Program) -> DebugInfo {
         let file = Bytes(program.bytes.clone());
-        DebugInfo::load(&ElfImage::parse(&file).unwrap(), &file).unwrap()
+        let image = ElfImage::parse(&file).unwrap();
+        DebugInfo::load(&image, &file, Box::new(NoCompanions)).unwrap()
     }
 
     /// The structure or class whose name begins so.
     fn find(info: &mut DebugInfo, name: &str) -> DieRef {
-        for idx in 0..info.n_units() {
+        for idx in info.sources.main_units() {
             let unit = info.unit(idx).unwrap();
             let header = unit.unit.header.clone();
             let mut entries = header.entries_raw(&unit.unit.abbreviations, None).unwrap();

@@ -89,7 +89,7 @@ pub(crate) fn parts(
         let is_piece = |operation: &Operation<Reader>| matches!(operation, Operation::Piece { .. });
         let end = rest.iter().position(is_piece);
         let (description, tail) = rest.split_at(end.unwrap_or(rest.len()));
-        let place = place_of(dwarf, unit, description, frame_base);
+        let place = place(dwarf, unit, description, frame_base);
         parts.extend(place.map(|place| Part { place, offset }));
         let Some((Operation::Piece { size_in_bits, bit_offset }, tail)) = tail.split_first() else {
             break;
@@ -104,18 +104,8 @@ pub(crate) fn parts(
     parts
 }
 
-/// Where a variable with this location expression is; `None` for one in several parts, and for what
-/// is none of the forms above.
-pub(crate) fn place(
-    dwarf: &gimli::Dwarf<Reader>,
-    unit: &gimli::Unit<Reader>,
-    expression: gimli::Expression<Reader>,
-    frame_base: FrameBase,
-) -> Option<Place> {
-    place_of(dwarf, unit, &operations(expression, unit.encoding())?, frame_base)
-}
-
-fn place_of(
+/// Where operations without pieces say that a value is; `None` for none of the forms above.
+fn place(
     dwarf: &gimli::Dwarf<Reader>,
     unit: &gimli::Unit<Reader>,
     operations: &[Operation<Reader>],

@@ -50,21 +50,6 @@ impl DebugInfo {
         die
     }
 
-    /// What a pointer or reference of the type at `die` points at; `None` for other types.
-    pub(crate) fn pointee(&mut self, die: DieRef) -> Option<DieRef> {
-        let mut next = die;
-        for _ in 0..limit::MAX_TYPE_DEPTH {
-            let (_, entry) = self.entry(next)?;
-            let target = self.target(next, &entry);
-            match entry.tag() {
-                tag if is_pointer(tag) => return target,
-                tag if is_transparent(tag) => next = target?,
-                _ => return None,
-            }
-        }
-        None
-    }
-
     fn make_layout(&mut self, die: DieRef) -> Option<Arc<Layout>> {
         let (_, entry) = self.entry(die)?;
         let size = self.byte_size(die, &entry);
