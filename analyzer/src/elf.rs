@@ -51,6 +51,8 @@ pub struct Section {
     pub is_loaded: bool,
     /// Whether it holds strings that the linker merged.
     pub is_strings: bool,
+    /// Whether the program has a meaning for what is in it; the rest is for linkers and loaders.
+    pub is_of_program: bool,
 }
 
 /// A function's symbol.
@@ -372,6 +374,7 @@ fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
                 object::SectionFlags::Elf { sh_flags, .. } => sh_flags.0,
                 _ => 0,
             };
+            let header = section.elf_section_header();
             Some(Section {
                 name: name.to_owned(),
                 start: Svma(section.address()),
@@ -382,7 +385,8 @@ fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
                 is_writable: flags & 0x1 != 0,     // SHF_WRITE
                 is_loaded: flags & 0x2 != 0,       // SHF_ALLOC
                 is_strings: flags & 0x20 != 0,     // SHF_STRINGS
-                entry_bytes: section.elf_section_header().sh_entsize.get(object::LittleEndian),
+                is_of_program: header.sh_type.get(object::LittleEndian) == object::elf::SHT_PROGBITS,
+                entry_bytes: header.sh_entsize.get(object::LittleEndian),
             })
         })
         .collect()

@@ -145,6 +145,9 @@ impl StaticData<'_> {
     /// First address and end of the string literal around `at`. Linkers put literals, constants and
     /// jump tables into one section: what does not read as text is not taken for a literal.
     fn literal(&self, at: Svma, section: &Section, range: &DataRange) -> Option<(Svma, Svma)> {
+        if !section.is_of_program {
+            return None;
+        }
         let from = range.start.0.max(at.0.saturating_sub(limit::MAX_LITERAL_BYTES));
         let to = range.end.0.min(at.0.saturating_add(limit::MAX_LITERAL_BYTES));
         let n_bytes = usize::try_from(to.checked_sub(from)?).ok()?;
