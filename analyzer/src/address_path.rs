@@ -9,13 +9,21 @@ use crate::name_table::{NameKey, NamedIdx};
 use crate::process::{DataObjectAt, LoadObjectIdx};
 use crate::search::Candidate;
 use crate::site::TypedAccess;
-use crate::static_data::Resident;
+use crate::static_data::{Resident, UntypedObject};
 use crate::worker::Question;
 use dataspace_proto::address::{Avma, Svma};
+use std::sync::LazyLock;
 
 /// The first bytes above a thread's base are the control block of its C library: its own address,
 /// and what gcc's stack protector compares (psABI 3.4.6; glibc: `tcbhead_t`; musl the same).
 const CONTROL_BLOCK_BYTES: i64 = 64;
+
+/// What is there.
+static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
+    start: Svma(0),
+    object: DataObject::made("{thread_control_block -}", "thread_control_block", 0),
+    is_made: true,
+});
 
 impl Analyzer {
     /// The object at `avma` in the data of process `pid`, or of one of its threads.
@@ -49,16 +57,9 @@ impl Analyzer {
         let distance = candidate.state.thread_distance(&typed.memory.address);
         let Some(Ok(distance)) = distance else { return Ok(None) };
         if (0..CONTROL_BLOCK_BYTES).contains(&distance) {
-            let control_block =
-                DataObject::made("{thread_control_block -}", "thread_control_block", 0);
             let offset = distance.cast_unsigned();
-            let named = self.names.untyped(
-                &mut self.totals,
-                NameKey::ControlBlock { offset },
-                &control_block,
-                offset,
-            );
-            return Ok(Some(named));
+            let key = NameKey::ControlBlock { offset };
+            return Ok(Some(self.names.untyped(&mut self.totals, key, &CONTROL_BLOCK, offset)));
         }
         self.note_program(located.sample.pid);
         let program = self.thread_storage.program(located.sample.pid);
@@ -95,7 +96,7 @@ impl Analyzer {
             Some(Resident::Untyped(untyped)) => {
                 let Some(offset) = place.at.offset_from(untyped.start) else { return Ok(None) };
                 let key = key(untyped.start, offset);
-                Some(self.names.untyped(&mut self.totals, key, &untyped.object, offset))
+                Some(self.names.untyped(&mut self.totals, key, &untyped, offset))
             }
             Some(Resident::Variable(variable)) => {
                 let Some(offset) = place.at.offset_from(variable.start) else { return Ok(None) };

@@ -359,6 +359,9 @@ impl Analyzer {
             (Err(reason), None) => Verdict::Unknown(reason),
             (Ok(typed), None) => attributed(typed, Evidence::Type),
             (Err(_), Some(located)) => attributed(located, Evidence::Address),
+            (Ok(typed), Some(located)) if self.names.is_made_for(typed, located) => {
+                attributed(located, Evidence::Address)
+            }
             // A name without a type neither confirms nor contradicts one.
             (Ok(typed), Some(located)) if self.names.is_untyped(located) => {
                 attributed(typed, Evidence::Type)

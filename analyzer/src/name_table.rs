@@ -2,12 +2,13 @@
 
 use crate::containment::{self, Finer};
 use crate::data_symbol::DataPlace;
-use crate::descriptor::{self, DataObject, Root};
-use crate::layout::Layout;
+use crate::descriptor::{self, Root};
+use crate::layout::{Layout, ScalarKind};
 use crate::limit;
 use crate::process::LoadObjectIdx;
 use crate::site::Answer;
 use crate::site_table::SiteIdx;
+use crate::static_data::UntypedObject;
 use crate::totals::{ObjectIdx, Totals};
 use crate::vote::{KindIdx, Lesson};
 use rustc_hash::FxHashMap;
@@ -38,6 +39,8 @@ pub(crate) struct Named {
     pub(crate) lesson: Option<Lesson>,
     /// Nothing tells its type.
     is_untyped: bool,
+    /// It is the compiler's own: [`UntypedObject::is_made`].
+    is_made: bool,
 }
 
 /// All names of a session.
@@ -116,14 +119,15 @@ impl NameTable {
         &mut self,
         totals: &mut Totals,
         key: NameKey,
-        object: &DataObject,
+        untyped: &UntypedObject,
         offset: u64,
     ) -> NamedIdx {
         if let Some(Some(known)) = self.of_key.get(&key) {
             return *known;
         }
-        let named = self.add(totals, Answer { object: object.clone(), offset });
-        self.named[named.0 as usize].is_untyped = true;
+        let named = self.add(totals, Answer { object: untyped.object.clone(), offset });
+        let entry = &mut self.named[named.0 as usize];
+        (entry.is_untyped, entry.is_made) = (true, untyped.is_made);
         self.of_key.insert(key, Some(named));
         named
     }
@@ -131,6 +135,16 @@ impl NameTable {
     /// Whether nothing tells the object's type.
     pub(crate) fn is_untyped(&self, idx: NamedIdx) -> bool {
         self.get(idx).is_untyped
+    }
+
+    /// Whether the compiler's own object at the address says more than what the instruction names
+    /// after a pointer: a virtual call reads a table, not just some pointer to a function.
+    pub(crate) fn is_made_for(&self, typed: NamedIdx, located: NamedIdx) -> bool {
+        let object = &self.get(typed).answer.object;
+        let scalar = object.leaf().and_then(|leaf| leaf.content.scalar);
+        self.get(located).is_made
+            && object.variable.is_none()
+            && scalar == Some(ScalarKind::Pointer)
     }
 
     /// `<Stack>`.
@@ -146,7 +160,8 @@ impl NameTable {
     fn add(&mut self, totals: &mut Totals, answer: Answer) -> NamedIdx {
         let charged_to = totals.intern(&answer.object);
         let idx = NamedIdx(self.named.len() as u32);
-        self.named.push(Named { answer, charged_to, lesson: None, is_untyped: false });
+        let named = Named { answer, charged_to, lesson: None, is_untyped: false, is_made: false };
+        self.named.push(named);
         idx
     }
 

@@ -43,6 +43,8 @@ pub struct UntypedObject {
     pub start: Svma,
     /// Its name.
     pub object: DataObject,
+    /// The compiler or the linker made it for itself: no type of the program describes it.
+    pub is_made: bool,
 }
 
 /// What tells of a load object's data.
@@ -95,14 +97,16 @@ impl StaticData<'_> {
         {
             return Some(Resident::Variable(variable));
         }
-        let object = match SymbolName::of(&symbol.name) {
-            SymbolName::Variable(name) => DataObject::untyped_variable(&name, symbol.len_bytes),
+        let (object, is_made) = match SymbolName::of(&symbol.name) {
+            SymbolName::Variable(name) => {
+                (DataObject::untyped_variable(&name, symbol.len_bytes), false)
+            }
             SymbolName::Made(made) => {
-                DataObject::made(&format!("{{{made}}}"), &made, symbol.len_bytes)
+                (DataObject::made(&format!("{{{made}}}"), &made, symbol.len_bytes), true)
             }
             SymbolName::Nameless => return None,
         };
-        Some(Resident::Untyped(Arc::new(UntypedObject { start, object })))
+        Some(Resident::Untyped(Arc::new(UntypedObject { start, object, is_made })))
     }
 
     /// What the compiler or the linker put there, which has no name in the program: a slot, a string
@@ -110,7 +114,8 @@ impl StaticData<'_> {
     fn made(&self, at: Svma, range: &mut DataRange) {
         let Some(section) = self.code.image.loaded_section(at) else { return };
         range.narrow((section.start, section.start.plus(section.file_bytes)));
-        let (start, object) = if section.name.starts_with(".got") {
+        let is_slot = section.name.starts_with(".got");
+        let (start, object) = if is_slot {
             let Some(into) = at.offset_from(section.start) else { return };
             let start = section.start.plus(into - into % SLOT_BYTES);
             range.narrow((start, start.plus(SLOT_BYTES)));
@@ -125,7 +130,8 @@ impl StaticData<'_> {
             let descriptor = format!("{{{} -}}", section.name);
             (section.start, DataObject::made(&descriptor, &section.name, section.file_bytes))
         };
-        range.resident = Some(Resident::Untyped(Arc::new(UntypedObject { start, object })));
+        let untyped = UntypedObject { start, object, is_made: is_slot };
+        range.resident = Some(Resident::Untyped(Arc::new(untyped)));
     }
 
     /// A slot of the global offset table (psABI 5.2).
