@@ -85,9 +85,17 @@ pub(crate) fn judge(
 }
 
 /// Whether `known` is `object` or a part of it: what holds the object is no wrong name for it, one
-/// of its parts is.
+/// of its parts is. A name that tells no type does not contradict one that does.
 fn is_part(known: &str, object: &str) -> bool {
+    if is_typeless(object) && !is_typeless(known) {
+        return true;
+    }
     known.strip_prefix(object).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether a descriptor says only which section, literal or symbol it is.
+fn is_typeless(descriptor: &str) -> bool {
+    ["{.", "{- ", "{string_literal "].iter().any(|start| descriptor.starts_with(start))
 }
 
 /// Whether the right trigger was given an address that it did not touch.
