@@ -25,6 +25,7 @@ mod address_path;
 mod agreement;
 pub mod analyzer;
 mod attribution;
+mod bounded_file;
 mod choice;
 mod code_image;
 mod containment;
