@@ -14,6 +14,7 @@ mod hunting;
 mod joining;
 mod layouts;
 mod naming;
+mod peer;
 mod random_code;
 mod reasons;
 mod single_step;
