@@ -225,6 +225,7 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
         kind,
         offset: place.map(|(offset, _)| offset),
         size: place.map(|(_, size)| size),
+        candidates: Vec::new(),
         scope: if kind == ObjectKind::Artificial { Vec::new() } else { vec![scope] },
         metrics: Windows {
             all: metrics(sums, 1, evidence, 4),

@@ -190,8 +190,9 @@ impl Analyzer {
                 };
                 let key = NameKey::Indexed { site: located.site, trigger, access, offset, size };
                 let root = answer.root.borrow();
+                let part = (offset, size, typed.memory.kind);
                 self.names
-                    .part(&mut self.totals, key, &answer.layout, root, (offset, size))
+                    .part_as(&mut self.totals, key, &answer.layout, root, part)
                     .ok_or(Reason::Unidentified)
             }
         }

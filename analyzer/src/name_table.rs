@@ -2,7 +2,8 @@
 
 use crate::containment::{self, Finer};
 use crate::data_symbol::DataPlace;
-use crate::descriptor::{self, Root};
+use crate::descent::ValueKind;
+use crate::descriptor::{self, DataObject, Root};
 use crate::layout::{Layout, ScalarKind};
 use crate::limit;
 use crate::process::LoadObjectIdx;
@@ -95,10 +96,22 @@ impl NameTable {
         root: Root<'_>,
         (offset, size): (u64, u64),
     ) -> Option<NamedIdx> {
+        self.part_as(totals, key, layout, root, (offset, size, ValueKind::Unknown))
+    }
+
+    /// The same for a value of a known kind, which `key` must stand for too.
+    pub(crate) fn part_as(
+        &mut self,
+        totals: &mut Totals,
+        key: NameKey,
+        layout: &Arc<Layout>,
+        root: Root<'_>,
+        (offset, size, kind): (u64, u64, ValueKind),
+    ) -> Option<NamedIdx> {
         if let Some(known) = self.of_key.get(&key) {
             return *known;
         }
-        let named = descriptor::name(layout, root, offset, size)
+        let named = descriptor::name_as(layout, root, offset, size, kind)
             .map(|(object, offset)| self.add(totals, Answer { object, offset }));
         self.of_key.insert(key, named);
         named

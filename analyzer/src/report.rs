@@ -114,6 +114,9 @@ impl Analyzer {
             type_name: named.map(|named| Arc::clone(&named.object.type_name)),
             offset: named.map(|named| named.offset),
             member: named.and_then(|named| named.object.member.clone()),
+            candidates: named
+                .map(|named| Arc::clone(&named.object.candidates))
+                .filter(|candidates| !candidates.is_empty()),
             variable: named.and_then(|named| named.object.variable.clone()),
             evidence,
             reason,
@@ -135,6 +138,7 @@ impl Analyzer {
             kind: totals.level.kind,
             offset: has_place.then_some(totals.level.offset),
             size: (totals.level.size != 0).then_some(totals.level.size),
+            candidates: totals.candidates.clone(),
             scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
             metrics: Windows {
                 all,

@@ -109,12 +109,25 @@ pub(crate) struct ObjectTotals {
     pub(crate) parent: Option<ObjectIdx>,
     pub(crate) level: ObjectLevel,
     pub(crate) scopes: Vec<Arc<Scope>>,
+    /// What accesses that stay at this object may mean; at most [`limit::MAX_CANDIDATES`].
+    pub(crate) candidates: Vec<Arc<str>>,
     pub(crate) threads: FxHashSet<i32>,
     pub(crate) all: SpanSums,
     /// As in `WINDOWS`.
     pub(crate) windows: [SpanSums; 3],
     /// Where this object's delta of an event stands in the open second.
     open: Vec<(u64, u32)>,
+}
+
+impl ObjectTotals {
+    fn note_candidates(&mut self, candidates: &[Arc<str>]) {
+        for candidate in candidates {
+            let is_full = self.candidates.len() >= limit::MAX_CANDIDATES;
+            if !is_full && !self.candidates.contains(candidate) {
+                self.candidates.push(Arc::clone(candidate));
+            }
+        }
+    }
 }
 
 /// What a sample adds besides its count.
@@ -184,6 +197,9 @@ impl Totals {
                     idx
                 }
             };
+        }
+        if let Some(totals) = self.objects.get_mut(parent.0 as usize) {
+            totals.note_candidates(&object.candidates);
         }
         parent
     }
@@ -283,6 +299,7 @@ impl Totals {
             parent,
             level,
             scopes: Vec::new(),
+            candidates: Vec::new(),
             threads: FxHashSet::default(),
             all: SpanSums::default(),
             windows: Default::default(),

@@ -85,6 +85,10 @@ pub struct SampleLine {
     pub type_name: Option<Arc<str>>,
     pub offset: Option<u64>,
     pub member: Option<Arc<str>>,
+    /// Dotted paths of the members that the access may mean, where a union or bit-fields leave it
+    /// open; the object is then what is around them.
+    #[serde(default)]
+    pub candidates: Option<Arc<[Arc<str>]>>,
     pub variable: Option<Arc<str>>,
     pub evidence: Option<Evidence>,
     pub reason: Option<Reason>,

@@ -105,6 +105,10 @@ pub struct ObjectLine {
     /// Size in bytes, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub size: Option<u64>,
+    /// Dotted paths of the members that accesses to it may have meant, where a union or bit-fields
+    /// leave it open; at most a few.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub candidates: Vec<Arc<str>>,
     /// Where the code is that touched it; at most a few.
     pub scope: Vec<Scope>,
     /// Sums by window.

@@ -8,6 +8,7 @@ use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
     Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Windows,
 };
+use std::sync::Arc;
 
 fn scope() -> Scope {
     Scope { object: "/bin/t".into(), unit: Some("t.c".into()), function: Some("walk".into()) }
@@ -33,6 +34,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         type_name: Some("node".into()),
         offset: Some(8),
         member: Some("key".into()),
+        candidates: Some([Arc::from("as.value"), Arc::from("as.link")].into()),
         variable: None,
         evidence: Some(Evidence::Type),
         reason: Some(Reason::RegisterLoss),
@@ -47,7 +49,8 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""ip":"0x401003","trigger":"0x401000","addr":"0x7f00","addr_source":"computed","#,
         r#""access":"load_store","size":8,"object":"{structure:node}.{long_int key}","#,
         r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
-        r#""offset":8,"member":"key","variable":null,"evidence":"type","#,
+        r#""offset":8,"member":"key","candidates":["as.value","as.link"],"variable":null,"#,
+        r#""evidence":"type","#,
         r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB","votes":null}"#
     );
     assert_eq!(json, expected);
@@ -91,6 +94,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             kind: ObjectKind::Member,
             offset: Some(0),
             size: Some(8),
+            candidates: vec!["as.value".into()],
             scope: vec![scope()],
             metrics: Windows { all: metrics, ..Windows::default() },
         }],
@@ -110,7 +114,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""throttled_ns":0,"invisible_ns":0},"#,
         r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"warnings":[],"#,
         r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,
-        r#""kind":"member","offset":0,"size":8,"#,
+        r#""kind":"member","offset":0,"size":8,"candidates":["as.value"],"#,
         r#""scope":[{"object":"/bin/t","unit":"t.c","function":"walk"}],"#,
         r#""metrics":{"all":{"samples":1,"loads":1,"stores":0,"latency":0,"tlb_misses":0,"#,
         r#""locked":0,"hitm":0,"events":{"cpu-clock":3}},"#,

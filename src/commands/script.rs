@@ -87,6 +87,7 @@ mod tests {
             type_name: None,
             offset: None,
             member: None,
+            candidates: None,
             variable: None,
             evidence: None,
             reason: None,
