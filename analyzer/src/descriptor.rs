@@ -3,6 +3,7 @@
 use crate::descent::{Path, ValueKind};
 use crate::layout::{Layout, ScalarKind, Shape, Step};
 use crate::limit;
+use crate::x86_64::bit_use::BitRange;
 use dataspace_proto::snapshot::ObjectKind;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -162,16 +163,61 @@ pub fn name_as(
     // An array of aggregates is named after its element: every element is the same data object.
     let into = if offset < layout.size { offset.checked_rem(element.size)? } else { offset };
     let path = element.descend_as(into, size, kind)?;
-    let (levels, member) = member_levels(&element, &path.steps);
     let candidates = match path.leaf.is_aggregate() {
         true => candidates(&element, &path, into, size, kind),
         false => Arc::default(),
     };
+    Some((part(&element, root, &path, candidates), into))
+}
+
+/// The bit-field that `bits`, counted from the first of the byte at `offset`, are of; `None` where
+/// they are of none, or of several members.
+#[must_use]
+pub fn name_bits(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    offset: u64,
+    bits: BitRange,
+) -> Option<(DataObject, u64)> {
+    let element = layout.innermost_element();
+    let into = if offset < layout.size { offset.checked_rem(element.size)? } else { offset };
+    let first = into.checked_mul(8)?.checked_add(u64::from(bits.first))?;
+    let path = element.descend_bits(first, u64::from(bits.width))?;
+    is_bit_field(&element, &path.steps).then(|| (part(&element, root, &path, Arc::default()), into))
+}
+
+/// Whether the last of these steps is to a bit-field.
+fn is_bit_field(outer: &Layout, steps: &[Step]) -> bool {
+    let mut part = outer;
+    let mut is_bits = false;
+    for step in steps {
+        is_bits = false;
+        match (step, &part.shape) {
+            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
+                let Some(member) = members.get(usize::from(*idx)) else { return false };
+                is_bits = member.bits.is_some();
+                part = &member.layout;
+            }
+            (_, Shape::Array { element, .. }) => part = element,
+            _ => return false,
+        }
+    }
+    is_bits
+}
+
+/// The data object at the end of a path.
+fn part(
+    element: &Arc<Layout>,
+    root: Root<'_>,
+    path: &Path<'_>,
+    candidates: Arc<[Arc<str>]>,
+) -> DataObject {
+    let (levels, member) = member_levels(element, &path.steps);
     let variable = match root {
         Root::Variable(variable) => Some(variable.into()),
         Root::Pointer(_) | Root::Member(..) => None,
     };
-    let object = DataObject {
+    DataObject {
         levels,
         type_name: Arc::clone(&element.name),
         variable,
@@ -179,9 +225,8 @@ pub fn name_as(
         candidates,
         is_scalar: false,
         fingerprint: element.fingerprint,
-        element: Some(element),
-    };
-    Some((object, into))
+        element: Some(Arc::clone(element)),
+    }
 }
 
 /// The dotted paths of what the access may mean where `path` stays at an aggregate.

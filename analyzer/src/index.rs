@@ -24,6 +24,7 @@ use crate::type_path::{TypePath, is_own_place};
 use crate::worker::{Answer as Response, Question};
 use crate::x86_64::access;
 use crate::x86_64::backtrack::{self, CodeSource};
+use crate::x86_64::bit_use;
 use crate::x86_64::call_table::CallTable;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -211,10 +212,21 @@ impl LoadObjectIndex {
 
     fn trigger(&mut self, instruction: &Instruction) -> Trigger {
         let svma = Svma(instruction.ip());
-        let memory = access::accesses(instruction, &mut self.factory);
+        let mut memory = access::accesses(instruction, &mut self.factory);
+        self.note_bits(svma, &mut memory);
         let accesses =
             if memory.is_empty() { Vec::new() } else { self.typed_accesses(svma, memory) };
         Trigger { svma, accesses }
+    }
+
+    /// Notes which bits of its written-out operand an instruction uses.
+    fn note_bits(&mut self, svma: Svma, memory: &mut [access::MemoryAccess]) {
+        let Some(operand) = memory.first_mut().filter(|it| it.role == access::Role::Operand) else {
+            return;
+        };
+        let Ok(function) = self.function(svma) else { return };
+        let at = function.index_of(svma);
+        operand.bits = at.and_then(|at| bit_use::used(&function, at, &mut self.factory));
     }
 
     fn typed_accesses(

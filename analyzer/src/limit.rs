@@ -178,6 +178,10 @@ pub const MAX_TYPE_PARAMETERS: usize = 64;
 /// Arms of unions that are weighed for one access: unions of unions multiply.
 pub const MAX_UNION_ARMS: u32 = 1 << 12;
 
+/// Instructions behind a load in which masks and shifts of the value are looked for: compilers put
+/// them next to it, and other work of the block between.
+pub const MAX_BIT_STEPS: usize = 16;
+
 /// Parts that an access may mean that are listed where a union leaves it open; what a reader takes in.
 pub const MAX_CANDIDATES: usize = 8;
 

@@ -408,7 +408,9 @@ fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
 }
 
 fn named(layout: &Arc<Layout>, root: Root<'_>, offset: u64, access: &MemoryAccess) -> TypeAnswer {
-    match descriptor::name_as(layout, root, offset, u64::from(access.size), access.kind) {
+    let of_bits = access.bits.and_then(|bits| descriptor::name_bits(layout, root, offset, bits));
+    let size = u64::from(access.size);
+    match of_bits.or_else(|| descriptor::name_as(layout, root, offset, size, access.kind)) {
         Some((object, offset)) => TypeAnswer::Object(Arc::new(Answer { object, offset })),
         None => TypeAnswer::Unknown(Reason::Unidentified),
     }

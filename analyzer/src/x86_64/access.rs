@@ -1,5 +1,6 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
+use super::bit_use::BitRange;
 use super::state::State;
 use crate::descent::ValueKind;
 use dataspace_proto::address::Svma;
@@ -70,6 +71,8 @@ pub struct MemoryAccess {
     pub role: Role,
     /// The sort of value, as far as the instruction tells.
     pub kind: ValueKind,
+    /// The bits of it that are used, where masks and shifts around it tell.
+    pub bits: Option<BitRange>,
     /// Where.
     pub address: Address,
 }
@@ -119,6 +122,7 @@ pub fn accesses(
             size: 0,
             role: Role::Operand,
             kind: ValueKind::Unknown,
+            bits: None,
             address,
         }];
     }
@@ -210,7 +214,14 @@ fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access)
         is_ip_relative,
     };
     let kind = value_kind(memory.memory_size());
-    MemoryAccess { access, size: memory.memory_size().size() as u32, role, kind, address }
+    MemoryAccess {
+        access,
+        size: memory.memory_size().size() as u32,
+        role,
+        kind,
+        bits: None,
+        address,
+    }
 }
 
 /// Vectors of numbers are what copies are made with; a single one is what it says.

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod arithmetic;
 pub mod backtrack;
+pub mod bit_use;
 pub mod call_table;
 mod definition;
 pub mod effect;

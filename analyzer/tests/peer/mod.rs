@@ -12,6 +12,7 @@
 //! | code that is no file's, other machines | `reasons` |
 
 mod array;
+mod bit_field;
 mod class;
 mod operand;
 mod place;
