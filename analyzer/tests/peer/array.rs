@@ -155,3 +155,34 @@ fn index_of(access: &Instruction, program: &Program, places: &[u64], size: u64) 
     };
     (0..8).find(is_there).expect("an element's member is in reach")
 }
+
+/// The same where several ways bring a pointer to the same member of different elements, as gcc
+/// begins a loop that it unrolls.
+#[test]
+fn loops_that_are_entered_in_the_middle_name_every_access() {
+    check_loops(&GCC, &OF_STRUCTURES);
+}
+
+/// A register that counts bytes from nothing may be the base of an operand whose displacement is
+/// where the array is: the peer looks at neither.
+#[test]
+fn an_array_in_data_is_counted_into_by_a_base_register() {
+    let mut misses = Misses::default();
+    for (program, build) in builds(&OPTIMISED) {
+        let named = {
+            let mut session = by_type(&program);
+            let code = program.function("global_rows");
+            let accesses = code.iter().filter(|here| has_memory_operand(here));
+            accesses
+                .map(|access| {
+                    let register = sampled_register(access.memory_base());
+                    let registers: Vec<_> = register.into_iter().map(|it| (it, 0)).collect();
+                    let line = session.exact(access.ip(), &with(&registers));
+                    (*access, object(&line).to_owned())
+                })
+                .collect::<Vec<_>>()
+        };
+        misses.check_all(&named, &["{array[64]:array[3]:long rows}"], &build);
+    }
+    misses.none();
+}

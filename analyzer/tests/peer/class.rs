@@ -145,3 +145,22 @@ fn elements_of_containers_have_their_type() {
     }
     misses.none();
 }
+
+/// The elements of a table of virtual methods are named after the member that leads to them.
+#[test]
+fn a_table_of_methods_is_named_after_its_pointer() {
+    let mut misses = Misses::default();
+    for (program, build) in builds() {
+        let mut session = by_type(&program);
+        let named = names(&mut session, &program, "_Z9call_areaPK5Shape");
+        let [_, (_, table)] = &named[..] else { panic!("{named:?} {build}") };
+        let right = [
+            "{class:Shape}.{pointer+function _vptr.Shape[]}",
+            "{class:Shape}.{pointer+function _vptr$Shape[]}",
+            "{class:Shape}.{pointer+function__vtbl_ptr_type _vptr.Shape[]}",
+            "{class:Shape}.{pointer+function__vtbl_ptr_type _vptr$Shape[]}",
+        ];
+        misses.check(table, &right, &build);
+    }
+    misses.none();
+}

@@ -110,3 +110,17 @@ fn a_gather_takes_elements_of_what_its_base_points_at() {
     misses.check(object(&line), &right, "gathered_member");
     misses.none();
 }
+
+/// The peer leaves repeated string instructions without a type. Where one stands in the middle of
+/// its work the register has moved, so that a member would be a guess.
+#[test]
+fn a_repeated_string_store_is_in_the_object_and_at_no_certain_member() {
+    let program = by_hand();
+    let ip = labels(&program, "at_touch_")["string_store"];
+    let mut session = by_type(&program);
+    for done in [0, 8, 16] {
+        let line = session.exact(ip, &with(&[(Rdi, HEAP + done)]));
+        let right = ["{structure:node}", "undetermined", "unidentified"];
+        assert!(right.contains(&object(&line)), "{}", object(&line));
+    }
+}

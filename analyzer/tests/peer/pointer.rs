@@ -83,12 +83,23 @@ fn what_is_returned_loaded_or_passed_in_registers_has_its_type() {
 /// it: without optimisation nothing is typed, not even what a pointer in the frame leads to.
 #[test]
 fn without_optimisation_pointers_are_loaded_from_the_frame() {
-    let mut misses = Misses::default();
-    for (program, build) in builds(&[
+    check_frames(&[
         ("gcc", "-O0 -gdwarf-5"),
         ("gcc", "-O0 -gdwarf-4 -fomit-frame-pointer"),
         ("gcc", "-O0 -gdwarf-5 -fno-asynchronous-unwind-tables"),
-    ]) {
+    ]);
+}
+
+/// The same where places are counted from the frame pointer, which is no frame's before the first
+/// instructions of a function.
+#[test]
+fn places_may_be_counted_from_the_frame_pointer() {
+    check_frames(&[("clang", "-O0 -gdwarf-5"), ("clang", "-O0 -gdwarf-4")]);
+}
+
+fn check_frames(of: &[(&str, &str)]) {
+    let mut misses = Misses::default();
+    for (program, build) in builds(of) {
         let mut session = by_type(&program);
         for function in ["returned", "chased", "by_value", "by_value_later", "copied"] {
             let name = x_of(&mut session, &program, function);
@@ -111,6 +122,18 @@ fn without_optimisation_pointers_are_loaded_from_the_frame() {
                 misses.0.push(format!("{function} has no {variable}: {found:?} {build}"));
             }
         }
+    }
+    misses.none();
+}
+
+/// What a pointer to a function returns has the type that the pointer's declares: the peer knows no
+/// calls but direct ones.
+#[test]
+fn what_an_indirect_call_returns_has_its_type() {
+    let mut misses = Misses::default();
+    for (program, build) in builds(&BUILDS) {
+        let mut session = by_type(&program);
+        misses.check(&x_of(&mut session, &program, "made"), &[X], &build);
     }
     misses.none();
 }
