@@ -3,7 +3,7 @@
 use crate::containment::{self, Finer};
 use crate::data_symbol::DataPlace;
 use crate::descent::ValueKind;
-use crate::descriptor::{self, DataObject, Root};
+use crate::descriptor::{self, Root};
 use crate::layout::{Layout, ScalarKind};
 use crate::limit;
 use crate::process::LoadObjectIdx;

@@ -343,7 +343,8 @@ fn pointed(
     let root = owned_root(address.name.as_ref());
     if let Shape::Scalar(kind) = element.shape {
         // Characters and void are what C calls any storage: a wider access tells nothing.
-        let is_untyped = kind == ScalarKind::Byte && size > 1 || kind == ScalarKind::Opaque;
+        let is_untyped = kind == ScalarKind::Byte && size > 1 && !is_buffer(&element)
+            || kind == ScalarKind::Opaque;
         let is_whole = index.is_some()
             || address.offset.step != 0
             || address
@@ -364,6 +365,12 @@ fn pointed(
         return index.answer(layout, offset, root);
     }
     spread(&element, root.borrow(), address, access)
+}
+
+/// Whether a byte is one of raw data: programs that read it in words say `unsigned char`, those that
+/// mean anything at all say `char` or `void`.
+fn is_buffer(element: &Layout) -> bool {
+    &*element.name == "unsigned char"
 }
 
 /// The part that an access is to, of an object of which several places are possible.

@@ -410,14 +410,6 @@ const MAX_OPEN_PARTS: usize = 256;
 impl Content {
     pub(crate) const NUMBER: Self = Self::Number { multiple: 1 };
 
-    /// The address, if it is one.
-    pub(crate) const fn address(&self) -> Option<&Address> {
-        match self {
-            Self::Address(address) => Some(address),
-            _ => None,
-        }
-    }
-
     /// Whether better evidence is welcome.
     pub(crate) fn is_open(&self) -> bool {
         match self {

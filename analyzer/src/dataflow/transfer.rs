@@ -108,9 +108,9 @@ impl<'a> Transfer<'a> {
         }
         self.store(at, instruction);
         match instruction.flow_control() {
-            FlowControl::Call | FlowControl::IndirectCall => self.call(at, instruction, loaded),
+            FlowControl::Call | FlowControl::IndirectCall => self.call(at),
             FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
-                self.jump(at, instruction, loaded);
+                self.jump(at, instruction);
             }
             FlowControl::Return => {
                 let returned = self.graph.before(at, Place::Register(RETURNED));
@@ -459,8 +459,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn call(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
-        self.note_call(at, instruction, loaded);
+    fn call(&mut self, at: u32) {
+        self.note_call(at);
         for register in CALLER_SAVED {
             let definition = match register {
                 RETURNED => Definition::Returned { at },
@@ -476,22 +476,17 @@ impl<'a> Transfer<'a> {
     }
 
     /// A jump out of the function is a call in the last place.
-    fn jump(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
+    fn jump(&mut self, at: u32, instruction: &Instruction) {
         let target = Svma(instruction.near_branch_target());
         let is_direct = instruction.flow_control() == FlowControl::UnconditionalBranch;
         if is_direct && self.function.index_of(target).is_none() {
-            self.note_call(at, instruction, loaded);
+            self.note_call(at);
         }
     }
 
-    fn note_call(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
+    fn note_call(&mut self, at: u32) {
         let arguments = ARGUMENTS.map(|register| self.graph.before(at, Place::Register(register)));
-        let callee = match instruction.op0_kind() {
-            OpKind::Register => Some(self.source(at, instruction, 0)),
-            OpKind::Memory => loaded,
-            _ => None,
-        };
-        self.graph.calls.push(Call { at, arguments, callee });
+        self.graph.calls.push(Call { at, arguments });
     }
 }
 

@@ -96,8 +96,6 @@ pub(crate) struct Call {
     pub(crate) at: u32,
     /// By the order in which they are passed (psABI, 3.2.3).
     pub(crate) arguments: [ValueIdx; N_ARGUMENTS],
-    /// What was called, where it is a pointer.
-    pub(crate) callee: Option<ValueIdx>,
 }
 
 /// Registers that pass integers and pointers.
