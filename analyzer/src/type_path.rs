@@ -381,7 +381,9 @@ fn spread(
     access: &MemoryAccess,
 ) -> TypeAnswer {
     let unknown = TypeAnswer::Unknown(Reason::Undetermined);
-    let Some(places) = address.places(u64::from(access.size)) else { return unknown };
+    let Some(places) = address.places(u64::from(access.size)) else {
+        return TypeAnswer::Unknown(Reason::Unidentified);
+    };
     let mut only: Option<TypeAnswer> = None;
     for place in places {
         let answer = named(layout, root, place, access);
@@ -404,8 +406,9 @@ fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
             let named = descriptor::name(layout, Root::Pointer(""), *offset, 8);
             let member = named.and_then(|(object, _)| {
                 let [.., around, _] = object.levels.as_slice() else { return None };
-                let member = object.member.as_deref()?;
-                let name = member.rsplit_once('.').map_or(member, |(_, name)| name);
+                // The last member's own name may have a dot: `_vptr.Shape`.
+                let component = object.leaf()?.descriptor.get(around.descriptor.len()..)?;
+                let (_, name) = component.strip_suffix('}')?.rsplit_once(' ')?;
                 let around = Arc::clone(&around.descriptor);
                 Some(OwnedRoot::Member { around, name: name.into() })
             });

@@ -208,7 +208,8 @@ impl Address {
         if let Origin::Object(layout) = &self.origin
             && let Some(size) = i64::try_from(layout.innermost().size).ok().filter(|size| *size > 0)
         {
-            let is_whole = |offset: &i64| *offset != 0 && offset % size == 0;
+            // Further down lies what the object is a part of, as often as another one.
+            let is_whole = |offset: &i64| *offset > 0 && offset % size == 0;
             self.is_many |= !self.is_behind && self.offset.starts().iter().any(is_whole);
         }
     }

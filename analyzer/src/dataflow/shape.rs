@@ -5,7 +5,7 @@ use super::hint::Hints;
 use super::typing::Typing;
 use super::value::ValueIdx;
 use crate::dwarf::container::Container;
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape, Step};
 use crate::limit;
 use rustc_hash::FxHashMap;
 
@@ -39,6 +39,20 @@ impl Typing<'_, '_> {
         let unit = self.around.scope.unit;
         let part = layout.innermost_element();
         let containers = self.around.debug.containers(unit);
+        // One place behind the part is a payload as likely as a member of what is around it.
+        let size = i64::try_from(part.size).ok()?;
+        let mut behind: Vec<i64> = Vec::new();
+        let mut is_before = false;
+        for (displacement, _) in accesses {
+            for start in address.offset.starts() {
+                let offset = start.wrapping_add(*displacement);
+                is_before |= offset < 0;
+                if offset >= size && !behind.contains(&offset) {
+                    behind.push(offset);
+                }
+            }
+        }
+        let is_all_behind = !is_before && behind.len() < 2;
         let fits = |container: &&Container, is_strict: bool| {
             accesses.iter().all(|(displacement, n_bytes)| {
                 address.offset.starts().iter().all(|start| {
@@ -46,9 +60,11 @@ impl Typing<'_, '_> {
                     let offset = offset.and_then(|offset| into_container(container, offset));
                     offset.is_some_and(|offset| {
                         has_leaf(&container.layout, offset, *n_bytes, is_strict)
+                            // Another part of this type may as well be an element further on.
+                            && !is_in_part(&container.layout, offset, container.offset, &part)
                     })
                 })
-            })
+            }) && (container.offset == 0 || !is_all_behind)
         };
         let known = containers.of(part.fingerprint);
         let mut fitting: Vec<&Container> = known.iter().filter(|it| fits(it, true)).collect();
@@ -147,6 +163,29 @@ fn shares_arguments(part: &Layout, holder: &Layout) -> bool {
     });
     let first = &arguments[..end.unwrap_or(arguments.len())];
     holder.name.split_once('<').is_some_and(|(_, others)| others.contains(first))
+}
+
+/// Whether another part of one type than that at `own` holds `offset`.
+fn is_in_part(layout: &Layout, offset: u64, own: u64, part: &Layout) -> bool {
+    if (own..own.saturating_add(part.size)).contains(&offset) {
+        return false;
+    }
+    let Some(path) = layout.descend(offset, 1) else { return false };
+    let mut around = layout;
+    for step in &path.steps {
+        around = match (step, &around.shape) {
+            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
+                let Some(member) = members.get(usize::from(*idx)) else { return false };
+                &member.layout
+            }
+            (Step::Element, Shape::Array { element, .. }) => element,
+            _ => return false,
+        };
+        if around.fingerprint == part.fingerprint {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether a member begins at `offset` that an access of so many bytes is to.
