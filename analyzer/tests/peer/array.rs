@@ -176,7 +176,11 @@ fn an_array_in_data_is_counted_into_by_a_base_register() {
             accesses
                 .map(|access| {
                     let register = sampled_register(access.memory_base());
-                    let registers: Vec<_> = register.into_iter().map(|it| (it, 0)).collect();
+                    let rows = program.truth("&rows");
+                    // The register counts from nothing, or is in the array itself.
+                    let is_counter = access.memory_displacement64().wrapping_sub(rows) < 64 * 24;
+                    let value = if is_counter { 0 } else { rows + 10 * 24 + 8 };
+                    let registers: Vec<_> = register.into_iter().map(|it| (it, value)).collect();
                     let line = session.exact(access.ip(), &with(&registers));
                     (*access, object(&line).to_owned())
                 })
