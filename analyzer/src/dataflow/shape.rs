@@ -39,32 +39,23 @@ impl Typing<'_, '_> {
         let unit = self.around.scope.unit;
         let part = layout.innermost_element();
         let containers = self.around.debug.containers(unit);
-        // One place behind the part is a payload as likely as a member of what is around it.
-        let size = i64::try_from(part.size).ok()?;
-        let mut behind: Vec<i64> = Vec::new();
-        let mut is_before = false;
-        for (displacement, _) in accesses {
-            for start in address.offset.starts() {
-                let offset = start.wrapping_add(*displacement);
-                is_before |= offset < 0;
-                if offset >= size && !behind.contains(&offset) {
-                    behind.push(offset);
-                }
-            }
-        }
-        let is_all_behind = !is_before && behind.len() < 2;
+        let is_link = self.is_link(&part);
+        let places: Vec<(i64, u8)> = accesses
+            .iter()
+            .flat_map(|(displacement, n_bytes)| {
+                let starts = address.offset.starts().iter();
+                starts.map(move |start| (start.wrapping_add(*displacement), *n_bytes))
+            })
+            .collect();
         let fits = |container: &&Container, is_strict: bool| {
-            accesses.iter().all(|(displacement, n_bytes)| {
-                address.offset.starts().iter().all(|start| {
-                    let offset = start.checked_add(*displacement);
-                    let offset = offset.and_then(|offset| into_container(container, offset));
-                    offset.is_some_and(|offset| {
+            let is_telling =
+                |(offset, _): &(i64, u8)| is_telling(container, *offset, &part, is_link);
+            places.iter().any(is_telling)
+                && places.iter().all(|(offset, n_bytes)| {
+                    into_container(container, *offset).is_some_and(|offset| {
                         has_leaf(&container.layout, offset, *n_bytes, is_strict)
-                            // Another part of this type may as well be an element further on.
-                            && !is_in_part(&container.layout, offset, container.offset, &part)
                     })
                 })
-            }) && (container.offset == 0 || !is_all_behind)
         };
         let known = containers.of(part.fingerprint);
         let mut fitting: Vec<&Container> = known.iter().filter(|it| fits(it, true)).collect();
@@ -83,6 +74,15 @@ impl Typing<'_, '_> {
         let offset = address.offset.shifted(container.offset.cast_signed());
         let origin = Origin::Object(container.layout.clone());
         Some(Address { origin, offset, name: None, is_aside: false, ..address.clone() })
+    }
+
+    /// Whether a type points at others of its own: what links objects is a part of them.
+    fn is_link(&mut self, part: &Layout) -> bool {
+        let Shape::Aggregate { members, .. } = &part.shape else { return false };
+        members
+            .iter()
+            .filter_map(|member| member.layout.pointee)
+            .any(|pointee| self.around.debug.layout(pointee).fingerprint == part.fingerprint)
     }
 
     /// Values around which several variables are said to be: parts of one object.
@@ -163,6 +163,17 @@ fn shares_arguments(part: &Layout, holder: &Layout) -> bool {
     });
     let first = &arguments[..end.unwrap_or(arguments.len())];
     holder.name.split_once('<').is_some_and(|(_, others)| others.contains(first))
+}
+
+/// Whether an access so far from a part speaks for the container: neither what begins where the part
+/// ends, which is as likely a payload, nor another part of its type, as likely an element further on.
+fn is_telling(container: &Container, offset: i64, part: &Layout, is_link: bool) -> bool {
+    let is_inside = u64::try_from(offset).is_ok_and(|offset| offset < part.size);
+    let is_behind = offset == part.size.cast_signed() && container.offset != 0 && !is_link;
+    let Some(into) = into_container(container, offset).filter(|_| !is_inside && !is_behind) else {
+        return false;
+    };
+    !is_in_part(&container.layout, into, container.offset, part)
 }
 
 /// Whether another part of one type than that at `own` holds `offset`.
