@@ -120,6 +120,10 @@ impl LoadObjectIndex {
     /// The answer to a question, or that it takes another turn.
     #[must_use]
     pub fn answer(&mut self, question: Question) -> Response {
+        self.begin_question();
+        if self.debug.as_mut().is_some_and(|debug| !debug.is_ready()) {
+            return Response::Unfinished;
+        }
         let answer = match question {
             Question::Open => Response::Open(Arc::new(self.facts())),
             Question::Site(query) => Response::Site(Box::new(self.site(query))),
@@ -127,9 +131,6 @@ impl LoadObjectIndex {
         };
         let is_unfinished = self.debug.as_ref().is_some_and(DebugInfo::is_unfinished);
         if is_unfinished {
-            // What was worked out without all variables is worked out again.
-            self.flows.clear();
-            self.n_cached_values = 0;
             return Response::Unfinished;
         }
         answer
@@ -371,6 +372,10 @@ impl LoadObjectIndex {
 
     /// Takes back what [`Self::dataflow`] lent.
     fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>) {
+        if self.debug.as_ref().is_some_and(DebugInfo::is_unfinished) {
+            // What was worked out without all variables is worked out again.
+            return;
+        }
         if self.n_cached_values + flow.n_values() > limit::MAX_CACHED_VALUES {
             self.flows.clear();
             self.n_cached_values = 0;

@@ -254,6 +254,13 @@ pub const MAX_THREAD_BLOCKS: usize = 1 << 14;
 /// Compilation units of one load object.
 pub const MAX_UNITS: usize = 1 << 18;
 
+/// Static variables whose type and name are kept at hand. What a function's code touches is some
+/// tens; each is asked for as often as its values are gone over.
+pub const MAX_DESCRIBED_VARIABLES: usize = 1 << 14;
+
+/// Functions that calls were followed to.
+pub const MAX_ENTERED_FUNCTIONS: usize = 1 << 14;
+
 /// Parsed units kept by one load object before the oldest is dropped. Each type may have a unit of
 /// its own, and a structure has some tens of types.
 pub const MAX_CACHED_UNITS: usize = 1 << 10;

@@ -27,9 +27,12 @@ impl Typing<'_, '_> {
     /// The entry of the function that is called.
     pub(super) fn callee(&mut self, call: &Call) -> Option<DieRef> {
         let instruction = self.around.function.instruction(call.at as usize)?;
-        // The very function, if it is in this load object: what the call is said to be of may be what
-        // it was made from.
-        if let Some(target) = direct_target(instruction)
+        let target = direct_target(instruction);
+        // The very function, if it is of this unit: what the call is said to be of may be what it was
+        // made from.
+        let own = self.around.scope.unit;
+        if let Some(target) = target
+            && self.around.debug.unit_of_code(target) == Some(own)
             && let Some(callee) = self.around.debug.function_entered_at(target)
         {
             return Some(callee);
@@ -37,7 +40,9 @@ impl Typing<'_, '_> {
         let behind = Svma(instruction.next_ip());
         let calls = &self.around.scope.calls;
         let first = calls.partition_point(|(at, _)| *at < behind);
-        calls.get(first).filter(|(at, _)| *at == behind).map(|(_, origin)| *origin)
+        let said = calls.get(first).filter(|(at, _)| *at == behind).map(|(_, origin)| *origin);
+        // Another unit is looked through only if it must be.
+        said.or_else(|| self.around.debug.function_entered_at(target?))
     }
 
     /// What each argument register holds for `call`, which is of `callee`.

@@ -88,6 +88,18 @@ impl DebugInfo {
 
     /// The entry of the function that is entered at `svma`.
     pub(crate) fn function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
+        if let Some(known) = self.entered.get(&svma) {
+            return *known;
+        }
+        let found = self.find_function_entered_at(svma);
+        if self.entered.len() >= limit::MAX_ENTERED_FUNCTIONS {
+            self.entered.clear();
+        }
+        self.entered.insert(svma, found);
+        found
+    }
+
+    fn find_function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
         let unit_idx = self.unit_of_code(svma)?;
         let unit = self.unit(unit_idx)?;
         let (start, _) = unit.function_range_at(svma)?;

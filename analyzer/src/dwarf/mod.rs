@@ -61,6 +61,8 @@ pub struct DebugInfo {
     variables: variable::VariableIndex,
     /// Functions read so far, by unit and entry.
     functions: FunctionTable,
+    /// The functions that are entered at these addresses.
+    entered: FxHashMap<Svma, Option<DieRef>>,
     containers: FxHashMap<UnitIdx, Arc<container::Containers>>,
 }
 
@@ -85,6 +87,7 @@ impl DebugInfo {
             derivations: derivation::DerivationTable::default(),
             variables: variable::VariableIndex::default(),
             functions: FunctionTable::default(),
+            entered: FxHashMap::default(),
             containers: FxHashMap::default(),
         };
         info.read_roots();

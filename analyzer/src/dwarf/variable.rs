@@ -57,8 +57,12 @@ pub(crate) struct VariableIndex {
     next: UnitIdx,
     /// Bytes of units that one question may still look through.
     n_bytes_left: u64,
+    /// Variables that were asked about: an inline one has an entry in every unit.
+    described: FxHashMap<(Svma, DieRef), Option<Arc<StaticVariable>>>,
     /// The question needs more than that.
     is_unfinished: bool,
+    /// What the last question that needed more was about.
+    wanted: Option<DataPlace>,
 }
 
 impl DebugInfo {
@@ -84,6 +88,14 @@ impl DebugInfo {
         self.variables.is_unfinished
     }
 
+    /// Looks on for what the last question lacked: whether that is known now, or nowhere.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        if let Some(wanted) = self.variables.wanted {
+            let _ = self.variable_in(wanted);
+        }
+        !self.variables.is_unfinished
+    }
+
     /// What the debug information knows of the byte at `svma`.
     pub(crate) fn variable_at(&mut self, svma: Svma) -> VariableRange {
         self.variable_in(DataPlace::fixed(svma))
@@ -97,6 +109,7 @@ impl DebugInfo {
         loop {
             let range = self.known_at(place);
             if range.variable.is_some() || !self.walk_on() {
+                self.variables.wanted = self.variables.is_unfinished.then_some(place);
                 return range;
             }
         }
@@ -168,6 +181,18 @@ impl DebugInfo {
     }
 
     fn static_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
+        if let Some(known) = self.variables.described.get(&(start, die)) {
+            return known.clone();
+        }
+        let variable = self.read_static_variable(start, die);
+        if self.variables.described.len() >= limit::MAX_DESCRIBED_VARIABLES {
+            self.variables.described.clear();
+        }
+        self.variables.described.insert((start, die), variable.clone());
+        variable
+    }
+
+    fn read_static_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
         let (_, type_die) = self.name_and_type(die);
         let name = self.qualified_name(die)?;
         let layout = self.layout(type_die?);
