@@ -225,6 +225,10 @@ pub const MAX_LOCATION_OPERATIONS: usize = 64;
 /// Variables of one load object that are indexed by address.
 pub const MAX_STATIC_VARIABLES: usize = 1 << 20;
 
+/// Variables of one load object that are kept with name and type before the cache starts anew: about
+/// 200 bytes each.
+pub const MAX_CACHED_VARIABLES: usize = 1 << 14;
+
 /// Variables and symbols before an address that are looked at for one that reaches over it: aliases,
 /// instances of one template in many units, equivalences of Fortran.
 pub const MAX_OVERLAPPING_VARIABLES: usize = 64;
@@ -253,10 +257,6 @@ pub const MAX_THREAD_BLOCKS: usize = 1 << 14;
 
 /// Compilation units of one load object.
 pub const MAX_UNITS: usize = 1 << 18;
-
-/// Static variables whose type and name are kept at hand. What a function's code touches is some
-/// tens; each is asked for as often as its values are gone over.
-pub const MAX_DESCRIBED_VARIABLES: usize = 1 << 14;
 
 /// Functions that calls were followed to.
 pub const MAX_ENTERED_FUNCTIONS: usize = 1 << 14;

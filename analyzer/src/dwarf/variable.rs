@@ -51,14 +51,14 @@ pub(crate) struct VariableIndex {
     facts: DataFacts,
     by_place: Vec<(DataPlace, DieRef)>,
     declared: FxHashMap<Arc<str>, DieRef>,
+    /// Variables that were asked for.
+    known: FxHashMap<(Svma, DieRef), Option<Arc<StaticVariable>>>,
     /// Units that were looked through.
     is_walked: Vec<bool>,
     /// All units before this one were.
     next: UnitIdx,
     /// Bytes of units that one question may still look through.
     n_bytes_left: u64,
-    /// Variables that were asked about: an inline one has an entry in every unit.
-    described: FxHashMap<(Svma, DieRef), Option<Arc<StaticVariable>>>,
     /// The question needs more than that.
     is_unfinished: bool,
     /// What the last question that needed more was about.
@@ -180,19 +180,20 @@ impl DebugInfo {
         Svma(variable.start.0.saturating_add(len_bytes))
     }
 
+    /// The variable of an entry, kept because values of one function after the other are looked up.
     fn static_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
-        if let Some(known) = self.variables.described.get(&(start, die)) {
+        if let Some(known) = self.variables.known.get(&(start, die)) {
             return known.clone();
         }
-        let variable = self.read_static_variable(start, die);
-        if self.variables.described.len() >= limit::MAX_DESCRIBED_VARIABLES {
-            self.variables.described.clear();
+        let variable = self.read_variable(start, die);
+        if self.variables.known.len() >= limit::MAX_CACHED_VARIABLES {
+            self.variables.known.clear();
         }
-        self.variables.described.insert((start, die), variable.clone());
+        self.variables.known.insert((start, die), variable.clone());
         variable
     }
 
-    fn read_static_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
+    fn read_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
         let (_, type_die) = self.name_and_type(die);
         let name = self.qualified_name(die)?;
         let layout = self.layout(type_die?);
@@ -215,7 +216,8 @@ impl DebugInfo {
             n_bytes += len;
         }
         let key = |(place, die): &(DataPlace, DieRef)| (*place, die.unit, die.offset.0);
-        self.variables.by_place.sort_unstable_by_key(key);
+        // What was found before is in order: a stable sort only merges what is new into it.
+        self.variables.by_place.sort_by_key(key);
         n_bytes != 0
     }
 
@@ -223,14 +225,17 @@ impl DebugInfo {
     /// first.
     fn next_unwalked(&mut self) -> Option<UnitIdx> {
         let Self { variables, sources, .. } = self;
+        while variables.is_walked.get(variables.next as usize) == Some(&true) {
+            variables.next += 1;
+        }
+        if variables.next as usize >= variables.is_walked.len() {
+            return None;
+        }
         let is_new = |unit: &UnitIdx| variables.is_walked.get(*unit as usize) == Some(&false);
         if let Some(at_hand) = sources.units_at_hand().find(is_new) {
             return Some(at_hand);
         }
-        while variables.is_walked.get(variables.next as usize) == Some(&true) {
-            variables.next += 1;
-        }
-        ((variables.next as usize) < variables.is_walked.len()).then_some(variables.next)
+        is_new(&variables.next).then_some(variables.next)
     }
 
     /// Looks through one of the file's own units, or the split one in its place; gives its length.
