@@ -10,10 +10,11 @@ use crate::x86_64::function::ImageBytes;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 /// The bytes of a load object and what was worked out of them.
 pub(crate) struct CodeImage {
-    pub(crate) file: Box<dyn FileBytes>,
+    pub(crate) file: Arc<dyn FileBytes>,
     pub(crate) image: ElfImage,
     pointers: OnceCell<CodePointers>,
     linkage: OnceCell<LinkageTable>,
@@ -21,7 +22,7 @@ pub(crate) struct CodeImage {
 }
 
 impl CodeImage {
-    pub(crate) fn new(file: Box<dyn FileBytes>, image: ElfImage) -> Self {
+    pub(crate) fn new(file: Arc<dyn FileBytes>, image: ElfImage) -> Self {
         let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
         Self { file, image, pointers, linkage, crossings: OnceCell::new() }
     }

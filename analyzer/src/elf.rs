@@ -2,7 +2,7 @@
 
 use crate::bounded_file::BoundedFile;
 use crate::data_symbol::DataSymbols;
-use crate::file::{FileBytes, FileError};
+use crate::file::{FileBytes, FileError, read_shared};
 use crate::limit;
 use crate::thread_block::ThreadBlock;
 use dataspace_proto::address::{FileOffset, Svma};
@@ -235,6 +235,29 @@ impl ElfImage {
             .filter(move |part| own.is_some_and(|own| own.start != part.start))
     }
 
+    /// Where in the file a section's bytes are, as they are there.
+    ///
+    /// # Errors
+    /// Where it lies outside the file, is mostly a hole or larger than
+    /// [`limit::MAX_SECTION_BYTES`].
+    pub(crate) fn place_of_section(
+        &self,
+        file: &dyn FileBytes,
+        section: &Section,
+    ) -> Result<(u64, usize), FileError> {
+        let end = section.file_offset.0.checked_add(section.file_bytes);
+        if end.is_none_or(|end| end > file.len()) {
+            return Err(section.error("it lies outside the file"));
+        }
+        if section.file_bytes > limit::most_expanded(file.stored_bytes()) {
+            return Err(section.error("it is mostly a hole"));
+        }
+        let n_bytes = usize::try_from(section.file_bytes).ok();
+        let n_bytes = n_bytes.filter(|_| section.file_bytes <= limit::MAX_SECTION_BYTES);
+        let n_bytes = n_bytes.ok_or_else(|| section.error("it is larger than the limit"))?;
+        Ok((section.file_offset.0, n_bytes))
+    }
+
     /// Reads, and where needed decompresses, a whole section.
     ///
     /// # Errors
@@ -245,28 +268,43 @@ impl ElfImage {
         file: &dyn FileBytes,
         section: &Section,
     ) -> Result<Arc<[u8]>, FileError> {
-        let failed = |cause: &str| FileError {
-            offset: section.file_offset.0,
-            n_bytes: section.file_bytes,
-            cause: format!("section {}: {cause}", section.name),
+        let (offset, n_bytes) = self.place_of_section(file, section)?;
+        let bytes = read_shared(file, offset, n_bytes)?;
+        let compressed = match section.packing() {
+            Packing::Plain => return Ok(bytes),
+            Packing::Header => compressed(&bytes),
+            Packing::OldHeader => old_compressed(&bytes),
         };
-        let end = section.file_offset.0.checked_add(section.file_bytes);
-        if end.is_none_or(|end| end > file.len()) {
-            return Err(failed("it lies outside the file"));
+        compressed.and_then(decompress).map_err(|cause| section.error(cause))
+    }
+}
+
+/// How a section's bytes are in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// As they are.
+    Plain,
+    /// Compressed, behind an `Elf64_Chdr`.
+    Header,
+    /// Compressed, behind the header of a `.zdebug_` section.
+    OldHeader,
+}
+
+impl Section {
+    pub(crate) fn packing(&self) -> Packing {
+        match self.is_compressed {
+            true => Packing::Header,
+            false if self.name.starts_with(OLD_COMPRESSED) => Packing::OldHeader,
+            false => Packing::Plain,
         }
-        if section.file_bytes > limit::MAX_SECTION_BYTES {
-            return Err(failed("it is larger than the limit"));
+    }
+
+    pub(crate) fn error(&self, cause: &str) -> FileError {
+        FileError {
+            offset: self.file_offset.0,
+            n_bytes: self.file_bytes,
+            cause: format!("section {}: {cause}", self.name),
         }
-        if section.file_bytes > limit::most_expanded(file.stored_bytes()) {
-            return Err(failed("it is mostly a hole"));
-        }
-        let bytes = read_shared(file, section.file_offset.0, section.file_bytes)?;
-        let compressed = match section.is_compressed {
-            true => compressed(&bytes),
-            false if section.name.starts_with(OLD_COMPRESSED) => old_compressed(&bytes),
-            false => return Ok(bytes),
-        };
-        compressed.and_then(decompress).map_err(failed)
     }
 }
 
@@ -276,16 +314,6 @@ pub(crate) const COLD: &str = ".cold";
 /// The name of the function that a part belongs to.
 fn whole_name(name: &str) -> &str {
     name.find(COLD).map_or(name, |end| &name[..end])
-}
-
-/// Reads a range of a file into shared memory, without a second copy.
-fn read_shared(file: &dyn FileBytes, offset: u64, n_bytes: u64) -> Result<Arc<[u8]>, FileError> {
-    let n = usize::try_from(n_bytes).unwrap_or(0);
-    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, n).collect();
-    if let Some(buffer) = Arc::get_mut(&mut bytes) {
-        file.read_exact_at(offset, buffer)?;
-    }
-    Ok(bytes)
 }
 
 /// How the name of a compressed section began before there was `SHF_COMPRESSED`.

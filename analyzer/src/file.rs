@@ -7,7 +7,7 @@ use dataspace_proto::record::FileIdentity;
 use std::sync::Arc;
 
 /// Random access to the bytes of one file.
-pub trait FileBytes: Send {
+pub trait FileBytes: Send + Sync {
     /// The file's length in bytes.
     fn len(&self) -> u64;
 
@@ -26,6 +26,19 @@ pub trait FileBytes: Send {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Reads a range of a file into shared memory, without a second copy.
+pub(crate) fn read_shared(
+    file: &dyn FileBytes,
+    offset: u64,
+    n_bytes: usize,
+) -> Result<Arc<[u8]>, FileError> {
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, n_bytes).collect();
+    if let Some(buffer) = Arc::get_mut(&mut bytes) {
+        file.read_exact_at(offset, buffer)?;
+    }
+    Ok(bytes)
 }
 
 /// Why bytes could not be had.

@@ -8,11 +8,13 @@ use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
 use crate::dwarf::scope::CodeScope;
+use crate::dwarf::section::SectionFile;
 use crate::dwarf::variable::DataFacts;
 use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::limit;
 use crate::outline::Evidence;
+use crate::page::PageCache;
 use crate::site::{
     Answer, FrameSlot, LiveObject, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
 };
@@ -64,7 +66,19 @@ impl LoadObjectIndex {
     /// # Errors
     /// The reason that every sample in it gets.
     pub fn open(key: &LoadObjectKey, source: &dyn FileSource) -> Result<Self, Reason> {
-        let file = source.load_object(key)?;
+        Self::open_with(key, source, &Arc::default())
+    }
+
+    /// The same, with pages of files kept in `pages`.
+    ///
+    /// # Errors
+    /// The reason that every sample in it gets.
+    pub(crate) fn open_with(
+        key: &LoadObjectKey,
+        source: &dyn FileSource,
+        pages: &Arc<PageCache>,
+    ) -> Result<Self, Reason> {
+        let file: Arc<dyn FileBytes> = Arc::from(source.load_object(key)?);
         let image = ElfImage::parse(file.as_ref())?;
         if let (FileIdentity::BuildId(mapped), Some(found)) = (&key.identity, &image.build_id)
             && !is_same_build(mapped, found)
@@ -77,14 +91,14 @@ impl LoadObjectIndex {
             None => open_debug_file(&query, &image, source),
         };
         let companions = source.companions(&query);
-        let (mut debug, debug_parts) = match &separate {
-            Some((debug_image, debug_file)) => (
-                DebugInfo::load(debug_image, debug_file.as_ref(), companions),
-                Some((debug_image, debug_file.as_ref())),
-            ),
-            None => (DebugInfo::load(&image, file.as_ref(), companions), None),
-        };
-        let frames = FrameTable::load(&image, file.as_ref(), debug_parts);
+        let sections = SectionFile::paged(Arc::clone(&file), Arc::clone(pages));
+        let separate = separate.map(|(debug_image, debug_file)| {
+            (debug_image, SectionFile::paged(Arc::from(debug_file), Arc::clone(pages)))
+        });
+        let separate_parts = separate.as_ref().map(|(image, file)| (image, file));
+        let (debug_image, debug_file) = separate_parts.unwrap_or((&image, &sections));
+        let mut debug = DebugInfo::load(debug_image, debug_file, pages, companions);
+        let frames = FrameTable::load(&image, &sections, separate_parts);
         let mut image = image;
         if let Some((debug_image, _)) = separate {
             image.extend_data(debug_image.data);

@@ -44,6 +44,7 @@ mod linkage;
 mod name_table;
 mod noreturn;
 mod outline;
+mod page;
 pub mod process;
 mod relocation;
 pub mod report;

@@ -4,6 +4,18 @@
 /// one is damage or an attack.
 pub const MAX_SECTION_BYTES: u64 = 2 << 30;
 
+/// What is read of a section at once. Where one string of many is wanted more would be in vain; a
+/// read takes some 5 µs besides its bytes, which is little for as many.
+pub const PAGE_BYTES: usize = 64 << 10;
+
+/// Pages that one worker keeps of all files: enough for the strings and abbreviations that units in
+/// use share. The units themselves are read once and kept in another form.
+pub const MAX_CACHED_PAGE_BYTES: usize = 32 << 20;
+
+/// Bytes of a string before its end is not looked for any further: linkage names of C++ reach some
+/// hundred kilobytes.
+pub const MAX_STRING_BYTES: usize = 4 << 20;
+
 /// How many times its own length a compressed section may decompress to. Zlib reaches 1032 (a
 /// match of 258 bytes in 2 bits); debug sections come to about 4.
 pub const MAX_COMPRESSION: u64 = 1040;

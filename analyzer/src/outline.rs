@@ -10,7 +10,6 @@ use crate::limit;
 use crate::x86_64::function::{ImageBytes, Outline, Part};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use gimli::LittleEndian;
 
 /// A piece of code that is decoded as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +147,7 @@ impl Evidence<'_> {
         };
         let read = |n_bytes: usize| {
             let bytes = self.code.bytes_at(area, n_bytes)?;
-            Some(Reader::new(bytes.into(), LittleEndian))
+            Some(Reader::of_bytes(bytes.into()))
         };
         let n_bytes = landing_pad::n_bytes(read(HEAD_BYTES)?)?;
         if n_bytes > limit::MAX_CALL_SITE_BYTES {

@@ -3,6 +3,7 @@
 use crate::data_symbol::DataPlace;
 use crate::file::{FileSource, LoadObjectKey};
 use crate::index::{LoadObjectIndex, ObjectFacts};
+use crate::page::PageCache;
 use crate::process::LoadObjectIdx;
 use crate::site::{Site, SiteQuery};
 use crate::static_data::DataRange;
@@ -61,6 +62,7 @@ pub struct Response {
 /// Answers requests, one after the other, keeping the load objects it opened.
 pub struct Worker {
     source: Box<dyn FileSource>,
+    pages: Arc<PageCache>,
     objects: FxHashMap<LoadObjectIdx, Result<LoadObjectIndex, Reason>>,
 }
 
@@ -74,15 +76,14 @@ impl Worker {
     /// A worker that opens files through `source`.
     #[must_use]
     pub fn new(source: Box<dyn FileSource>) -> Self {
-        Self { source, objects: FxHashMap::default() }
+        Self { source, pages: Arc::default(), objects: FxHashMap::default() }
     }
 
     /// Answers one request. Reads files; may take long.
     pub fn answer(&mut self, request: &Request) -> Response {
-        let opened = self
-            .objects
-            .entry(request.object)
-            .or_insert_with(|| LoadObjectIndex::open(&request.key, self.source.as_ref()));
+        let opened = self.objects.entry(request.object).or_insert_with(|| {
+            LoadObjectIndex::open_with(&request.key, self.source.as_ref(), &self.pages)
+        });
         let answer = match (opened, request.question) {
             (Err(reason), _) => Answer::Failed(*reason),
             (Ok(index), question) => index.answer(question),

@@ -6,6 +6,7 @@
 mod backtracking;
 mod circles;
 mod container;
+mod cut_short;
 mod flow;
 mod frame;
 mod fuzz;

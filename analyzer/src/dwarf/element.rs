@@ -96,8 +96,10 @@ mod tests {
     use super::program::{Program, has_tool};
     use super::{Contents, DebugInfo, DieRef};
     use crate::descriptor::{self, Root};
+    use crate::dwarf::section::SectionFile;
     use crate::elf::ElfImage;
     use crate::file::{FileBytes, FileError, NoCompanions};
+    use std::sync::Arc;
 
     struct Bytes(Vec<u8>);
 
@@ -116,7 +118,9 @@ mod tests {
     fn info(program: &Program) -> DebugInfo {
         let file = Bytes(program.bytes.clone());
         let image = ElfImage::parse(&file).unwrap();
-        DebugInfo::load(&image, &file, Box::new(NoCompanions)).unwrap()
+        let pages = Arc::default();
+        let file = SectionFile::paged(Arc::new(file), Arc::clone(&pages));
+        DebugInfo::load(&image, &file, &pages, Box::new(NoCompanions)).unwrap()
     }
 
     /// The structure or class whose name begins so.

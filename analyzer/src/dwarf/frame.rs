@@ -2,11 +2,11 @@
 
 use super::Reader;
 use super::location::Base;
+use super::section::SectionFile;
 use crate::elf::ElfImage;
-use crate::file::FileBytes;
 use crate::limit;
 use dataspace_proto::address::Svma;
-use gimli::{LittleEndian, UnwindSection};
+use gimli::{Reader as _, UnwindSection};
 
 /// The canonical frame address as a register plus an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,19 +81,19 @@ struct Indexed<S> {
 impl FrameTable {
     /// Indexes the frame descriptions of `file`. `debug` holds `.debug_frame` where it is apart.
     #[must_use]
-    pub fn load(
+    pub(crate) fn load(
         image: &ElfImage,
-        file: &dyn FileBytes,
-        debug: Option<(&ElfImage, &dyn FileBytes)>,
+        file: &SectionFile,
+        debug: Option<(&ElfImage, &SectionFile)>,
     ) -> Self {
         let address = |name: &str| image.section(name).map_or(0, |section| section.start.0);
         let bases = gimli::BaseAddresses::default()
             .set_eh_frame(address(".eh_frame"))
             .set_text(address(".text"))
             .set_got(address(".got"));
-        let read = |image: &ElfImage, file: &dyn FileBytes, name: &str| {
-            let bytes = image.read_section(file, image.debug_section(name)?).ok()?;
-            (!bytes.is_empty()).then(|| Reader::new(bytes, LittleEndian))
+        let read = |image: &ElfImage, file: &SectionFile, name: &str| {
+            let bytes = file.section(image, image.debug_section(name)?).ok()?;
+            (!bytes.is_empty()).then_some(bytes)
         };
         let eh = read(image, file, ".eh_frame").map(|bytes| {
             let mut section = gimli::EhFrame::from(bytes);

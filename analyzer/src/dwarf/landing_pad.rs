@@ -99,10 +99,9 @@ impl Area {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gimli::LittleEndian;
 
     fn read(bytes: &[u8]) -> Option<Vec<u64>> {
-        landing_pads(Reader::new(bytes.into(), LittleEndian), 0x4000, 0x1000)
+        landing_pads(Reader::of_bytes(bytes.into()), 0x4000, 0x1000)
     }
 
     #[test]
@@ -110,7 +109,7 @@ mod tests {
         // No @LPStart, no types, uleb128: (0, 5, no landing pad), (5, 5, 0x20, action 1).
         let table = [0xff, 0xff, 0x01, 8, 0, 5, 0, 0, 5, 5, 0x20, 1];
         assert_eq!(read(&table), Some(vec![0x1020]));
-        let head = Reader::new(table[..4].into(), LittleEndian);
+        let head = Reader::of_bytes(table[..4].into());
         assert_eq!(n_bytes(head), Some(12));
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod function;
 pub(crate) mod landing_pad;
 pub mod location;
 mod package;
+mod reader;
 pub mod scope;
 pub(crate) mod section;
 mod source;
@@ -25,18 +26,19 @@ pub mod variable;
 mod variable_walk;
 
 use crate::elf::ElfImage;
-use crate::file::{CompanionFiles, FileBytes};
+use crate::file::CompanionFiles;
 use crate::limit;
+use crate::page::PageCache;
 use dataspace_proto::address::Svma;
-use gimli::{LittleEndian, UnitOffset};
+use gimli::UnitOffset;
+pub(crate) use reader::Reader;
 use rustc_hash::FxHashMap;
+use section::SectionFile;
 use source::Sources;
 use split::SplitFiles;
 use std::sync::Arc;
 use unit::ParsedUnit;
 
-/// How sections are read: shared, so that parsed units can be kept.
-pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
 pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 pub(crate) type Entry = gimli::DebuggingInformationEntry<Reader>;
 
@@ -72,14 +74,16 @@ impl DebugInfo {
     /// Loads the debug sections of `file`; `None` where there are none, or none that parse. Other
     /// files that they name come from `companions`.
     #[must_use]
-    pub fn load(
+    pub(crate) fn load(
         image: &ElfImage,
-        file: &dyn FileBytes,
+        file: &SectionFile,
+        pages: &Arc<PageCache>,
         companions: Box<dyn CompanionFiles>,
     ) -> Option<Self> {
         let loaded = section::load(image, file, section::Naming::Linked)?;
-        let supplementary = supplementary::open(image, file, companions.as_ref());
-        let sources = Sources::new(loaded.dwarf, supplementary, SplitFiles::new(companions))?;
+        let supplementary = supplementary::open(image, file.bytes(), pages, companions.as_ref());
+        let split = SplitFiles::new(companions, Arc::clone(pages));
+        let sources = Sources::new(loaded.dwarf, supplementary, split)?;
         let mut info = Self {
             sources,
             code_ranges: Vec::new(),

@@ -1,12 +1,14 @@
 //! A package of split units, `FILE.dwp`, with its indices by unit and by type (DWARF 5 section 7.3.5).
 
-use super::section::{Loaded, Naming, empty};
+use super::section::{Loaded, Naming, SectionFile, empty};
 use super::{Dwarf, Reader, UnitIdx};
 use crate::elf::ElfImage;
 use crate::file::FileBytes;
 use crate::limit;
+use crate::page::PageCache;
 use gimli::{Reader as _, SectionId};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// An open package.
 #[derive(Debug)]
@@ -23,8 +25,10 @@ pub(super) struct Package {
 
 impl Package {
     /// The package in `file`, if it holds the unit with `id`.
-    pub(super) fn open(file: &dyn FileBytes, id: u64) -> Option<Self> {
-        let image = ElfImage::parse(file).ok()?;
+    pub(super) fn open(bytes: Arc<dyn FileBytes>, pages: Arc<PageCache>, id: u64) -> Option<Self> {
+        let image = ElfImage::parse(bytes.as_ref()).ok()?;
+        let n_file_bytes = bytes.len();
+        let file = &SectionFile::paged(bytes, pages);
         let unit_rows = rows(&Naming::Split.section(&image, file, SectionId::DebugCuIndex))?;
         unit_rows.get(&id)?;
         let type_rows = rows(&Naming::Split.section(&image, file, SectionId::DebugTuIndex));
@@ -38,7 +42,7 @@ impl Package {
             type_rows: type_rows.unwrap_or_default(),
             known_units: FxHashMap::default(),
             known_types: FxHashMap::default(),
-            n_bytes_left: file.len().saturating_mul(limit::MAX_PACKAGE_SHARING),
+            n_bytes_left: n_file_bytes.saturating_mul(limit::MAX_PACKAGE_SHARING),
         })
     }
 

@@ -1,11 +1,51 @@
 //! The debug sections of a file: every one that is read, is read here.
 
 use super::{Dwarf, Reader};
-use crate::elf::{ElfImage, Section};
+use crate::elf::{ElfImage, Packing, Section};
 use crate::file::{FileBytes, FileError};
 use crate::limit;
-use gimli::{LittleEndian, Reader as _, SectionId};
+use crate::page::{PageCache, PagedSection};
+use gimli::SectionId;
 use std::sync::Arc;
+
+/// A file whose sections are read.
+#[derive(Clone)]
+pub(crate) struct SectionFile {
+    bytes: Arc<dyn FileBytes>,
+    /// Where its pages are kept; `None` if its sections are read whole.
+    pages: Option<Arc<PageCache>>,
+}
+
+impl SectionFile {
+    /// A file that is read page by page, and stays open.
+    pub(crate) fn paged(bytes: Arc<dyn FileBytes>, pages: Arc<PageCache>) -> Self {
+        Self { bytes, pages: Some(pages) }
+    }
+
+    /// A file that is read at once and not kept open: there may be thousands of them.
+    pub(crate) fn whole(bytes: Box<dyn FileBytes>) -> Self {
+        Self { bytes: Arc::from(bytes), pages: None }
+    }
+
+    /// All of its bytes.
+    pub(crate) fn bytes(&self) -> &dyn FileBytes {
+        self.bytes.as_ref()
+    }
+
+    /// One of its sections.
+    ///
+    /// # Errors
+    /// Where it lies outside the file, does not decompress or is larger than the limit.
+    pub(crate) fn section(&self, image: &ElfImage, section: &Section) -> Result<Reader, FileError> {
+        let pages = self.pages.as_ref().filter(|_| section.packing() == Packing::Plain);
+        let Some(pages) = pages else {
+            return image.read_section(self.bytes(), section).map(Reader::of_bytes);
+        };
+        let (offset, len) = image.place_of_section(self.bytes(), section)?;
+        let (bytes, pages) = (Arc::clone(&self.bytes), Arc::clone(pages));
+        Ok(Reader::new(PagedSection::of_file(bytes, offset, len, pages)))
+    }
+}
 
 /// What sections are called in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,28 +73,25 @@ impl Naming {
     }
 
     /// The bytes of one section; empty where attribution does not need it.
-    pub(crate) fn read(self, image: &ElfImage, file: &dyn FileBytes, id: SectionId) -> Reader {
+    pub(crate) fn read(self, image: &ElfImage, file: &SectionFile, id: SectionId) -> Reader {
         if is_read(id) { self.section(image, file, id) } else { empty() }
     }
 
     /// The bytes of one section; empty where it is not there or cannot be read.
-    pub(crate) fn section(self, image: &ElfImage, file: &dyn FileBytes, id: SectionId) -> Reader {
+    pub(crate) fn section(self, image: &ElfImage, file: &SectionFile, id: SectionId) -> Reader {
         let parts: Vec<&Section> =
             self.name_of(id).into_iter().flat_map(|name| image.debug_sections(name)).collect();
-        let bytes = match parts.as_slice() {
+        let reader = match parts.as_slice() {
             [] => return empty(),
-            [section] => image.read_section(file, section),
+            [section] => file.section(image, section),
             // Only assemblers leave several sections of one name.
-            [section, ..] if self == Self::Linked => image.read_section(file, section),
-            parts => joined(image, file, parts),
+            [section, ..] if self == Self::Linked => file.section(image, section),
+            parts => joined(image, file.bytes(), parts).map(Reader::of_bytes),
         };
-        match bytes {
-            Ok(bytes) => Reader::new(bytes, LittleEndian),
-            Err(error) => {
-                tracing::warn!(%error, "debug section left out");
-                empty()
-            }
-        }
+        reader.unwrap_or_else(|error| {
+            tracing::warn!(%error, "debug section left out");
+            empty()
+        })
     }
 }
 
@@ -93,14 +130,14 @@ impl Loaded {
 }
 
 /// All sections of `image` that attribution reads; `None` where there are no entries.
-pub(crate) fn load(image: &ElfImage, file: &dyn FileBytes, naming: Naming) -> Option<Loaded> {
+pub(crate) fn load(image: &ElfImage, file: &SectionFile, naming: Naming) -> Option<Loaded> {
     if !naming.has_entries(image) {
         return None;
     }
     let mut n_bytes = 0;
     let load = |id: SectionId| -> Result<Reader, gimli::Error> {
         let bytes = naming.read(image, file, id);
-        n_bytes += bytes.len() as u64;
+        n_bytes += bytes.n_bytes_in_memory() as u64;
         Ok(bytes)
     };
     let mut dwarf = gimli::Dwarf::load(load).ok()?;
@@ -117,7 +154,7 @@ pub(crate) fn n_bytes(image: &ElfImage) -> u64 {
 
 /// Bytes of no section.
 pub(crate) fn empty() -> Reader {
-    Reader::new(Arc::from([]), LittleEndian)
+    Reader::of_bytes(Arc::from([]))
 }
 
 /// Macros and indices tell nothing that the entries do not.

@@ -2,12 +2,13 @@
 //! section 7.3; GNU's extension of DWARF 4).
 
 use super::package::Package;
-use super::section::{self, Loaded, Naming};
+use super::section::{self, Loaded, Naming, SectionFile};
 use super::source::{self, ContainerIdx, Link, MAIN, Sources};
 use super::{Dwarf, Reader, UnitIdx};
 use crate::elf::ElfImage;
 use crate::file::{CompanionFiles, CompanionName};
 use crate::limit;
+use crate::page::PageCache;
 use gimli::{DebugInfoOffset, DebugTypeSignature, Reader as _, UnitType};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -30,6 +31,7 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) struct SplitFiles {
     companions: Box<dyn CompanionFiles>,
+    pages: Arc<PageCache>,
     /// The container of each file; `None` where there is no such file.
     files: FxHashMap<CompanionName, Option<ContainerIdx>>,
     /// Units by container and id.
@@ -44,9 +46,10 @@ pub(super) struct SplitFiles {
 }
 
 impl SplitFiles {
-    pub(super) fn new(companions: Box<dyn CompanionFiles>) -> Self {
+    pub(super) fn new(companions: Box<dyn CompanionFiles>, pages: Arc<PageCache>) -> Self {
         Self {
             companions,
+            pages,
             files: FxHashMap::default(),
             ids: FxHashMap::default(),
             package: None,
@@ -68,7 +71,8 @@ impl SplitFiles {
                 return None;
             };
             self.n_bytes_left = left;
-            let Some(mut loaded) = section::load(&image, file.as_ref(), Naming::Split) else {
+            let file = SectionFile::whole(file);
+            let Some(mut loaded) = section::load(&image, &file, Naming::Split) else {
                 continue;
             };
             loaded.dwarf.make_dwo(main);
@@ -84,7 +88,9 @@ impl SplitFiles {
         if self.package.is_none() {
             self.n_package_tries_left = self.n_package_tries_left.checked_sub(1)?;
             let files = self.companions.open(&CompanionName::Package).into_iter();
-            self.package = files.into_iter().find_map(|file| Package::open(file.as_ref(), id));
+            self.package = files
+                .into_iter()
+                .find_map(|file| Package::open(Arc::from(file), Arc::clone(&self.pages), id));
         }
         self.package.as_mut()
     }

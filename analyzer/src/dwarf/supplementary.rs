@@ -2,11 +2,12 @@
 //! `.gnu_debugaltlink` before).
 
 use super::Dwarf;
-use super::section::{self, Naming};
+use super::section::{self, Naming, SectionFile};
 use super::source::ContainerIdx;
 use crate::elf::ElfImage;
 use crate::file::{CompanionFiles, CompanionName, FileBytes};
 use crate::limit;
+use crate::page::PageCache;
 use gimli::Reader as _;
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ enum Form {
 pub(super) fn open(
     image: &ElfImage,
     file: &dyn FileBytes,
+    pages: &Arc<PageCache>,
     companions: &dyn CompanionFiles,
 ) -> Option<Arc<Dwarf>> {
     let link = Link::of(image, file)?;
@@ -66,7 +68,8 @@ pub(super) fn open(
         let Ok(found) = ElfImage::parse(file.as_ref()) else { continue };
         if link.leads_to(&found, file.as_ref()) {
             // What it refers to itself is not followed: it stands alone (DWARF 5 section 7.3.6).
-            let loaded = section::load(&found, file.as_ref(), Naming::Linked)?;
+            let file = SectionFile::paged(Arc::from(file), Arc::clone(pages));
+            let loaded = section::load(&found, &file, Naming::Linked)?;
             return Some(Arc::new(loaded.dwarf));
         }
     }
