@@ -12,8 +12,10 @@ use dataspace_analyzer::file::{
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::ReadWriteFlags;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -49,9 +51,9 @@ impl SystemFiles {
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
-        let Opened { file, len, stored_bytes } = opened;
+        let Opened { file, state, stored_bytes } = opened;
         let expendable = Arc::clone(&self.expendable);
-        Box::new(OpenFile { file: Arc::new(file), len, stored_bytes, expendable })
+        Box::new(OpenFile { file: Arc::new(file), state, stored_bytes, expendable })
     }
 
     /// Places where the load object may be, most trustworthy first.
@@ -184,7 +186,7 @@ enum Place {
 #[derive(Debug)]
 struct Opened {
     file: File,
-    len: u64,
+    state: FileState,
     stored_bytes: u64,
 }
 
@@ -225,11 +227,11 @@ fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
     }
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let metadata = file.metadata()?;
-    let len = metadata.len();
+    let state = FileState::of(&metadata);
     // stat(2) counts in units of 512 bytes, whatever the file system's blocks are. Some file
     // systems keep small files elsewhere and count nothing for them.
     let stored_bytes = metadata.blocks().saturating_mul(512).max(1 << 12);
-    Ok(Opened { file, len, stored_bytes })
+    Ok(Opened { file, state, stored_bytes })
 }
 
 /// Whether a file can be the one that was mapped, by its inode number. Device numbers are not
@@ -267,18 +269,57 @@ fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
     (!rest.is_empty()).then(|| (format!("{first:02x}"), rest))
 }
 
+/// What tells that a file was written to since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileState {
+    len: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl FileState {
+    fn of(metadata: &std::fs::Metadata) -> Self {
+        Self { len: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
+    }
+
+    /// Sections are read as they are needed: bytes of two builds must not come together.
+    fn check(self, file: &File) -> std::io::Result<()> {
+        if Self::of(&file.metadata()?) == self {
+            return Ok(());
+        }
+        Err(std::io::Error::other("the file was written to since it was opened"))
+    }
+}
+
 /// An open file whose every read has a deadline.
 #[derive(Debug)]
 struct OpenFile {
     file: Arc<File>,
-    len: u64,
+    state: FileState,
     stored_bytes: u64,
     expendable: Arc<Expendable>,
 }
 
+impl OpenFile {
+    /// Reads what the kernel has in memory, and tells whether that was all of it. It cannot wait:
+    /// network file systems and FUSE refuse the flag.
+    fn read_at_hand(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let mut n_read = 0;
+        while n_read < buffer.len() {
+            let rest = &mut [IoSliceMut::new(&mut buffer[n_read..])];
+            let at = offset.saturating_add(n_read as u64);
+            match rustix::io::preadv2(&self.file, rest, at, ReadWriteFlags::NOWAIT) {
+                Ok(n @ 1..) => n_read += n,
+                Ok(0) | Err(_) => return false,
+            }
+        }
+        self.state.check(&self.file).is_ok()
+    }
+}
+
 impl FileBytes for OpenFile {
     fn len(&self) -> u64 {
-        self.len
+        self.state.len
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -288,12 +329,16 @@ impl FileBytes for OpenFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
         let failed = |cause: String| FileError { offset, n_bytes, cause };
+        if self.read_at_hand(offset, buffer) {
+            return Ok(());
+        }
         let mut at = offset;
         for chunk in buffer.chunks_mut(CHUNK_BYTES) {
-            let (file, n) = (Arc::clone(&self.file), chunk.len());
+            let (file, state, n) = (Arc::clone(&self.file), self.state, chunk.len());
             let read = self.expendable.run(move || {
                 let mut bytes = vec![0; n];
-                file.read_exact_at(&mut bytes, at).map(|()| bytes)
+                file.read_exact_at(&mut bytes, at)?;
+                state.check(&file).map(|()| bytes)
             });
             let bytes = read
                 .ok_or_else(|| failed("the file does not answer".to_owned()))?
@@ -391,6 +436,21 @@ mod tests {
         assert_eq!(open(&path, inode(number), None).as_deref(), Ok(&b"bytes"[..]));
         assert_eq!(open(&path, inode(number + 1), None), Err(Reason::ObjectChanged));
         assert_eq!(open(&path, inode(0), None).as_deref(), Ok(&b"bytes"[..]), "not told");
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_is_not_read_any_further() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "first").unwrap();
+        let files = SystemFiles::new(FilePolicy::default());
+        let file = files.load_object(&key(&path, FileIdentity::None)).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(4, &mut byte).unwrap();
+        assert_eq!(&byte, b"t");
+        File::options().write(true).open(&path).unwrap().set_len(2).unwrap();
+        assert!(file.read_exact_at(4, &mut byte).is_err(), "cut short");
+        assert!(file.read_exact_at(0, &mut byte).is_err(), "of what is another file now");
     }
 
     #[test]
