@@ -12,6 +12,7 @@ use crate::dwarf::section::SectionFile;
 use crate::dwarf::variable::DataFacts;
 use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
+use crate::flow_cache::FlowCache;
 use crate::limit;
 use crate::outline::Evidence;
 use crate::page::PageCache;
@@ -53,8 +54,7 @@ pub struct LoadObjectIndex {
     frames: FrameTable,
     functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
-    flows: FxHashMap<Svma, Box<Dataflow>>,
-    n_cached_values: usize,
+    flows: FlowCache,
     /// Made when it is first asked for.
     calls: Option<CallTable>,
     factory: InstructionInfoFactory,
@@ -117,8 +117,7 @@ impl LoadObjectIndex {
             frames,
             functions: FxHashMap::default(),
             n_cached_instructions: 0,
-            flows: FxHashMap::default(),
-            n_cached_values: 0,
+            flows: FlowCache::default(),
             calls: None,
             factory: InstructionInfoFactory::new(),
         })
@@ -143,8 +142,7 @@ impl LoadObjectIndex {
             Question::Site(query) => Response::Site(Box::new(self.site(query))),
             Question::Data(place) => Response::Data(self.data(place)),
         };
-        let is_unfinished = self.debug.as_ref().is_some_and(DebugInfo::is_unfinished);
-        if is_unfinished {
+        if self.is_unfinished() {
             return Response::Unfinished;
         }
         answer
@@ -165,6 +163,10 @@ impl LoadObjectIndex {
         let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
         let outcome = self.past(query).map(Box::new);
         Site { scope: Arc::new(code_scope), outcome }
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.debug.as_ref().is_some_and(DebugInfo::is_unfinished)
     }
 
     const fn begin_question(&mut self) {
@@ -291,7 +293,7 @@ impl LoadObjectIndex {
             });
         }
         if let Some(flow) = flow {
-            self.keep_dataflow(svma, flow);
+            self.keep_dataflow(svma, flow, true);
         }
         typed
     }
@@ -300,16 +302,27 @@ impl LoadObjectIndex {
     fn dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
         let function = self.function(svma).ok()?;
         let start = Svma(function.instruction(0)?.ip());
-        if let Some(known) = self.flows.remove(&start) {
-            self.n_cached_values -= known.n_values();
+        if let Some(known) = self.flows.take((start, true)) {
             return Some(known);
         }
-        let flow = self.new_dataflow(&function, svma, &[])?;
+        let flow = match self.flows.take((start, false)) {
+            Some(known) => known,
+            None => self.new_dataflow(&function, svma, &[])?,
+        };
         let open = flow.open_parameters();
         if open.is_empty() {
             return Some(flow);
         }
-        let given = self.given(&function, svma, &open);
+        let given = match self.flows.given(start) {
+            Some(known) => known,
+            None => {
+                let given = self.given(&function, svma, &open);
+                if !self.is_unfinished() {
+                    self.flows.put_given(start, given.clone());
+                }
+                given
+            }
+        };
         if given.is_empty() { Some(flow) } else { self.new_dataflow(&function, svma, &given) }
     }
 
@@ -344,6 +357,10 @@ impl LoadObjectIndex {
         let mut given: Vec<(u8, Option<Content>)> =
             open.iter().map(|register| (*register, Some(Content::Unseen))).collect();
         for site in sites {
+            // Nothing more can come of it.
+            if given.iter().all(|(_, content)| *content == Some(Content::Mixed)) {
+                break;
+            }
             if function.index_of(site).is_some() {
                 continue;
             }
@@ -357,7 +374,7 @@ impl LoadObjectIndex {
                     *content = content.take().map(|known| known.join(passed));
                 }
             }
-            self.keep_dataflow(site, caller);
+            self.keep_dataflow(site, caller, false);
         }
         let argument = |(register, content): (u8, Option<Content>)| match content {
             Some(content @ Content::Address(_)) => Some(Argument { register, content }),
@@ -377,28 +394,22 @@ impl LoadObjectIndex {
             return None;
         }
         let start = Svma(function.instruction(0)?.ip());
-        if let Some(known) = self.flows.remove(&start) {
-            self.n_cached_values -= known.n_values();
+        if let Some(known) = self.flows.take((start, false)) {
             return Some(known);
         }
         self.new_dataflow(&function, site, &[])
     }
 
     /// Takes back what [`Self::dataflow`] lent.
-    fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>) {
-        if self.debug.as_ref().is_some_and(DebugInfo::is_unfinished) {
+    fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>, is_given: bool) {
+        if self.is_unfinished() {
             // What was worked out without all variables is worked out again.
             return;
-        }
-        if self.n_cached_values + flow.n_values() > limit::MAX_CACHED_VALUES {
-            self.flows.clear();
-            self.n_cached_values = 0;
         }
         let function = self.function(svma).ok();
         let first = function.and_then(|function| Some(function.instruction(0)?.ip()));
         if let Some(start) = first {
-            self.n_cached_values += flow.n_values();
-            self.flows.insert(Svma(start), flow);
+            self.flows.put((Svma(start), is_given), flow);
         }
     }
 

@@ -37,6 +37,7 @@ pub mod descriptor;
 pub mod dwarf;
 pub mod elf;
 pub mod file;
+mod flow_cache;
 pub mod index;
 pub mod layout;
 pub mod limit;

@@ -224,9 +224,14 @@ pub const MAX_LOOKS_BACK: usize = 3;
 /// Variables that may be in one value: inlined functions pass one pointer on and on.
 pub const MAX_FACTS_A_VALUE: usize = 64;
 
-/// Values of functions of one load object that are kept before the cache starts anew: about 200
-/// bytes each.
+/// Values of functions of one load object that are kept: about 200 bytes each.
 pub const MAX_CACHED_VALUES: usize = 1 << 17;
+
+/// Functions whose values are kept, and those that were put back since.
+pub const MAX_CACHED_FLOWS: usize = 1 << 12;
+
+/// Functions of which it is kept what their callers pass.
+pub const MAX_CACHED_ARGUMENTS: usize = 1 << 14;
 
 /// Functions of one load object whose variables are kept before the cache starts anew.
 pub const MAX_CACHED_FUNCTIONS: usize = 256;
@@ -269,6 +274,10 @@ pub const MAX_THREAD_BLOCKS: usize = 1 << 14;
 
 /// Compilation units of one load object.
 pub const MAX_UNITS: usize = 1 << 18;
+
+/// Aggregates of which it is kept what types they name inside of themselves: a class has hundreds of
+/// entries to look through.
+pub const MAX_INNER_TYPES: usize = 1 << 14;
 
 /// Functions that calls were followed to.
 pub const MAX_ENTERED_FUNCTIONS: usize = 1 << 14;

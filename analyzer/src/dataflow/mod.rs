@@ -10,6 +10,7 @@
 mod content;
 mod graph;
 mod hint;
+mod settling;
 mod shape;
 mod signature;
 mod transfer;

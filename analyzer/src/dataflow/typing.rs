@@ -2,6 +2,7 @@
 
 use super::content::{Address, Better, Content, Offset, Origin, PointerName, either};
 use super::graph::ValueGraph;
+use super::settling::Users;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
@@ -9,9 +10,8 @@ use crate::descent::ValueKind;
 use crate::dwarf::frame::FrameRule;
 use crate::dwarf::function::FunctionScope;
 use crate::dwarf::location::{Base, Place};
-use crate::dwarf::{DebugInfo, element};
+use crate::dwarf::{DebugInfo, DieRef, element};
 use crate::layout::{Layout, ScalarKind, Shape};
-use crate::limit;
 use crate::x86_64::function::{FunctionCode, ImageBytes as _};
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
@@ -81,7 +81,22 @@ pub(crate) struct Contents {
     returned: FxHashMap<u32, Content>,
 }
 
+/// What is in the eight bytes at an offset of a type, by the entry that describes it.
+type Members = FxHashMap<(DieRef, u64), Content>;
+
 impl Contents {
+    /// Forgets what `n` values are.
+    pub(super) fn begin(&mut self, n: usize) {
+        self.of.clear();
+        self.of.resize(n, Content::Unseen);
+    }
+
+    pub(super) fn set(&mut self, value: ValueIdx, content: Content) {
+        if let Some(known) = self.of.get_mut(value.0 as usize) {
+            *known = content;
+        }
+    }
+
     pub(crate) fn get(&self, value: ValueIdx) -> &Content {
         self.of.get(value.0 as usize).unwrap_or(&Content::Unknown)
     }
@@ -103,35 +118,21 @@ pub(super) struct Typing<'a, 'b> {
     pub(super) graph: &'a ValueGraph,
     pub(super) around: &'a mut Surroundings<'b>,
     pub(super) contents: Contents,
+    pub(super) users: Users,
+    members: Members,
+    /// What the variables in the frame are that values are read from.
+    declared: FxHashMap<(Slot, u32), Option<Content>>,
 }
 
 impl<'a, 'b> Typing<'a, 'b> {
     pub(super) fn new(graph: &'a ValueGraph, around: &'a mut Surroundings<'b>) -> Self {
-        Self { graph, around, contents: Contents::default() }
-    }
-
-    /// Works values out from nothing until nothing changes. What does not settle is mixed.
-    pub(super) fn settle(&mut self) {
-        let n = self.graph.definitions.len();
-        self.contents.of = vec![Content::Unseen; n];
-        for pass in 0..2 * limit::MAX_TYPING_PASSES {
-            let mut has_changed = false;
-            for value in (0..n as u32).map(ValueIdx) {
-                if self.graph.canonical(value) != value {
-                    continue;
-                }
-                let content = self.evaluate(value);
-                let known = &self.contents.of[value.0 as usize];
-                if content == *known || *known == Content::Mixed {
-                    continue;
-                }
-                has_changed = true;
-                let is_late = pass >= limit::MAX_TYPING_PASSES;
-                self.contents.of[value.0 as usize] = if is_late { Content::Mixed } else { content };
-            }
-            if !has_changed {
-                break;
-            }
+        Self {
+            graph,
+            around,
+            contents: Contents::default(),
+            users: Users::of(graph),
+            members: Members::default(),
+            declared: FxHashMap::default(),
         }
     }
 
@@ -141,7 +142,7 @@ impl<'a, 'b> Typing<'a, 'b> {
 
     /// What the value is: by how it comes about, what the debug information says, and, where both
     /// say nothing, what is done with it later.
-    fn evaluate(&mut self, value: ValueIdx) -> Content {
+    pub(super) fn evaluate(&mut self, value: ValueIdx) -> Content {
         let made = self.made(value);
         // In a loop, what is said would otherwise come before what comes in.
         if self.graph.is_count(value) || made == Content::Unseen {
@@ -433,6 +434,18 @@ impl<'a, 'b> Typing<'a, 'b> {
         else {
             return Content::Unknown;
         };
+        let key = element.die.map(|die| (die, offset));
+        if let Some(known) = key.and_then(|key| self.members.get(&key)) {
+            return known.clone();
+        }
+        let content = self.read_member(&element, offset);
+        if let Some(key) = key {
+            self.members.insert(key, content.clone());
+        }
+        content
+    }
+
+    fn read_member(&mut self, element: &Arc<Layout>, offset: u64) -> Content {
         let Some(path) = element.descend_as(offset, 8, ValueKind::Pointer) else {
             return Content::Unknown;
         };
@@ -440,8 +453,8 @@ impl<'a, 'b> Typing<'a, 'b> {
             (Shape::Scalar(_), 0) => path.leaf,
             _ => return Content::Unknown,
         };
-        let name = PointerName::Member(Arc::clone(&element), offset);
-        if let Some(contents) = self.around.debug.contents(&element, &path.steps) {
+        let name = PointerName::Member(Arc::clone(element), offset);
+        if let Some(contents) = self.around.debug.contents(element, &path.steps) {
             return self.held(contents, name);
         }
         let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
@@ -490,17 +503,32 @@ impl<'a, 'b> Typing<'a, 'b> {
 
     fn reloaded(&mut self, slot: Slot, kept: ValueIdx, at: u32) -> Content {
         let kept = self.of(kept).clone();
+        let said = match self.declared.get(&(slot, at)) {
+            Some(known) => known.clone(),
+            None => {
+                let said = self.declared_at(slot, at);
+                self.declared.insert((slot, at), said.clone());
+                said
+            }
+        };
+        match said {
+            Some(said) => refined(kept, said),
+            None => kept,
+        }
+    }
+
+    /// What the variable in the frame at `slot` is made to hold by its type.
+    fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
         let svma = self.svma(at);
         let said = self.contents.frame_variable(svma, slot).map(|(variable, into)| {
             (Arc::clone(&variable.layout), Arc::clone(&variable.name), into)
         });
-        let Some((layout, name, into)) = said else { return kept };
-        let said = if into == 0 && !layout.is_aggregate() {
+        let (layout, name, into) = said?;
+        Some(if into == 0 && !layout.is_aggregate() {
             self.content_of(&layout, Some(PointerName::Variable(name)))
         } else {
             self.member(&layout, into)
-        };
-        refined(kept, said)
+        })
     }
 
     pub(super) fn svma(&self, at: u32) -> u64 {

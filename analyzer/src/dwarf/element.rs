@@ -3,6 +3,7 @@
 use super::{DebugInfo, DieRef};
 use crate::layout::{Layout, ScalarKind, Shape, Step};
 use crate::limit;
+use std::sync::Arc;
 
 /// What is behind a pointer whose own type does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,15 @@ pub(crate) enum Contents {
     /// A node of this type, which begins with what the pointer is declared to lead to: the links of
     /// libstdc++'s containers.
     Node(DieRef),
+}
+
+/// The types that an aggregate names inside of itself.
+#[derive(Debug, Default)]
+pub(crate) struct InnerTypes {
+    /// What its template was given.
+    parameters: Vec<DieRef>,
+    /// What its typedefs stand for.
+    named: Vec<DieRef>,
 }
 
 impl DebugInfo {
@@ -31,9 +41,10 @@ impl DebugInfo {
             Shape::Aggregate { .. } => {
                 let (mut parameters, mut named) = (Vec::new(), Vec::new());
                 for part in around {
-                    self.add_types(part, gimli::DW_TAG_template_type_parameter, &mut parameters);
+                    let types = self.inner_types(part);
+                    parameters.extend(&types.parameters);
                     // gcc leaves the parameters of some templates out, but not their typedefs.
-                    self.add_types(part, gimli::DW_TAG_typedef, &mut named);
+                    named.extend(&types.named);
                 }
                 let named: Vec<DieRef> =
                     named.into_iter().filter_map(|named| self.layout(named).die).collect();
@@ -52,19 +63,32 @@ impl DebugInfo {
             "RawTable" => Contents::Buckets,
             _ => return None,
         };
-        let mut parameters = Vec::new();
-        self.add_types(part, gimli::DW_TAG_template_type_parameter, &mut parameters);
-        parameters.first().copied().map(contents)
+        self.inner_types(part).parameters.first().copied().map(contents)
     }
 
-    /// The types that the entries of this tag below an aggregate's own stand for.
-    fn add_types(&mut self, part: &Layout, tag: gimli::DwTag, types: &mut Vec<DieRef>) {
-        let Some(die) = part.die else { return };
+    /// The types that entries below an aggregate's own stand for.
+    fn inner_types(&mut self, part: &Layout) -> Arc<InnerTypes> {
+        let Some(die) = part.die else { return Arc::default() };
+        if let Some(known) = self.inner_types.get(&die) {
+            return Arc::clone(known);
+        }
+        let mut types = InnerTypes::default();
         self.for_each_child(die, |info, child| {
-            if child.tag() == tag && types.len() < limit::MAX_TYPE_PARAMETERS {
-                types.extend(info.target(die, child));
+            let found = match child.tag() {
+                gimli::DW_TAG_template_type_parameter => &mut types.parameters,
+                gimli::DW_TAG_typedef => &mut types.named,
+                _ => return,
+            };
+            if found.len() < limit::MAX_TYPE_PARAMETERS {
+                found.extend(info.target(die, child));
             }
         });
+        let types = Arc::new(types);
+        if self.inner_types.len() >= limit::MAX_INNER_TYPES {
+            self.inner_types.clear();
+        }
+        self.inner_types.insert(die, Arc::clone(&types));
+        types
     }
 }
 

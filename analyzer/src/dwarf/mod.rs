@@ -63,6 +63,7 @@ pub struct DebugInfo {
     variables: variable::VariableIndex,
     /// Functions read so far, by unit and entry.
     functions: FunctionTable,
+    inner_types: FxHashMap<DieRef, Arc<element::InnerTypes>>,
     /// The functions that are entered at these addresses.
     entered: FxHashMap<Svma, Option<DieRef>>,
     containers: FxHashMap<UnitIdx, Arc<container::Containers>>,
@@ -91,6 +92,7 @@ impl DebugInfo {
             derivations: derivation::DerivationTable::default(),
             variables: variable::VariableIndex::default(),
             functions: FunctionTable::default(),
+            inner_types: FxHashMap::default(),
             entered: FxHashMap::default(),
             containers: FxHashMap::default(),
         };

@@ -150,24 +150,23 @@ impl DebugInfo {
     /// Of several entries at one place the one whose name the symbol there has; else the first.
     fn choose(&mut self, group: &[(DataPlace, DieRef)]) -> Option<Arc<StaticVariable>> {
         let place = group.first()?.0;
-        let symbols = Arc::clone(&self.variables.facts.symbols);
-        let symbol = symbols.at(place).filter(|symbol| symbol.start == place);
-        let symbol = symbol.map(|symbol| symbol_name::variable_name(&symbol.name));
-        let mut first: Option<Arc<StaticVariable>> = None;
-        let mut is_unlike = false;
-        for (start, die) in group {
-            let Some(variable) = self.static_variable(start.at, *die) else { continue };
-            if symbol.as_deref().is_some_and(|symbol| is_name_of(symbol, &variable.name)) {
-                return Some(variable);
-            }
-            match &first {
-                None => first = Some(variable),
-                Some(first) => is_unlike |= first.name != variable.name,
-            }
+        let variables =
+            group.iter().filter_map(|(start, die)| self.static_variable(start.at, *die));
+        let variables: Vec<Arc<StaticVariable>> = variables.collect();
+        let first = variables.first()?;
+        if variables.iter().all(|variable| variable.name == first.name) {
+            return Some(Arc::clone(first));
         }
+        let symbol = self.variables.facts.symbols.at(place);
+        let symbol = symbol.filter(|symbol| symbol.start == place);
+        let symbol = symbol.map(|symbol| symbol_name::variable_name(&symbol.name));
+        let is_it = |variable: &&Arc<StaticVariable>| {
+            symbol.as_deref().is_some_and(|symbol| is_name_of(symbol, &variable.name))
+        };
         // Where the linker dropped a thread-local variable its entry has the offset 0.
-        let is_dropped = is_unlike && place == DataPlace::thread(0);
-        first.filter(|_| !is_dropped)
+        let is_dropped = place == DataPlace::thread(0);
+        let found = variables.iter().find(is_it);
+        found.or_else(|| Some(first).filter(|_| !is_dropped)).cloned()
     }
 
     /// Where a variable ends. One that ends in an open array is as long as its symbol says.

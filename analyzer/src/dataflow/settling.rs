@@ -1,0 +1,100 @@
+//! Goes over a function's values until nothing changes.
+
+use super::content::Content;
+use super::graph::ValueGraph;
+use super::typing::Typing;
+use super::value::{Definition, Sum, ValueIdx};
+use crate::limit;
+
+/// Which values are made of each value.
+#[derive(Debug, Default)]
+pub(super) struct Users {
+    /// Where in `users` those of each value begin.
+    starts: Vec<u32>,
+    users: Vec<u32>,
+}
+
+impl Users {
+    pub(super) fn of(graph: &ValueGraph) -> Self {
+        let n = graph.definitions.len();
+        let mut uses: Vec<(u32, u32)> = Vec::new();
+        for value in (0..n as u32).map(ValueIdx) {
+            if graph.canonical(value) == value {
+                for_each_input(graph, value, |input| {
+                    uses.push((graph.canonical(input).0, value.0));
+                });
+            }
+        }
+        uses.sort_unstable();
+        uses.dedup();
+        let mut starts = vec![0; n + 1];
+        for (of, _) in &uses {
+            starts[*of as usize + 1] += 1;
+        }
+        for at in 0..n {
+            starts[at + 1] += starts[at];
+        }
+        Self { starts, users: uses.into_iter().map(|(_, user)| user).collect() }
+    }
+
+    fn users_of(&self, value: u32) -> &[u32] {
+        let at = value as usize;
+        &self.users[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+}
+
+/// The values that one is made of.
+fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: impl FnMut(ValueIdx)) {
+    let mut visit_sum = |sum: Sum| [sum.base, sum.index].into_iter().flatten().for_each(&mut visit);
+    match graph.definitions[value.0 as usize] {
+        Definition::Sum(sum) | Definition::Loaded { address: sum, .. } => visit_sum(sum),
+        Definition::Entry { .. } => graph.inputs(value).iter().copied().for_each(visit),
+        Definition::Product { of, .. }
+        | Definition::Masked { of, .. }
+        | Definition::Narrowed { of }
+        | Definition::Reloaded { kept: of, .. } => visit(of),
+        Definition::Difference { left: first, right: second }
+        | Definition::Chosen { first, second } => [first, second].into_iter().for_each(visit),
+        Definition::Parameter { .. }
+        | Definition::Constant(_)
+        | Definition::StaticAddress(_)
+        | Definition::ThreadPointer
+        | Definition::FrameAddress(_)
+        | Definition::Returned { .. }
+        | Definition::Number
+        | Definition::Opaque => {}
+    }
+}
+
+impl Typing<'_, '_> {
+    /// Works values out from nothing until nothing changes. What does not settle is mixed.
+    pub(super) fn settle(&mut self) {
+        let n = self.graph.definitions.len();
+        self.contents.begin(n);
+        let is_own = |value: u32| self.graph.canonical(ValueIdx(value)).0 == value;
+        let mut is_due: Vec<bool> = (0..n as u32).map(is_own).collect();
+        for pass in 0..2 * limit::MAX_TYPING_PASSES {
+            let mut has_changed = false;
+            for value in 0..n as u32 {
+                if !std::mem::take(&mut is_due[value as usize]) {
+                    continue;
+                }
+                let content = self.evaluate(ValueIdx(value));
+                let known = self.contents.get(ValueIdx(value));
+                if content == *known || *known == Content::Mixed {
+                    continue;
+                }
+                has_changed = true;
+                let is_late = pass >= limit::MAX_TYPING_PASSES;
+                let content = if is_late { Content::Mixed } else { content };
+                self.contents.set(ValueIdx(value), content);
+                for user in self.users.users_of(value) {
+                    is_due[*user as usize] = true;
+                }
+            }
+            if !has_changed {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The values of functions that were followed, kept while there is room: those asked for lately.
+
+use crate::dataflow::{Argument, Dataflow};
+use crate::limit;
+use dataspace_proto::address::Svma;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Whose values: of the function with this first instruction, and whether what its callers pass went
+/// into them.
+pub(crate) type FlowKey = (Svma, bool);
+
+/// What was worked out of functions.
+#[derive(Debug, Default)]
+pub(crate) struct FlowCache {
+    kept: FxHashMap<FlowKey, (u64, Box<Dataflow>)>,
+    /// Oldest first. One whose number is not the kept one's was taken out since.
+    order: VecDeque<(u64, FlowKey)>,
+    n_values: usize,
+    next: u64,
+    /// What the callers of functions pass.
+    given: FxHashMap<Svma, Vec<Argument>>,
+}
+
+impl FlowCache {
+    /// Lends the values of a function.
+    pub(crate) fn take(&mut self, key: FlowKey) -> Option<Box<Dataflow>> {
+        let (_, flow) = self.kept.remove(&key)?;
+        self.n_values -= flow.n_values();
+        Some(flow)
+    }
+
+    /// Takes a function's values in, over those that were not asked for the longest.
+    pub(crate) fn put(&mut self, key: FlowKey, flow: Box<Dataflow>) {
+        self.take(key);
+        self.n_values += flow.n_values();
+        while self.n_values > limit::MAX_CACHED_VALUES || self.order.len() > limit::MAX_CACHED_FLOWS
+        {
+            let Some((number, oldest)) = self.order.pop_front() else { break };
+            if self.kept.get(&oldest).is_some_and(|(kept, _)| *kept == number) {
+                self.take(oldest);
+            }
+        }
+        self.next += 1;
+        self.order.push_back((self.next, key));
+        self.kept.insert(key, (self.next, flow));
+    }
+
+    /// What the callers of the function pass, if that was worked out before.
+    pub(crate) fn given(&self, start: Svma) -> Option<Vec<Argument>> {
+        self.given.get(&start).cloned()
+    }
+
+    /// Keeps what the callers of a function pass.
+    pub(crate) fn put_given(&mut self, start: Svma, given: Vec<Argument>) {
+        if self.given.len() >= limit::MAX_CACHED_ARGUMENTS {
+            self.given.clear();
+        }
+        self.given.insert(start, given);
+    }
+}
