@@ -3,7 +3,6 @@
 
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
-use crate::dataflow::{ARGUMENTS, Address, Argument, Content, Dataflow, Surroundings};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{CfaRule, FrameTable};
 use crate::dwarf::location::Place;
@@ -49,12 +48,12 @@ pub struct ObjectFacts {
 /// A load object and what has been read of it.
 pub struct LoadObjectIndex {
     path: Arc<str>,
-    code: CodeImage,
-    debug: Option<DebugInfo>,
-    frames: FrameTable,
+    pub(crate) code: CodeImage,
+    pub(crate) debug: Option<DebugInfo>,
+    pub(crate) frames: FrameTable,
     functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
-    flows: FlowCache,
+    pub(crate) flows: FlowCache,
     /// Made when it is first asked for.
     calls: Option<CallTable>,
     factory: InstructionInfoFactory,
@@ -165,7 +164,7 @@ impl LoadObjectIndex {
         Site { scope: Arc::new(code_scope), outcome }
     }
 
-    fn is_unfinished(&self) -> bool {
+    pub(crate) fn is_unfinished(&self) -> bool {
         self.debug.as_ref().is_some_and(DebugInfo::is_unfinished)
     }
 
@@ -196,7 +195,7 @@ impl LoadObjectIndex {
         Ok(Past { trail, triggers })
     }
 
-    fn calls(&mut self) -> &CallTable {
+    pub(crate) fn calls(&mut self) -> &CallTable {
         self.calls.get_or_insert_with(|| {
             let segments = self.code.image.segments.iter().filter(|it| it.is_executable);
             CallTable::read(segments.map(|it| (it.start, it.memory_bytes)), &self.code)
@@ -298,121 +297,6 @@ impl LoadObjectIndex {
         typed
     }
 
-    /// The values of the function around `svma`, lent out; `None` where they are too many.
-    fn dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
-        let function = self.function(svma).ok()?;
-        let start = Svma(function.instruction(0)?.ip());
-        if let Some(known) = self.flows.take((start, true)) {
-            return Some(known);
-        }
-        let flow = match self.flows.take((start, false)) {
-            Some(known) => known,
-            None => self.new_dataflow(&function, svma, &[])?,
-        };
-        let open = flow.open_parameters();
-        if open.is_empty() {
-            return Some(flow);
-        }
-        let given = match self.flows.given(start) {
-            Some(known) => known,
-            None => {
-                let given = self.given(&function, svma, &open);
-                if !self.is_unfinished() {
-                    self.flows.put_given(start, given.clone());
-                }
-                given
-            }
-        };
-        if given.is_empty() { Some(flow) } else { self.new_dataflow(&function, svma, &given) }
-    }
-
-    fn new_dataflow(
-        &mut self,
-        function: &Arc<FunctionCode>,
-        svma: Svma,
-        given: &[Argument],
-    ) -> Option<Box<Dataflow>> {
-        let debug = self.debug.as_mut()?;
-        let mut given = given.to_vec();
-        let thunk = Thunk::at(svma, &self.code.image);
-        let scope = match thunk {
-            Some(thunk) => {
-                given.extend(adjusted_argument(debug, thunk));
-                debug.function_at(thunk.method)?
-            }
-            None => debug.function_at(svma)?,
-        };
-        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
-        Dataflow::of(function, &self.frames, &mut around, &given).map(Box::new)
-    }
-
-    /// What the direct callers of a function pass in the registers that it says nothing of. Those
-    /// that pass different things say nothing.
-    fn given(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
-        let entry = self.debug.as_mut().and_then(|debug| debug.function_scope_start(svma));
-        let Some(entry) = entry.filter(|entry| function.index_of(*entry).is_some()) else {
-            return Vec::new();
-        };
-        let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
-        let mut given: Vec<(u8, Option<Content>)> =
-            open.iter().map(|register| (*register, Some(Content::Unseen))).collect();
-        for site in sites {
-            // Nothing more can come of it.
-            if given.iter().all(|(_, content)| *content == Some(Content::Mixed)) {
-                break;
-            }
-            if function.index_of(site).is_some() {
-                continue;
-            }
-            let Some(mut caller) = self.caller_flow(site, entry) else { continue };
-            for (register, content) in &mut given {
-                let passed = match &mut self.debug {
-                    Some(debug) => caller.passed(site, *register, debug),
-                    None => None,
-                };
-                if let Some(passed) = passed {
-                    *content = content.take().map(|known| known.join(passed));
-                }
-            }
-            self.keep_dataflow(site, caller, false);
-        }
-        let argument = |(register, content): (u8, Option<Content>)| match content {
-            Some(content @ Content::Address(_)) => Some(Argument { register, content }),
-            _ => None,
-        };
-        given.into_iter().filter_map(argument).collect()
-    }
-
-    /// The values of the function that calls `entry` at `site`, without what its own callers pass.
-    fn caller_flow(&mut self, site: Svma, entry: Svma) -> Option<Box<Dataflow>> {
-        let function = self.function(site).ok()?;
-        let call = function.instruction(function.index_of(site)?)?;
-        // The table holds bytes that look like a call.
-        if call.near_branch_target() != entry.0
-            || function.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS
-        {
-            return None;
-        }
-        let start = Svma(function.instruction(0)?.ip());
-        if let Some(known) = self.flows.take((start, false)) {
-            return Some(known);
-        }
-        self.new_dataflow(&function, site, &[])
-    }
-
-    /// Takes back what [`Self::dataflow`] lent.
-    fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>, is_given: bool) {
-        if self.is_unfinished() {
-            // What was worked out without all variables is worked out again.
-            return;
-        }
-        let function = self.function(svma).ok();
-        let first = function.and_then(|function| Some(function.instruction(0)?.ip()));
-        if let Some(start) = first {
-            self.flows.put((Svma(start), is_given), flow);
-        }
-    }
-
     /// What the code before an access tells of its base register and the thread's storage.
     fn thread_link(&mut self, svma: Svma, memory: &access::MemoryAccess) -> Option<ThreadLink> {
         self.code.image.thread?;
@@ -445,16 +329,6 @@ impl CodeSource for LoadObjectIndex {
     fn callers(&mut self, entry: Svma) -> Vec<Svma> {
         self.calls().to(entry).collect()
     }
-}
-
-/// What a thunk gets in place of the object that its method is declared to get.
-fn adjusted_argument(debug: &mut DebugInfo, thunk: Thunk) -> Option<Argument> {
-    let method = debug.function_entered_at(thunk.method)?;
-    let object = *debug.parameter_types(method).first()?;
-    let object = debug.layout(object).pointee?;
-    let layout = debug.layout(object);
-    let content = Content::Address(Address::object(layout, thunk.offset, None));
-    Some(Argument { register: ARGUMENTS[0], content })
 }
 
 /// What the debug information must know of the rest of the file to tell which variables are there.

@@ -23,7 +23,7 @@ pub struct Layout {
     pub geometry: u64,
     /// The entry of the type that a pointer or reference points at.
     pub(crate) pointee: Option<DieRef>,
-    /// The entry that describes an aggregate, typedefs and qualifiers taken off.
+    /// The entry that describes an aggregate or a function's type, typedefs and qualifiers taken off.
     pub(crate) die: Option<DieRef>,
     /// How many layouts are nested in it, itself included.
     pub(crate) depth: usize,

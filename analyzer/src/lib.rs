@@ -39,6 +39,7 @@ pub mod elf;
 pub mod file;
 mod flow_cache;
 pub mod index;
+mod index_flow;
 pub mod layout;
 pub mod limit;
 mod linkage;

@@ -190,6 +190,10 @@ pub const MAX_TYPE_PARAMETERS: usize = 64;
 /// Arms of unions that are weighed for one access: unions of unions multiply.
 pub const MAX_UNION_ARMS: u32 = 1 << 12;
 
+/// Instructions at the beginning of a variable's range in which its frame register is set up: six
+/// pushes, the alignment of the frame, and what the compiler moves between.
+pub const MAX_PROLOGUE: usize = 32;
+
 /// Instructions behind a load in which masks and shifts of the value are looked for: compilers put
 /// them next to it, and other work of the block between.
 pub const MAX_BIT_STEPS: usize = 16;

@@ -55,11 +55,32 @@ impl<'a> TypePath<'a> {
             SegmentBase::Thread => return self.segment_answer(access),
             SegmentBase::Other => return TypeAnswer::Unknown(Reason::RegisterLoss),
         }
+        if access.is_repeated {
+            return self.repeated_answer(access);
+        }
         match self.flow_answer(access) {
             TypeAnswer::Unknown(reason) => {
                 self.part_answer(access).unwrap_or(TypeAnswer::Unknown(reason))
             }
             answer => answer,
+        }
+    }
+
+    /// What a repeated instruction works on: it may be anywhere in it.
+    fn repeated_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
+        let target = match self.target(access) {
+            Ok(target) => target,
+            Err(reason) => return TypeAnswer::Unknown(reason),
+        };
+        match &target.address.origin {
+            Origin::Object(layout) if layout.innermost().is_aggregate() => {
+                let element = layout.innermost_element();
+                let size = u32::try_from(element.size).unwrap_or(0);
+                let root = owned_root(target.address.name.as_ref());
+                named(&element, root.borrow(), 0, &MemoryAccess { size, ..*access })
+            }
+            Origin::Object(_) => self.flow_answer(access),
+            _ => TypeAnswer::Unknown(Reason::Undetermined),
         }
     }
 
@@ -138,7 +159,7 @@ impl<'a> TypePath<'a> {
                 Content::Address(address) => {
                     Ok(Target { address: address.displaced(displacement), index: None })
                 }
-                other => Err(reason(&other)),
+                other => self.counted_in_table(displacement, base, &other),
             };
         };
         let index_content = self.register(index.register);
@@ -164,6 +185,24 @@ impl<'a> TypePath<'a> {
                 Err(reason(&other))
             }
         }
+    }
+
+    /// An array at a fixed address that the instruction holds, in which a register counts bytes.
+    fn counted_in_table(
+        &mut self,
+        displacement: i64,
+        register: AddressRegister,
+        content: &Content,
+    ) -> Result<Target, Reason> {
+        let svma = Svma(displacement.cast_unsigned());
+        let is_static = !matches!(content, Content::Mixed | Content::Distance)
+            && self.image.is_at_fixed_addresses()
+            && self.debug.variable_at(svma).variable.is_some();
+        if !is_static {
+            return Err(reason(content));
+        }
+        let address = Address::of(Origin::Static, Offset::exact(displacement));
+        Ok(Target { address, index: Some(Index { register, scale: 1 }) })
     }
 
     fn register(&mut self, register: AddressRegister) -> Content {

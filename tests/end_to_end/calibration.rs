@@ -48,11 +48,13 @@ fn clocks_report_the_instruction_behind_a_slow_load() {
             let of_access: Vec<_> = loops.iter().filter(|one| one["access"] == access).collect();
             assert_eq!(of_access.len(), 3);
             let samples = sum(of_access.iter().map(|one| &one["samples"]));
+            let restarted = sum(of_access.iter().map(|one| &one["restarted"]));
             let behind = sum(of_access.iter().map(|one| &one["distances"][1]));
             assert!(samples > 0, "{event}: no sample of a {access}");
             let is_load = access != "store";
             assert!(
-                !is_load || behind * 100 > samples * 60,
+                // Where a machine's host takes memory away under it, the access begins anew.
+                !is_load || behind * 100 > (samples - restarted) * 60,
                 "{event}: {behind} of {samples} {access}"
             );
         }

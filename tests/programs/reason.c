@@ -57,8 +57,8 @@ __attribute__((noinline)) static struct cell *join(struct cell *cell, long n)
     return cell;
 }
 
-/* Words in storage that is declared as bytes. */
-__attribute__((noinline)) static long bytes(const unsigned char *storage, long n)
+/* Words in storage that is declared as characters. */
+__attribute__((noinline)) static long bytes(const char *storage, long n)
 {
     long at = 0;
     while (n--)
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
         else if (is(reason, "unresolvable"))
             cell = join(cell, 1 << 16);
         else if (is(reason, "unidentified"))
-            sink = bytes(storage, 1 << 16);
+            sink = bytes((const char *)storage, 1 << 16);
         else if (is(reason, "undetermined"))
             code = coded(code, key, 1 << 16);
         else if (is(reason, "blocked"))

@@ -1,8 +1,10 @@
 //! What a value is, as far as it is known: a number, or an address in some object.
 
+use super::extent::{has_part, place_in, steps_in_array};
+use super::offset::{Offset, gcd};
 use super::value::Frame;
 use crate::layout::{Layout, ScalarKind, Shape};
-use crate::limit;
+use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
 /// What is known of a value. What several ways bring together is joined.
@@ -81,95 +83,6 @@ pub(crate) enum PointerName {
     Member(Arc<Layout>, u64),
 }
 
-/// A set of offsets: one of `starts`, and from there any number of steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Offset {
-    starts: [i64; limit::MAX_OFFSETS],
-    n_starts: usize,
-    /// 0 for no step.
-    pub(crate) step: u64,
-}
-
-impl Offset {
-    pub(crate) const fn exact(offset: i64) -> Self {
-        let mut starts = [0; limit::MAX_OFFSETS];
-        starts[0] = offset;
-        Self { starts, n_starts: 1, step: 0 }
-    }
-
-    pub(crate) fn starts(&self) -> &[i64] {
-        &self.starts[..self.n_starts]
-    }
-
-    /// The only offset, if there is one.
-    pub(crate) fn only(&self) -> Option<i64> {
-        match (self.starts(), self.step) {
-            ([only], 0) => Some(*only),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn shifted(mut self, by: i64) -> Self {
-        for start in &mut self.starts[..self.n_starts] {
-            *start = start.wrapping_add(by);
-        }
-        self
-    }
-
-    /// Any number of steps further or back.
-    pub(crate) fn stepped(mut self, step: u64) -> Self {
-        self.step = gcd(self.step, step);
-        self
-    }
-
-    /// Each offset changed.
-    pub(crate) fn map(self, change: impl Fn(i64) -> i64) -> Self {
-        let mut mapped = Self { n_starts: 0, ..self };
-        for start in self.starts() {
-            mapped.add(change(*start));
-        }
-        mapped
-    }
-
-    fn join(mut self, other: Self) -> Self {
-        self.step = gcd(self.step, other.step);
-        for start in other.starts() {
-            self.add(*start);
-        }
-        self
-    }
-
-    /// Another start; where there are too many, the steps between them.
-    fn add(&mut self, start: i64) {
-        let is_reached = |known: &i64| {
-            let distance = start.wrapping_sub(*known).unsigned_abs();
-            distance == 0 || self.step != 0 && distance.is_multiple_of(self.step)
-        };
-        if self.starts().iter().any(is_reached) {
-            return;
-        }
-        if let Some(free) = self.starts.get_mut(self.n_starts) {
-            *free = start;
-            self.n_starts += 1;
-            return;
-        }
-        let first = self.starts[0];
-        let distances = self.starts().iter().chain([&start]);
-        let step = distances
-            .fold(self.step, |step, other| gcd(step, other.wrapping_sub(first).unsigned_abs()));
-        *self = Self { step, ..Self::exact(first) };
-    }
-}
-
-/// The greatest common divisor; 0 is divided by all.
-pub(crate) fn gcd(first: u64, second: u64) -> u64 {
-    let (mut first, mut second) = (first, second);
-    while second != 0 {
-        (first, second) = (second, first % second);
-    }
-    first
-}
-
 impl Address {
     pub(crate) fn object(layout: Arc<Layout>, offset: i64, name: Option<PointerName>) -> Self {
         Self { name, ..Self::of(Origin::Object(layout), Offset::exact(offset)) }
@@ -200,7 +113,17 @@ impl Address {
     pub(crate) fn shifted(mut self, by: i64) -> Self {
         self.offset = self.offset.shifted(by);
         self.note_moves();
+        self.note_move(by);
         self.normal()
+    }
+
+    /// Notes that a pointer to a member goes to the same member of an element further on.
+    fn note_move(&mut self, by: i64) {
+        if let Origin::Object(layout) = &self.origin
+            && let Ok(size @ 1..) = i64::try_from(layout.innermost().size)
+        {
+            self.is_many |= !self.is_behind && by > 0 && by % size == 0;
+        }
     }
 
     /// Notes that whole elements were gone over.
@@ -317,97 +240,6 @@ pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
     matches!(element.shape, Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque))
 }
 
-fn place_in(
-    layout: &Arc<Layout>,
-    start: i64,
-    step: u64,
-    n_bytes: u64,
-    is_many: bool,
-) -> Option<u64> {
-    let element = layout.innermost_element();
-    let size = i64::try_from(element.size).ok().filter(|size| *size > 0)?;
-    if !element.is_aggregate() {
-        let is_whole = start.rem_euclid(size) == 0 || step != 0;
-        return (is_whole && n_bytes.is_multiple_of(element.size) || n_bytes <= element.size)
-            .then_some(0);
-    }
-    if step == 0 {
-        // Behind the end is another element, or something that is not known to be around.
-        return match u64::try_from(start) {
-            Ok(start) if element.holds(start) => Some(start),
-            _ => is_many.then_some(start.rem_euclid(size).unsigned_abs()),
-        };
-    }
-    if step.is_multiple_of(element.size) {
-        return Some(start.rem_euclid(size).unsigned_abs());
-    }
-    let start = u64::try_from(start).ok()?;
-    let start = if element.holds(start) { start } else { start % element.size };
-    steps_in_array(&element, start, step).then_some(start)
-}
-
-/// Whether an array that `offset` is in has elements that the step is a multiple of.
-fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
-    let (mut part, mut into) = (layout, offset);
-    for _ in 0..limit::MAX_TYPE_DEPTH {
-        match &part.shape {
-            Shape::Array { element, .. } => {
-                if element.size == 0 {
-                    return false;
-                }
-                if step.is_multiple_of(element.size) {
-                    return true;
-                }
-                (part, into) = (element, into % element.size);
-            }
-            Shape::Aggregate { members, .. } => {
-                let member = members.iter().rev().find(|member| {
-                    let (start, end) = member.byte_range();
-                    start <= into && (into < end || start == end)
-                });
-                let Some(member) = member.filter(|member| member.bits.is_none()) else {
-                    return false;
-                };
-                (part, into) = (&member.layout, into - member.offset);
-            }
-            Shape::Scalar(_) => return false,
-        }
-    }
-    false
-}
-
-/// Whether a part like `wanted` begins at `offset` of `layout`.
-pub(super) fn has_part(layout: &Layout, offset: u64, wanted: &Layout) -> bool {
-    let mut parts = vec![(layout, offset)];
-    for _ in 0..limit::MAX_UNION_ARMS {
-        let Some((part, at)) = parts.pop() else { return false };
-        let is_scalar = matches!(part.shape, Shape::Scalar(_));
-        let is_wanted = part.fingerprint == wanted.fingerprint
-            || is_scalar && part.size == wanted.size && !wanted.is_aggregate();
-        if is_wanted && at == 0 {
-            return true;
-        }
-        match &part.shape {
-            Shape::Array { element, .. } if element.size != 0 => {
-                parts.push((element, at % element.size));
-            }
-            Shape::Aggregate { members, .. } => {
-                for member in members.iter().filter(|member| member.bits.is_none()) {
-                    let (start, end) = member.byte_range();
-                    if start <= at && (at < end || start == end) && parts.len() < MAX_OPEN_PARTS {
-                        parts.push((&member.layout, at - start));
-                    }
-                }
-            }
-            Shape::Array { .. } | Shape::Scalar(_) => {}
-        }
-    }
-    false
-}
-
-/// Parts that wait to be looked into: unions of unions multiply.
-const MAX_OPEN_PARTS: usize = 256;
-
 impl Content {
     pub(crate) const NUMBER: Self = Self::Number { multiple: 1 };
 
@@ -456,6 +288,21 @@ impl Content {
     }
 }
 
+/// Whether one of two addresses in an object is whole elements behind the other: the same member of
+/// another element.
+fn is_element_apart(first: &Address, second: &Address) -> bool {
+    let Origin::Object(layout) = &first.origin else { return false };
+    let element = layout.innermost();
+    let size = i64::try_from(element.size).unwrap_or(0);
+    let is_apart = |one: &i64, other: &i64| {
+        *one >= 0 && *other >= 0 && one != other && (one - other) % size == 0
+    };
+    let others = second.offset.starts();
+    size > 0
+        && element.is_aggregate()
+        && first.offset.starts().iter().any(|one| others.iter().any(|other| is_apart(one, other)))
+}
+
 fn join_addresses(first: Address, second: Address) -> Content {
     match (first.is_aside, second.is_aside) {
         (true, false) if !second.is_erased() => return Content::Address(second),
@@ -463,10 +310,11 @@ fn join_addresses(first: Address, second: Address) -> Content {
         _ => {}
     }
     if first.origin == second.origin {
+        let is_many = first.is_many || second.is_many || is_element_apart(&first, &second);
         let name = first.name.filter(|name| second.name.as_ref() == Some(name));
         let joined = Address {
             name,
-            is_many: first.is_many || second.is_many,
+            is_many,
             is_perhaps_variable: first.is_perhaps_variable || second.is_perhaps_variable,
             is_behind: first.is_behind || second.is_behind,
             is_aside: first.is_aside && second.is_aside,
@@ -530,4 +378,10 @@ pub(crate) fn either(first: &Address, second: &Address) -> Option<Better> {
         (None, Some(_)) => Some(Better::Second),
         _ => None,
     }
+}
+
+/// An address that is known without the sample.
+pub(super) fn static_address(svma: Svma) -> Content {
+    let offset = Offset::exact(svma.0.cast_signed());
+    Content::Address(Address::of(Origin::Static, offset))
 }

@@ -310,6 +310,12 @@ impl ValueGraph {
         begins && goes_on
     }
 
+    /// The call at an instruction.
+    pub(crate) fn call_at(&self, at: u32) -> Option<&Call> {
+        let idx = self.calls.binary_search_by_key(&at, |call| call.at).ok()?;
+        self.calls.get(idx)
+    }
+
     /// What comes into an entry.
     pub(crate) fn inputs(&self, value: ValueIdx) -> &[ValueIdx] {
         self.inputs.get(&value).map_or(&[], |inputs| inputs)

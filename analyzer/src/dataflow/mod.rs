@@ -7,17 +7,25 @@
 //! addresses that are computed, what calls return) and [`hint`] backwards (what a value is stored
 //! in, passed as or named later).
 
+mod arithmetic;
+mod call;
 mod content;
+mod extent;
+mod fact;
 mod graph;
 mod hint;
+mod load;
+mod offset;
 mod settling;
 mod shape;
 mod signature;
+mod sum;
 mod transfer;
 mod typing;
 mod value;
 
-pub(crate) use content::{Address, Content, Offset, Origin, PointerName};
+pub(crate) use content::{Address, Content, Origin, PointerName};
+pub(crate) use offset::Offset;
 pub(crate) use typing::{FrameVariable, Surroundings};
 pub(crate) use value::{ARGUMENTS, Slot};
 
@@ -30,12 +38,13 @@ use crate::limit;
 use crate::x86_64::access;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
+use fact::{Fact, Part, all, refined};
 use graph::ValueGraph;
 use iced_x86::Instruction;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use typing::{Contents, Fact, Part, Typing, all, refined};
+use typing::{Contents, Typing};
 use value::{Definition, Place, Sum, ValueIdx};
 
 /// What all known callers pass in a register.
@@ -145,98 +154,6 @@ impl Dataflow {
         }
         let value = self.graph.canonical(value);
         let known = self.contents.get(value).clone();
-        if std::env::var("DSDBG")
-            .is_ok_and(|v| u64::from_str_radix(&v, 16).is_ok_and(|v| v == svma.0))
-        {
-            let show = |c: &Content| match c {
-                Content::Address(a) => format!(
-                    "{} {:?} many={} step={} erased={} aside={} inside={} behind={} perhaps={}",
-                    match &a.origin {
-                        Origin::Object(l) => l.name.to_string(),
-                        Origin::Static => "static".into(),
-                        Origin::Thread => "thread".into(),
-                        Origin::Frame(_) => "frame".into(),
-                    },
-                    a.offset.starts(),
-                    a.is_many,
-                    a.offset.step,
-                    a.is_erased(),
-                    a.is_aside,
-                    a.is_inside,
-                    a.is_behind,
-                    a.is_perhaps_variable
-                ),
-                other => format!("{other:?}"),
-            };
-            eprintln!(
-                "reg {number} value {value:?} def {:?}\n   known {}",
-                self.graph.definitions[value.0 as usize],
-                show(&known)
-            );
-            for f in self.contents.facts.get(&value).into_iter().flatten() {
-                eprintln!("   fact {} {:x?} depth {}", show(&f.content), f.code, f.depth);
-            }
-            for f in self.contents.parts.get(&value).into_iter().flatten() {
-                eprintln!("   part {} at {} {:x?}", f.layout.name, f.offset, f.code);
-            }
-            if let Some(h) = self.contents.hints.get(&value) {
-                eprintln!("   hint {}", show(h));
-            }
-            let mut chain = vec![];
-            if let Definition::Loaded { address: sum, .. } | Definition::Sum(sum) =
-                self.graph.definitions[value.0 as usize]
-            {
-                chain.extend(sum.base);
-                chain.extend(sum.index);
-            }
-            let mut seen = Vec::new();
-            let mut n = 0;
-            while let Some(v) = chain.pop() {
-                n += 1;
-                if n > 16 {
-                    break;
-                }
-                let v = self.graph.canonical(v);
-                if seen.contains(&v) {
-                    continue;
-                }
-                seen.push(v);
-                match self.graph.definitions[v.0 as usize] {
-                    Definition::Entry { .. } => chain.extend(self.graph.inputs(v)),
-                    Definition::Difference { left, right } => chain.extend([left, right]),
-                    Definition::Product { of, .. } => chain.push(of),
-                    _ => {}
-                }
-                eprintln!(
-                    "   from {v:?} {:?} {}",
-                    self.graph.definitions[v.0 as usize],
-                    show(self.contents.get(v))
-                );
-                for f in self.contents.facts.get(&v).into_iter().flatten() {
-                    eprintln!("      fact {} {:x?} depth {}", show(&f.content), f.code, f.depth);
-                }
-                for f in self.contents.parts.get(&v).into_iter().flatten() {
-                    eprintln!("      part {} at {} {:x?}", f.layout.name, f.offset, f.code);
-                }
-                if let Some(h) = self.contents.hints.get(&v) {
-                    eprintln!("      hint {}", show(h));
-                }
-                if let Definition::Loaded { address: sum, .. } | Definition::Sum(sum) =
-                    self.graph.definitions[v.0 as usize]
-                {
-                    chain.extend(sum.base);
-                    chain.extend(sum.index);
-                }
-            }
-            for i in self.graph.inputs(value) {
-                let i = self.graph.canonical(*i);
-                eprintln!(
-                    "   input {i:?} {:?} {}",
-                    self.graph.definitions[i.0 as usize],
-                    show(self.contents.get(i))
-                );
-            }
-        }
         let facts = self.contents.facts.get(&value).filter(|_| !self.graph.is_count(value));
         let Some(facts) = facts else { return known };
         let here = || facts.iter().filter(|fact| fact.code.contains(&svma.0) && !fact.is_aside);

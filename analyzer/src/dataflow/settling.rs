@@ -53,6 +53,9 @@ fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: impl FnMut(Val
         | Definition::Masked { of, .. }
         | Definition::Narrowed { of }
         | Definition::Reloaded { kept: of, .. } => visit(of),
+        Definition::Returned { at } => {
+            graph.call_at(at).and_then(|call| call.callee).into_iter().for_each(visit);
+        }
         Definition::Difference { left: first, right: second }
         | Definition::Chosen { first, second } => [first, second].into_iter().for_each(visit),
         Definition::Parameter { .. }
@@ -60,7 +63,6 @@ fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: impl FnMut(Val
         | Definition::StaticAddress(_)
         | Definition::ThreadPointer
         | Definition::FrameAddress(_)
-        | Definition::Returned { .. }
         | Definition::Number
         | Definition::Opaque => {}
     }

@@ -1,6 +1,7 @@
 //! What a pointer to a part of something points into, by what is accessed around the part.
 
-use super::content::{Address, Content, Origin, PointerName, has_part};
+use super::content::{Address, Content, Origin, PointerName};
+use super::extent::has_part;
 use super::hint::Hints;
 use super::typing::Typing;
 use super::value::ValueIdx;

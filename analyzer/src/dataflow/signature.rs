@@ -1,6 +1,6 @@
 //! What the functions that are called take and return, as far as the debug information tells.
 
-use super::content::Content;
+use super::content::{Content, Origin};
 use super::typing::Typing;
 use super::value::{ARGUMENTS, Call, N_ARGUMENTS};
 use crate::dwarf::DieRef;
@@ -42,7 +42,19 @@ impl Typing<'_, '_> {
         let first = calls.partition_point(|(at, _)| *at < behind);
         let said = calls.get(first).filter(|(at, _)| *at == behind).map(|(_, origin)| *origin);
         // Another unit is looked through only if it must be.
-        said.or_else(|| self.around.debug.function_entered_at(target?))
+        said.or_else(|| match target {
+            Some(target) => self.around.debug.function_entered_at(target),
+            None => self.pointed_function(call),
+        })
+    }
+
+    /// The type of the function that a value is the address of.
+    fn pointed_function(&self, call: &Call) -> Option<DieRef> {
+        let Content::Address(address) = self.of(call.callee?) else { return None };
+        match &address.origin {
+            Origin::Object(layout) if !layout.is_aggregate() => layout.die,
+            _ => None,
+        }
     }
 
     /// What each argument register holds for `call`, which is of `callee`.

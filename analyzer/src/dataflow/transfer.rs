@@ -1,11 +1,10 @@
 //! What each instruction of a function makes of the values before it.
 
 use super::graph::ValueGraph;
-use super::value::{
-    ARGUMENTS, CALLER_SAVED, Call, Definition, Frame, Place, RETURNED, Slot, Store, Sum, ValueIdx,
-};
+use super::sum::number;
+use super::value::{Definition, Frame, Place, RETURNED, Slot, Store, Sum, ValueIdx};
 use crate::dwarf::frame::FrameRule;
-use crate::x86_64::access::{self, Address, AddressRegister, SegmentBase};
+use crate::x86_64::access::{self, Address, SegmentBase};
 use crate::x86_64::arithmetic::Operation;
 use crate::x86_64::effect::{self, Arithmetic, Effect, Operand, Part};
 use crate::x86_64::function::FunctionCode;
@@ -27,13 +26,13 @@ const STACK_POINTER: u8 = 7;
 
 /// One pass over a function's instructions.
 pub(super) struct Transfer<'a> {
-    graph: &'a mut ValueGraph,
-    function: &'a FunctionCode,
+    pub(super) graph: &'a mut ValueGraph,
+    pub(super) function: &'a FunctionCode,
     factory: InstructionInfoFactory,
     /// Slots that are read as a whole.
-    slots: BTreeSet<Slot>,
+    pub(super) slots: BTreeSet<Slot>,
     /// Slots whose address is taken: calls may write to them.
-    escaped: BTreeSet<Slot>,
+    pub(super) escaped: BTreeSet<Slot>,
 }
 
 impl<'a> Transfer<'a> {
@@ -108,9 +107,9 @@ impl<'a> Transfer<'a> {
         }
         self.store(at, instruction);
         match instruction.flow_control() {
-            FlowControl::Call | FlowControl::IndirectCall => self.call(at),
+            FlowControl::Call | FlowControl::IndirectCall => self.call(at, instruction, loaded),
             FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
-                self.jump(at, instruction);
+                self.jump(at, instruction, loaded);
             }
             FlowControl::Return => {
                 let returned = self.graph.before(at, Place::Register(RETURNED));
@@ -202,7 +201,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn register(&mut self, at: u32, register: Register) -> ValueIdx {
+    pub(super) fn register(&mut self, at: u32, register: Register) -> ValueIdx {
         self.graph.before(at, Place::Register(access::dwarf_number(register) as u8))
     }
 
@@ -458,71 +457,6 @@ impl<'a> Transfer<'a> {
             self.graph.write(at, Place::Slot(other), value);
         }
     }
-
-    fn call(&mut self, at: u32) {
-        self.note_call(at);
-        for register in CALLER_SAVED {
-            let definition = match register {
-                RETURNED => Definition::Returned { at },
-                _ => Definition::Opaque,
-            };
-            let value = self.graph.define(definition);
-            self.graph.write(at, Place::Register(register), value);
-        }
-        for slot in self.escaped.intersection(&self.slots).copied().collect::<Vec<_>>() {
-            let opaque = self.graph.opaque();
-            self.graph.write(at, Place::Slot(slot), opaque);
-        }
-    }
-
-    /// A jump out of the function is a call in the last place.
-    fn jump(&mut self, at: u32, instruction: &Instruction) {
-        let target = Svma(instruction.near_branch_target());
-        let is_direct = instruction.flow_control() == FlowControl::UnconditionalBranch;
-        if is_direct && self.function.index_of(target).is_none() {
-            self.note_call(at);
-        }
-    }
-
-    fn note_call(&mut self, at: u32) {
-        let arguments = ARGUMENTS.map(|register| self.graph.before(at, Place::Register(register)));
-        self.graph.calls.push(Call { at, arguments });
-    }
-}
-
-impl ValueGraph {
-    /// An operand's address in values; `None` where a register of it is none of the general ones.
-    pub(crate) fn sum(&mut self, at: u32, address: &Address) -> Option<Sum> {
-        let mut value = |part: Option<AddressRegister>| match part {
-            None => Some(None),
-            Some(part) => {
-                let whole = self.before(at, Place::Register(number(part)?));
-                Some(Some(if part.is_32_bit {
-                    self.define(Definition::Narrowed { of: whole })
-                } else {
-                    whole
-                }))
-            }
-        };
-        Some(Sum {
-            base: value(address.base)?,
-            index: value(address.index)?,
-            scale: address.scale,
-            displacement: address.displacement,
-            is_static: address.is_ip_relative,
-        })
-    }
-}
-
-impl Sum {
-    /// A value and a constant.
-    pub(crate) const fn of(base: ValueIdx, displacement: i64) -> Self {
-        Self { base: Some(base), index: None, scale: 1, displacement, is_static: false }
-    }
-}
-
-fn number(register: AddressRegister) -> Option<u8> {
-    u8::try_from(register.dwarf?).ok()
 }
 
 fn has_operand(instruction: &Instruction) -> bool {

@@ -1,55 +1,24 @@
 //! From how values come about to what they are: every value of a function, until nothing changes.
 
-use super::content::{Address, Better, Content, Offset, Origin, PointerName, either};
+use super::arithmetic::{added, indexed, masked, multiplied};
+use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::fact::{Fact, Part, hinted, informed, refined};
 use super::graph::ValueGraph;
+use super::offset::{Offset, gcd};
 use super::settling::Users;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
-use crate::data_symbol::DataPlace;
-use crate::descent::ValueKind;
 use crate::dwarf::frame::FrameRule;
 use crate::dwarf::function::FunctionScope;
 use crate::dwarf::location::{Base, Place};
-use crate::dwarf::{DebugInfo, DieRef, element};
-use crate::layout::{Layout, ScalarKind, Shape};
+use crate::dwarf::{DebugInfo, DieRef};
+use crate::layout::Layout;
+use crate::limit;
 use crate::x86_64::function::{FunctionCode, ImageBytes as _};
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// What the debug information says of one value.
-#[derive(Clone, Debug)]
-pub(crate) struct Fact {
-    pub(crate) content: Content,
-    /// Where it says so.
-    pub(crate) code: Range<u64>,
-    /// How many scopes are around the variable.
-    pub(crate) depth: usize,
-    /// The variable is not the value, but so far away from it.
-    pub(crate) is_aside: bool,
-}
-
-/// A variable that is said to be in memory at an address that a value tells.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    /// How far from the value.
-    pub(crate) offset: i64,
-    pub(crate) layout: Arc<Layout>,
-    /// Where it is said.
-    pub(crate) code: Range<u64>,
-    /// The variable is a scalar of which this is where its value was got from: all that tells of a
-    /// place that nothing else tells of.
-    pub(crate) is_copy: bool,
-}
-
-impl Part {
-    /// How far into the variable the bytes are that are `at` bytes from the value.
-    pub(crate) fn into(&self, at: i64) -> Option<u64> {
-        let into = u64::try_from(at.checked_sub(self.offset)?).ok()?;
-        (into < self.layout.size).then_some(into)
-    }
-}
 
 /// A variable in the frame.
 #[derive(Clone, Debug)]
@@ -82,7 +51,7 @@ pub(crate) struct Contents {
 }
 
 /// What is in the eight bytes at an offset of a type, by the entry that describes it.
-type Members = FxHashMap<(DieRef, u64), Content>;
+pub(super) type Members = FxHashMap<(DieRef, u64), Content>;
 
 impl Contents {
     /// Forgets what `n` values are.
@@ -119,7 +88,7 @@ pub(super) struct Typing<'a, 'b> {
     pub(super) around: &'a mut Surroundings<'b>,
     pub(super) contents: Contents,
     pub(super) users: Users,
-    members: Members,
+    pub(super) members: Members,
     /// What the variables in the frame are that values are read from.
     declared: FxHashMap<(Slot, u32), Option<Content>>,
 }
@@ -206,9 +175,7 @@ impl<'a, 'b> Typing<'a, 'b> {
                 let second = self.of(second).clone();
                 self.of(first).clone().join(second)
             }
-            Definition::Returned { at } => {
-                self.contents.returned.get(&at).cloned().unwrap_or(Content::Unknown)
-            }
+            Definition::Returned { at } => self.result(at),
             Definition::Number => Content::NUMBER,
             Definition::Parameter { .. } | Definition::Opaque => Content::Unknown,
         }
@@ -257,8 +224,7 @@ impl<'a, 'b> Typing<'a, 'b> {
                     (first, second) => {
                         let second = multiplied(second, scale, sum.displacement);
                         Content::Number {
-                            multiple: super::content::gcd(first.multiple(), second.multiple())
-                                .max(1),
+                            multiple: gcd(first.multiple(), second.multiple()).max(1),
                         }
                     }
                 }
@@ -311,193 +277,11 @@ impl<'a, 'b> Typing<'a, 'b> {
                 }
             }
             (Content::Number { .. } | Content::Constant(_), Content::Number { .. })
-            | (Content::Number { .. }, Content::Constant(_)) => Content::Number {
-                multiple: super::content::gcd(first.multiple(), second.multiple()).max(1),
-            },
+            | (Content::Number { .. }, Content::Constant(_)) => {
+                Content::Number { multiple: gcd(first.multiple(), second.multiple()).max(1) }
+            }
             (Content::Constant(_), _) => Content::NUMBER,
             _ => Content::Distance,
-        }
-    }
-
-    /// What is at an address.
-    fn loaded(&mut self, address: &Content, n_bytes: u8) -> Content {
-        let address = self.static_constant(address);
-        let address = match address {
-            Content::Address(address) => address,
-            Content::Unseen => return Content::Unseen,
-            _ if n_bytes < 8 => return Content::NUMBER,
-            _ => return Content::Unknown,
-        };
-        if n_bytes < 8 {
-            return Content::NUMBER;
-        }
-        match &address.origin {
-            Origin::Object(layout) => self.loaded_from(layout, &address),
-            Origin::Static => self.loaded_static(&address),
-            Origin::Thread => self.loaded_thread(&address),
-            Origin::Frame(frame) => {
-                let slot = address.offset.starts().first().copied();
-                let Some(offset) = slot else { return Content::Unknown };
-                // The frame's variables keep their places but for a few that never have two.
-                let slot = Slot { frame: *frame, offset };
-                let here = self.contents.frame.iter().find(|variable| {
-                    let into = slot.offset.checked_sub(variable.slot.offset);
-                    variable.slot.frame == slot.frame
-                        && into
-                            .and_then(|into| u64::try_from(into).ok())
-                            .is_some_and(|into| into < variable.layout.size)
-                });
-                let Some(variable) = here else { return Content::Unknown };
-                let (layout, start) = (Arc::clone(&variable.layout), variable.slot.offset);
-                self.member(&layout, offset.wrapping_sub(start).unsigned_abs())
-            }
-        }
-    }
-
-    /// What is in a variable that is said to be at an address.
-    fn loaded_part(&mut self, sum: &Sum) -> Content {
-        let (Some(base), None) = (sum.base, sum.index) else { return Content::Unknown };
-        let parts = self.contents.parts.get(&self.graph.canonical(base));
-        let found = parts.and_then(|parts| {
-            let part = parts.iter().find_map(|part| Some((part, part.into(sum.displacement)?)));
-            part.map(|(part, into)| (Arc::clone(&part.layout), into))
-        });
-        match found {
-            Some((layout, into)) => self.member(&layout, into),
-            None => Content::Unknown,
-        }
-    }
-
-    fn loaded_from(&mut self, layout: &Arc<Layout>, address: &Address) -> Content {
-        let Some(places) = address.places(8) else { return Content::Unknown };
-        let element = layout.innermost_element();
-        let mut sum = Content::Unseen;
-        for place in places {
-            let member = if element.is_aggregate() {
-                self.member(&element, place)
-            } else {
-                self.content_of(&element, address.name.clone())
-            };
-            sum = sum.join(member);
-        }
-        sum
-    }
-
-    fn loaded_static(&mut self, address: &Address) -> Content {
-        let Some(start) = address.offset.starts().first() else { return Content::Unknown };
-        let svma = Svma(start.cast_unsigned());
-        if address.offset.step == 0
-            && let Some(target) = self.around.image.relocated(svma)
-            && self.around.debug.variable_at(svma).variable.is_none()
-        {
-            // The table of addresses that the loader fills.
-            return static_address(target);
-        }
-        self.loaded_variable(DataPlace::fixed(svma))
-    }
-
-    /// What is in a variable of the thread's own.
-    fn loaded_thread(&mut self, address: &Address) -> Content {
-        let start = address.offset.starts().first();
-        let block = self.around.debug.thread_block();
-        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
-        offset.map_or(Content::Unknown, |offset| self.loaded_variable(DataPlace::thread(offset)))
-    }
-
-    fn loaded_variable(&mut self, place: DataPlace) -> Content {
-        let Some(variable) = self.around.debug.variable_in(place).variable else {
-            return Content::Unknown;
-        };
-        let Some(into) = place.at.offset_from(variable.start) else { return Content::Unknown };
-        let layout = Arc::clone(&variable.layout);
-        if layout.is_aggregate() || matches!(layout.shape, Shape::Array { .. }) {
-            return self.member(&layout, into);
-        }
-        self.content_of(&layout, Some(PointerName::Variable(Arc::clone(&variable.name))))
-    }
-
-    /// What the eight bytes at an address are made to hold by their type.
-    pub(super) fn kept_at(&mut self, address: &Address) -> Content {
-        match &address.origin {
-            Origin::Object(layout) => self.loaded_from(layout, address),
-            Origin::Static => self.loaded_static(address),
-            Origin::Thread => self.loaded_thread(address),
-            Origin::Frame(_) => Content::Unknown,
-        }
-    }
-
-    /// The value of the eight bytes at `offset` of an object.
-    pub(super) fn member(&mut self, layout: &Arc<Layout>, offset: u64) -> Content {
-        let element = layout.innermost_element();
-        let Some(offset) =
-            (if element.holds(offset) { Some(offset) } else { offset.checked_rem(element.size) })
-        else {
-            return Content::Unknown;
-        };
-        let key = element.die.map(|die| (die, offset));
-        if let Some(known) = key.and_then(|key| self.members.get(&key)) {
-            return known.clone();
-        }
-        let content = self.read_member(&element, offset);
-        if let Some(key) = key {
-            self.members.insert(key, content.clone());
-        }
-        content
-    }
-
-    fn read_member(&mut self, element: &Arc<Layout>, offset: u64) -> Content {
-        let Some(path) = element.descend_as(offset, 8, ValueKind::Pointer) else {
-            return Content::Unknown;
-        };
-        let leaf = match (&path.leaf.shape, path.into) {
-            (Shape::Scalar(_), 0) => path.leaf,
-            _ => return Content::Unknown,
-        };
-        let name = PointerName::Member(Arc::clone(element), offset);
-        if let Some(contents) = self.around.debug.contents(element, &path.steps) {
-            return self.held(contents, name);
-        }
-        let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
-        self.pointing_at(kind, pointee, Some(name))
-    }
-
-    /// What a pointer leads to by the container that it is a part of.
-    fn held(&mut self, contents: element::Contents, name: PointerName) -> Content {
-        let (die, is_behind) = match contents {
-            element::Contents::Elements(die) | element::Contents::Node(die) => (die, false),
-            element::Contents::Buckets(die) => (die, true),
-        };
-        let layout = self.around.debug.layout(die);
-        Content::Address(Address { is_behind, ..Address::object(layout, 0, Some(name)) })
-    }
-
-    /// The value of a variable of this type.
-    pub(super) fn content_of(
-        &mut self,
-        layout: &Arc<Layout>,
-        name: Option<PointerName>,
-    ) -> Content {
-        match layout.shape {
-            Shape::Scalar(kind) => {
-                self.pointing_at(kind == ScalarKind::Number, layout.pointee, name)
-            }
-            _ => self.member(layout, 0),
-        }
-    }
-
-    fn pointing_at(
-        &mut self,
-        is_number: bool,
-        pointee: Option<crate::dwarf::DieRef>,
-        name: Option<PointerName>,
-    ) -> Content {
-        match pointee {
-            Some(pointee) => {
-                let layout = self.around.debug.layout(pointee);
-                Content::Address(Address::object(layout, 0, name))
-            }
-            None if is_number => Content::NUMBER,
-            None => Content::Unknown,
         }
     }
 
@@ -544,6 +328,16 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
+    /// What the call at an instruction returns; of a pointer to a function, what that is declared to.
+    fn result(&mut self, at: u32) -> Content {
+        match self.contents.returned.get(&at) {
+            None | Some(Content::Unknown) => {}
+            Some(known) => return known.clone(),
+        }
+        let call = self.graph.call_at(at).copied().filter(|call| call.callee.is_some());
+        call.map_or(Content::Unknown, |call| self.returned(&call))
+    }
+
     /// Notes what the debug information says of the frame's variables.
     pub(super) fn read_frame(&mut self) {
         let scope = self.around.scope;
@@ -551,9 +345,7 @@ impl<'a, 'b> Typing<'a, 'b> {
             let mut layout = None;
             for (code, part) in &variable.places {
                 let Place::Memory { base, offset } = part.place else { continue };
-                let Some(at) = self.first_in(code) else { continue };
-                let rule = self.graph.frames.get(at).copied().unwrap_or_default();
-                let Some(slot) = frame_slot(rule, base, offset) else { continue };
+                let Some(slot) = self.slot_in(code, base, offset) else { continue };
                 if part.offset != 0 {
                     continue;
                 }
@@ -568,6 +360,18 @@ impl<'a, 'b> Typing<'a, 'b> {
                 });
             }
         }
+    }
+
+    /// The place in the frame that a location is in a range of code. A frame register counts only
+    /// from where the function has set it up.
+    fn slot_in(&self, code: &Range<u64>, base: Base, offset: i64) -> Option<Slot> {
+        let first = self.first_in(code)?;
+        let is_in = |at: &usize| {
+            let instruction = self.around.function.instruction(*at);
+            instruction.is_none_or(|instruction| code.contains(&instruction.ip()))
+        };
+        let prologue = (first..self.graph.frames.len()).take(limit::MAX_PROLOGUE).take_while(is_in);
+        prologue.into_iter().find_map(|at| frame_slot(*self.graph.frames.get(at)?, base, offset))
     }
 
     /// The first instruction in a range of code.
@@ -590,164 +394,4 @@ pub(crate) fn frame_slot(rule: FrameRule, base: Base, offset: i64) -> Option<Slo
         _ => return None,
     };
     Some(Slot { frame: Frame::Cfa, offset })
-}
-
-pub(super) fn static_address(svma: Svma) -> Content {
-    let offset = Offset::exact(svma.0.cast_signed());
-    Content::Address(Address::of(Origin::Static, offset))
-}
-
-/// What facts about one value say together: what variables hold it, or what lies so far away from it.
-pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> {
-    let mut found: Option<(Content, usize)> = None;
-    for fact in facts {
-        let Some((known, depth)) = found else {
-            found = Some((fact.content.clone(), fact.depth));
-            continue;
-        };
-        let takes_new = match (&known, &fact.content) {
-            (Content::Address(first), Content::Address(second)) => match either(first, second) {
-                Some(better) => Some(better == Better::Second),
-                // Several things around a value say nothing of what all of them are in.
-                None if fact.is_aside => None,
-                // An inlined function may take an object for another one: how the outer one declares
-                // it goes before that.
-                None => match depth.cmp(&fact.depth) {
-                    std::cmp::Ordering::Less => Some(false),
-                    std::cmp::Ordering::Greater => Some(true),
-                    std::cmp::Ordering::Equal => None,
-                },
-            },
-            (Content::Address(_) | Content::Mixed, _) => Some(false),
-            (_, other) => Some(matches!(other, Content::Address(_))),
-        };
-        found = Some(match takes_new {
-            Some(true) => (fact.content.clone(), fact.depth),
-            Some(false) => (known, depth),
-            None => (Content::Mixed, depth),
-        });
-    }
-    found.map(|(content, _)| content)
-}
-
-/// A value with what the debug information says of it: first of the value itself, then, if it is still
-/// open, of what lies around it.
-pub(crate) fn informed<'f>(
-    made: Content,
-    facts: impl Iterator<Item = &'f Fact> + Clone,
-) -> Content {
-    let known = match all(facts.clone().filter(|fact| !fact.is_aside)) {
-        Some(said) => refined(made, said),
-        None => made,
-    };
-    if !known.is_open() {
-        return known;
-    }
-    match all(facts.filter(|fact| fact.is_aside)) {
-        Some(Content::Address(said)) => Content::Address(Address { is_aside: true, ..said }),
-        _ => known,
-    }
-}
-
-/// How a value comes about, with what the debug information says of it.
-pub(crate) fn refined(made: Content, said: Content) -> Content {
-    match (&made, &said) {
-        (_, Content::Unknown | Content::Unseen) => made,
-        (Content::Address(first), Content::Address(second)) => {
-            let is_located = !matches!(first.origin, Origin::Object(_));
-            if is_located || second.is_erased() && !first.is_erased() {
-                return made;
-            }
-            // A member's address keeps the object around it.
-            if first.origin != second.origin {
-                return if first.contains(second) { made } else { said };
-            }
-            let is_many = first.is_many || second.is_many;
-            let is_perhaps_variable = first.is_perhaps_variable || second.is_perhaps_variable;
-            Content::Address(Address { is_many, is_perhaps_variable, ..second.clone() })
-        }
-        (Content::Mixed, Content::Address(address)) => {
-            // A pointer to a member of this or that keeps neither.
-            let is_scalar =
-                matches!(&address.origin, Origin::Object(it) if !it.innermost().is_aggregate());
-            Content::Address(Address { is_inside: is_scalar, ..address.clone() })
-        }
-        // Who declares a number for how far two addresses are apart counts with it.
-        (Content::Distance, Content::Number { .. }) => said,
-        (Content::Unknown | Content::Unseen | Content::Mixed, _) => said,
-        (_, Content::Address(address)) if !address.is_erased() => said,
-        _ => made,
-    }
-}
-
-fn hinted(known: Content, hint: &Content) -> Content {
-    match (&known, hint) {
-        (Content::Unseen, _) => known,
-        _ if known.is_open() => hint.clone(),
-        (Content::Address(first), Content::Address(second))
-            if second.contains(first) && first.origin != second.origin =>
-        {
-            hint.clone()
-        }
-        _ => known,
-    }
-}
-
-fn added(base: &Content, by: i64) -> Content {
-    match base {
-        Content::Address(address) => Content::Address(address.clone().shifted(by)),
-        Content::Constant(number) => Content::Constant(number.wrapping_add(by)),
-        Content::Number { multiple } => {
-            Content::Number { multiple: super::content::gcd(*multiple, by.unsigned_abs()).max(1) }
-        }
-        other => other.clone(),
-    }
-}
-
-fn multiplied(number: &Content, by: u64, displacement: i64) -> Content {
-    match number {
-        Content::Constant(number) => {
-            Content::Constant(number.wrapping_mul(by.cast_signed()).wrapping_add(displacement))
-        }
-        Content::Distance => Content::Distance,
-        other => {
-            let multiple = other.multiple().saturating_mul(by);
-            Content::Number {
-                multiple: super::content::gcd(multiple, displacement.unsigned_abs()).max(1),
-            }
-        }
-    }
-}
-
-/// An address in which something counts.
-fn indexed(address: &Address, index: &Content, scale: u64, displacement: i64) -> Content {
-    let address = address.clone();
-    Content::Address(match index {
-        Content::Constant(number) => {
-            let by = number.wrapping_mul(scale.cast_signed()).wrapping_add(displacement);
-            address.shifted(by)
-        }
-        Content::Distance | Content::Mixed | Content::Address(_) => return Content::Distance,
-        other => {
-            let step = other.multiple().saturating_mul(scale);
-            address.shifted(displacement).stepped(step)
-        }
-    })
-}
-
-fn masked(content: &Content, mask: u64) -> Content {
-    match content {
-        Content::Unseen => Content::Unseen,
-        // Tags in the low bits are taken off.
-        Content::Address(address) if mask.leading_ones() >= 48 => {
-            let clear = (!mask).cast_signed();
-            let mut address = address.clone();
-            if matches!(address.origin, Origin::Object(_)) {
-                address.offset = address.offset.map(|offset| offset & !clear);
-            }
-            Content::Address(address)
-        }
-        Content::Unknown if mask.leading_ones() >= 48 => Content::Unknown,
-        _ => Content::Number { multiple: 1u64.checked_shl(mask.trailing_zeros()).unwrap_or(1) },
-    }
 }

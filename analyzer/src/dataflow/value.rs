@@ -96,6 +96,8 @@ pub(crate) struct Call {
     pub(crate) at: u32,
     /// By the order in which they are passed (psABI, 3.2.3).
     pub(crate) arguments: [ValueIdx; N_ARGUMENTS],
+    /// The function's address, where it is a value.
+    pub(crate) callee: Option<ValueIdx>,
 }
 
 /// Registers that pass integers and pointers.

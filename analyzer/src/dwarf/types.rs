@@ -86,12 +86,15 @@ impl DebugInfo {
             (_, Some(size)) => size,
             (gimli::DW_TAG_ptr_to_member_type, None) if self.is_function(target) => 16,
             (_, None) if kind == ScalarKind::Pointer => 8,
+            (gimli::DW_TAG_subroutine_type, None) => 0,
             (_, None) => return None,
         };
         let name = self.scalar_name(die, entry);
         let spelled = self.spelled(die, 0);
         let layout = Layout::new(spelled.into(), name, size, Shape::Scalar(kind));
-        Some(Arc::new(Layout { pointee: target.filter(|_| is_pointer(tag)), ..layout }))
+        let function = (tag == gimli::DW_TAG_subroutine_type).then_some(die);
+        let pointee = target.filter(|_| is_pointer(tag));
+        Some(Arc::new(Layout { pointee, die: function, ..layout }))
     }
 
     fn is_function(&mut self, die: Option<DieRef>) -> bool {

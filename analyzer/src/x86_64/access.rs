@@ -69,6 +69,8 @@ pub struct MemoryAccess {
     pub size: u32,
     /// What part of the instruction it is.
     pub role: Role,
+    /// It is one of many that the instruction makes, each further on.
+    pub is_repeated: bool,
     /// The sort of value, as far as the instruction tells.
     pub kind: ValueKind,
     /// The bits of it that are used, where masks and shifts around it tell.
@@ -121,6 +123,7 @@ pub fn accesses(
             access: Access::Prefetch,
             size: 0,
             role: Role::Operand,
+            is_repeated: false,
             kind: ValueKind::Unknown,
             bits: None,
             address,
@@ -218,6 +221,8 @@ fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access)
         access,
         size: memory.memory_size().size() as u32,
         role,
+        is_repeated: role == Role::String
+            && (instruction.has_rep_prefix() || instruction.has_repne_prefix()),
         kind,
         bits: None,
         address,

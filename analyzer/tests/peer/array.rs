@@ -156,13 +156,6 @@ fn index_of(access: &Instruction, program: &Program, places: &[u64], size: u64) 
     (0..8).find(is_there).expect("an element's member is in reach")
 }
 
-/// The same where several ways bring a pointer to the same member of different elements, as gcc
-/// begins a loop that it unrolls.
-#[test]
-fn loops_that_are_entered_in_the_middle_name_every_access() {
-    check_loops(&GCC, &OF_STRUCTURES);
-}
-
 /// A register that counts bytes from nothing may be the base of an operand whose displacement is
 /// where the array is: the peer looks at neither.
 #[test]

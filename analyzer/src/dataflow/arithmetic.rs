@@ -1,0 +1,69 @@
+//! What becomes of numbers and addresses when instructions count with them.
+
+use super::content::{Address, Content, Origin};
+use super::offset::gcd;
+
+/// A value and a number that the instruction holds.
+pub(super) fn added(base: &Content, by: i64) -> Content {
+    match base {
+        Content::Address(address) => Content::Address(address.clone().shifted(by)),
+        Content::Constant(number) => Content::Constant(number.wrapping_add(by)),
+        Content::Number { multiple } => {
+            Content::Number { multiple: gcd(*multiple, by.unsigned_abs()).max(1) }
+        }
+        other => other.clone(),
+    }
+}
+
+/// A multiple of a number, and another one.
+pub(super) fn multiplied(number: &Content, by: u64, displacement: i64) -> Content {
+    match number {
+        Content::Constant(number) => {
+            Content::Constant(number.wrapping_mul(by.cast_signed()).wrapping_add(displacement))
+        }
+        Content::Distance => Content::Distance,
+        other => {
+            let multiple = other.multiple().saturating_mul(by);
+            Content::Number { multiple: gcd(multiple, displacement.unsigned_abs()).max(1) }
+        }
+    }
+}
+
+/// An address in which something counts.
+pub(super) fn indexed(
+    address: &Address,
+    index: &Content,
+    scale: u64,
+    displacement: i64,
+) -> Content {
+    let address = address.clone();
+    Content::Address(match index {
+        Content::Constant(number) => {
+            let by = number.wrapping_mul(scale.cast_signed()).wrapping_add(displacement);
+            address.shifted(by)
+        }
+        Content::Distance | Content::Mixed | Content::Address(_) => return Content::Distance,
+        other => {
+            let step = other.multiple().saturating_mul(scale);
+            address.shifted(displacement).stepped(step)
+        }
+    })
+}
+
+/// A value with the bits of a mask.
+pub(super) fn masked(content: &Content, mask: u64) -> Content {
+    match content {
+        Content::Unseen => Content::Unseen,
+        // Tags in the low bits are taken off.
+        Content::Address(address) if mask.leading_ones() >= 48 => {
+            let clear = (!mask).cast_signed();
+            let mut address = address.clone();
+            if matches!(address.origin, Origin::Object(_)) {
+                address.offset = address.offset.map(|offset| offset & !clear);
+            }
+            Content::Address(address)
+        }
+        Content::Unknown if mask.leading_ones() >= 48 => Content::Unknown,
+        _ => Content::Number { multiple: 1u64.checked_shl(mask.trailing_zeros()).unwrap_or(1) },
+    }
+}

@@ -1,0 +1,98 @@
+//! What lies at an offset of a type, of which it is not known how far it goes on.
+
+use crate::layout::{Layout, Shape};
+use crate::limit;
+use std::sync::Arc;
+
+/// Where in the element an access is that begins `start` bytes, and any number of steps, into
+/// one of them.
+pub(super) fn place_in(
+    layout: &Arc<Layout>,
+    start: i64,
+    step: u64,
+    n_bytes: u64,
+    is_many: bool,
+) -> Option<u64> {
+    let element = layout.innermost_element();
+    let size = i64::try_from(element.size).ok().filter(|size| *size > 0)?;
+    if !element.is_aggregate() {
+        let is_whole = start.rem_euclid(size) == 0 || step != 0;
+        return (is_whole && n_bytes.is_multiple_of(element.size) || n_bytes <= element.size)
+            .then_some(0);
+    }
+    if step == 0 {
+        // Behind the end is another element, or something that is not known to be around.
+        return match u64::try_from(start) {
+            Ok(start) if element.holds(start) => Some(start),
+            _ => is_many.then_some(start.rem_euclid(size).unsigned_abs()),
+        };
+    }
+    if step.is_multiple_of(element.size) {
+        return Some(start.rem_euclid(size).unsigned_abs());
+    }
+    let start = u64::try_from(start).ok()?;
+    let start = if element.holds(start) { start } else { start % element.size };
+    steps_in_array(&element, start, step).then_some(start)
+}
+
+/// Whether an array that `offset` is in has elements that the step is a multiple of.
+pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
+    let (mut part, mut into) = (layout, offset);
+    for _ in 0..limit::MAX_TYPE_DEPTH {
+        match &part.shape {
+            Shape::Array { element, .. } => {
+                if element.size == 0 {
+                    return false;
+                }
+                if step.is_multiple_of(element.size) {
+                    return true;
+                }
+                (part, into) = (element, into % element.size);
+            }
+            Shape::Aggregate { members, .. } => {
+                let member = members.iter().rev().find(|member| {
+                    let (start, end) = member.byte_range();
+                    start <= into && (into < end || start == end)
+                });
+                let Some(member) = member.filter(|member| member.bits.is_none()) else {
+                    return false;
+                };
+                (part, into) = (&member.layout, into - member.offset);
+            }
+            Shape::Scalar(_) => return false,
+        }
+    }
+    false
+}
+
+/// Whether a part like `wanted` begins at `offset` of `layout`.
+pub(super) fn has_part(layout: &Layout, offset: u64, wanted: &Layout) -> bool {
+    let mut parts = vec![(layout, offset)];
+    for _ in 0..limit::MAX_UNION_ARMS {
+        let Some((part, at)) = parts.pop() else { return false };
+        let is_scalar = matches!(part.shape, Shape::Scalar(_));
+        let is_wanted = part.fingerprint == wanted.fingerprint
+            || is_scalar && part.size == wanted.size && !wanted.is_aggregate();
+        if is_wanted && at == 0 {
+            return true;
+        }
+        match &part.shape {
+            Shape::Array { element, .. } if element.size != 0 => {
+                parts.push((element, at % element.size));
+            }
+            Shape::Aggregate { members, .. } => {
+                for member in members.iter().filter(|member| member.bits.is_none()) {
+                    let (start, end) = member.byte_range();
+                    if start <= at && (at < end || start == end) && parts.len() < MAX_OPEN_PARTS {
+                        parts.push((&member.layout, at - start));
+                    }
+                }
+            }
+            Shape::Array { .. } | Shape::Scalar(_) => {}
+        }
+    }
+    false
+}
+
+/// Parts that wait to be looked into: unions of unions multiply.
+const MAX_OPEN_PARTS: usize = 256;

@@ -1,0 +1,136 @@
+//! What the debug information says of values, and how that goes together with how they come about.
+
+use super::content::{Address, Better, Content, Origin, either};
+use crate::layout::Layout;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What the debug information says of one value.
+#[derive(Clone, Debug)]
+pub(crate) struct Fact {
+    pub(crate) content: Content,
+    /// Where it says so.
+    pub(crate) code: Range<u64>,
+    /// How many scopes are around the variable.
+    pub(crate) depth: usize,
+    /// The variable is not the value, but so far away from it.
+    pub(crate) is_aside: bool,
+}
+
+/// A variable that is said to be in memory at an address that a value tells.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// How far from the value.
+    pub(crate) offset: i64,
+    pub(crate) layout: Arc<Layout>,
+    /// Where it is said.
+    pub(crate) code: Range<u64>,
+    /// The variable is a scalar of which this is where its value was got from: all that tells of a
+    /// place that nothing else tells of.
+    pub(crate) is_copy: bool,
+}
+
+impl Part {
+    /// How far into the variable the bytes are that are `at` bytes from the value.
+    pub(crate) fn into(&self, at: i64) -> Option<u64> {
+        let into = u64::try_from(at.checked_sub(self.offset)?).ok()?;
+        (into < self.layout.size).then_some(into)
+    }
+}
+
+/// What facts about one value say together: what variables hold it, or what lies so far away from it.
+pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> {
+    let mut found: Option<(Content, usize)> = None;
+    for fact in facts {
+        let Some((known, depth)) = found else {
+            found = Some((fact.content.clone(), fact.depth));
+            continue;
+        };
+        let takes_new = match (&known, &fact.content) {
+            (Content::Address(first), Content::Address(second)) => match either(first, second) {
+                Some(better) => Some(better == Better::Second),
+                // Several things around a value say nothing of what all of them are in.
+                None if fact.is_aside => None,
+                // An inlined function may take an object for another one: how the outer one declares
+                // it goes before that.
+                None => match depth.cmp(&fact.depth) {
+                    std::cmp::Ordering::Less => Some(false),
+                    std::cmp::Ordering::Greater => Some(true),
+                    std::cmp::Ordering::Equal => None,
+                },
+            },
+            (Content::Address(_) | Content::Mixed, _) => Some(false),
+            (_, other) => Some(matches!(other, Content::Address(_))),
+        };
+        found = Some(match takes_new {
+            Some(true) => (fact.content.clone(), fact.depth),
+            Some(false) => (known, depth),
+            None => (Content::Mixed, depth),
+        });
+    }
+    found.map(|(content, _)| content)
+}
+
+/// A value with what the debug information says of it: first of the value itself, then, if it is still
+/// open, of what lies around it.
+pub(crate) fn informed<'f>(
+    made: Content,
+    facts: impl Iterator<Item = &'f Fact> + Clone,
+) -> Content {
+    let known = match all(facts.clone().filter(|fact| !fact.is_aside)) {
+        Some(said) => refined(made, said),
+        None => made,
+    };
+    if !known.is_open() {
+        return known;
+    }
+    match all(facts.filter(|fact| fact.is_aside)) {
+        Some(Content::Address(said)) => Content::Address(Address { is_aside: true, ..said }),
+        _ => known,
+    }
+}
+
+/// How a value comes about, with what the debug information says of it.
+pub(crate) fn refined(made: Content, said: Content) -> Content {
+    match (&made, &said) {
+        (_, Content::Unknown | Content::Unseen) => made,
+        (Content::Address(first), Content::Address(second)) => {
+            let is_located = !matches!(first.origin, Origin::Object(_));
+            if is_located || second.is_erased() && !first.is_erased() {
+                return made;
+            }
+            // A member's address keeps the object around it.
+            if first.origin != second.origin {
+                return if first.contains(second) { made } else { said };
+            }
+            let is_many = first.is_many || second.is_many;
+            let is_perhaps_variable = first.is_perhaps_variable || second.is_perhaps_variable;
+            Content::Address(Address { is_many, is_perhaps_variable, ..second.clone() })
+        }
+        (Content::Mixed, Content::Address(address)) => {
+            // A pointer to a member of this or that keeps neither.
+            let is_scalar =
+                matches!(&address.origin, Origin::Object(it) if !it.innermost().is_aggregate());
+            Content::Address(Address { is_inside: is_scalar, ..address.clone() })
+        }
+        // Who declares a number for how far two addresses are apart counts with it.
+        (Content::Distance, Content::Number { .. }) => said,
+        (Content::Unknown | Content::Unseen | Content::Mixed, _) => said,
+        (_, Content::Address(address)) if !address.is_erased() => said,
+        _ => made,
+    }
+}
+
+/// A value with what is done with it later.
+pub(super) fn hinted(known: Content, hint: &Content) -> Content {
+    match (&known, hint) {
+        (Content::Unseen, _) => known,
+        _ if known.is_open() => hint.clone(),
+        (Content::Address(first), Content::Address(second))
+            if second.contains(first) && first.origin != second.origin =>
+        {
+            hint.clone()
+        }
+        _ => known,
+    }
+}

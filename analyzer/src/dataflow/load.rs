@@ -1,0 +1,196 @@
+//! What is read from memory, by the type of what lies there.
+
+use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::typing::Typing;
+use super::value::{Slot, Sum};
+use crate::data_symbol::DataPlace;
+use crate::descent::ValueKind;
+use crate::dwarf::element;
+use crate::layout::{Layout, ScalarKind, Shape};
+use crate::x86_64::function::ImageBytes as _;
+use dataspace_proto::address::Svma;
+use std::sync::Arc;
+
+impl Typing<'_, '_> {
+    /// What is at an address.
+    pub(super) fn loaded(&mut self, address: &Content, n_bytes: u8) -> Content {
+        let address = self.static_constant(address);
+        let address = match address {
+            Content::Address(address) => address,
+            Content::Unseen => return Content::Unseen,
+            _ if n_bytes < 8 => return Content::NUMBER,
+            _ => return Content::Unknown,
+        };
+        if n_bytes < 8 {
+            return Content::NUMBER;
+        }
+        match &address.origin {
+            Origin::Object(layout) => self.loaded_from(layout, &address),
+            Origin::Static => self.loaded_static(&address),
+            Origin::Thread => self.loaded_thread(&address),
+            Origin::Frame(frame) => {
+                let slot = address.offset.starts().first().copied();
+                let Some(offset) = slot else { return Content::Unknown };
+                // The frame's variables keep their places but for a few that never have two.
+                let slot = Slot { frame: *frame, offset };
+                let here = self.contents.frame.iter().find(|variable| {
+                    let into = slot.offset.checked_sub(variable.slot.offset);
+                    variable.slot.frame == slot.frame
+                        && into
+                            .and_then(|into| u64::try_from(into).ok())
+                            .is_some_and(|into| into < variable.layout.size)
+                });
+                let Some(variable) = here else { return Content::Unknown };
+                let (layout, start) = (Arc::clone(&variable.layout), variable.slot.offset);
+                self.member(&layout, offset.wrapping_sub(start).unsigned_abs())
+            }
+        }
+    }
+
+    /// What is in a variable that is said to be at an address.
+    pub(super) fn loaded_part(&mut self, sum: &Sum) -> Content {
+        let (Some(base), None) = (sum.base, sum.index) else { return Content::Unknown };
+        let parts = self.contents.parts.get(&self.graph.canonical(base));
+        let found = parts.and_then(|parts| {
+            let part = parts.iter().find_map(|part| Some((part, part.into(sum.displacement)?)));
+            part.map(|(part, into)| (Arc::clone(&part.layout), into))
+        });
+        match found {
+            Some((layout, into)) => self.member(&layout, into),
+            None => Content::Unknown,
+        }
+    }
+
+    fn loaded_from(&mut self, layout: &Arc<Layout>, address: &Address) -> Content {
+        let Some(places) = address.places(8) else { return Content::Unknown };
+        let element = layout.innermost_element();
+        let mut sum = Content::Unseen;
+        for place in places {
+            let member = if element.is_aggregate() {
+                self.member(&element, place)
+            } else {
+                self.content_of(&element, address.name.clone())
+            };
+            sum = sum.join(member);
+        }
+        sum
+    }
+
+    fn loaded_static(&mut self, address: &Address) -> Content {
+        let Some(start) = address.offset.starts().first() else { return Content::Unknown };
+        let svma = Svma(start.cast_unsigned());
+        if address.offset.step == 0
+            && let Some(target) = self.around.image.relocated(svma)
+            && self.around.debug.variable_at(svma).variable.is_none()
+        {
+            // The table of addresses that the loader fills.
+            return static_address(target);
+        }
+        self.loaded_variable(DataPlace::fixed(svma))
+    }
+
+    /// What is in a variable of the thread's own.
+    fn loaded_thread(&mut self, address: &Address) -> Content {
+        let start = address.offset.starts().first();
+        let block = self.around.debug.thread_block();
+        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
+        offset.map_or(Content::Unknown, |offset| self.loaded_variable(DataPlace::thread(offset)))
+    }
+
+    fn loaded_variable(&mut self, place: DataPlace) -> Content {
+        let Some(variable) = self.around.debug.variable_in(place).variable else {
+            return Content::Unknown;
+        };
+        let Some(into) = place.at.offset_from(variable.start) else { return Content::Unknown };
+        let layout = Arc::clone(&variable.layout);
+        if layout.is_aggregate() || matches!(layout.shape, Shape::Array { .. }) {
+            return self.member(&layout, into);
+        }
+        self.content_of(&layout, Some(PointerName::Variable(Arc::clone(&variable.name))))
+    }
+
+    /// What the eight bytes at an address are made to hold by their type.
+    pub(super) fn kept_at(&mut self, address: &Address) -> Content {
+        match &address.origin {
+            Origin::Object(layout) => self.loaded_from(layout, address),
+            Origin::Static => self.loaded_static(address),
+            Origin::Thread => self.loaded_thread(address),
+            Origin::Frame(_) => Content::Unknown,
+        }
+    }
+
+    /// The value of the eight bytes at `offset` of an object.
+    pub(super) fn member(&mut self, layout: &Arc<Layout>, offset: u64) -> Content {
+        let element = layout.innermost_element();
+        let Some(offset) =
+            (if element.holds(offset) { Some(offset) } else { offset.checked_rem(element.size) })
+        else {
+            return Content::Unknown;
+        };
+        let key = element.die.map(|die| (die, offset));
+        if let Some(known) = key.and_then(|key| self.members.get(&key)) {
+            return known.clone();
+        }
+        let content = self.read_member(&element, offset);
+        if let Some(key) = key {
+            self.members.insert(key, content.clone());
+        }
+        content
+    }
+
+    fn read_member(&mut self, element: &Arc<Layout>, offset: u64) -> Content {
+        let Some(path) = element.descend_as(offset, 8, ValueKind::Pointer) else {
+            return Content::Unknown;
+        };
+        let leaf = match (&path.leaf.shape, path.into) {
+            (Shape::Scalar(_), 0) => path.leaf,
+            _ => return Content::Unknown,
+        };
+        let name = PointerName::Member(Arc::clone(element), offset);
+        if let Some(contents) = self.around.debug.contents(element, &path.steps) {
+            return self.held(contents, name);
+        }
+        let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
+        self.pointing_at(kind, pointee, Some(name))
+    }
+
+    /// What a pointer leads to by the container that it is a part of.
+    fn held(&mut self, contents: element::Contents, name: PointerName) -> Content {
+        let (die, is_behind) = match contents {
+            element::Contents::Elements(die) | element::Contents::Node(die) => (die, false),
+            element::Contents::Buckets(die) => (die, true),
+        };
+        let layout = self.around.debug.layout(die);
+        Content::Address(Address { is_behind, ..Address::object(layout, 0, Some(name)) })
+    }
+
+    /// The value of a variable of this type.
+    pub(super) fn content_of(
+        &mut self,
+        layout: &Arc<Layout>,
+        name: Option<PointerName>,
+    ) -> Content {
+        match layout.shape {
+            Shape::Scalar(kind) => {
+                self.pointing_at(kind == ScalarKind::Number, layout.pointee, name)
+            }
+            _ => self.member(layout, 0),
+        }
+    }
+
+    fn pointing_at(
+        &mut self,
+        is_number: bool,
+        pointee: Option<crate::dwarf::DieRef>,
+        name: Option<PointerName>,
+    ) -> Content {
+        match pointee {
+            Some(pointee) => {
+                let layout = self.around.debug.layout(pointee);
+                Content::Address(Address::object(layout, 0, name))
+            }
+            None if is_number => Content::NUMBER,
+            None => Content::Unknown,
+        }
+    }
+}
