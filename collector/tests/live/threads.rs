@@ -91,10 +91,13 @@ fn a_process_that_churns_threads_is_seen_whole_and_nothing_twice() {
     for _ in 0..8 {
         let Some((answer, said, outcome)) = watch_at_work(&program) else { return };
         let n_touches: u64 = answer.parse().unwrap();
-        // On a busy machine a ring may fill before the reader gets a CPU.
         assert_eq!(outcome.collected.kernel_samples, n_touches, "{:?}", outcome.collected);
         assert_eq!(outcome.collected.event_counts, [n_touches]);
-        assert_eq!(said.warnings(), Vec::<&str>::new());
+        // On a busy machine a ring may fill with births before the reader gets a CPU, which must be
+        // said; the kernel counts touches whether or not their threads' births were read.
+        let unexpected: Vec<&str> =
+            said.warnings().into_iter().filter(|text| !text.contains("births were lost")).collect();
+        assert_eq!(unexpected, Vec::<&str>::new());
     }
 }
 
