@@ -45,7 +45,9 @@ pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
                     return false;
                 }
                 if step.is_multiple_of(element.size) {
-                    return true;
+                    // Room between members is an array of bytes: what has just such elements goes
+                    // before it.
+                    return step == element.size || !has_array_of(layout, step);
                 }
                 (part, into) = (element, into % element.size);
             }
@@ -63,6 +65,17 @@ pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
         }
     }
     false
+}
+
+/// Whether there is an array of aggregates in it whose elements have this size.
+fn has_array_of(layout: &Layout, size: u64) -> bool {
+    let Shape::Aggregate { members, .. } = &layout.shape else { return false };
+    members.iter().any(|member| {
+        let element = member.layout.innermost();
+        matches!(member.layout.shape, Shape::Array { .. })
+            && element.is_aggregate()
+            && element.size == size
+    })
 }
 
 /// Whether a part like `wanted` begins at `offset` of `layout`.
