@@ -389,6 +389,10 @@ pub const MAX_VOTE_KINDS: usize = 1 << 12;
 /// is being touched; of a larger one that is touched at random hardly any object is sampled twice.
 pub const MAX_VOTE_REGIONS: usize = 1 << 14;
 
+/// Pages on each side in which the elements of a large array are looked for, where those of one page
+/// are too few: 36 KiB in all, nine look-ups for an access that no type names.
+pub const MAX_PAGES_AROUND: u64 = 4;
+
 /// Objects of one page that are remembered. Where there are more, what lies between those that are
 /// tells of the others.
 pub const MAX_VOTED_IN_REGION: usize = 16;

@@ -1,6 +1,7 @@
 //! Votes: samples that an instruction's type names tell what lies at their addresses, so that samples
 //! of code without types are named when they touch the same objects.
 
+mod array;
 mod kind;
 #[cfg(test)]
 mod model;
@@ -191,12 +192,27 @@ impl Votes {
                 Some(found)
             }
             (Exact::Nobody, Exact::Nobody) if touch.size != 0 => {
-                let here = here?;
-                self.regions[here].1 = true;
-                self.regions[here].2.between(&mut self.kinds, at, now_s)
+                let between = here.and_then(|here| {
+                    self.regions[here].1 = true;
+                    self.regions[here].2.between(&mut self.kinds, at, now_s)
+                });
+                between.or_else(|| self.element_of_array(space, page, at, now_s))
             }
             _ => None,
         }
+    }
+
+    fn element_of_array(
+        &mut self,
+        space: u32,
+        page: u64,
+        at: (u64, u32),
+        now_s: u32,
+    ) -> Option<Found> {
+        let around = array::pages_around(page)
+            .filter_map(|page| self.of_page.get(&(space, page)))
+            .map(|idx| &self.regions[*idx as usize].2);
+        array::element(&mut self.kinds, around, at, now_s)
     }
 
     /// The process has another address space, or none any more.

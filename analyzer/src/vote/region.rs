@@ -258,11 +258,10 @@ impl Region {
     /// The object between others of its kind that holds the `size` bytes at `addr`.
     pub(crate) fn between(&self, kinds: &mut Kinds, at: (u64, u32), now_s: u32) -> Option<Found> {
         let (addr, size) = at;
-        let is_recent = |second: u32| now_s.saturating_sub(second) <= limit::MAX_VOTE_AGE_S;
-        if self.changed_s.is_some_and(is_recent) {
+        if self.has_changed_lately(now_s) {
             return None;
         }
-        let slots = || self.slots().iter().filter(|slot| slot.is_fresh(now_s));
+        let slots = || self.fresh_slots(now_s);
         let below = slots().filter(|slot| slot.start <= addr).max_by_key(|slot| slot.start)?;
         let above = slots().filter(|slot| slot.start > addr).min_by_key(|slot| slot.start)?;
         if below.is_run || below.kind != above.kind {
@@ -298,6 +297,16 @@ impl Region {
         fits.then_some(Found { kind: below.kind, offset, votes })
     }
 
+    /// Whether memory in it turned out to be something else, not long ago.
+    pub(super) fn has_changed_lately(&self, now_s: u32) -> bool {
+        self.changed_s.is_some_and(|since| now_s.saturating_sub(since) <= limit::MAX_VOTE_AGE_S)
+    }
+
+    /// What is known in it, and not too old.
+    pub(super) fn fresh_slots(&self, now_s: u32) -> impl Iterator<Item = &Slot> {
+        self.slots().iter().filter(move |slot| slot.is_fresh(now_s))
+    }
+
     /// Whether nothing is known in it.
     pub(crate) const fn is_empty(&self) -> bool {
         self.n_slots == 0
@@ -322,7 +331,7 @@ pub(crate) enum Exact {
 }
 
 /// The greatest common divisor; of 0 and a number the number.
-const fn common_divisor(mut one: u64, mut other: u64) -> u64 {
+pub(super) const fn common_divisor(mut one: u64, mut other: u64) -> u64 {
     while other != 0 {
         (one, other) = (other, one % other);
     }
