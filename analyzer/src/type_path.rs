@@ -7,7 +7,7 @@ use crate::dataflow::{Address, Content, Dataflow, Offset, Origin, PointerName, S
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
-use crate::layout::{Layout, ScalarKind, Shape};
+use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
 use crate::x86_64::function::ImageBytes as _;
@@ -374,6 +374,8 @@ fn pointed(
     index: Option<Index>,
 ) -> TypeAnswer {
     let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+    let part = if address.is_perhaps_part { first_part(layout, address) } else { None };
+    let layout = part.as_ref().unwrap_or(layout);
     let element = layout.innermost_element();
     let size = u64::from(access.size);
     if element.size == 0 {
@@ -404,6 +406,17 @@ fn pointed(
         return index.answer(layout, offset, root);
     }
     spread(&element, root.borrow(), address, access)
+}
+
+/// The first part of an object, if that is where an address is.
+fn first_part(layout: &Layout, address: &Address) -> Option<Arc<Layout>> {
+    let Shape::Aggregate { kind, members } = &layout.innermost().shape else { return None };
+    if !matches!(kind, AggregateKind::Structure | AggregateKind::Class) {
+        return None;
+    }
+    let first = members.iter().find(|member| member.offset == 0 && member.layout.is_aggregate())?;
+    let is_in = |start: &i64| u64::try_from(*start).is_ok_and(|start| start < first.layout.size);
+    address.offset.starts().iter().all(is_in).then(|| Arc::clone(&first.layout))
 }
 
 /// Whether a byte is one of raw data: programs that read it in words say `unsigned char`, those that

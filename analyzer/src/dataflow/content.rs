@@ -42,6 +42,9 @@ pub(crate) struct Address {
     pub(crate) is_aside: bool,
     /// A part of one of several objects, of which it is not known which.
     pub(crate) is_inside: bool,
+    /// The object was found by accesses behind its first part, which is all that the pointer is
+    /// declared to: there may be but that part.
+    pub(crate) is_perhaps_part: bool,
 }
 
 /// What an address is counted from.
@@ -98,6 +101,7 @@ impl Address {
             is_behind: false,
             is_aside: false,
             is_inside: false,
+            is_perhaps_part: false,
         }
     }
 
@@ -319,6 +323,7 @@ fn join_addresses(first: Address, second: Address) -> Content {
             is_behind: first.is_behind || second.is_behind,
             is_aside: first.is_aside && second.is_aside,
             is_inside: first.is_inside || second.is_inside,
+            is_perhaps_part: first.is_perhaps_part || second.is_perhaps_part,
             ..Address::of(first.origin, first.offset.join(second.offset))
         };
         return Content::Address(joined.normal());

@@ -165,9 +165,16 @@ impl Dataflow {
             }
             said => said,
         };
-        match said {
+        let is_perhaps_part = is_perhaps_part(&known, svma, facts);
+        let content = match said {
             Some(said) => refined(known, said),
             None => known,
+        };
+        match content {
+            Content::Address(address) if is_perhaps_part => {
+                Content::Address(Address { is_perhaps_part, ..address })
+            }
+            content => content,
         }
     }
 
@@ -203,6 +210,20 @@ impl Dataflow {
     pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
         self.contents.frame_variable(svma.0, slot)
     }
+}
+
+/// Whether it is said elsewhere what an address is of, and nothing but its first part for certain.
+fn is_perhaps_part(known: &Content, svma: Svma, facts: &[Fact]) -> bool {
+    let Content::Address(known) = known else { return false };
+    let is_whole = |fact: &Fact| matches!(&fact.content, Content::Address(said) if said.origin == known.origin);
+    let is_part = |fact: &Fact| {
+        matches!(&fact.content, Content::Address(said)
+            if said.origin != known.origin && said.offset == known.offset && known.contains(said))
+    };
+    let mut wholes = facts.iter().filter(|fact| is_whole(fact)).peekable();
+    wholes.peek().is_some()
+        && !wholes.any(|fact| fact.code.contains(&svma.0))
+        && facts.iter().any(is_part)
 }
 
 /// A place in a variable, as an address in an object of its type.

@@ -74,7 +74,9 @@ impl Typing<'_, '_> {
         let container = innermost(&fitting)?;
         let offset = address.offset.shifted(container.offset.cast_signed());
         let origin = Origin::Object(container.layout.clone());
-        Some(Address { origin, offset, name: None, is_aside: false, ..address.clone() })
+        let is_perhaps_part = container.offset == 0;
+        let around = Address { origin, offset, name: None, is_aside: false, ..address.clone() };
+        Some(Address { is_perhaps_part, ..around })
     }
 
     /// Whether a type points at others of its own: what links objects is a part of them.
