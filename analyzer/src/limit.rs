@@ -389,6 +389,10 @@ pub const MAX_VOTE_KINDS: usize = 1 << 12;
 /// is being touched; of a larger one that is touched at random hardly any object is sampled twice.
 pub const MAX_VOTE_REGIONS: usize = 1 << 14;
 
+/// Shifts, sums and differences that are followed back from a number to the one that it is a multiple
+/// of: compilers make a product of at most three, and each may ask for two more.
+pub const MAX_FACTORS: usize = 6;
+
 /// Pages on each side in which the elements of a large array are looked for, where those of one page
 /// are too few: 36 KiB in all, nine look-ups for an access that no type names.
 pub const MAX_PAGES_AROUND: u64 = 4;

@@ -1,6 +1,7 @@
 //! All that is known of a reported IP before any sample's values are looked at: its possible
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
+use crate::dataflow::Number;
 use crate::descriptor::DataObject;
 use crate::layout::Layout;
 use crate::limit;
@@ -116,6 +117,8 @@ pub struct IndexedAnswer {
     pub index: AddressRegister,
     /// What it is multiplied by.
     pub scale: u8,
+    /// What is known of the two's product.
+    pub(crate) counted: Number,
     /// The name behind it.
     pub root: OwnedRoot,
 }
@@ -144,11 +147,13 @@ impl IndexedAnswer {
         }
         // Another element of an array that the pointer points into: only if the index steps over
         // whole elements, and the rest of the address is a place in one.
-        let size = self.layout.innermost_element().size;
-        let is_step = u64::from(self.scale) == size;
-        let size = i64::try_from(size).ok().filter(|size| *size != 0)?;
+        let size = i64::try_from(self.layout.innermost_element().size).ok();
+        let size = size.filter(|size| *size != 0)?;
+        let is_step = self.is_step(size.unsigned_abs())
+            && moved.wrapping_sub(self.counted.rest()) % size == 0;
         let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
-        (is_step || is_member).then(|| self.displacement.rem_euclid(size).cast_unsigned())
+        let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
+        (is_step || is_member).then_some(place)
     }
 }
 
@@ -174,13 +179,20 @@ impl IndexedAnswer {
         if !element.is_aggregate() {
             return Some((0, size));
         }
-        let is_step = u64::from(self.scale).is_multiple_of(element.size.max(1));
         Some(match i64::try_from(element.size) {
-            Ok(bytes) if is_step && bytes != 0 => {
-                (self.displacement.rem_euclid(bytes).cast_unsigned(), size)
+            Ok(bytes) if bytes != 0 && self.is_step(element.size) => {
+                let place = self.displacement.wrapping_add(self.counted.rest());
+                (place.rem_euclid(bytes).cast_unsigned(), size)
             }
             _ => (0, element.size),
         })
+    }
+}
+
+impl IndexedAnswer {
+    /// Whether the index steps over whole elements of this many bytes.
+    fn is_step(&self, size: u64) -> bool {
+        self.counted.step() != 0 && self.counted.step().is_multiple_of(size)
     }
 }
 

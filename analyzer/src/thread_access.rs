@@ -3,6 +3,7 @@
 
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
+use crate::dataflow::Number;
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::limit;
@@ -40,7 +41,8 @@ impl ThreadLink {
             let root = OwnedRoot::Variable(Arc::clone(&variable.name));
             let (layout, displacement) = (Arc::clone(&variable.layout), into.cast_signed());
             let scale = access.address.scale;
-            let answer = IndexedAnswer { layout, displacement, index, scale, root };
+            let counted = Number::ANY.times(i64::from(scale));
+            let answer = IndexedAnswer { layout, displacement, index, scale, counted, root };
             return Some(TypeAnswer::Indexed(Arc::new(answer)));
         }
         let root = Root::Variable(&variable.name);

@@ -3,7 +3,7 @@
 
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
-use crate::dataflow::{Address, Content, Dataflow, Offset, Origin, PointerName, Slot};
+use crate::dataflow::{Address, Content, Dataflow, Number, Offset, Origin, PointerName, Slot};
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
@@ -139,7 +139,7 @@ impl<'a> TypePath<'a> {
     fn target(&mut self, access: &MemoryAccess) -> Result<Target, Reason> {
         let operand = &access.address;
         let displacement = operand.displacement;
-        let index = operand.index.map(|register| Index { register, scale: operand.scale });
+        let index = operand.index.map(|register| Index::of(register, operand.scale));
         let Some(base) = operand.base else {
             let svma = displacement;
             let address = Address::of(Origin::Static, Offset::exact(svma));
@@ -169,7 +169,7 @@ impl<'a> TypePath<'a> {
                 counted(&address.displaced(displacement), &other, index)
             }
             (other, Content::Address(address)) if index.scale == 1 => {
-                let index = Index { register: base, scale: 1 };
+                let index = Index::of(base, 1);
                 counted(&address.displaced(displacement), &other, index)
             }
             (other, _) => {
@@ -202,7 +202,7 @@ impl<'a> TypePath<'a> {
             return Err(reason(content));
         }
         let address = Address::of(Origin::Static, Offset::exact(displacement));
-        Ok(Target { address, index: Some(Index { register, scale: 1 }) })
+        Ok(Target { address, index: Some(Index::of(register, 1)) })
     }
 
     fn register(&mut self, register: AddressRegister) -> Content {
@@ -251,8 +251,8 @@ impl<'a> TypePath<'a> {
         let address = &access.address;
         let index = match (address.base, address.index) {
             (None, None) => None,
-            (Some(register), None) => Some(Index { register, scale: 1 }),
-            (None, Some(register)) => Some(Index { register, scale: address.scale }),
+            (Some(register), None) => Some(Index::of(register, 1)),
+            (None, Some(register)) => Some(Index::of(register, address.scale)),
             (Some(_), Some(_)) => return TypeAnswer::Unknown(Reason::Unidentified),
         };
         self.thread_answer(access, Offset::exact(address.displacement), index)
@@ -333,10 +333,13 @@ fn counted(address: &Address, content: &Content, index: Index) -> Result<Target,
             Target { address: address.shifted(by), index: None }
         }
         other if address.offset.only().is_none() => {
-            let step = other.multiple().saturating_mul(u64::from(index.scale));
-            Target { address: address.stepped(step), index: None }
+            let counted = other.number().times(i64::from(index.scale));
+            Target { address: address.shifted(counted.rest()).stepped(counted.step()), index: None }
         }
-        _ => Target { address, index: Some(index) },
+        other => {
+            let number = other.number();
+            Target { address, index: Some(Index { number, ..index }) }
+        }
     })
 }
 
@@ -356,13 +359,21 @@ fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
 struct Index {
     register: AddressRegister,
     scale: u8,
+    /// What is known of what it holds.
+    number: Number,
 }
 
 impl Index {
+    const fn of(register: AddressRegister, scale: u8) -> Self {
+        Self { register, scale, number: Number::ANY }
+    }
+
     fn answer(self, layout: &Arc<Layout>, displacement: i64, root: OwnedRoot) -> TypeAnswer {
         let layout = Arc::clone(layout);
         let (index, scale) = (self.register, self.scale);
-        TypeAnswer::Indexed(Arc::new(IndexedAnswer { layout, displacement, index, scale, root }))
+        let counted = self.number.times(i64::from(scale));
+        let answer = IndexedAnswer { layout, displacement, index, scale, counted, root };
+        TypeAnswer::Indexed(Arc::new(answer))
     }
 }
 

@@ -1,16 +1,14 @@
 //! What becomes of numbers and addresses when instructions count with them.
 
 use super::content::{Address, Content, Origin};
-use super::offset::gcd;
+use super::number::Number;
 
 /// A value and a number that the instruction holds.
 pub(super) fn added(base: &Content, by: i64) -> Content {
     match base {
         Content::Address(address) => Content::Address(address.clone().shifted(by)),
         Content::Constant(number) => Content::Constant(number.wrapping_add(by)),
-        Content::Number { multiple } => {
-            Content::Number { multiple: gcd(*multiple, by.unsigned_abs()).max(1) }
-        }
+        Content::Number(number) => Content::Number(number.plus(Number::exact(by))),
         other => other.clone(),
     }
 }
@@ -18,13 +16,10 @@ pub(super) fn added(base: &Content, by: i64) -> Content {
 /// A multiple of a number, and another one.
 pub(super) fn multiplied(number: &Content, by: u64, displacement: i64) -> Content {
     match number {
-        Content::Constant(number) => {
-            Content::Constant(number.wrapping_mul(by.cast_signed()).wrapping_add(displacement))
-        }
         Content::Distance => Content::Distance,
         other => {
-            let multiple = other.multiple().saturating_mul(by);
-            Content::Number { multiple: gcd(multiple, displacement.unsigned_abs()).max(1) }
+            let product = other.number().times(by.cast_signed());
+            Content::counted(product.plus(Number::exact(displacement)))
         }
     }
 }
@@ -44,8 +39,8 @@ pub(super) fn indexed(
         }
         Content::Distance | Content::Mixed | Content::Address(_) => return Content::Distance,
         other => {
-            let step = other.multiple().saturating_mul(scale);
-            address.shifted(displacement).stepped(step)
+            let counted = other.number().times(scale.cast_signed());
+            address.shifted(displacement.wrapping_add(counted.rest())).stepped(counted.step())
         }
     })
 }
@@ -64,6 +59,9 @@ pub(super) fn masked(content: &Content, mask: u64) -> Content {
             Content::Address(address)
         }
         Content::Unknown if mask.leading_ones() >= 48 => Content::Unknown,
-        _ => Content::Number { multiple: 1u64.checked_shl(mask.trailing_zeros()).unwrap_or(1) },
+        _ => {
+            let step = 1u64.checked_shl(mask.trailing_zeros()).unwrap_or(1);
+            Content::Number(Number::stepped(step, 0))
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What a value is, as far as it is known: a number, or an address in some object.
 
 use super::extent::{has_part, place_in, steps_in_array};
-use super::offset::{Offset, gcd};
+use super::number::Number;
+use super::offset::Offset;
 use super::value::Frame;
 use crate::layout::{Layout, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
@@ -14,8 +15,8 @@ pub(crate) enum Content {
     Unseen,
     /// Nothing is known.
     Unknown,
-    /// A multiple of a number.
-    Number { multiple: u64 },
+    /// A number that counts.
+    Number(Number),
     /// This number.
     Constant(i64),
     /// How far two addresses are apart: added to one it gives another, of another object.
@@ -245,7 +246,7 @@ pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
 }
 
 impl Content {
-    pub(crate) const NUMBER: Self = Self::Number { multiple: 1 };
+    pub(crate) const NUMBER: Self = Self::Number(Number::ANY);
 
     /// Whether better evidence is welcome.
     pub(crate) fn is_open(&self) -> bool {
@@ -262,7 +263,7 @@ impl Content {
         match (self, other) {
             (Self::Unseen, other) | (other, Self::Unseen) => other,
             (Self::Unknown, other) | (other, Self::Unknown) => match other {
-                Self::Number { .. } => Self::NUMBER,
+                Self::Number(_) => Self::NUMBER,
                 Self::Constant(_) => Self::Unknown,
                 other => other,
             },
@@ -273,22 +274,22 @@ impl Content {
             | (address @ Self::Address(_), Self::Constant(0)) => address,
             (Self::Address(_), _) | (_, Self::Address(_)) => Self::Mixed,
             (Self::Distance, _) | (_, Self::Distance) => Self::Distance,
-            (Self::Constant(first), Self::Constant(second)) if first == second => {
-                Self::Constant(first)
-            }
-            (first, second) => {
-                Self::Number { multiple: gcd(first.multiple(), second.multiple()).max(1) }
-            }
+            (first, second) => Self::counted(first.number().join(second.number())),
         }
     }
 
-    /// What a number is a multiple of.
-    pub(crate) const fn multiple(&self) -> u64 {
+    /// What is known of it as a number.
+    pub(crate) const fn number(&self) -> Number {
         match self {
-            Self::Number { multiple } => *multiple,
-            Self::Constant(number) => number.unsigned_abs(),
-            _ => 1,
+            Self::Number(number) => *number,
+            Self::Constant(number) => Number::exact(*number),
+            _ => Number::ANY,
         }
+    }
+
+    /// What is known of a number.
+    pub(crate) fn counted(number: Number) -> Self {
+        number.only().map_or(Self::Number(number), Self::Constant)
     }
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
             Content::Address(Address { is_inside: is_scalar, ..address.clone() })
         }
         // Who declares a number for how far two addresses are apart counts with it.
-        (Content::Distance, Content::Number { .. }) => said,
+        (Content::Distance, Content::Number(_)) => said,
         (Content::Unknown | Content::Unseen | Content::Mixed, _) => said,
         (_, Content::Address(address)) if !address.is_erased() => said,
         _ => made,

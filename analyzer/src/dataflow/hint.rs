@@ -91,10 +91,10 @@ impl Typing<'_, '_> {
                     self.suggest(hints, base, &before);
                 }
             }
-            Some(index) if matches!(self.of(index), Content::Number { .. }) => {
-                let step = self.of(index).multiple().saturating_mul(u64::from(sum.scale));
-                let before = address.clone().shifted(sum.displacement.wrapping_neg());
-                let before = before.stepped(step);
+            Some(index) if matches!(self.of(index), Content::Number(_)) => {
+                let counted = self.of(index).number().times(i64::from(sum.scale));
+                let by = sum.displacement.wrapping_add(counted.rest());
+                let before = address.clone().shifted(by.wrapping_neg()).stepped(counted.step());
                 if before.offset.only().is_some_and(|offset| offset >= 0) {
                     self.suggest(hints, base, &before);
                 }

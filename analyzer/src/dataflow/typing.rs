@@ -4,7 +4,8 @@ use super::arithmetic::{added, indexed, masked, multiplied};
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::fact::{Fact, Part, hinted, informed, refined};
 use super::graph::ValueGraph;
-use super::offset::{Offset, gcd};
+use super::number::Number;
+use super::offset::Offset;
 use super::settling::Users;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
@@ -151,16 +152,13 @@ impl<'a, 'b> Typing<'a, 'b> {
             Definition::Sum(sum) => self.sum(&sum),
             Definition::Product { of, by } => match self.of(of) {
                 Content::Unseen => Content::Unseen,
-                Content::Constant(number) => {
-                    Content::Constant(number.wrapping_mul(by.cast_signed()))
-                }
-                other => Content::Number { multiple: other.multiple().saturating_mul(by).max(1) },
+                other => Content::counted(other.number().times(by.cast_signed())),
             },
             Definition::Difference { left, right } => self.difference(left, right),
             Definition::Masked { of, mask } => masked(self.of(of), mask),
             Definition::Narrowed { of } => match self.of(of) {
                 Content::Unseen => Content::Unseen,
-                number @ (Content::Number { .. } | Content::Constant(_)) => number.clone(),
+                number @ (Content::Number(_) | Content::Constant(_)) => number.clone(),
                 _ => Content::NUMBER,
             },
             Definition::Loaded { address: sum, n_bytes } => {
@@ -204,7 +202,8 @@ impl<'a, 'b> Typing<'a, 'b> {
             (Some(base), None) => added(base, sum.displacement),
             (None, Some(index)) => {
                 let number = multiplied(index, scale, sum.displacement);
-                self.in_table(number, sum.displacement)
+                let counted = index.number().times(scale.cast_signed());
+                self.in_table(number, counted, sum.displacement)
             }
             (Some(base), Some(index)) => {
                 let base = self.static_constant(base);
@@ -222,10 +221,11 @@ impl<'a, 'b> Typing<'a, 'b> {
                     (Content::Mixed, _) | (_, Content::Mixed) => Content::Mixed,
                     (Content::Distance, _) | (_, Content::Distance) => Content::Distance,
                     (first, second) => {
-                        let second = multiplied(second, scale, sum.displacement);
-                        Content::Number {
-                            multiple: gcd(first.multiple(), second.multiple()).max(1),
+                        if let Some(product) = self.product(sum) {
+                            return product;
                         }
+                        let second = multiplied(second, scale, sum.displacement);
+                        Content::counted(first.number().plus(second.number()))
                     }
                 }
             }
@@ -233,13 +233,13 @@ impl<'a, 'b> Typing<'a, 'b> {
     }
 
     /// Where numbers in the code can be addresses: a table at a fixed address, and what counts in it.
-    fn in_table(&self, number: Content, displacement: i64) -> Content {
+    fn in_table(&self, number: Content, counted: Number, displacement: i64) -> Content {
         let svma = Svma(displacement.cast_unsigned());
         if !self.is_static(svma) {
             return number;
         }
         let Content::Address(address) = static_address(svma) else { return number };
-        Content::Address(address.stepped(number.multiple()))
+        Content::Address(address.shifted(counted.rest()).stepped(counted.step()))
     }
 
     fn is_static(&self, svma: Svma) -> bool {
@@ -259,11 +259,20 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
+    /// A sum of multiples of one number.
+    fn product(&self, sum: &Sum) -> Option<Content> {
+        let ((root, times), (other, more)) =
+            (self.graph.factor(sum.index?), self.graph.factor(sum.base?));
+        let times = times.checked_mul(i64::from(sum.scale))?.checked_add(more)?;
+        let product = self.of(root).number().times(times);
+        (root == other).then(|| Content::counted(product.plus(Number::exact(sum.displacement))))
+    }
+
     fn difference(&self, left: ValueIdx, right: ValueIdx) -> Content {
         let (first, second) = (self.of(left), self.of(right));
         match (first, second) {
             (Content::Unseen, _) | (_, Content::Unseen) => Content::Unseen,
-            (Content::Address(address), Content::Number { .. } | Content::Constant(_)) => {
+            (Content::Address(address), Content::Number(_) | Content::Constant(_)) => {
                 match second {
                     Content::Constant(by) => {
                         Content::Address(address.clone().shifted(by.wrapping_neg()))
@@ -272,13 +281,21 @@ impl<'a, 'b> Typing<'a, 'b> {
                         let mut address = address.clone();
                         // What is counted down from there lies before it.
                         address.is_behind = false;
-                        Content::Address(address.stepped(second.multiple()))
+                        let counted = second.number();
+                        let by = counted.rest().wrapping_neg();
+                        Content::Address(address.shifted(by).stepped(counted.step()))
                     }
                 }
             }
-            (Content::Number { .. } | Content::Constant(_), Content::Number { .. })
-            | (Content::Number { .. }, Content::Constant(_)) => {
-                Content::Number { multiple: gcd(first.multiple(), second.multiple()).max(1) }
+            (Content::Number(_) | Content::Constant(_), Content::Number(_))
+            | (Content::Number(_), Content::Constant(_)) => {
+                let ((root, times), (other, less)) =
+                    (self.graph.factor(left), self.graph.factor(right));
+                Content::counted(if root == other {
+                    self.of(root).number().times(times.wrapping_sub(less))
+                } else {
+                    first.number().minus(second.number())
+                })
             }
             (Content::Constant(_), _) => Content::NUMBER,
             _ => Content::Distance,
