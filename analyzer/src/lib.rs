@@ -47,6 +47,7 @@ mod name_table;
 mod noreturn;
 mod outline;
 mod page;
+mod pointed;
 pub mod process;
 mod relocation;
 pub mod report;

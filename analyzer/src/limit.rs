@@ -394,8 +394,8 @@ pub const MAX_VOTE_REGIONS: usize = 1 << 14;
 pub const MAX_FACTORS: usize = 6;
 
 /// Pages on each side in which the elements of a large array are looked for, where those of one page
-/// are too few: 36 KiB in all, nine look-ups for an access that no type names.
-pub const MAX_PAGES_AROUND: u64 = 4;
+/// are too few: 260 KiB in all. The search ends with the first that are enough, or of another kind.
+pub const MAX_PAGES_AROUND: u64 = 32;
 
 /// Objects of one page that are remembered. Where there are more, what lies between those that are
 /// tells of the others.

@@ -7,7 +7,8 @@ use crate::dataflow::{Address, Content, Dataflow, Number, Offset, Origin, Pointe
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
-use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
+use crate::layout::Layout;
+use crate::pointed;
 use crate::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
 use crate::x86_64::function::ImageBytes as _;
@@ -100,10 +101,11 @@ impl<'a> TypePath<'a> {
 
     /// What data flow says.
     fn flow_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
-        let Target { address, index } = match self.target(access) {
+        let Target { mut address, index } = match self.target(access) {
             Ok(target) => target,
             Err(reason) => return TypeAnswer::Unknown(reason),
         };
+        address.is_many |= pointed::is_behind_last(&address) && !self.is_in_another(&address);
         self.is_perhaps_variable = address.is_perhaps_variable;
         match &address.origin {
             Origin::Static => self.static_answer(access, &address, index),
@@ -113,8 +115,17 @@ impl<'a> TypePath<'a> {
                 let slot = Slot { frame: *frame, offset: *offset };
                 self.frame_answer(access, slot, address.offset.step, index)
             }
-            Origin::Object(layout) => pointed(access, layout, &address, index),
+            Origin::Object(layout) => pointed::answer(access, layout, &address, index),
         }
+    }
+
+    /// Whether an object of this type may be a part of another one.
+    fn is_in_another(&mut self, address: &Address) -> bool {
+        let Origin::Object(layout) = &address.origin else { return false };
+        let unit = self.debug.unit_of_code(self.svma);
+        unit.is_none_or(|unit| {
+            !self.debug.containers(unit).of(layout.innermost().fingerprint).is_empty()
+        })
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.
@@ -281,7 +292,7 @@ impl<'a> TypePath<'a> {
         let first = offset.starts().first().copied().unwrap_or_default();
         let offset = offset.shifted(into.cast_signed().wrapping_sub(first));
         let address = Address::of(Origin::Object(Arc::clone(&variable.layout)), offset);
-        spread(&variable.layout, root, &address, access)
+        pointed::spread(&variable.layout, root, &address, access)
     }
 
     /// A variable in the frame, or `<Stack>` for what of the frame no variable covers.
@@ -311,7 +322,7 @@ impl<'a> TypePath<'a> {
             Origin::Object(Arc::clone(&variable.layout)),
             Offset::exact(offset.cast_signed()).stepped(step),
         );
-        spread(&variable.layout, root, &address, access)
+        pointed::spread(&variable.layout, root, &address, access)
     }
 }
 
@@ -356,7 +367,7 @@ fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
 
 /// The register that counts in an address, and what it is multiplied by.
 #[derive(Clone, Copy)]
-struct Index {
+pub(crate) struct Index {
     register: AddressRegister,
     scale: u8,
     /// What is known of what it holds.
@@ -368,7 +379,12 @@ impl Index {
         Self { register, scale, number: Number::ANY }
     }
 
-    fn answer(self, layout: &Arc<Layout>, displacement: i64, root: OwnedRoot) -> TypeAnswer {
+    pub(crate) fn answer(
+        self,
+        layout: &Arc<Layout>,
+        displacement: i64,
+        root: OwnedRoot,
+    ) -> TypeAnswer {
         let layout = Arc::clone(layout);
         let (index, scale) = (self.register, self.scale);
         let counted = self.number.times(i64::from(scale));
@@ -377,91 +393,8 @@ impl Index {
     }
 }
 
-/// What a pointer of known type points at.
-fn pointed(
-    access: &MemoryAccess,
-    layout: &Arc<Layout>,
-    address: &Address,
-    index: Option<Index>,
-) -> TypeAnswer {
-    let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-    let part = if address.is_perhaps_part { first_part(layout, address) } else { None };
-    let layout = part.as_ref().unwrap_or(layout);
-    let element = layout.innermost_element();
-    let size = u64::from(access.size);
-    if element.size == 0 {
-        return unknown;
-    }
-    let root = owned_root(address.name.as_ref());
-    if let Shape::Scalar(kind) = element.shape {
-        // Characters and void are what C calls any storage: a wider access tells nothing.
-        let is_untyped = kind == ScalarKind::Byte && size > 1 && !is_buffer(&element)
-            || kind == ScalarKind::Opaque;
-        let is_whole = index.is_some()
-            || address.offset.step != 0
-            || address
-                .offset
-                .only()
-                .is_some_and(|only| only.rem_euclid(element.size.cast_signed()) == 0);
-        if is_untyped || !is_whole || address.is_inside {
-            return unknown;
-        }
-        return named(&element, root.borrow(), 0, access);
-    }
-    if address.is_behind && index.is_some() {
-        return unknown;
-    }
-    if let (Some(index), Some(offset)) = (index, address.offset.only()) {
-        // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
-        // what stands before `v`.
-        return index.answer(layout, offset, root);
-    }
-    spread(&element, root.borrow(), address, access)
-}
-
-/// The first part of an object, if that is where an address is.
-fn first_part(layout: &Layout, address: &Address) -> Option<Arc<Layout>> {
-    let Shape::Aggregate { kind, members } = &layout.innermost().shape else { return None };
-    if !matches!(kind, AggregateKind::Structure | AggregateKind::Class) {
-        return None;
-    }
-    let first = members.iter().find(|member| member.offset == 0 && member.layout.is_aggregate())?;
-    let is_in = |start: &i64| u64::try_from(*start).is_ok_and(|start| start < first.layout.size);
-    address.offset.starts().iter().all(is_in).then(|| Arc::clone(&first.layout))
-}
-
-/// Whether a byte is one of raw data: programs that read it in words say `unsigned char`, those that
-/// mean anything at all say `char` or `void`.
-fn is_buffer(element: &Layout) -> bool {
-    &*element.name == "unsigned char"
-}
-
-/// The part that an access is to, of an object of which several places are possible.
-fn spread(
-    layout: &Arc<Layout>,
-    root: Root<'_>,
-    address: &Address,
-    access: &MemoryAccess,
-) -> TypeAnswer {
-    let unknown = TypeAnswer::Unknown(Reason::Undetermined);
-    let Some(places) = address.places(u64::from(access.size)) else {
-        return TypeAnswer::Unknown(Reason::Unidentified);
-    };
-    let mut only: Option<TypeAnswer> = None;
-    for place in places {
-        let answer = named(layout, root, place, access);
-        match (&only, &answer) {
-            (None, _) => only = Some(answer),
-            (Some(TypeAnswer::Object(first)), TypeAnswer::Object(second))
-                if first.object.leaf() == second.object.leaf() => {}
-            _ => return unknown,
-        }
-    }
-    only.unwrap_or(unknown)
-}
-
 /// What is behind a pointer is named after it.
-fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
+pub(crate) fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
     match name {
         None => OwnedRoot::Pointer("".into()),
         Some(PointerName::Variable(name)) => OwnedRoot::Pointer(Arc::clone(name)),
@@ -480,7 +413,12 @@ fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
     }
 }
 
-fn named(layout: &Arc<Layout>, root: Root<'_>, offset: u64, access: &MemoryAccess) -> TypeAnswer {
+pub(crate) fn named(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    offset: u64,
+    access: &MemoryAccess,
+) -> TypeAnswer {
     let of_bits = access.bits.and_then(|bits| descriptor::name_bits(layout, root, offset, bits));
     let size = u64::from(access.size);
     match of_bits.or_else(|| descriptor::name_as(layout, root, offset, size, access.kind)) {

@@ -1,6 +1,6 @@
 //! Large arrays: an element between others of its kind that lie pages away.
 
-use super::kind::Kinds;
+use super::kind::{KindIdx, Kinds};
 use super::region::{Found, Region, common_divisor};
 use crate::limit;
 
@@ -8,8 +8,21 @@ use crate::limit;
 /// places their common distance is that of neighbours, unless the blocks do not touch.
 const ENOUGH_IN_ARRAY: usize = 6;
 
+/// What is known of the elements around an address.
+#[derive(Clone, Copy, Debug)]
+struct Elements {
+    kind: KindIdx,
+    first: u64,
+    last: u64,
+    n_known: usize,
+    votes: u32,
+    /// What all of them are a multiple of apart.
+    stride: u64,
+}
+
 /// The element that holds the `size` bytes at `addr`, if what is known in the pages around it is of
-/// one kind only, side by side, and on both sides of it.
+/// one kind only, side by side, and on both sides of it. `regions` come from the nearest on; those
+/// behind what is enough are not looked at.
 pub(super) fn element<'a>(
     kinds: &mut Kinds,
     regions: impl Iterator<Item = &'a Region>,
@@ -17,41 +30,56 @@ pub(super) fn element<'a>(
     now_s: u32,
 ) -> Option<Found> {
     let (addr, size) = at;
-    let (mut first, mut last) = (None, 0);
-    let (mut n_known, mut votes, mut stride) = (0, 0, 0);
+    let mut elements = None;
     for region in regions {
         if region.has_changed_lately(now_s) {
             return None;
         }
-        for slot in region.fresh_slots(now_s) {
-            let (kind, start) = *first.get_or_insert((slot.kind, slot.start));
-            let is_one = slot.kind == kind
-                && !slot.is_run
-                && slot.votes != 0
-                && slot.len == kinds.get(kind).size();
-            if !is_one {
-                return None;
-            }
-            n_known += 1;
-            votes += u32::from(slot.votes);
-            stride = common_divisor(stride, slot.start.abs_diff(start));
-            first = Some((kind, start.min(slot.start)));
-            last = last.max(slot.start);
+        elements = with_region(kinds, elements, region, now_s)?;
+        let Some(known) = elements else { continue };
+        let length = kinds.get(known.kind).size();
+        let is_between = known.first <= addr && addr < known.last;
+        if known.n_known < ENOUGH_IN_ARRAY || known.stride != u64::from(length) || !is_between {
+            continue;
         }
+        let offset = u32::try_from((addr - known.first) % known.stride).ok()?;
+        let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
+        let fits = is_inside && kinds.fits(known.kind, offset, size);
+        return fits.then_some(Found { kind: known.kind, offset, votes: known.votes });
     }
-    let (kind, start) = first?;
-    let length = kinds.get(kind).size();
-    let is_between = start <= addr && addr < last;
-    if n_known < ENOUGH_IN_ARRAY || stride != u64::from(length) || !is_between {
-        return None;
-    }
-    let offset = u32::try_from((addr - start) % stride).ok()?;
-    let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
-    let fits = is_inside && kinds.fits(kind, offset, size);
-    fits.then_some(Found { kind, offset, votes })
+    None
 }
 
-/// The pages around one in which an array's elements are looked for.
-pub(super) const fn pages_around(page: u64) -> std::ops::RangeInclusive<u64> {
-    page.saturating_sub(limit::MAX_PAGES_AROUND)..=page.saturating_add(limit::MAX_PAGES_AROUND)
+/// The elements with those of one more page; `None` where there is anything else.
+fn with_region(
+    kinds: &Kinds,
+    mut elements: Option<Elements>,
+    region: &Region,
+    now_s: u32,
+) -> Option<Option<Elements>> {
+    for slot in region.fresh_slots(now_s) {
+        let (kind, first) = (slot.kind, slot.start);
+        let new = Elements { kind, first, last: first, n_known: 0, votes: 0, stride: 0 };
+        let known = elements.get_or_insert(new);
+        if slot.kind != known.kind
+            || slot.is_run
+            || slot.votes == 0
+            || slot.len != kinds.get(slot.kind).size()
+        {
+            return None;
+        }
+        known.n_known += 1;
+        known.votes += u32::from(slot.votes);
+        known.stride = common_divisor(known.stride, slot.start.abs_diff(known.first));
+        known.first = known.first.min(slot.start);
+        known.last = known.last.max(slot.start);
+    }
+    Some(elements)
+}
+
+/// A page and those around it in which an array's elements are looked for, the nearest first.
+pub(super) fn pages_around(page: u64) -> impl Iterator<Item = u64> {
+    let beside = (1..=limit::MAX_PAGES_AROUND)
+        .flat_map(move |distance| [page.checked_sub(distance), page.checked_add(distance)]);
+    std::iter::once(page).chain(beside.flatten())
 }

@@ -1,0 +1,113 @@
+//! What a pointer of known type points at: which part of the object an access is to.
+
+use crate::dataflow::{Address, Origin, PointerName};
+use crate::descriptor::Root;
+use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::site::TypeAnswer;
+use crate::type_path::{Index, named, owned_root};
+use crate::x86_64::access::MemoryAccess;
+use dataspace_proto::reason::Reason;
+use std::sync::Arc;
+
+/// Whether a pointer ends a range of objects, before which lies the last: it is in a structure with
+/// another pointer to such.
+pub(crate) fn is_behind_last(address: &Address) -> bool {
+    let (Origin::Object(layout), Some(PointerName::Member(holder, offset))) =
+        (&address.origin, &address.name)
+    else {
+        return false;
+    };
+    let (element, holder) = (layout.innermost_element(), holder.innermost_element());
+    let Shape::Aggregate { members, .. } = &holder.shape else { return false };
+    let Ok(size) = i64::try_from(element.size) else { return false };
+    let is_before = |start: &i64| (-size..0).contains(start);
+    let of = |member: &&Member| member.layout.pointee;
+    let own = members.iter().find(|member| member.offset == *offset).as_ref().and_then(of);
+    let is_range = own.is_some()
+        && holder.fingerprint != element.fingerprint
+        && members.iter().any(|member| member.offset != *offset && of(&member) == own);
+    is_range && element.is_aggregate() && address.offset.starts().iter().all(is_before)
+}
+
+/// What a pointer of known type points at.
+pub(crate) fn answer(
+    access: &MemoryAccess,
+    layout: &Arc<Layout>,
+    address: &Address,
+    index: Option<Index>,
+) -> TypeAnswer {
+    let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+    let part = if address.is_perhaps_part { first_part(layout, address) } else { None };
+    let layout = part.as_ref().unwrap_or(layout);
+    let element = layout.innermost_element();
+    let size = u64::from(access.size);
+    if element.size == 0 {
+        return unknown;
+    }
+    let root = owned_root(address.name.as_ref());
+    if let Shape::Scalar(kind) = element.shape {
+        // Characters and void are what C calls any storage: a wider access tells nothing.
+        let is_untyped = kind == ScalarKind::Byte && size > 1 && !is_buffer(&element)
+            || kind == ScalarKind::Opaque;
+        let is_whole = index.is_some()
+            || address.offset.step != 0
+            || address
+                .offset
+                .only()
+                .is_some_and(|only| only.rem_euclid(element.size.cast_signed()) == 0);
+        if is_untyped || !is_whole || address.is_inside {
+            return unknown;
+        }
+        return named(&element, root.borrow(), 0, access);
+    }
+    if address.is_behind && index.is_some() {
+        return unknown;
+    }
+    if let (Some(index), Some(offset)) = (index, address.offset.only()) {
+        // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
+        // what stands before `v`.
+        return index.answer(layout, offset, root);
+    }
+    spread(&element, root.borrow(), address, access)
+}
+
+/// The first part of an object, if that is where an address is.
+fn first_part(layout: &Layout, address: &Address) -> Option<Arc<Layout>> {
+    let Shape::Aggregate { kind, members } = &layout.innermost().shape else { return None };
+    if !matches!(kind, AggregateKind::Structure | AggregateKind::Class) {
+        return None;
+    }
+    let first = members.iter().find(|member| member.offset == 0 && member.layout.is_aggregate())?;
+    let is_in = |start: &i64| u64::try_from(*start).is_ok_and(|start| start < first.layout.size);
+    address.offset.starts().iter().all(is_in).then(|| Arc::clone(&first.layout))
+}
+
+/// Whether a byte is one of raw data: programs that read it in words say `unsigned char`, those that
+/// mean anything at all say `char` or `void`.
+fn is_buffer(element: &Layout) -> bool {
+    &*element.name == "unsigned char"
+}
+
+/// The part that an access is to, of an object of which several places are possible.
+pub(crate) fn spread(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    address: &Address,
+    access: &MemoryAccess,
+) -> TypeAnswer {
+    let unknown = TypeAnswer::Unknown(Reason::Undetermined);
+    let Some(places) = address.places(u64::from(access.size)) else {
+        return TypeAnswer::Unknown(Reason::Unidentified);
+    };
+    let mut only: Option<TypeAnswer> = None;
+    for place in places {
+        let answer = named(layout, root, place, access);
+        match (&only, &answer) {
+            (None, _) => only = Some(answer),
+            (Some(TypeAnswer::Object(first)), TypeAnswer::Object(second))
+                if first.object.leaf() == second.object.leaf() => {}
+            _ => return unknown,
+        }
+    }
+    only.unwrap_or(unknown)
+}
