@@ -28,7 +28,8 @@ impl LoadObjectIndex {
         let given = match self.flows.given(start) {
             Some(known) => known,
             None => {
-                let given = self.given(&function, svma, &open);
+                let mut n_sites = limit::MAX_CALLER_SITES;
+                let given = self.given(&function, svma, &open, &mut n_sites);
                 if !self.is_unfinished() {
                     self.flows.put_given(start, given.clone());
                 }
@@ -59,8 +60,15 @@ impl LoadObjectIndex {
     }
 
     /// What the direct callers of a function pass in the registers that it says nothing of. Those
-    /// that pass different things say nothing.
-    fn given(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
+    /// that pass different things say nothing. `n_sites` calls are looked at, those of callers that
+    /// pass on what they were given among them.
+    fn given(
+        &mut self,
+        function: &FunctionCode,
+        svma: Svma,
+        open: &[u8],
+        n_sites: &mut usize,
+    ) -> Vec<Argument> {
         let entry = self.debug.as_mut().and_then(|debug| debug.function_scope_start(svma));
         let Some(entry) = entry.filter(|entry| function.index_of(*entry).is_some()) else {
             return Vec::new();
@@ -76,23 +84,53 @@ impl LoadObjectIndex {
             if function.index_of(site).is_some() {
                 continue;
             }
-            let Some(mut caller) = self.caller_flow(site, entry) else { continue };
-            for (register, content) in &mut given {
-                let passed = match &mut self.debug {
-                    Some(debug) => caller.passed(site, *register, debug),
-                    None => None,
-                };
-                if let Some(passed) = passed {
+            let Some(left) = n_sites.checked_sub(1) else { break };
+            *n_sites = left;
+            for (place, passed) in self.passed(site, entry, open, n_sites).into_iter().enumerate() {
+                if let (Some(passed), Some((_, content))) = (passed, given.get_mut(place)) {
                     *content = content.take().map(|known| known.join(passed));
                 }
             }
-            self.keep_dataflow(site, caller, false);
         }
         let argument = |(register, content): (u8, Option<Content>)| match content {
             Some(content @ Content::Address(_)) => Some(Argument { register, content }),
             _ => None,
         };
         given.into_iter().filter_map(argument).collect()
+    }
+
+    /// What the call of `entry` at `site` passes in each register.
+    fn passed(
+        &mut self,
+        site: Svma,
+        entry: Svma,
+        registers: &[u8],
+        n_sites: &mut usize,
+    ) -> Vec<Option<Content>> {
+        let Some(mut caller) = self.caller_flow(site, entry) else { return Vec::new() };
+        let mut passed = Vec::with_capacity(registers.len());
+        for register in registers {
+            passed.push(match &mut self.debug {
+                Some(debug) => caller.passed(site, *register, debug),
+                None => None,
+            });
+        }
+        let mut passed_on = Vec::new();
+        for (place, register) in registers.iter().enumerate() {
+            if passed[place].is_none() {
+                passed_on.extend(caller.passed_on(site, *register).map(|from| (place, from)));
+            }
+        }
+        self.keep_dataflow(site, caller, false);
+        let Ok(function) = self.function(site) else { return passed };
+        for (place, (register, distance)) in passed_on {
+            let given = self.given(&function, site, &[register], n_sites);
+            passed[place] = given.into_iter().next().map(|given| match given.content {
+                Content::Address(address) => Content::Address(address.shifted(distance)),
+                other => other,
+            });
+        }
+        passed
     }
 
     /// The values of the function that calls `entry` at `site`, without what its own callers pass.

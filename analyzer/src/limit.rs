@@ -137,6 +137,10 @@ pub const MAX_TRAIL_FUNCTIONS: usize = 16;
 /// be ruled out.
 pub const MAX_CALLERS: usize = 16;
 
+/// Calls that are looked at for what a function is given, those of callers that pass on what they
+/// were given themselves among them.
+pub const MAX_CALLER_SITES: usize = 32;
+
 /// How far an index may move an address: no array is as large, and all addresses but those of small
 /// programs without randomisation are larger.
 pub const MAX_INDEXED_BYTES: u64 = 1 << 40;

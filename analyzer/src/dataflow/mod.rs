@@ -139,6 +139,26 @@ impl Dataflow {
         (!object.is_erased()).then_some(Content::Address(object))
     }
 
+    /// The register that a function was entered with what it passes on in another, and how far from
+    /// that it passes.
+    pub(crate) fn passed_on(&mut self, svma: Svma, register: u8) -> Option<(u8, i64)> {
+        let at = self.function.index_of(svma)?;
+        let mut value = self.graph.before(at as u32, Place::Register(register));
+        let mut distance: i64 = 0;
+        for _ in 0..limit::MAX_FACTORS {
+            value = self.graph.canonical(value);
+            match self.graph.definitions.get(value.0 as usize)? {
+                Definition::Parameter { register } => return Some((*register, distance)),
+                Definition::Sum(Sum { base: Some(base), index: None, displacement, .. }) => {
+                    distance = distance.wrapping_add(*displacement);
+                    value = *base;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// How many values it holds.
     pub(crate) fn n_values(&self) -> usize {
         self.graph.definitions.len()

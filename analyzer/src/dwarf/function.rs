@@ -142,9 +142,20 @@ impl DebugInfo {
         entry: Svma,
     ) -> Option<Vec<(u16, DieRef)>> {
         let (unit, die) = self.entry(function)?;
-        die.attr_value(gimli::DW_AT_abstract_origin)?;
+        let parameters = self.parameters_of(function);
+        let has = |name| die.attr_value(name).is_some();
+        // What only its own unit calls need not be called as declared: clang leaves out what is not
+        // used, and does not say so.
+        let is_own = has(gimli::DW_AT_low_pc)
+            && !has(gimli::DW_AT_external)
+            && !has(gimli::DW_AT_specification);
+        let is_variant = has(gimli::DW_AT_abstract_origin)
+            || is_own && parameters.iter().any(|parameter| !self.has_place(*parameter));
+        if !is_variant {
+            return None;
+        }
         let mut found = Vec::new();
-        for parameter in self.parameters_of(function) {
+        for parameter in parameters {
             let Some((_, die)) = self.entry(parameter) else { continue };
             let Some(value) = die.attr_value(gimli::DW_AT_location) else { continue };
             let Ok(Some(mut locations)) = unit.dwarf.attr_locations(&unit.unit, value) else {
@@ -165,6 +176,11 @@ impl DebugInfo {
             }
         }
         Some(found)
+    }
+
+    fn has_place(&mut self, variable: DieRef) -> bool {
+        let entry = self.entry(variable);
+        entry.is_some_and(|(_, die)| die.attr_value(gimli::DW_AT_location).is_some())
     }
 
     fn parameters_of(&mut self, function: DieRef) -> Vec<DieRef> {
