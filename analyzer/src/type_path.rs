@@ -260,13 +260,23 @@ impl<'a> TypePath<'a> {
     /// A thread's own variable, at a distance from the thread's pointer that the instruction holds.
     fn segment_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         let address = &access.address;
-        let index = match (address.base, address.index) {
-            (None, None) => None,
-            (Some(register), None) => Some(Index::of(register, 1)),
-            (None, Some(register)) => Some(Index::of(register, address.scale)),
-            (Some(_), Some(_)) => return TypeAnswer::Unknown(Reason::Unidentified),
-        };
-        self.thread_answer(access, Offset::exact(address.displacement), index)
+        let base = address.base.map(|register| Index::of(register, 1));
+        let index = address.index.map(|register| Index::of(register, address.scale));
+        let mut distance = Offset::exact(address.displacement);
+        let mut counting = Vec::new();
+        for term in [base, index].into_iter().flatten() {
+            match self.register(term.register) {
+                Content::Constant(number) => {
+                    distance = distance.shifted(number.wrapping_mul(i64::from(term.scale)));
+                }
+                other => counting.push(Index { number: other.number(), ..term }),
+            }
+        }
+        match counting.as_slice() {
+            [] => self.thread_answer(access, distance, None),
+            [index] => self.thread_answer(access, distance, Some(*index)),
+            _ => TypeAnswer::Unknown(Reason::Unidentified),
+        }
     }
 
     /// The variable at `place`, which the first of the offsets leads to.

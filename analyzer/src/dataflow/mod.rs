@@ -13,6 +13,7 @@ mod content;
 mod extent;
 mod fact;
 mod factor;
+mod frame;
 mod graph;
 mod hint;
 mod load;

@@ -9,12 +9,9 @@ use super::offset::Offset;
 use super::settling::Users;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
-use crate::dwarf::frame::FrameRule;
 use crate::dwarf::function::FunctionScope;
-use crate::dwarf::location::{Base, Place};
 use crate::dwarf::{DebugInfo, DieRef};
 use crate::layout::Layout;
-use crate::limit;
 use crate::x86_64::function::{FunctionCode, ImageBytes as _};
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
@@ -354,61 +351,4 @@ impl<'a, 'b> Typing<'a, 'b> {
         let call = self.graph.call_at(at).copied().filter(|call| call.callee.is_some());
         call.map_or(Content::Unknown, |call| self.returned(&call))
     }
-
-    /// Notes what the debug information says of the frame's variables.
-    pub(super) fn read_frame(&mut self) {
-        let scope = self.around.scope;
-        for variable in &scope.variables {
-            let mut layout = None;
-            for (code, part) in &variable.places {
-                let Place::Memory { base, offset } = part.place else { continue };
-                let Some(slot) = self.slot_in(code, base, offset) else { continue };
-                if part.offset != 0 {
-                    continue;
-                }
-                let layout =
-                    layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
-                self.contents.frame.push(FrameVariable {
-                    slot,
-                    code: code.clone(),
-                    layout: Arc::clone(layout),
-                    name: Arc::clone(&variable.name),
-                    depth: variable.depth,
-                });
-            }
-        }
-    }
-
-    /// The place in the frame that a location is in a range of code. A frame register counts only
-    /// from where the function has set it up.
-    fn slot_in(&self, code: &Range<u64>, base: Base, offset: i64) -> Option<Slot> {
-        let first = self.first_in(code)?;
-        let is_in = |at: &usize| {
-            let instruction = self.around.function.instruction(*at);
-            instruction.is_none_or(|instruction| code.contains(&instruction.ip()))
-        };
-        let prologue = (first..self.graph.frames.len()).take(limit::MAX_PROLOGUE).take_while(is_in);
-        prologue.into_iter().find_map(|at| frame_slot(*self.graph.frames.get(at)?, base, offset))
-    }
-
-    /// The first instruction in a range of code.
-    fn first_in(&self, code: &Range<u64>) -> Option<usize> {
-        super::first_in(self.around.function, code)
-    }
-}
-
-/// The place in the frame that a location is; `None` outside the frame.
-pub(crate) fn frame_slot(rule: FrameRule, base: Base, offset: i64) -> Option<Slot> {
-    use super::value::Frame;
-    let offset = match (base, rule) {
-        (Base::Cfa, _) => offset,
-        (Base::Register(register), FrameRule::Known(rule)) if register == rule.register => {
-            offset.checked_sub(rule.offset)?
-        }
-        (Base::Register(6), FrameRule::Expression) => {
-            return Some(Slot { frame: Frame::Register(6), offset });
-        }
-        _ => return None,
-    };
-    Some(Slot { frame: Frame::Cfa, offset })
 }

@@ -1,0 +1,104 @@
+//! Where in the frame the debug information says that variables are.
+
+use super::typing::{FrameVariable, Typing};
+use super::value::{Frame, Slot};
+use crate::dwarf::frame::{CfaRule, FrameRule};
+use crate::dwarf::location::{Base, Place};
+use crate::limit;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// DWARF number of the stack pointer.
+const DWARF_RSP: u16 = 7;
+
+/// How far below the CFA the stack pointer is in most of a range of code, for ranges that were asked.
+type Depths = FxHashMap<(u64, u64), Option<i64>>;
+
+impl Typing<'_, '_> {
+    /// Notes what the debug information says of the frame's variables.
+    pub(super) fn read_frame(&mut self) {
+        let scope = self.around.scope;
+        let mut depths = Depths::default();
+        for variable in &scope.variables {
+            let mut layout = None;
+            for (code, part) in &variable.places {
+                let Place::Memory { base, offset } = part.place else { continue };
+                let Some(slot) = self.slot_in(code, base, offset, &mut depths) else { continue };
+                if part.offset != 0 {
+                    continue;
+                }
+                let layout =
+                    layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
+                self.contents.frame.push(FrameVariable {
+                    slot,
+                    code: code.clone(),
+                    layout: Arc::clone(layout),
+                    name: Arc::clone(&variable.name),
+                    depth: variable.depth,
+                });
+            }
+        }
+    }
+
+    /// The place in the frame that a location is in a range of code. A frame register counts only
+    /// from where the function has set it up; the stack pointer from where the function's work is
+    /// done, as the range goes over the prologue as well.
+    fn slot_in(
+        &self,
+        code: &Range<u64>,
+        base: Base,
+        offset: i64,
+        depths: &mut Depths,
+    ) -> Option<Slot> {
+        if base == Base::Register(DWARF_RSP) {
+            let depth = depths
+                .entry((code.start, code.end))
+                .or_insert_with(|| most(self.rules(code).map(depth_of)));
+            let rule = CfaRule { register: DWARF_RSP, offset: (*depth)? };
+            return frame_slot(FrameRule::Known(rule), base, offset);
+        }
+        let mut prologue = self.rules(code).take(limit::MAX_PROLOGUE);
+        prologue.find_map(|rule| frame_slot(rule, base, offset))
+    }
+
+    /// The frame's rule at each instruction of a range of code.
+    fn rules(&self, code: &Range<u64>) -> impl Iterator<Item = FrameRule> {
+        let first = super::first_in(self.around.function, code).unwrap_or(usize::MAX);
+        let is_in = move |at: &usize| {
+            let instruction = self.around.function.instruction(*at);
+            instruction.is_none_or(|instruction| code.contains(&instruction.ip()))
+        };
+        let range = first..self.graph.frames.len();
+        range.take_while(is_in).filter_map(|at| self.graph.frames.get(at).copied())
+    }
+}
+
+/// How far below the CFA the stack pointer is, where the CFA is told by it.
+fn depth_of(rule: FrameRule) -> Option<i64> {
+    rule.cfa().filter(|rule| rule.register == DWARF_RSP).map(|rule| rule.offset)
+}
+
+/// The depth that is there most often; of several the largest.
+fn most(depths: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+    let mut times: FxHashMap<Option<i64>, usize> = FxHashMap::default();
+    for depth in depths {
+        *times.entry(depth).or_default() += 1;
+    }
+    times.into_iter().max_by_key(|(depth, times)| (*times, *depth))?.0
+}
+
+/// The place in the frame that a location is; `None` outside the frame.
+fn frame_slot(rule: FrameRule, base: Base, offset: i64) -> Option<Slot> {
+    let offset = match (base, rule) {
+        (Base::Cfa, _) => offset,
+        (Base::Register(register), FrameRule::Known(rule)) if register == rule.register => {
+            offset.checked_sub(rule.offset)?
+        }
+        (Base::Register(6), FrameRule::Expression) => {
+            return Some(Slot { frame: Frame::Register(6), offset });
+        }
+        _ => return None,
+    };
+    Some(Slot { frame: Frame::Cfa, offset })
+}
