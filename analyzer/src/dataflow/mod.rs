@@ -26,6 +26,7 @@ mod sum;
 mod transfer;
 mod typing;
 mod value;
+mod vector;
 
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use number::Number;

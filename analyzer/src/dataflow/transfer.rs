@@ -3,6 +3,7 @@
 use super::graph::ValueGraph;
 use super::sum::number;
 use super::value::{Definition, Frame, Place, RETURNED, Slot, Store, Sum, ValueIdx};
+use super::vector::takes_lane;
 use crate::dwarf::frame::FrameRule;
 use crate::x86_64::access::{self, Address, SegmentBase};
 use crate::x86_64::arithmetic::Operation;
@@ -16,7 +17,7 @@ use iced_x86::{
 use std::collections::BTreeSet;
 
 /// Bytes of a pointer, and of a slot.
-const POINTER_BYTES: u32 = 8;
+pub(super) const POINTER_BYTES: u32 = 8;
 
 /// DWARF number of the register that compilers address an aligned frame by.
 const FRAME_REGISTER: u8 = 6;
@@ -28,17 +29,20 @@ const STACK_POINTER: u8 = 7;
 pub(super) struct Transfer<'a> {
     pub(super) graph: &'a mut ValueGraph,
     pub(super) function: &'a FunctionCode,
-    factory: InstructionInfoFactory,
+    pub(super) factory: InstructionInfoFactory,
     /// Slots that are read as a whole.
     pub(super) slots: BTreeSet<Slot>,
     /// Slots whose address is taken: calls may write to them.
     pub(super) escaped: BTreeSet<Slot>,
+    /// A lane of a vector register is taken out somewhere.
+    pub(super) has_lanes: bool,
 }
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(graph: &'a mut ValueGraph, function: &'a FunctionCode) -> Self {
         let factory = InstructionInfoFactory::new();
-        Self { graph, function, factory, slots: BTreeSet::new(), escaped: BTreeSet::new() }
+        let (slots, escaped) = (BTreeSet::new(), BTreeSet::new());
+        Self { graph, function, factory, slots, escaped, has_lanes: false }
     }
 
     pub(super) fn run(mut self) {
@@ -56,6 +60,7 @@ impl<'a> Transfer<'a> {
 
     /// Notes the slots that an instruction reads or takes the address of.
     fn find_slots(&mut self, at: u32, instruction: &Instruction) {
+        self.has_lanes |= takes_lane(instruction);
         if instruction.mnemonic() == Mnemonic::Pop {
             let top = self.stack_top(at, 0);
             self.slots.extend(top);
@@ -72,7 +77,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The slot that an operand is, if it is in the frame and no register counts in it.
-    fn operand_slot(&mut self, at: u32, address: &Address) -> Option<Slot> {
+    pub(super) fn operand_slot(&mut self, at: u32, address: &Address) -> Option<Slot> {
         let base = address.base.filter(|base| !base.is_32_bit)?;
         if address.index.is_some() || address.segment != SegmentBase::Flat {
             return None;
@@ -105,6 +110,7 @@ impl<'a> Transfer<'a> {
         for effect in effects.iter().rev() {
             self.apply(at, effect, instruction, loaded);
         }
+        self.write_vectors(at, instruction);
         self.store(at, instruction);
         match instruction.flow_control() {
             FlowControl::Call | FlowControl::IndirectCall => self.call(at, instruction, loaded),
@@ -172,7 +178,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// An operand's address in values; `None` for one in another segment, or that a vector indexes.
-    fn sum(&mut self, at: u32, address: &Address) -> Option<Sum> {
+    pub(super) fn sum(&mut self, at: u32, address: &Address) -> Option<Sum> {
         if address.segment != SegmentBase::Flat || address.is_32_bit() {
             return None;
         }
@@ -326,6 +332,9 @@ impl<'a> Transfer<'a> {
         instruction: &Instruction,
         loaded: Option<ValueIdx>,
     ) -> ValueIdx {
+        if let Some(lane) = self.lane_taken(at, instruction) {
+            return lane;
+        }
         match instruction.mnemonic() {
             Mnemonic::Mov | Mnemonic::Pop => loaded.unwrap_or(self.graph.opaque()),
             Mnemonic::Imul if instruction.op_count() == 3 => {

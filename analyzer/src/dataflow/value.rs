@@ -13,6 +13,8 @@ pub(crate) enum Place {
     Register(u8),
     /// Eight bytes of the frame.
     Slot(Slot),
+    /// Eight bytes of a vector register.
+    Lane { register: u8, lane: u8 },
 }
 
 /// A place in the frame.
