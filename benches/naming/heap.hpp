@@ -6,10 +6,18 @@
 
 namespace heap {
 
-/* The name of T as debug information has it: with the arguments that the compiler's messages leave
- * out. */
+/* The name of T as debug information has it: with the arguments that the messages of compilers leave
+ * out, and the enumerators by number where it has them so. */
 template <class T> struct Name {
-    static std::string get() { return tr_name<T>(); }
+    static std::string get() {
+        std::string name = tr_name<T>();
+#ifndef __clang__
+        const std::string enumerator = "__gnu_cxx::_S_atomic";
+        size_t at = name.find(enumerator);
+        if (at != name.npos) name.replace(at, enumerator.size(), "(__gnu_cxx::_Lock_policy)2");
+#endif
+        return name;
+    }
 };
 template <class T> struct Name<std::unique_ptr<T>> {
     static std::string get() {
@@ -18,27 +26,30 @@ template <class T> struct Name<std::unique_ptr<T>> {
     }
 };
 
-/* The name of T for the truth runtime; lives as long as the program. */
-template <class T> const char *name_of() {
-    static const std::string *const name = new std::string(Name<T>::get());
-    return name->c_str();
-}
-
 struct Current {
     const char *type;
     size_t element_bytes;
 };
 inline thread_local Current current{nullptr, 1};
 
+/* The name of T for the truth runtime; lives as long as the program. */
+template <class T> const char *name_of() {
+    static const std::string *const name = [] {
+        Current before = current;
+        current = {nullptr, 1}; // the name itself is nothing that is told
+        auto *made = new std::string(Name<T>::get());
+        current = before;
+        return made;
+    }();
+    return name->c_str();
+}
+
 /* While it lives, `new` of this thread makes Ts, if the size is a multiple of a T's. */
 template <class T> class Of {
     Current before;
 
 public:
-    Of() : before(current) {
-        current = {nullptr, 1}; // the name itself is no T
-        current = {name_of<T>(), sizeof(T)};
-    }
+    Of() : before(current) { current = {name_of<T>(), sizeof(T)}; }
     ~Of() { current = before; }
     Of(const Of &) = delete;
     Of &operator=(const Of &) = delete;

@@ -217,9 +217,14 @@ fn scope<R>(name: String, element_bytes: usize, shape: Shape, make: impl FnOnce(
     made
 }
 
+/// The name of T as debug information has it: without lifetimes.
+fn name_of<T>() -> String {
+    type_name::<T>().replace("<'_>", "").replace("'_, ", "")
+}
+
 /// What `make` allocates are values of T: boxes, vectors, deques, slices.
 pub fn of<T, R>(make: impl FnOnce() -> R) -> R {
-    named(type_name::<T>().to_owned(), size_of::<T>(), make)
+    named(name_of::<T>(), size_of::<T>(), make)
 }
 
 /// The same for a type that Rust cannot name.
@@ -244,7 +249,16 @@ pub fn table<K, V, R>(make: impl FnOnce() -> R) -> R {
 
 /// What `make` allocates are nodes of a `BTreeMap<K, V>`.
 pub fn tree<K, V, R>(make: impl FnOnce() -> R) -> R {
-    let parameters = format!("<{}, {}>", type_name::<K>(), type_name::<V>());
+    nodes(&format!("<{}, {}>", type_name::<K>(), type_name::<V>()), make)
+}
+
+/// What `make` allocates are nodes of a `BTreeSet<K>`.
+pub fn tree_set<K, R>(make: impl FnOnce() -> R) -> R {
+    let nothing = "alloc::collections::btree::set_val::SetValZST";
+    nodes(&format!("<{}, {nothing}>", type_name::<K>()), make)
+}
+
+fn nodes<R>(parameters: &str, make: impl FnOnce() -> R) -> R {
     let inner_name = CString::new(format!("InternalNode{parameters}")).unwrap();
     let shape = Shape::Tree { inner_name, leaf_bytes: Cell::new(0) };
     scope(format!("LeafNode{parameters}"), 1, shape, make)
