@@ -1,6 +1,7 @@
 //! Backwards: what a value must be because of what is done with it later.
 
 use super::content::{Address, Better, Content, Origin, either};
+use super::liveness::Used;
 use super::typing::Typing;
 use super::value::{Definition, Sum, ValueIdx};
 use rustc_hash::FxHashMap;
@@ -36,7 +37,13 @@ impl Typing<'_, '_> {
     }
 
     /// Values that others are made of.
-    fn hints_of_uses(&self, hints: &mut Hints) {
+    fn hints_of_uses(&mut self, hints: &mut Hints) {
+        let used = self.used.take().unwrap_or_else(|| self.used_values());
+        self.hints_of_used(hints, &used);
+        self.used = Some(used);
+    }
+
+    fn hints_of_used(&self, hints: &mut Hints, used: &Used) {
         // Later values first: what one hint says reaches what it was made of in the same pass.
         for value in (0..self.graph.definitions.len() as u32).rev().map(ValueIdx) {
             if self.graph.canonical(value) != value {
@@ -52,7 +59,7 @@ impl Typing<'_, '_> {
                 continue;
             }
             match self.graph.definitions[value.0 as usize] {
-                Definition::Entry { .. } => {
+                Definition::Entry { .. } if used[value.0 as usize] => {
                     for input in self.graph.inputs(value) {
                         self.suggest(hints, *input, &address);
                     }

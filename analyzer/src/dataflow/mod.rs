@@ -16,6 +16,7 @@ mod factor;
 mod frame;
 mod graph;
 mod hint;
+mod liveness;
 mod load;
 mod number;
 mod offset;

@@ -44,7 +44,7 @@ impl Users {
 }
 
 /// The values that one is made of.
-fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: impl FnMut(ValueIdx)) {
+pub(super) fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: impl FnMut(ValueIdx)) {
     let mut visit_sum = |sum: Sum| [sum.base, sum.index].into_iter().flatten().for_each(&mut visit);
     match graph.definitions[value.0 as usize] {
         Definition::Sum(sum) | Definition::Loaded { address: sum, .. } => visit_sum(sum),

@@ -4,6 +4,7 @@ use super::arithmetic::{added, indexed, masked, multiplied};
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::fact::{Fact, Part, hinted, informed, refined};
 use super::graph::ValueGraph;
+use super::liveness::Used;
 use super::number::Number;
 use super::offset::Offset;
 use super::settling::Users;
@@ -87,6 +88,8 @@ pub(super) struct Typing<'a, 'b> {
     pub(super) contents: Contents,
     pub(super) users: Users,
     pub(super) members: Members,
+    /// Which values are used, once that was asked.
+    pub(super) used: Option<Used>,
     /// What the variables in the frame are that values are read from.
     declared: FxHashMap<(Slot, u32), Option<Content>>,
 }
@@ -99,6 +102,7 @@ impl<'a, 'b> Typing<'a, 'b> {
             contents: Contents::default(),
             users: Users::of(graph),
             members: Members::default(),
+            used: None,
             declared: FxHashMap::default(),
         }
     }

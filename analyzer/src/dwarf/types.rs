@@ -102,7 +102,8 @@ impl DebugInfo {
         entry.is_some_and(|(_, entry)| entry.tag() == gimli::DW_TAG_subroutine_type)
     }
 
-    /// A scalar's name: for a pointer without one, as C declares it: `cell *`.
+    /// A scalar's name: for a pointer without one, as C declares it: `cell *`, by the name that the
+    /// declaration gives what is pointed at.
     fn scalar_name(&mut self, die: DieRef, entry: &Entry) -> Arc<str> {
         if let Some(name) = self.type_name(die) {
             return name;
@@ -119,10 +120,9 @@ impl DebugInfo {
             let Some(target) = target else { return format!("void {suffix}").into() };
             let Some((_, entry)) = self.entry(target) else { break };
             (die, tag) = (target, entry.tag());
-            if is_transparent(tag) {
-                continue;
-            }
-            if let Some(name) = self.type_name(target) {
+            // What templates call their arguments is nobody's name for them.
+            let is_own = |name: &Arc<str>| !is_transparent(tag) || !name.contains("::");
+            if let Some(name) = self.type_name(target).filter(is_own) {
                 return format!("{name} {suffix}").into();
             }
         }
