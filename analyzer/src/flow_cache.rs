@@ -16,7 +16,7 @@ pub(crate) struct FlowCache {
     kept: FxHashMap<FlowKey, (u64, Box<Dataflow>)>,
     /// Oldest first. One whose number is not the kept one's was taken out since.
     order: VecDeque<(u64, FlowKey)>,
-    n_values: usize,
+    n_bytes: usize,
     next: u64,
     /// What the callers of functions pass.
     given: FxHashMap<Svma, Vec<Argument>>,
@@ -26,15 +26,16 @@ impl FlowCache {
     /// Lends the values of a function.
     pub(crate) fn take(&mut self, key: FlowKey) -> Option<Box<Dataflow>> {
         let (_, flow) = self.kept.remove(&key)?;
-        self.n_values -= flow.n_values();
+        self.n_bytes -= flow.n_bytes();
         Some(flow)
     }
 
     /// Takes a function's values in, over those that were not asked for the longest.
     pub(crate) fn put(&mut self, key: FlowKey, flow: Box<Dataflow>) {
         self.take(key);
-        self.n_values += flow.n_values();
-        while self.n_values > limit::MAX_CACHED_VALUES || self.order.len() > limit::MAX_CACHED_FLOWS
+        self.n_bytes += flow.n_bytes();
+        while self.n_bytes > limit::MAX_CACHED_FLOW_BYTES
+            || self.order.len() > limit::MAX_CACHED_FLOWS
         {
             let Some((number, oldest)) = self.order.pop_front() else { break };
             if self.kept.get(&oldest).is_some_and(|(kept, _)| *kept == number) {

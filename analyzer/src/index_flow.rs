@@ -1,7 +1,10 @@
 //! The data flow of a load object's functions: worked out when it is asked for, with what callers pass.
 
-use crate::dataflow::{ARGUMENTS, Address, Argument, Content, Dataflow, Surroundings};
+use crate::dataflow::{
+    ARGUMENTS, Address, Argument, Content, Dataflow, Following, Given, Surroundings,
+};
 use crate::dwarf::DebugInfo;
+use crate::dwarf::function::FunctionScope;
 use crate::index::LoadObjectIndex;
 use crate::limit;
 use crate::thunk::Thunk;
@@ -17,46 +20,73 @@ impl LoadObjectIndex {
         if let Some(known) = self.flows.take((start, true)) {
             return Some(known);
         }
-        let flow = match self.flows.take((start, false)) {
-            Some(known) => known,
-            None => self.new_dataflow(&function, svma, &[])?,
+        let known = self.flows.take((start, false));
+        let followed = match known {
+            Some(_) => None,
+            None => Some(self.follow(&function, svma)?),
         };
-        let open = flow.open_parameters();
-        if open.is_empty() {
-            return Some(flow);
-        }
-        let given = match self.flows.given(start) {
-            Some(known) => known,
-            None => {
-                let mut n_sites = limit::MAX_CALLER_SITES;
-                let given = self.given(&function, svma, &open, &mut n_sites);
-                if !self.is_unfinished() {
-                    self.flows.put_given(start, given.clone());
-                }
-                given
-            }
+        let open = match (&known, &followed) {
+            (Some(known), _) => known.open_parameters().to_vec(),
+            (None, Some(followed)) => followed.open_parameters(),
+            (None, None) => Vec::new(),
         };
-        if given.is_empty() { Some(flow) } else { self.new_dataflow(&function, svma, &given) }
+        let given = self.given_to(&function, svma, &open);
+        let followed = match (known, followed) {
+            (Some(known), _) if given.is_empty() => return Some(known),
+            (_, Some(followed)) => followed,
+            (_, None) => self.follow(&function, svma)?,
+        };
+        self.settled(followed, &function, svma, &given)
     }
 
-    fn new_dataflow(
+    /// What all callers pass in the registers that the function says nothing of.
+    fn given_to(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
+        let Some(start) = function.svma(0).filter(|_| !open.is_empty()) else { return Vec::new() };
+        if let Some(known) = self.flows.given(start) {
+            return known;
+        }
+        let mut n_sites = limit::MAX_CALLER_SITES;
+        let given = self.given(function, svma, open, &mut n_sites);
+        if !self.is_unfinished() {
+            self.flows.put_given(start, given.clone());
+        }
+        given
+    }
+
+    /// What is said of the function around `svma`, and what a thunk gets whoever calls it.
+    fn scope_of_function(&mut self, svma: Svma) -> Option<(Arc<FunctionScope>, Option<Argument>)> {
+        let debug = self.debug.as_mut()?;
+        Some(match Thunk::at(svma, &self.code.image) {
+            Some(thunk) => {
+                let object = adjusted_argument(debug, thunk);
+                (debug.function_at(thunk.method)?, object)
+            }
+            None => (debug.function_at(svma)?, None),
+        })
+    }
+
+    fn follow(&mut self, function: &Arc<FunctionCode>, svma: Svma) -> Option<Following> {
+        let (scope, given) = self.scope_of_function(svma)?;
+        let debug = self.debug.as_mut()?;
+        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+        Following::of(function, &self.frames, &mut around, given.as_slice())
+    }
+
+    /// The values that were followed, with what callers pass.
+    fn settled(
         &mut self,
-        function: &Arc<FunctionCode>,
+        mut followed: Following,
+        function: &FunctionCode,
         svma: Svma,
         given: &[Argument],
     ) -> Option<Box<Dataflow>> {
-        let debug = self.debug.as_mut()?;
-        let mut given = given.to_vec();
-        let thunk = Thunk::at(svma, &self.code.image);
-        let scope = match thunk {
-            Some(thunk) => {
-                given.extend(adjusted_argument(debug, thunk));
-                debug.function_at(thunk.method)?
-            }
-            None => debug.function_at(svma)?,
-        };
-        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
-        Dataflow::of(function, &self.frames, &mut around, &given).map(Box::new)
+        if !given.is_empty() {
+            let (scope, _) = self.scope_of_function(svma)?;
+            let debug = self.debug.as_mut()?;
+            let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+            followed.type_with(&mut around, given);
+        }
+        Some(Box::new(followed.settled()))
     }
 
     /// What the direct callers of a function pass in the registers that it says nothing of. Those
@@ -107,7 +137,7 @@ impl LoadObjectIndex {
         registers: &[u8],
         n_sites: &mut usize,
     ) -> Vec<Option<Content>> {
-        let Some(mut caller) = self.caller_flow(site, entry) else { return Vec::new() };
+        let Some(caller) = self.caller_flow(site, entry) else { return Vec::new() };
         let mut passed = Vec::with_capacity(registers.len());
         for register in registers {
             passed.push(match &mut self.debug {
@@ -118,12 +148,12 @@ impl LoadObjectIndex {
         let mut passed_on = Vec::new();
         for (place, register) in registers.iter().enumerate() {
             if passed[place].is_none() {
-                passed_on.extend(caller.passed_on(site, *register).map(|from| (place, from)));
+                passed_on.extend(caller.given(site, *register).map(|given| (place, given)));
             }
         }
         self.keep_dataflow(site, caller, false);
         let Ok(function) = self.function(site) else { return passed };
-        for (place, (register, distance)) in passed_on {
+        for (place, Given { register, distance }) in passed_on {
             let given = self.given(&function, site, &[register], n_sites);
             passed[place] = given.into_iter().next().map(|given| match given.content {
                 Content::Address(address) => Content::Address(address.shifted(distance)),
@@ -147,7 +177,8 @@ impl LoadObjectIndex {
         if let Some(known) = self.flows.take((start, false)) {
             return Some(known);
         }
-        self.new_dataflow(&function, site, &[])
+        let followed = self.follow(&function, site)?;
+        Some(Box::new(followed.settled()))
     }
 
     /// Takes back what [`Self::dataflow`] lent.

@@ -232,8 +232,8 @@ pub const MAX_LOOKS_BACK: usize = 3;
 /// Variables that may be in one value: inlined functions pass one pointer on and on.
 pub const MAX_FACTS_A_VALUE: usize = 64;
 
-/// Values of functions of one load object that are kept: about 200 bytes each.
-pub const MAX_CACHED_VALUES: usize = 1 << 17;
+/// Bytes of the values of functions of one load object that are kept: some thousand functions.
+pub const MAX_CACHED_FLOW_BYTES: usize = 16 << 20;
 
 /// Functions whose values are kept, and those that were put back since.
 pub const MAX_CACHED_FLOWS: usize = 1 << 12;

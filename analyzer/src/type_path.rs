@@ -241,7 +241,7 @@ impl<'a> TypePath<'a> {
     ) -> TypeAnswer {
         let start = address.offset.starts().first();
         let place = start.map(|start| DataPlace::fixed(Svma(start.cast_unsigned())));
-        self.variable_answer(access, place, address.offset, index)
+        self.variable_answer(access, place, address.offset.clone(), index)
     }
 
     /// A variable of the thread's own, so far from the thread's pointer.

@@ -187,13 +187,34 @@ impl ValueGraph {
     /// The address that the register holds which the CFA is computed from.
     fn frame_register(&mut self, at: u32, place: Place) -> Option<ValueIdx> {
         let Place::Register(register) = place else { return None };
-        let FrameRule::Known(rule) = *self.frames.get(at as usize)? else { return None };
-        if u16::from(register) != rule.register {
-            return None;
-        }
-        let frame = super::value::Frame::Cfa;
-        let offset = rule.offset.checked_neg()?;
-        Some(self.frame_address(super::value::Slot { frame, offset }))
+        let (number, slot) = frame_slot(*self.frames.get(at as usize)?)?;
+        (register == number).then(|| self.frame_address(slot))
+    }
+
+    /// The register that the CFA is computed from, and the value that it has by that, if it is used.
+    pub(crate) fn frame_of(&self, rule: FrameRule) -> Option<(u8, Option<ValueIdx>)> {
+        let (register, slot) = frame_slot(rule)?;
+        Some((register, self.shared.get(&SharedKey::Frame(slot)).copied()))
+    }
+
+    /// The first instruction of each run.
+    pub(crate) fn run_starts(&self) -> impl Iterator<Item = u32> {
+        let mut next = 0;
+        self.runs.iter().enumerate().filter_map(move |(at, run)| {
+            let is_first = *run == next;
+            next += u32::from(is_first);
+            is_first.then_some(at as u32)
+        })
+    }
+
+    /// What places hold at the beginning of runs, as far as that is used.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = ((u32, Place), ValueIdx)> {
+        self.entries.iter().map(|(place, value)| (*place, *value))
+    }
+
+    /// What places are set to in each run: the instructions and the values.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = ((u32, Place), &[(u32, ValueIdx)])> {
+        self.writes.iter().map(|(place, writes)| (*place, &**writes))
     }
 
     /// What `place` holds behind the instruction at `at`.
@@ -320,6 +341,14 @@ impl ValueGraph {
     pub(crate) fn inputs(&self, value: ValueIdx) -> &[ValueIdx] {
         self.inputs.get(&value).map_or(&[], |inputs| inputs)
     }
+}
+
+/// The register that a rule computes the CFA from, and where in the frame it points.
+fn frame_slot(rule: FrameRule) -> Option<(u8, super::value::Slot)> {
+    let rule = rule.cfa()?;
+    let frame = super::value::Frame::Cfa;
+    let offset = rule.offset.checked_neg()?;
+    Some((u8::try_from(rule.register).ok()?, super::value::Slot { frame, offset }))
 }
 
 /// The run of each instruction, and the ways into each run.

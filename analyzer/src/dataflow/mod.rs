@@ -20,6 +20,7 @@ mod liveness;
 mod load;
 mod number;
 mod offset;
+mod settled;
 mod settling;
 mod shape;
 mod signature;
@@ -32,7 +33,8 @@ mod vector;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use number::Number;
 pub(crate) use offset::Offset;
-pub(crate) use typing::{FrameVariable, Surroundings};
+pub(crate) use settled::{Dataflow, Given};
+pub(crate) use typing::Surroundings;
 pub(crate) use value::{ARGUMENTS, Slot};
 
 use crate::data_symbol::DataPlace;
@@ -44,13 +46,13 @@ use crate::limit;
 use crate::x86_64::access;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use fact::{Fact, Part, all, refined};
+use fact::{Fact, Part};
 use graph::ValueGraph;
 use iced_x86::Instruction;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use typing::{Contents, Typing};
+use typing::{Typed, Typing};
 use value::{Definition, Place, Sum, ValueIdx};
 
 /// What all known callers pass in a register.
@@ -60,16 +62,18 @@ pub(crate) struct Argument {
     pub(crate) content: Content,
 }
 
-/// What is known of a function's values.
+/// A function's values and how they come about.
 #[derive(Debug)]
-pub(crate) struct Dataflow {
+pub(crate) struct Following {
     function: Arc<FunctionCode>,
     graph: ValueGraph,
-    contents: Contents,
+    typed: Typed,
+    /// What is passed to the function whoever calls it.
+    given: Vec<(ValueIdx, Content)>,
 }
 
-impl Dataflow {
-    /// Follows the values of a function, which gets `given` from its callers; `None` where there are
+impl Following {
+    /// Follows the values of a function, which gets `given` whoever calls it; `None` where there are
     /// too many.
     pub(crate) fn of(
         function: &Arc<FunctionCode>,
@@ -79,25 +83,30 @@ impl Dataflow {
     ) -> Option<Self> {
         let mut graph = ValueGraph::of(function, frame_rules(function, frames))?;
         let said = find_facts(&mut graph, around);
-        let given: Vec<(ValueIdx, &Argument)> =
-            given.iter().map(|argument| (graph.parameter(argument.register), argument)).collect();
+        let given: Vec<(ValueIdx, Content)> = given
+            .iter()
+            .map(|argument| (graph.parameter(argument.register), argument.content.clone()))
+            .collect();
         graph.connect()?;
         let mut typing = Typing::new(&graph, around);
         typing.read_frame();
         typing.read_facts(said);
-        for (value, argument) in given {
-            typing.contents.hints.insert(value, argument.content.clone());
-        }
         typing.read_calls();
-        typing.settle();
-        for _ in 0..limit::MAX_LOOKS_BACK {
-            if !typing.look_back() {
-                break;
-            }
-            typing.settle();
-        }
-        let contents = typing.contents;
-        Some(Self { function: Arc::clone(function), graph, contents })
+        typing.type_all(&given);
+        let typed = typing.end();
+        Some(Self { function: Arc::clone(function), graph, typed, given })
+    }
+
+    /// Types the values again, with what all callers pass as well.
+    pub(crate) fn type_with(&mut self, around: &mut Surroundings<'_>, given: &[Argument]) {
+        let passed = given
+            .iter()
+            .map(|argument| (self.graph.parameter(argument.register), argument.content.clone()));
+        self.given.splice(0..0, passed);
+        let typed = std::mem::take(&mut self.typed);
+        let mut typing = Typing::resume(&self.graph, around, typed);
+        typing.type_all(&self.given);
+        self.typed = typing.end();
     }
 
     /// The registers whose content at the function's entry is used and not known.
@@ -109,13 +118,22 @@ impl Dataflow {
             }
             _ => None,
         });
-        let is_open = |value: ValueIdx| self.contents.get(self.graph.canonical(value)).is_open();
+        let contents = &self.typed.contents;
+        let is_open = |value: ValueIdx| contents.get(self.graph.canonical(value)).is_open();
         parameters.filter(|(value, _)| is_open(*value)).map(|(_, register)| register).collect()
     }
 
+    /// What is asked for later.
+    pub(crate) fn settled(self) -> Dataflow {
+        let open_parameters = self.open_parameters();
+        Dataflow::keep(&self.function, &self.graph, self.typed.contents, open_parameters)
+    }
+}
+
+impl Dataflow {
     /// What the call or jump at `svma` passes in a register: an object by its type, wherever it is.
     pub(crate) fn passed(
-        &mut self,
+        &self,
         svma: Svma,
         register: u8,
         debug: &mut DebugInfo,
@@ -141,115 +159,6 @@ impl Dataflow {
         };
         (!object.is_erased()).then_some(Content::Address(object))
     }
-
-    /// The register that a function was entered with what it passes on in another, and how far from
-    /// that it passes.
-    pub(crate) fn passed_on(&mut self, svma: Svma, register: u8) -> Option<(u8, i64)> {
-        let at = self.function.index_of(svma)?;
-        let mut value = self.graph.before(at as u32, Place::Register(register));
-        let mut distance: i64 = 0;
-        for _ in 0..limit::MAX_FACTORS {
-            value = self.graph.canonical(value);
-            match self.graph.definitions.get(value.0 as usize)? {
-                Definition::Parameter { register } => return Some((*register, distance)),
-                Definition::Sum(Sum { base: Some(base), index: None, displacement, .. }) => {
-                    distance = distance.wrapping_add(*displacement);
-                    value = *base;
-                }
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// How many values it holds.
-    pub(crate) fn n_values(&self) -> usize {
-        self.graph.definitions.len()
-    }
-
-    /// What a register, by its DWARF number, holds before the instruction at `svma`.
-    pub(crate) fn register(&mut self, svma: Svma, number: u16) -> Content {
-        let (Some(at), Ok(number)) = (self.function.index_of(svma), u8::try_from(number)) else {
-            return Content::Unknown;
-        };
-        let n_known = self.graph.definitions.len();
-        let value = self.graph.before(at as u32, Place::Register(number));
-        if value.0 as usize >= n_known {
-            // Nothing in the function reads it.
-            return Content::Unknown;
-        }
-        let value = self.graph.canonical(value);
-        let known = self.contents.get(value).clone();
-        let facts = self.contents.facts.get(&value).filter(|_| !self.graph.is_count(value));
-        let Some(facts) = facts else { return known };
-        let here = || facts.iter().filter(|fact| fact.code.contains(&svma.0) && !fact.is_aside);
-        let said = match all(here()) {
-            // Of views that contradict each other that of the innermost scope.
-            Some(Content::Mixed) => {
-                let depth = here().map(|fact| fact.depth).max();
-                all(here().filter(|fact| Some(fact.depth) == depth))
-            }
-            said => said,
-        };
-        let is_perhaps_part = is_perhaps_part(&known, svma, facts);
-        let content = match said {
-            Some(said) => refined(known, said),
-            None => known,
-        };
-        match content {
-            Content::Address(address) if is_perhaps_part => {
-                Content::Address(Address { is_perhaps_part, ..address })
-            }
-            content => content,
-        }
-    }
-
-    /// The variable that the debug information says is so far from where a register points, and how
-    /// far into it that is.
-    pub(crate) fn part(&mut self, svma: Svma, number: u16, at: i64) -> Option<(Arc<Layout>, u64)> {
-        let index = self.function.index_of(svma)?;
-        let value = self.graph.before(index as u32, Place::Register(u8::try_from(number).ok()?));
-        let parts = self.contents.parts.get(&self.graph.canonical(value))?;
-        let here = parts.iter().filter(|part| part.code.contains(&svma.0) && !part.is_copy);
-        here.filter_map(|part| Some((Arc::clone(&part.layout), part.into(at)?))).next_back()
-    }
-
-    /// The type of a variable that has the value of what a register points at, if that is all that is
-    /// ever accessed through it.
-    pub(crate) fn copied(&mut self, svma: Svma, number: u16, size: u64) -> Option<Arc<Layout>> {
-        let index = self.function.index_of(svma)?;
-        let value = self.graph.before(index as u32, Place::Register(u8::try_from(number).ok()?));
-        let value = self.graph.canonical(value);
-        let parts = self.contents.parts.get(&value)?.iter();
-        let mut copies = parts.filter(|part| part.is_copy && part.offset == 0);
-        let layout = Arc::clone(&copies.next().filter(|part| part.layout.size == size)?.layout);
-        let is_same = |part: &Part| part.layout.fingerprint == layout.fingerprint;
-        let mut accesses = self.graph.accesses.iter();
-        let is_alone = accesses.all(|(base, displacement, n_bytes)| {
-            self.graph.canonical(*base) != value
-                || (*displacement, u64::from(*n_bytes)) == (0, size)
-        });
-        (copies.all(is_same) && is_alone).then_some(layout)
-    }
-
-    /// The variable in the frame at `slot`, and how far into it that is.
-    pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
-        self.contents.frame_variable(svma.0, slot)
-    }
-}
-
-/// Whether it is said elsewhere what an address is of, and nothing but its first part for certain.
-fn is_perhaps_part(known: &Content, svma: Svma, facts: &[Fact]) -> bool {
-    let Content::Address(known) = known else { return false };
-    let is_whole = |fact: &Fact| matches!(&fact.content, Content::Address(said) if said.origin == known.origin);
-    let is_part = |fact: &Fact| {
-        matches!(&fact.content, Content::Address(said)
-            if said.origin != known.origin && said.offset == known.offset && known.contains(said))
-    };
-    let mut wholes = facts.iter().filter(|fact| is_whole(fact)).peekable();
-    wholes.peek().is_some()
-        && !wholes.any(|fact| fact.code.contains(&svma.0))
-        && facts.iter().any(is_part)
 }
 
 /// A place in a variable, as an address in an object of its type.
@@ -332,6 +241,19 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
 }
 
 impl Typing<'_, '_> {
+    /// Works out what all values are, from what is passed to the function and what was noted.
+    fn type_all(&mut self, given: &[(ValueIdx, Content)]) {
+        self.contents.hints.clear();
+        self.contents.hints.extend(given.iter().cloned());
+        self.settle();
+        for _ in 0..limit::MAX_LOOKS_BACK {
+            if !self.look_back() {
+                break;
+            }
+            self.settle();
+        }
+    }
+
     /// Notes what the debug information says of values.
     fn read_facts(&mut self, said: Vec<Said>) {
         let scope = self.around.scope;

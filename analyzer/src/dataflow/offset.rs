@@ -3,23 +3,30 @@
 use crate::limit;
 
 /// A set of offsets: one of `starts`, and from there any number of steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offset {
-    starts: [i64; limit::MAX_OFFSETS],
-    n_starts: usize,
+    starts: Starts,
     /// 0 for no step.
     pub(crate) step: u64,
 }
 
+/// Nearly all addresses have one offset: the others are kept apart, so that values stay small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Starts {
+    One(i64),
+    Several(Box<[i64]>),
+}
+
 impl Offset {
     pub(crate) const fn exact(offset: i64) -> Self {
-        let mut starts = [0; limit::MAX_OFFSETS];
-        starts[0] = offset;
-        Self { starts, n_starts: 1, step: 0 }
+        Self { starts: Starts::One(offset), step: 0 }
     }
 
     pub(crate) fn starts(&self) -> &[i64] {
-        &self.starts[..self.n_starts]
+        match &self.starts {
+            Starts::One(start) => std::slice::from_ref(start),
+            Starts::Several(starts) => starts,
+        }
     }
 
     /// The only offset, if there is one.
@@ -31,8 +38,11 @@ impl Offset {
     }
 
     pub(crate) fn shifted(mut self, by: i64) -> Self {
-        for start in &mut self.starts[..self.n_starts] {
-            *start = start.wrapping_add(by);
+        match &mut self.starts {
+            Starts::One(start) => *start = start.wrapping_add(by),
+            Starts::Several(starts) => {
+                starts.iter_mut().for_each(|start| *start = start.wrapping_add(by));
+            }
         }
         self
     }
@@ -45,8 +55,15 @@ impl Offset {
 
     /// Each offset changed.
     pub(crate) fn map(self, change: impl Fn(i64) -> i64) -> Self {
-        let mut mapped = Self { n_starts: 0, ..self };
-        for start in self.starts() {
+        let (first, rest) = match &self.starts {
+            Starts::One(only) => (only, &[][..]),
+            Starts::Several(starts) => match starts.split_first() {
+                Some(parts) => parts,
+                None => return self,
+            },
+        };
+        let mut mapped = Self { starts: Starts::One(change(*first)), step: self.step };
+        for start in rest {
             mapped.add(change(*start));
         }
         mapped
@@ -66,16 +83,16 @@ impl Offset {
             let distance = start.wrapping_sub(*known).unsigned_abs();
             distance == 0 || self.step != 0 && distance.is_multiple_of(self.step)
         };
-        if self.starts().iter().any(is_reached) {
+        let starts = self.starts();
+        if starts.iter().any(is_reached) {
             return;
         }
-        if let Some(free) = self.starts.get_mut(self.n_starts) {
-            *free = start;
-            self.n_starts += 1;
+        if starts.len() < limit::MAX_OFFSETS {
+            self.starts = Starts::Several(starts.iter().copied().chain([start]).collect());
             return;
         }
-        let first = self.starts[0];
-        let distances = self.starts().iter().chain([&start]);
+        let first = starts[0];
+        let distances = starts.iter().chain([&start]);
         let step = distances
             .fold(self.step, |step, other| gcd(step, other.wrapping_sub(first).unsigned_abs()));
         *self = Self { step, ..Self::exact(first) };

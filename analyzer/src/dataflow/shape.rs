@@ -72,7 +72,7 @@ impl Typing<'_, '_> {
             }
         }
         let container = innermost(&fitting)?;
-        let offset = address.offset.shifted(container.offset.cast_signed());
+        let offset = address.offset.clone().shifted(container.offset.cast_signed());
         let origin = Origin::Object(container.layout.clone());
         let is_perhaps_part = container.offset == 0;
         let around = Address { origin, offset, name: None, is_aside: false, ..address.clone() };

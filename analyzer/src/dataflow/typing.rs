@@ -29,6 +29,19 @@ pub(crate) struct FrameVariable {
     pub(crate) depth: usize,
 }
 
+impl FrameVariable {
+    /// The variable in the frame at `slot`, in the innermost scope, and how far into it the slot is.
+    pub(super) fn innermost(frame: &[Self], svma: u64, slot: Slot) -> Option<(&Self, u64)> {
+        let here = frame.iter().filter_map(|variable| {
+            let is_visible = variable.code.contains(&svma) && variable.slot.frame == slot.frame;
+            let into = slot.offset.checked_sub(variable.slot.offset).filter(|_| is_visible)?;
+            let into = u64::try_from(into).ok()?;
+            (into < variable.layout.size).then_some((variable, into))
+        });
+        here.max_by_key(|(variable, _)| variable.depth)
+    }
+}
+
 /// What is asked while values are typed.
 pub(crate) struct Surroundings<'a> {
     pub(crate) debug: &'a mut DebugInfo,
@@ -69,15 +82,15 @@ impl Contents {
         self.of.get(value.0 as usize).unwrap_or(&Content::Unknown)
     }
 
+    /// What a value is, taken out.
+    pub(super) fn take(&mut self, value: ValueIdx) -> Content {
+        let known = self.of.get_mut(value.0 as usize);
+        known.map_or(Content::Unknown, |known| std::mem::replace(known, Content::Unknown))
+    }
+
     /// The variable in the frame at `slot`, in the innermost scope, and how far into it the slot is.
     pub(crate) fn frame_variable(&self, svma: u64, slot: Slot) -> Option<(&FrameVariable, u64)> {
-        let here = self.frame.iter().filter_map(|variable| {
-            let is_visible = variable.code.contains(&svma) && variable.slot.frame == slot.frame;
-            let into = slot.offset.checked_sub(variable.slot.offset).filter(|_| is_visible)?;
-            let into = u64::try_from(into).ok()?;
-            (into < variable.layout.size).then_some((variable, into))
-        });
-        here.max_by_key(|(variable, _)| variable.depth)
+        FrameVariable::innermost(&self.frame, svma, slot)
     }
 }
 
@@ -91,7 +104,19 @@ pub(super) struct Typing<'a, 'b> {
     /// Which values are used, once that was asked.
     pub(super) used: Option<Used>,
     /// What the variables in the frame are that values are read from.
-    declared: FxHashMap<(Slot, u32), Option<Content>>,
+    declared: Declared,
+}
+
+type Declared = FxHashMap<(Slot, u32), Option<Content>>;
+
+/// What is known between two times that values are typed.
+#[derive(Debug, Default)]
+pub(super) struct Typed {
+    pub(super) contents: Contents,
+    users: Users,
+    members: Members,
+    used: Option<Used>,
+    declared: Declared,
 }
 
 impl<'a, 'b> Typing<'a, 'b> {
@@ -103,8 +128,24 @@ impl<'a, 'b> Typing<'a, 'b> {
             users: Users::of(graph),
             members: Members::default(),
             used: None,
-            declared: FxHashMap::default(),
+            declared: Declared::default(),
         }
+    }
+
+    /// Goes on with what is known of the same values.
+    pub(super) fn resume(
+        graph: &'a ValueGraph,
+        around: &'a mut Surroundings<'b>,
+        typed: Typed,
+    ) -> Self {
+        let Typed { contents, users, members, used, declared } = typed;
+        Self { graph, around, contents, users, members, used, declared }
+    }
+
+    /// What is known.
+    pub(super) fn end(self) -> Typed {
+        let Self { contents, users, members, used, declared, .. } = self;
+        Typed { contents, users, members, used, declared }
     }
 
     pub(super) fn of(&self, value: ValueIdx) -> &Content {

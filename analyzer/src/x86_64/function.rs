@@ -160,6 +160,12 @@ impl FunctionCode {
         self.instructions.partition_point(|instruction| instruction.ip() < svma.0)
     }
 
+    /// Where the instruction at `index` begins.
+    #[must_use]
+    pub fn svma(&self, index: usize) -> Option<Svma> {
+        self.instructions.get(index).map(|instruction| Svma(instruction.ip()))
+    }
+
     /// The instruction at `index`; `None` for bytes that are none.
     #[must_use]
     pub fn instruction(&self, index: usize) -> Option<&Instruction> {

@@ -1,0 +1,357 @@
+//! What is kept of a function's values when they have settled: what each register holds at each
+//! instruction. How the values came about takes ten times as much, and nobody asks for it again.
+
+use super::content::{Address, Content};
+use super::fact::{Fact, Part, all, refined};
+use super::graph::ValueGraph;
+use super::typing::{Contents, FrameVariable};
+use super::value::{ARGUMENTS, Definition, Place, Slot, Sum, ValueIdx};
+use crate::layout::Layout;
+use crate::limit;
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is known of a function's values.
+#[derive(Debug, Default)]
+pub(crate) struct Dataflow {
+    /// The first instruction, and how far behind it each one begins.
+    start: u64,
+    instructions: Box<[u32]>,
+    /// The first instruction of each run.
+    runs: Box<[u32]>,
+    frames: Box<[FrameRun]>,
+    held: Box<[Held]>,
+    kept: Box<[Kept]>,
+    facts: Box<[Fact]>,
+    parts: Box<[Part]>,
+    frame: Box<[FrameVariable]>,
+    open_parameters: Box<[u8]>,
+}
+
+/// Which of the values that are kept; 0 is one that nothing is known of.
+type KeptIdx = u32;
+
+/// A register of a run holds a value from one instruction on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    run: u32,
+    register: u8,
+    from: u32,
+    value: KeptIdx,
+}
+
+/// From one instruction on the CFA is computed from this register.
+#[derive(Clone, Copy, Debug)]
+struct FrameRun {
+    from: u32,
+    register: Option<u8>,
+    value: KeptIdx,
+}
+
+/// What is known of a value.
+#[derive(Debug)]
+struct Kept {
+    content: Content,
+    /// What the debug information says of it.
+    facts: Range<u32>,
+    parts: Range<u32>,
+    accesses: Accesses,
+    given: Option<Given>,
+}
+
+/// The function was entered with this value in a register, or with one that is so far from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) register: u8,
+    pub(crate) distance: i64,
+}
+
+/// What is accessed through a value at no distance from where it points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accesses {
+    None,
+    /// So many bytes, and nothing else anywhere.
+    Only(u8),
+    Several,
+}
+
+impl Accesses {
+    fn with(self, displacement: i64, n_bytes: u8) -> Self {
+        match self {
+            Self::None if displacement == 0 => Self::Only(n_bytes),
+            Self::Only(known) if displacement == 0 && known == n_bytes => self,
+            _ => Self::Several,
+        }
+    }
+}
+
+impl Dataflow {
+    /// Keeps what is asked for later.
+    pub(super) fn keep(
+        function: &FunctionCode,
+        graph: &ValueGraph,
+        contents: Contents,
+        open_parameters: Vec<u8>,
+    ) -> Self {
+        let ips = (0..function.n_instructions()).map(|at| function.svma(at).map_or(0, |at| at.0));
+        let start = function.svma(0).map_or(0, |first| first.0);
+        // An instruction that is further away is not found.
+        let into = |ip: u64| u32::try_from(ip.wrapping_sub(start)).unwrap_or(u32::MAX);
+        let mut keeper = Keeper::new(graph, contents);
+        let (held, frames) = (keeper.held(), keeper.frames());
+        let Keeper { contents, kept, facts, parts, .. } = keeper;
+        Self {
+            start,
+            instructions: ips.map(into).collect(),
+            runs: graph.run_starts().collect(),
+            frames: frames.into(),
+            held: held.into(),
+            kept: kept.into(),
+            facts: facts.into(),
+            parts: parts.into(),
+            frame: contents.frame.into(),
+            open_parameters: open_parameters.into(),
+        }
+    }
+
+    /// The registers whose content at the function's entry is used and not known.
+    pub(crate) fn open_parameters(&self) -> &[u8] {
+        &self.open_parameters
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn n_bytes(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.instructions)
+            + size_of_val(&*self.runs)
+            + size_of_val(&*self.frames)
+            + size_of_val(&*self.held)
+            + size_of_val(&*self.kept)
+            + size_of_val(&*self.facts)
+            + size_of_val(&*self.parts)
+            + size_of_val(&*self.frame)
+    }
+
+    /// What is known of the value in a register before the instruction at `svma`.
+    fn value(&self, svma: Svma, number: u16) -> Option<&Kept> {
+        let into = u32::try_from(svma.0.wrapping_sub(self.start)).ok()?;
+        let at = self.instructions.binary_search(&into).ok()? as u32;
+        let number = u8::try_from(number).ok()?;
+        let frame = self.frames.partition_point(|run| run.from <= at).checked_sub(1)?;
+        let frame = self.frames.get(frame)?;
+        if frame.register == Some(number) {
+            return self.kept.get(frame.value as usize);
+        }
+        let run = self.runs.partition_point(|first| *first <= at).checked_sub(1)? as u32;
+        let behind = self
+            .held
+            .partition_point(|held| (held.run, held.register, held.from) <= (run, number, at));
+        let held = self.held.get(behind.checked_sub(1)?)?;
+        let is_it = (held.run, held.register) == (run, number);
+        self.kept.get(held.value as usize).filter(|_| is_it)
+    }
+
+    fn parts_of(&self, value: &Kept) -> &[Part] {
+        self.parts.get(value.parts.start as usize..value.parts.end as usize).unwrap_or_default()
+    }
+
+    /// What a register, by its DWARF number, holds before the instruction at `svma`.
+    pub(crate) fn register(&self, svma: Svma, number: u16) -> Content {
+        let Some(value) = self.value(svma, number) else { return Content::Unknown };
+        let known = value.content.clone();
+        let facts = self.facts.get(value.facts.start as usize..value.facts.end as usize);
+        let here = || facts.unwrap_or_default().iter().filter(|it| it.code.contains(&svma.0));
+        let said = match all(here()) {
+            // Of views that contradict each other that of the innermost scope.
+            Some(Content::Mixed) => {
+                let depth = here().map(|fact| fact.depth).max();
+                all(here().filter(|fact| Some(fact.depth) == depth))
+            }
+            said => said,
+        };
+        let is_perhaps_part = is_perhaps_part(&known, svma, facts.unwrap_or_default());
+        let content = match said {
+            Some(said) => refined(known, said),
+            None => known,
+        };
+        match content {
+            Content::Address(address) if is_perhaps_part => {
+                Content::Address(Address { is_perhaps_part, ..address })
+            }
+            content => content,
+        }
+    }
+
+    /// What the function was given that a register holds before the instruction at `svma`.
+    pub(crate) fn given(&self, svma: Svma, number: u8) -> Option<Given> {
+        self.value(svma, u16::from(number))?.given
+    }
+
+    /// The variable that the debug information says is so far from where a register points, and how
+    /// far into it that is.
+    pub(crate) fn part(&self, svma: Svma, number: u16, at: i64) -> Option<(Arc<Layout>, u64)> {
+        let parts = self.parts_of(self.value(svma, number)?).iter();
+        let here = parts.filter(|part| part.code.contains(&svma.0) && !part.is_copy);
+        here.filter_map(|part| Some((Arc::clone(&part.layout), part.into(at)?))).next_back()
+    }
+
+    /// The type of a variable that has the value of what a register points at, if that is all that is
+    /// ever accessed through it.
+    pub(crate) fn copied(&self, svma: Svma, number: u16, size: u64) -> Option<Arc<Layout>> {
+        let value = self.value(svma, number)?;
+        let mut copies =
+            self.parts_of(value).iter().filter(|part| part.is_copy && part.offset == 0);
+        let layout = Arc::clone(&copies.next().filter(|part| part.layout.size == size)?.layout);
+        let is_same = |part: &Part| part.layout.fingerprint == layout.fingerprint;
+        let is_alone = match value.accesses {
+            Accesses::None => true,
+            Accesses::Only(n_bytes) => u64::from(n_bytes) == size,
+            Accesses::Several => false,
+        };
+        (copies.all(is_same) && is_alone).then_some(layout)
+    }
+
+    /// The variable in the frame at `slot`, and how far into it that is.
+    pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
+        FrameVariable::innermost(&self.frame, svma.0, slot)
+    }
+}
+
+/// Whether it is said elsewhere what an address is of, and nothing but its first part for certain.
+fn is_perhaps_part(known: &Content, svma: Svma, facts: &[Fact]) -> bool {
+    let Content::Address(known) = known else { return false };
+    let is_whole = |fact: &Fact| matches!(&fact.content, Content::Address(said) if said.origin == known.origin);
+    let is_part = |fact: &Fact| {
+        matches!(&fact.content, Content::Address(said)
+            if said.origin != known.origin && said.offset == known.offset && known.contains(said))
+    };
+    let mut wholes = facts.iter().filter(|fact| is_whole(fact)).peekable();
+    wholes.peek().is_some()
+        && !wholes.any(|fact| fact.code.contains(&svma.0))
+        && facts.iter().any(is_part)
+}
+
+/// Sorts out what is kept.
+struct Keeper<'a> {
+    graph: &'a ValueGraph,
+    contents: Contents,
+    accesses: FxHashMap<ValueIdx, Accesses>,
+    known: FxHashMap<ValueIdx, KeptIdx>,
+    kept: Vec<Kept>,
+    facts: Vec<Fact>,
+    parts: Vec<Part>,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(graph: &'a ValueGraph, contents: Contents) -> Self {
+        let mut accesses: FxHashMap<ValueIdx, Accesses> = FxHashMap::default();
+        for (base, displacement, n_bytes) in &graph.accesses {
+            let base = graph.canonical(*base);
+            if contents.parts.contains_key(&base) {
+                let known = accesses.entry(base).or_insert(Accesses::None);
+                *known = known.with(*displacement, *n_bytes);
+            }
+        }
+        let content = Content::Unknown;
+        let none = Accesses::None;
+        let unknown = Kept { content, facts: 0..0, parts: 0..0, accesses: none, given: None };
+        Self {
+            graph,
+            contents,
+            accesses,
+            known: FxHashMap::default(),
+            kept: vec![unknown],
+            facts: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Keeps what is known of a value.
+    fn keep(&mut self, value: ValueIdx) -> KeptIdx {
+        let value = self.graph.canonical(value);
+        if let Some(known) = self.known.get(&value) {
+            return *known;
+        }
+        let (first_fact, first_part) = (self.facts.len() as u32, self.parts.len() as u32);
+        if !self.graph.is_count(value) {
+            let facts = self.contents.facts.remove(&value).unwrap_or_default();
+            self.facts.extend(facts.into_iter().filter(|fact| !fact.is_aside));
+        }
+        self.parts.extend(self.contents.parts.remove(&value).unwrap_or_default());
+        let content = self.contents.take(value);
+        let (facts, parts) =
+            (first_fact..self.facts.len() as u32, first_part..self.parts.len() as u32);
+        let given = self.given(value);
+        let is_unknown = content == Content::Unknown && given.is_none();
+        let kept = if is_unknown && facts.is_empty() && parts.is_empty() {
+            0
+        } else {
+            let accesses = self.accesses.get(&value).copied().unwrap_or(Accesses::None);
+            self.kept.push(Kept { content, facts, parts, accesses, given });
+            self.kept.len() as u32 - 1
+        };
+        self.known.insert(value, kept);
+        kept
+    }
+
+    /// Which of the function's arguments a value is, if it is one.
+    fn given(&self, mut value: ValueIdx) -> Option<Given> {
+        let mut distance: i64 = 0;
+        for _ in 0..limit::MAX_FACTORS {
+            value = self.graph.canonical(value);
+            match self.graph.definitions.get(value.0 as usize)? {
+                Definition::Parameter { register } => {
+                    let register = *register;
+                    return ARGUMENTS.contains(&register).then_some(Given { register, distance });
+                }
+                Definition::Sum(Sum { base: Some(base), index: None, displacement, .. }) => {
+                    distance = distance.wrapping_add(*displacement);
+                    value = *base;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// What registers hold in each run; not those of which nothing is known anywhere in it.
+    fn held(&mut self) -> Vec<Held> {
+        let graph = self.graph;
+        let mut held: Vec<Held> = Vec::new();
+        let mut hold = |(run, place): (u32, Place), from, value| {
+            if let Place::Register(register) = place {
+                held.push(Held { run, register, from, value: self.keep(value) });
+            }
+        };
+        for (place, value) in graph.entries() {
+            hold(place, 0, value);
+        }
+        for (place, writes) in graph.writes() {
+            for (at, value) in writes {
+                hold(place, at + 1, *value);
+            }
+        }
+        held.sort_unstable();
+        let groups = held.chunk_by(|a, b| (a.run, a.register) == (b.run, b.register));
+        groups.filter(|group| group.iter().any(|held| held.value != 0)).flatten().copied().collect()
+    }
+
+    fn frames(&mut self) -> Vec<FrameRun> {
+        let graph = self.graph;
+        let mut runs = Vec::new();
+        let mut last = None;
+        for (at, rule) in graph.frames.iter().enumerate() {
+            if last.replace(rule) == Some(rule) {
+                continue;
+            }
+            let found = graph.frame_of(*rule);
+            let value = found.and_then(|(_, value)| value).map_or(0, |value| self.keep(value));
+            let register = found.map(|(register, _)| register);
+            runs.push(FrameRun { from: at as u32, register, value });
+        }
+        runs
+    }
+}
