@@ -1,33 +1,13 @@
 //! What a pointer of known type points at: which part of the object an access is to.
 
-use crate::dataflow::{Address, Origin, PointerName};
+use crate::dataflow::Address;
 use crate::descriptor::Root;
-use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::site::TypeAnswer;
 use crate::type_path::{Index, named, owned_root};
 use crate::x86_64::access::MemoryAccess;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
-
-/// Whether a pointer ends a range of objects, before which lies the last: it is in a structure with
-/// another pointer to such.
-pub(crate) fn is_behind_last(address: &Address) -> bool {
-    let (Origin::Object(layout), Some(PointerName::Member(holder, offset))) =
-        (&address.origin, &address.name)
-    else {
-        return false;
-    };
-    let (element, holder) = (layout.innermost_element(), holder.innermost_element());
-    let Shape::Aggregate { members, .. } = &holder.shape else { return false };
-    let Ok(size) = i64::try_from(element.size) else { return false };
-    let is_before = |start: &i64| (-size..0).contains(start);
-    let of = |member: &&Member| member.layout.pointee;
-    let own = members.iter().find(|member| member.offset == *offset).as_ref().and_then(of);
-    let is_range = own.is_some()
-        && holder.fingerprint != element.fingerprint
-        && members.iter().any(|member| member.offset != *offset && of(&member) == own);
-    is_range && element.is_aggregate() && address.offset.starts().iter().all(is_before)
-}
 
 /// What a pointer of known type points at.
 pub(crate) fn answer(

@@ -105,7 +105,7 @@ impl<'a> TypePath<'a> {
             Ok(target) => target,
             Err(reason) => return TypeAnswer::Unknown(reason),
         };
-        address.is_many |= pointed::is_behind_last(&address) && !self.is_in_another(&address);
+        address.is_many |= address.is_last_of_range();
         self.is_perhaps_variable = address.is_perhaps_variable;
         match &address.origin {
             Origin::Static => self.static_answer(access, &address, index),
@@ -117,15 +117,6 @@ impl<'a> TypePath<'a> {
             }
             Origin::Object(layout) => pointed::answer(access, layout, &address, index),
         }
-    }
-
-    /// Whether an object of this type may be a part of another one.
-    fn is_in_another(&mut self, address: &Address) -> bool {
-        let Origin::Object(layout) = &address.origin else { return false };
-        let unit = self.debug.unit_of_code(self.svma);
-        unit.is_none_or(|unit| {
-            !self.debug.containers(unit).of(layout.innermost().fingerprint).is_empty()
-        })
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.

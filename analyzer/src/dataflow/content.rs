@@ -4,7 +4,7 @@ use super::extent::{has_part, place_in, steps_in_array};
 use super::number::Number;
 use super::offset::Offset;
 use super::value::Frame;
-use crate::layout::{Layout, ScalarKind, Shape};
+use crate::layout::{Layout, Member, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
@@ -202,6 +202,28 @@ impl Address {
         let element = layout.innermost_element();
         let holds = |start: &i64| u64::try_from(*start).is_ok_and(|start| element.holds(start));
         element.is_aggregate() && !self.offset.starts().iter().all(holds)
+    }
+
+    /// Whether it is in the object before a pointer that ends a range: one in a structure with another
+    /// pointer to such objects, of which it is no part.
+    pub(crate) fn is_last_of_range(&self) -> bool {
+        let (Origin::Object(layout), Some(PointerName::Member(holder, offset))) =
+            (&self.origin, &self.name)
+        else {
+            return false;
+        };
+        let (element, holder) = (layout.innermost_element(), holder.innermost_element());
+        let Shape::Aggregate { members, .. } = &holder.shape else { return false };
+        let Ok(size) = i64::try_from(element.size) else { return false };
+        let is_before = |start: &i64| (-size..0).contains(start);
+        let own = members.iter().find(|member| member.offset == *offset);
+        let own = own.and_then(|member| member.layout.pointee);
+        let is_beside = |member: &Member| member.offset != *offset && member.layout.pointee == own;
+        own.is_some()
+            && holder.fingerprint != element.fingerprint
+            && element.is_aggregate()
+            && members.iter().any(is_beside)
+            && self.offset.starts().iter().all(is_before)
     }
 
     /// Whether the object at `inner` is a part of the one here.

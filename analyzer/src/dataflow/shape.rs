@@ -28,6 +28,13 @@ impl Typing<'_, '_> {
             if !is_outside || address.is_many || address.offset.step != 0 {
                 continue;
             }
+            let is_before = |(displacement, _): &(i64, u8)| {
+                let place = address.clone().displaced(*displacement);
+                !place.is_outside() || place.is_last_of_range()
+            };
+            if accesses.iter().all(is_before) {
+                continue;
+            }
             if let Some(around) = self.around_part(&address, &accesses) {
                 self.suggest(hints, value, &around);
             }
@@ -48,6 +55,9 @@ impl Typing<'_, '_> {
                 starts.map(move |start| (start.wrapping_add(*displacement), *n_bytes))
             })
             .collect();
+        if !is_link && places.iter().all(|(offset, n_bytes)| is_element(&part, *offset, *n_bytes)) {
+            return None;
+        }
         let fits = |container: &&Container, is_strict: bool| {
             let is_telling =
                 |(offset, _): &(i64, u8)| is_telling(container, *offset, &part, is_link);
@@ -105,7 +115,7 @@ impl Typing<'_, '_> {
             parts.map(|part| (part.offset, &*part.layout)).collect();
         places.sort_by_key(|(offset, layout)| (*offset, layout.fingerprint));
         places.dedup_by_key(|(offset, layout)| (*offset, layout.fingerprint));
-        if places.len() < 2 {
+        if places.len() < 2 || are_elements(&places) {
             return None;
         }
         let containers = self.around.debug.containers(self.around.scope.unit);
@@ -126,6 +136,15 @@ impl Typing<'_, '_> {
         let offset = container.offset.cast_signed().checked_sub(at)?;
         Some(Address::object(container.layout.clone(), offset, None))
     }
+}
+
+/// Whether parts are of one type and whole elements apart: any array has such.
+fn are_elements(parts: &[(i64, &Layout)]) -> bool {
+    let Some((start, first)) = parts.first() else { return true };
+    parts.iter().all(|(offset, layout)| {
+        let distance = offset.wrapping_sub(*start).unsigned_abs();
+        layout.fingerprint == first.fingerprint && distance.is_multiple_of(first.size.max(1))
+    })
 }
 
 /// How far into a container what lies `offset` bytes from its part is.
@@ -166,6 +185,14 @@ fn shares_arguments(part: &Layout, holder: &Layout) -> bool {
     });
     let first = &arguments[..end.unwrap_or(arguments.len())];
     holder.name.split_once('<').is_some_and(|(_, others)| others.contains(first))
+}
+
+/// Whether an access is to a whole member of an object or of the one before it, as behind a pointer
+/// that ends a range.
+fn is_element(part: &Layout, offset: i64, n_bytes: u8) -> bool {
+    let Ok(size) = i64::try_from(part.size) else { return false };
+    let into = if (-size..0).contains(&offset) { offset + size } else { offset };
+    u64::try_from(into).is_ok_and(|into| has_leaf(part, into, n_bytes, true))
 }
 
 /// Whether an access so far from a part speaks for the container: neither what begins where the part

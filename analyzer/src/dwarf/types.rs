@@ -120,9 +120,13 @@ impl DebugInfo {
             let Some(target) = target else { return format!("void {suffix}").into() };
             let Some((_, entry)) = self.entry(target) else { break };
             (die, tag) = (target, entry.tag());
-            // What templates call their arguments is nobody's name for them.
-            let is_own = |name: &Arc<str>| !is_transparent(tag) || !name.contains("::");
-            if let Some(name) = self.type_name(target).filter(is_own) {
+            // Where types have name spaces, libraries call each other's types by names of their own.
+            if is_transparent(tag)
+                && self.unit(target.unit).is_none_or(|unit| unit.has_name_spaces())
+            {
+                continue;
+            }
+            if let Some(name) = self.type_name(target) {
                 return format!("{name} {suffix}").into();
             }
         }

@@ -183,7 +183,7 @@ impl ParsedUnit {
     }
 
     /// Whether the unit's language qualifies names.
-    fn has_name_spaces(&self) -> bool {
+    pub(super) fn has_name_spaces(&self) -> bool {
         !matches!(
             self.language,
             Some(
