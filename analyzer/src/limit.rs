@@ -294,9 +294,9 @@ pub const MAX_ENTERED_FUNCTIONS: usize = 1 << 14;
 /// its own, and a structure has some tens of types.
 pub const MAX_CACHED_UNITS: usize = 1 << 10;
 
-/// Bytes of entries that these may have: what is kept of them takes about half as much. The last
-/// unit is kept however large it is.
-pub const MAX_CACHED_UNIT_BYTES: usize = 64 << 20;
+/// Bytes that what is kept of these may take: a sixth of their entries. The last unit is kept however
+/// large it is.
+pub const MAX_CACHED_UNIT_BYTES: usize = 48 << 20;
 
 /// Bytes of a path, as the kernel opens them (`PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4096;

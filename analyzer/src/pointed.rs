@@ -46,7 +46,7 @@ pub(crate) fn answer(
     if let (Some(index), Some(offset)) = (index, address.offset.only()) {
         // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
         // what stands before `v`.
-        return index.answer(layout, offset, root);
+        return index.answer(layout, offset, root, access);
     }
     spread(&element, root.borrow(), address, access)
 }

@@ -121,9 +121,26 @@ pub struct IndexedAnswer {
     pub(crate) counted: Number,
     /// The name behind it.
     pub root: OwnedRoot,
+    /// The layout begins with an array, as far as the access is concerned.
+    pub is_array: bool,
 }
 
 impl IndexedAnswer {
+    /// The answer to an access of `size` bytes at `displacement` and what a register counts from there.
+    #[must_use]
+    pub(crate) fn new(
+        (layout, displacement): (Arc<Layout>, i64),
+        ((index, scale), number): ((AddressRegister, u8), Number),
+        root: OwnedRoot,
+        size: u64,
+    ) -> Self {
+        // Worked out once: the way through a type takes memory, which no known sample may.
+        let path = layout.descend(0, size);
+        let is_array = path.is_some_and(|path| path.steps.contains(&crate::layout::Step::Element));
+        let counted = number.times(i64::from(scale));
+        Self { layout, displacement, index, scale, counted, root, is_array }
+    }
+
     /// Where the access begins in the layout when the index register holds `index`; behind a
     /// pointer, in whichever element that is.
     ///
@@ -168,12 +185,8 @@ impl IndexedAnswer {
         let element = self.layout.innermost_element();
         // A register that counts is of an array: `table[i - 1]` has the displacement of the variable
         // before `table` too, and even that variable's start.
-        let is_array = || {
-            let path = self.layout.descend(0, size);
-            path.is_some_and(|path| path.steps.contains(&crate::layout::Step::Element))
-        };
         let is_variable = matches!(self.root, OwnedRoot::Variable(_));
-        if is_variable && (self.displacement != 0 || !is_array()) {
+        if is_variable && (self.displacement != 0 || !self.is_array) {
             return None;
         }
         if !element.is_aggregate() {

@@ -39,10 +39,10 @@ impl ThreadLink {
         let into = offset.checked_sub(variable.start.0)?;
         if let Some(index) = access.address.index {
             let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            let (layout, displacement) = (Arc::clone(&variable.layout), into.cast_signed());
-            let scale = access.address.scale;
-            let counted = Number::ANY.times(i64::from(scale));
-            let answer = IndexedAnswer { layout, displacement, index, scale, counted, root };
+            let from = (Arc::clone(&variable.layout), into.cast_signed());
+            let index = (index, access.address.scale);
+            let answer =
+                IndexedAnswer::new(from, (index, Number::ANY), root, u64::from(access.size));
             return Some(TypeAnswer::Indexed(Arc::new(answer)));
         }
         let root = Root::Variable(&variable.name);

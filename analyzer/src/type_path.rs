@@ -284,7 +284,7 @@ impl<'a> TypePath<'a> {
         let Some(into) = place.at.offset_from(variable.start) else { return unknown };
         if let Some(index) = index {
             let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            return index.answer(&variable.layout, into.cast_signed(), root);
+            return index.answer(&variable.layout, into.cast_signed(), root, access);
         }
         let root = Root::Variable(&variable.name);
         if offset.only().is_some() {
@@ -313,7 +313,7 @@ impl<'a> TypePath<'a> {
         };
         if let Some(index) = index {
             let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            return index.answer(&variable.layout, offset.cast_signed(), root);
+            return index.answer(&variable.layout, offset.cast_signed(), root, access);
         }
         let root = Root::Variable(&variable.name);
         if step == 0 {
@@ -385,12 +385,12 @@ impl Index {
         layout: &Arc<Layout>,
         displacement: i64,
         root: OwnedRoot,
+        access: &MemoryAccess,
     ) -> TypeAnswer {
-        let layout = Arc::clone(layout);
-        let (index, scale) = (self.register, self.scale);
-        let counted = self.number.times(i64::from(scale));
-        let answer = IndexedAnswer { layout, displacement, index, scale, counted, root };
-        TypeAnswer::Indexed(Arc::new(answer))
+        let index = ((self.register, self.scale), self.number);
+        let from = (Arc::clone(layout), displacement);
+        let size = u64::from(access.size);
+        TypeAnswer::Indexed(Arc::new(IndexedAnswer::new(from, index, root, size)))
     }
 }
 

@@ -57,8 +57,8 @@ impl DebugInfo {
         }
         let mut containers = Containers::default();
         if let Some(unit) = self.unit(unit_idx) {
-            for offset in &unit.aggregates {
-                let layout = self.layout(DieRef { unit: unit_idx, offset: *offset });
+            for offset in unit.aggregates() {
+                let layout = self.layout(DieRef { unit: unit_idx, offset });
                 if layout.is_aggregate() {
                     containers.add(&layout);
                 }

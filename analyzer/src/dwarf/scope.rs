@@ -60,7 +60,7 @@ impl DebugInfo {
             let (unit, entry) = self.entry(next)?;
             if let Some(value) = entry.attr_value(gimli::DW_AT_name) {
                 let name = self.string(&unit, value)?;
-                return Some(match unit.scope_of(next.offset) {
+                return Some(match unit.scope_of(&entry) {
                     Some(scope) => format!("{scope}::{name}").into(),
                     None => name,
                 });

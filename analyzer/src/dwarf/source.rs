@@ -78,7 +78,7 @@ pub(super) enum Link {
 pub(super) struct Sources {
     pub(super) containers: Vec<Container>,
     pub(super) slots: Vec<Slot>,
-    /// Parsed units, oldest first, and the bytes of their entries.
+    /// Parsed units, oldest first, and the bytes of memory that they take.
     parsed: VecDeque<(UnitIdx, usize)>,
     n_parsed_bytes: usize,
     supplementary: Supplementary,
@@ -217,8 +217,8 @@ impl Sources {
             Link::Skeleton(skeleton) => Half::Split(Box::new(self.root(skeleton)?.1)),
         };
         let (dwarf, header) = self.header(idx)?;
-        let n_bytes = header.length_including_self();
         let parsed = ParsedUnit::parse(dwarf, header, half).ok()?;
+        let n_bytes = parsed.n_bytes();
         let unit = Arc::new(parsed);
         self.make_room(n_bytes);
         self.parsed.push_back((idx, n_bytes));

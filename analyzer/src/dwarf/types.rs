@@ -217,7 +217,7 @@ impl DebugInfo {
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let (unit, entry) = self.entry(next)?;
             let Some(declared) = entry.attr_value(gimli::DW_AT_specification) else {
-                return unit.scope_of(next.offset);
+                return unit.scope_of(&entry);
             };
             next = self.reference(next.unit, &declared)?;
         }

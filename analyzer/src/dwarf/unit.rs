@@ -17,15 +17,19 @@ pub(crate) struct ParsedUnit {
     /// Code ranges of concrete functions: first address, end, entry; by first address.
     functions: Vec<(u64, u64, UnitOffset)>,
     /// Structures, classes and unions that it defines.
-    pub(crate) aggregates: Vec<UnitOffset>,
+    aggregates: Vec<u32>,
     /// `DW_AT_language`.
     language: Option<gimli::DwLang>,
-    /// Entries declared inside a name space or a type, by offset, and the index into `scopes`. In
-    /// C++ that is half of all entries: a sorted list takes a fifth of what a hash table does.
-    scope_of: Vec<(u32, u32)>,
+    /// From which offset on entries are inside of which name space or type, by the index into
+    /// `scopes`. In C++ half of all entries are inside of one; where each begins and ends takes a
+    /// tenth of what the entries would.
+    bounds: Vec<(u32, u32)>,
     /// Name spaces and types that hold others: the entry and the index of the one around it.
-    scopes: Vec<(UnitOffset, Option<u32>)>,
+    scopes: Vec<(u32, u32)>,
 }
+
+/// In place of the index of a scope: no scope.
+const NO_SCOPE: u32 = u32::MAX;
 
 /// What a unit is to another.
 pub(crate) enum Half {
@@ -60,15 +64,32 @@ impl ParsedUnit {
             functions: Vec::new(),
             language: None,
             aggregates: Vec::new(),
-            scope_of: Vec::new(),
+            bounds: Vec::new(),
             scopes: Vec::new(),
         };
         parsed.language = parsed.read_language();
         // Damage inside the unit ends the walk: what it found before stays.
         let _ = parsed.walk();
         parsed.functions.sort_unstable_by_key(|(start, end, _)| (*start, *end));
-        parsed.scope_of.shrink_to_fit();
+        parsed.functions.shrink_to_fit();
+        parsed.aggregates.shrink_to_fit();
+        parsed.bounds.shrink_to_fit();
+        parsed.scopes.shrink_to_fit();
         Ok(parsed)
+    }
+
+    /// The structures, classes and unions that it defines.
+    pub(crate) fn aggregates(&self) -> impl Iterator<Item = UnitOffset> {
+        self.aggregates.iter().map(|offset| UnitOffset(*offset as usize))
+    }
+
+    /// About how much memory it takes besides its header, abbreviations and table of files.
+    pub(crate) fn n_bytes(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.functions)
+            + size_of_val(&*self.aggregates)
+            + size_of_val(&*self.bounds)
+            + size_of_val(&*self.scopes)
     }
 
     fn read_language(&self) -> Option<gimli::DwLang> {
@@ -107,19 +128,29 @@ impl ParsedUnit {
         self.functions[..end].iter().rev().take(32).find(|function| svma.0 < function.1)
     }
 
-    /// The qualified name of the name space or type around the entry at `offset`, cut at the limit
-    /// of names. It is made when it is asked for: entries can share one long string.
-    pub(crate) fn scope_of(&self, offset: UnitOffset) -> Option<String> {
-        let offset = u32::try_from(offset.0).ok()?;
-        let idx = self.scope_of.binary_search_by_key(&offset, |(entry, _)| *entry).ok()?;
-        let mut next = Some(self.scope_of[idx].1);
+    /// The qualified name of the name space or type around an entry, cut at the limit of names. It
+    /// is made when it is asked for: entries can share one long string.
+    pub(crate) fn scope_of(&self, entry: &Entry) -> Option<String> {
+        // DWARF 4 declares a static variable of a class as an external member.
+        let is_static_member = entry.tag() == gimli::DW_TAG_member
+            && entry.attr_value(gimli::DW_AT_external).is_some();
+        if !is_named_in_scope(entry.tag()) && !is_static_member {
+            return None;
+        }
+        let offset = u32::try_from(entry.offset().0).ok()?;
+        let behind = self.bounds.partition_point(|(start, _)| *start <= offset);
+        let (_, mut next) = *self.bounds.get(behind.checked_sub(1)?)?;
+        if next == NO_SCOPE {
+            return None;
+        }
         let mut names: Vec<Arc<str>> = Vec::new();
         let mut n_bytes = 0;
-        while let Some((entry, outer)) = next.and_then(|idx| self.scopes.get(idx as usize)) {
-            let name = self.name_at(*entry).unwrap_or_else(|| "(anonymous)".into());
+        while let Some((entry, outer)) = self.scopes.get(next as usize) {
+            let name = self.name_at(UnitOffset(*entry as usize));
+            let name = name.unwrap_or_else(|| "(anonymous)".into());
             n_bytes += name.len();
             names.push(name);
-            next = outer.filter(|_| n_bytes < limit::MAX_NAME_BYTES);
+            next = if n_bytes < limit::MAX_NAME_BYTES { *outer } else { NO_SCOPE };
         }
         names.reverse();
         Some(names.join("::"))
@@ -143,10 +174,16 @@ impl ParsedUnit {
             let (offset, depth) = (entries.next_offset(), entries.next_depth());
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             entries.skip_attributes(abbreviation.attributes())?;
+            // Units whose entries reach further have no names by scope behind that.
+            let Ok(at) = u32::try_from(offset.0) else { break };
+            let n_open = open.len();
             while open.last().is_some_and(|(inside, _)| *inside > depth) {
                 open.pop();
             }
-            let scope = open.last().map(|(_, scope)| *scope);
+            let scope = open.last().map_or(NO_SCOPE, |(_, scope)| *scope);
+            if open.len() != n_open {
+                self.bounds.push((at, scope));
+            }
             let (tag, has_children) = (abbreviation.tag(), abbreviation.has_children());
             // Few entries are of interest: only those are read whole.
             let has = |name| abbreviation.attributes().iter().any(|spec| spec.name() == name);
@@ -162,21 +199,15 @@ impl ParsedUnit {
                     if has(gimli::DW_AT_byte_size)
                         && self.aggregates.len() < limit::MAX_UNIT_AGGREGATES =>
                 {
-                    self.aggregates.push(offset);
+                    self.aggregates.push(at);
                 }
                 _ => {}
             }
-            // DWARF 4 declares a static variable of a class as an external member.
-            let is_static_member = tag == gimli::DW_TAG_member && has(gimli::DW_AT_external);
-            if let Some(scope) = scope.filter(|_| is_named_in_scope(tag) || is_static_member)
-                && let Ok(offset) = u32::try_from(offset.0)
-            {
-                self.scope_of.push((offset, scope));
-            }
             // C has no name spaces, and its types hold no types by name.
             if has_children && opens_scope(tag) && self.has_name_spaces() {
+                self.bounds.push((at + 1, self.scopes.len() as u32));
                 open.push((depth + 1, self.scopes.len() as u32));
-                self.scopes.push((offset, scope));
+                self.scopes.push((at, scope));
             }
         }
         Ok(())
