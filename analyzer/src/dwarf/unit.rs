@@ -48,6 +48,8 @@ impl ParsedUnit {
     ) -> gimli::Result<Self> {
         let mut unit = dwarf.unit(header)?;
         let mut name = unit.name.as_ref().and_then(bounded_string);
+        // The table of files takes more memory than all else that is kept, and is seldom asked for.
+        unit.line_program = None;
         match half {
             Half::Whole => {}
             // Who asks must not take it for a unit that knows of no variables.
@@ -118,9 +120,20 @@ impl ParsedUnit {
 
     /// The sequence of the line table that holds `svma`: code that was assembled as one.
     pub(crate) fn line_sequence_at(&self, svma: Svma) -> Option<(Svma, Svma)> {
-        let (_, sequences) = self.unit.line_program.clone()?.sequences().ok()?;
+        let (_, sequences) = self.line_program()?.sequences().ok()?;
         let found = sequences.iter().find(|found| (found.start..found.end).contains(&svma.0))?;
         (found.start != 0).then_some((Svma(found.start), Svma(found.end)))
+    }
+
+    fn line_program(&self) -> Option<gimli::IncompleteLineProgram<Reader>> {
+        if let Some(of_skeleton) = &self.unit.line_program {
+            return Some(of_skeleton.clone());
+        }
+        let root = self.unit.entry(self.unit.header.root_offset()).ok()?;
+        let value = root.attr_value(gimli::DW_AT_stmt_list)?;
+        let gimli::AttributeValue::DebugLineRef(offset) = value else { return None };
+        let size = self.unit.header.address_size();
+        self.dwarf.debug_line.program(offset, size, None, None).ok()
     }
 
     fn function_range(&self, svma: Svma) -> Option<&(u64, u64, UnitOffset)> {
