@@ -1,8 +1,9 @@
-//! Decoding and backtracking over random code for as long as wanted.
+//! The whole way from a file's bytes and a sample to its answer, over hostile files, for as long as wanted.
 //!
 //! `cargo bench -p dataspace-analyzer --bench fuzz -- [--seconds N] [--seed S]`. Each case is a program
-//! with another text, twelve sites and sixty samples; `--seed` is the first case's, and the next one's is
-//! one more. Says how many cases a second, and the worst times, every half minute; where a case
+//! with another text, or a compiled one whose file is damaged (headers, debug sections, frame descriptions,
+//! code), with twelve sites and sixty samples; `--seed` is the first case's, and the next one's is one more.
+//! A damaged file that takes more than a second for a megabyte fails. Says how many cases a second, and the worst times, every half minute; where a case
 //! panics its seed is said, and `--seconds 0 --seed S` runs that one alone.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
@@ -21,6 +22,10 @@ use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: support::allocation::Counting = support::allocation::Counting;
+
+/// That reading a damaged file and answering all questions about it may take, for a megabyte of it; smaller
+/// files have as long.
+const MAX_SECONDS_A_MEGABYTE: f64 = 1.;
 
 /// Between two lines of what was reached.
 const REPORT_INTERVAL: Duration = Duration::from_secs(30);
@@ -49,12 +54,17 @@ fn main() -> Result<()> {
     loop {
         let case = Instant::now();
         sum.add(&cases.run(seed));
+        sum.add(&cases.run_file(seed));
         worst = worst.max((case.elapsed(), seed));
         seed += 1;
         let is_over = began.elapsed() >= Duration::from_secs(n_seconds);
         if is_over || reported.elapsed() >= REPORT_INTERVAL {
             print(&sum, seed - first, worst, began.elapsed());
             reported = Instant::now();
+        }
+        let (slowest, at) = sum.slowest_file;
+        if slowest > MAX_SECONDS_A_MEGABYTE {
+            return Err(Error::other(format!("{slowest:.2} s for a megabyte: seed {at}")));
         }
         if is_over {
             return Ok(());
@@ -66,8 +76,8 @@ fn print(sum: &Cost, n_cases: u64, worst: (Duration, u64), elapsed: Duration) {
     let seconds = elapsed.as_secs_f64();
     println!(
         "{seconds:.0} s: {n_cases} cases ({:.0}/s), {} sites, {} samples; longest case {:.1} ms \
-         (seed {}), site {:.2} ms (seed {}), known sample {:.3} ms (seed {}); most of a site: \
-         {} allocations, {} nodes",
+         (seed {}), site {:.2} ms (seed {}), known sample {:.3} ms (seed {}), megabyte {:.2} s \
+         (seed {}); most of a site: {} allocations, {} nodes",
         n_cases as f64 / seconds,
         sum.n_sites,
         sum.n_samples,
@@ -77,6 +87,8 @@ fn print(sum: &Cost, n_cases: u64, worst: (Duration, u64), elapsed: Duration) {
         sum.longest_site.1,
         sum.longest_sample.0.as_secs_f64() * 1e3,
         sum.longest_sample.1,
+        sum.slowest_file.0,
+        sum.slowest_file.1,
         sum.most_allocations,
         sum.most_nodes,
     );

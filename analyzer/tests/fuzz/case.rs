@@ -1,8 +1,10 @@
 //! One damaged program, the samples in it, and what is asked of their answers.
 
 use crate::fuzz::code::Maker;
+use crate::fuzz::file::Sound;
 use crate::fuzz::image::{Image, Original};
 use crate::support::allocation;
+use crate::support::program::SegmentMapping;
 use crate::support::session::{PID, TestFiles};
 use crate::truth::step::Random;
 use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer};
@@ -52,6 +54,8 @@ pub(crate) struct Cost {
     pub(crate) longest_site: (Duration, u64),
     pub(crate) most_allocations: u64,
     pub(crate) most_nodes: usize,
+    /// Seconds of CPU that a case took for each megabyte of its file, and its seed.
+    pub(crate) slowest_file: (f64, u64),
 }
 
 impl Cost {
@@ -63,6 +67,9 @@ impl Cost {
         self.longest_site = self.longest_site.max(other.longest_site);
         self.most_allocations = self.most_allocations.max(other.most_allocations);
         self.most_nodes = self.most_nodes.max(other.most_nodes);
+        if other.slowest_file.0 > self.slowest_file.0 {
+            self.slowest_file = other.slowest_file;
+        }
     }
 }
 
@@ -75,6 +82,14 @@ impl Drop for Named {
             eprintln!("the case with seed {} failed", self.0);
         }
     }
+}
+
+/// How long this thread has been on a CPU (proc(5), `schedstat`): other work of the machine does not
+/// count.
+fn cpu_seconds() -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = told.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+    first.unwrap_or(0) as f64 / 1e9
 }
 
 /// Counts the answers.
@@ -91,11 +106,24 @@ impl Observer for Answers {
 pub(crate) struct Cases {
     maker: Maker,
     original: Original,
+    sound: Vec<Sound>,
 }
 
 impl Cases {
     pub(crate) fn new() -> Self {
-        Self { maker: Maker::new(), original: Original::new() }
+        Self { maker: Maker::new(), original: Original::new(), sound: Sound::all() }
+    }
+
+    /// Runs the case of a seed with a file that is damaged.
+    pub(crate) fn run_file(&self, seed: u64) -> Cost {
+        let _named = Named(seed);
+        let mut random = Random::seeded(seed);
+        let sound = &self.sound[random.below(self.sound.len() as u64) as usize];
+        let image = sound.damaged(&mut random);
+        let began = cpu_seconds();
+        let cost = Self::run_image(&image, &sound.mappings, seed, &mut random);
+        let seconds = cpu_seconds() - began;
+        Cost { slowest_file: (seconds / sound.megabytes(), seed), ..cost }
     }
 
     /// Runs the case of a seed. Panics where an answer is not what it must be.
@@ -103,20 +131,31 @@ impl Cases {
         let _named = Named(seed);
         let mut random = Random::seeded(seed);
         let image = self.original.damaged(&self.maker, &mut random);
+        let began = cpu_seconds();
+        let cost = Self::run_image(&image, &self.original.mappings, seed, &mut random);
+        Cost { slowest_file: (cpu_seconds() - began, seed), ..cost }
+    }
+
+    fn run_image(
+        image: &Image,
+        mappings: &[SegmentMapping],
+        seed: u64,
+        random: &mut Random,
+    ) -> Cost {
         allocation::bounded(|| {
             let mut cost = Cost {
                 longest_sample: (Duration::ZERO, seed),
                 longest_site: (Duration::ZERO, seed),
                 ..Cost::default()
             };
-            self.sites(&image, &mut random, &mut cost);
-            self.samples(&image, &mut random, &mut cost);
+            Self::sites(image, random, &mut cost);
+            Self::samples(image, mappings, random, &mut cost);
             cost
         })
     }
 
     /// Asks for sites directly, each twice: the second time the function is decoded.
-    fn sites(&self, image: &Image, random: &mut Random, cost: &mut Cost) {
+    fn sites(image: &Image, random: &mut Random, cost: &mut Cost) {
         let key = LoadObjectKey {
             path: b"/program".as_slice().into(),
             identity: FileIdentity::None,
@@ -149,7 +188,7 @@ impl Cases {
     }
 
     /// Takes samples through the analyzer's own door.
-    fn samples(&self, image: &Image, random: &mut Random, cost: &mut Cost) {
+    fn samples(image: &Image, mappings: &[SegmentMapping], random: &mut Random, cost: &mut Cost) {
         let files = TestFiles { instead: Some(image.bytes.clone()), ..TestFiles::default() };
         let mut worker = Worker::new(Box::new(files));
         let mut analyzer = Analyzer::new(Config::default());
@@ -159,7 +198,7 @@ impl Cases {
             let event = Record::Event(Box::new(event.clone()));
             analyzer.apply(&event, &mut answers);
         }
-        for mapping in self.mappings() {
+        for mapping in records(mappings) {
             analyzer.apply(&Record::Mmap(Box::new(mapping)), &mut answers);
         }
         for n_before in 0..N_SAMPLES {
@@ -191,24 +230,24 @@ impl Cases {
         }
         cost.n_samples += N_SAMPLES * N_REPEATS;
     }
+}
 
-    fn mappings(&self) -> impl Iterator<Item = Mmap> {
-        let of_program = self.original.mappings.iter().map(|mapping| Mmap {
-            start: Avma(mapping.start),
-            len_bytes: mapping.len_bytes,
-            file_offset: FileOffset(mapping.file_offset),
-            is_executable: mapping.is_executable,
-            path: b"/program".as_slice().into(),
-            ..Mmap::default()
-        });
-        let stack = Mmap {
-            start: Avma(STACK.0),
-            len_bytes: STACK.1,
-            path: b"[stack]".as_slice().into(),
-            ..Mmap::default()
-        };
-        of_program.chain([stack]).map(|mapping| Mmap { pid: PID, tid: PID, ..mapping })
-    }
+fn records(mappings: &[SegmentMapping]) -> impl Iterator<Item = Mmap> {
+    let of_program = mappings.iter().map(|mapping| Mmap {
+        start: Avma(mapping.start),
+        len_bytes: mapping.len_bytes,
+        file_offset: FileOffset(mapping.file_offset),
+        is_executable: mapping.is_executable,
+        path: b"/program".as_slice().into(),
+        ..Mmap::default()
+    });
+    let stack = Mmap {
+        start: Avma(STACK.0),
+        len_bytes: STACK.1,
+        path: b"[stack]".as_slice().into(),
+        ..Mmap::default()
+    };
+    of_program.chain([stack]).map(|mapping| Mmap { pid: PID, tid: PID, ..mapping })
 }
 
 /// An address in a function, mostly where an instruction begins.

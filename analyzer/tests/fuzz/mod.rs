@@ -1,5 +1,7 @@
-//! Code that no compiler made, in a program whose text it replaces, and samples in it.
+//! Code that no compiler made, in a program whose text it replaces, files that are damaged, and samples
+//! in both.
 
 pub(crate) mod case;
 pub(crate) mod code;
+pub(crate) mod file;
 pub(crate) mod image;
