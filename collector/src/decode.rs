@@ -258,11 +258,26 @@ fn variable_part(
             registers(layout.user_registers, layout.machine, cursor, "REGS_USER")?;
     }
     if field!(layout, PERF_SAMPLE_STACK_USER) {
-        let n_bytes = read!(cursor, u64, "STACK_USER");
-        if n_bytes != 0 {
-            cursor.skip(n_bytes, "STACK_USER")?;
-            cursor.skip(8, "STACK_USER")?;
-        }
+        stack(layout, cursor, &mut decoded.sample)?;
+    }
+    Ok(())
+}
+
+/// `PERF_SAMPLE_STACK_USER`: the bytes that were asked for, and how many of them could be read.
+fn stack(
+    layout: &SampleLayout,
+    cursor: &mut Cursor<'_>,
+    sample: &mut Sample,
+) -> Result<(), Undecodable> {
+    const FIELD: &str = "STACK_USER";
+    let n_bytes = read!(cursor, u64, "STACK_USER");
+    if n_bytes == 0 {
+        return Ok(());
+    }
+    let bytes = cursor.take(n_bytes).ok_or(Undecodable::Short { field: FIELD })?;
+    let n_read = usize::try_from(read!(cursor, u64, "STACK_USER")).unwrap_or(usize::MAX);
+    if layout.machine == Machine::X86_64 && layout.endian == Endian::Little {
+        sample.stack.set(&bytes[..bytes.len().min(n_read)]);
     }
     Ok(())
 }
@@ -480,6 +495,19 @@ mod tests {
         let decoded = sample(&layout, 0, &bytes(&words)).unwrap();
         let access = decoded.sample.data_source.unwrap().access;
         assert_eq!(access, Some(dataspace_proto::memory::Access::Store));
+    }
+
+    #[test]
+    fn of_the_stack_what_the_kernel_could_read_is_kept() {
+        let layout = layout(abi::PERF_SAMPLE_STACK_USER | abi::PERF_SAMPLE_DATA_SRC);
+        for (n_read, expected) in [(8, Some(7)), (7, None), (0, None), (u64::MAX, Some(7))] {
+            let words = [16, 7, 8, n_read, 0x04];
+            let decoded = sample(&layout, 0, &bytes(&words)).unwrap();
+            assert_eq!(decoded.sample.stack.word(Avma(64), Avma(64)), expected, "{n_read} read");
+            assert!(decoded.sample.data_source.is_some(), "what follows is not shifted");
+        }
+        let decoded = sample(&layout, 0, &bytes(&[0, 0x04])).unwrap();
+        assert!(decoded.sample.stack.is_empty() && decoded.sample.data_source.is_some());
     }
 
     #[test]

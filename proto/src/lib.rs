@@ -27,3 +27,4 @@ pub mod record;
 pub mod register;
 pub mod sample_line;
 pub mod snapshot;
+pub mod stack;

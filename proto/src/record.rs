@@ -5,6 +5,7 @@ use crate::address::{Avma, FileOffset};
 use crate::event::{Event, EventIdx, Machine};
 use crate::memory::DataSource;
 use crate::register::Registers;
+use crate::stack::StackPiece;
 
 /// One thing that happened, in time order.
 #[derive(Clone, Debug)]
@@ -98,6 +99,8 @@ pub struct Sample {
     pub registers: Registers,
     /// The user's registers where the sample is in the kernel.
     pub user_registers: Registers,
+    /// The stack from the user's stack pointer upwards, if it was sampled.
+    pub stack: StackPiece,
     /// Where the data came from.
     pub data_source: Option<DataSource>,
     /// Latency in core cycles, 0 where there is none.

@@ -3,6 +3,7 @@
 use crate::decode::{NATIVE, SampleLayout};
 use dataspace_proto::event::{Machine, Sampling};
 use dataspace_proto::register::PERF_MASK;
+use dataspace_proto::stack::N_STACK_BYTES;
 use perf_event_open_sys::bindings as abi;
 pub(crate) use perf_event_open_sys::bindings::perf_event_attr;
 
@@ -71,6 +72,14 @@ pub(crate) struct EventSource {
     pub(crate) exclude_kernel: bool,
 }
 
+impl EventSource {
+    /// Whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
+    /// what a tracepoint stands at is in the kernel.
+    const fn has_stack(&self) -> bool {
+        matches!(self.source, Source::Software(_) | Source::Hardware(_))
+    }
+}
+
 /// How an event is bound to its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
@@ -126,6 +135,10 @@ pub(crate) fn sampled(
             attr.__bindgen_anon_1.sample_freq = hz;
             attr.sample_type |= u64::from(abi::PERF_SAMPLE_PERIOD);
         }
+    }
+    if event.has_stack() {
+        attr.sample_type |= u64::from(abi::PERF_SAMPLE_STACK_USER);
+        attr.sample_stack_user = N_STACK_BYTES as u32;
     }
     attr.sample_regs_intr = PERF_MASK;
     attr.sample_regs_user = PERF_MASK;
