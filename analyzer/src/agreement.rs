@@ -128,6 +128,7 @@ impl Analyzer {
             verdict,
             votes: first.votes,
             is_placed: false,
+            calls_out: first.calls_out.max(second.calls_out),
         }
     }
 
@@ -162,6 +163,7 @@ impl Analyzer {
             },
             votes: 0,
             is_placed: false,
+            calls_out: 0,
         }
     }
 

@@ -1,12 +1,13 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
 use crate::attribution::{Attribution, Located, Needs, Verdict};
+use crate::call_site::CallSite;
 use crate::limit;
 use crate::name_table::NameTable;
 use crate::process::{self, Backing, LoadObjectIdx, ObjectState, ProcessTable};
 use crate::search::Search;
 use crate::site::{Site, SiteQuery};
-use crate::site_table::{DataTable, SiteTable};
+use crate::site_table::{CallSiteTable, DataTable, SiteTable};
 use crate::thread_storage::ThreadStorage;
 use crate::totals::{Charge, Totals};
 use crate::vote::Votes;
@@ -86,6 +87,7 @@ pub struct Analyzer {
     processes: ProcessTable,
     pub(crate) sites: SiteTable,
     pub(crate) data: DataTable,
+    pub(crate) calls: CallSiteTable,
     pub(crate) names: NameTable,
     pub(crate) votes: Votes,
     /// The threads' own storage, as far as it was learned.
@@ -116,6 +118,7 @@ impl Analyzer {
             processes: ProcessTable::default(),
             sites: SiteTable::default(),
             data: DataTable::default(),
+            calls: CallSiteTable::default(),
             names: NameTable::default(),
             votes: Votes::default(),
             thread_storage: ThreadStorage::default(),
@@ -204,6 +207,11 @@ impl Analyzer {
                 }
             }
             Answer::Data(range) => self.data.insert(object, range),
+            Answer::Call(call) => {
+                if let Question::Call(behind) = question {
+                    self.add_call(object, behind, call);
+                }
+            }
             Answer::Unfinished => return self.ask_again(object, question),
         }
         let waiting = self.pending.remove(&(object, question)).unwrap_or_default();
@@ -327,11 +335,11 @@ impl Analyzer {
         let Some(site) = self.sites.find(object, query) else {
             return Err(Needs { object, question: Question::Site(query) });
         };
-        self.attribute_at(Located { sample, kind, registers, bias, site })
+        self.attribute_at(Located { sample, kind, registers, object, bias, site })
     }
 
     /// The load object at `ip` and what the loader added to its addresses.
-    fn locate(&self, pid: i32, ip: Avma) -> Result<(LoadObjectIdx, u64), NotLocated> {
+    pub(crate) fn locate(&self, pid: i32, ip: Avma) -> Result<(LoadObjectIdx, u64), NotLocated> {
         let unknown = NotLocated::Unknown;
         let mapping = self.processes.mapping(pid, ip).ok_or(unknown(Reason::MappingGone))?;
         let object = match mapping.backing {
@@ -420,9 +428,18 @@ impl Analyzer {
         }
         self.sites.insert(object, query, site);
     }
+
+    fn add_call(&mut self, object: LoadObjectIdx, behind: Svma, call: Arc<CallSite>) {
+        if self.calls.is_full() {
+            self.calls.forget();
+            self.names.forget();
+        }
+        self.calls.insert(object, behind, call);
+    }
 }
 
-enum NotLocated {
+/// Why it is not told where an address in code is.
+pub(crate) enum NotLocated {
     Needs(Needs),
     Unknown(Reason),
 }

@@ -47,6 +47,8 @@ pub(crate) struct Attribution {
     pub(crate) votes: u32,
     /// The address is where the named part of the object lies.
     pub(crate) is_placed: bool,
+    /// How many calls further out it is that knows the type; 0 for the trigger's own function.
+    pub(crate) calls_out: u8,
 }
 
 impl Attribution {
@@ -60,6 +62,7 @@ impl Attribution {
             verdict: Verdict::Unknown(reason),
             votes: 0,
             is_placed: false,
+            calls_out: 0,
         }
     }
 }
@@ -78,6 +81,8 @@ pub(crate) struct Located<'a> {
     pub(crate) kind: EventKind,
     /// The registers of the code that the site is about.
     pub(crate) registers: &'a Registers,
+    /// The load object of that code.
+    pub(crate) object: LoadObjectIdx,
     /// What the loader added to the load object's addresses.
     pub(crate) bias: u64,
     pub(crate) site: SiteIdx,
@@ -158,12 +163,21 @@ impl Analyzer {
             Some(_) if typed.is_perhaps_variable => Err(Reason::Undetermined),
             _ => by_type,
         };
-        if by_type.is_err()
-            && by_address.is_none()
-            && let Some((avma, _)) = addr
-            && self.attribute_by_votes(located.sample, avma, Some(memory), &mut attribution)
-        {
-            return Ok(attribution);
+        if by_type.is_err() && by_address.is_none() {
+            let passed = self.passed(located, candidate, typed)?;
+            if let Some(passed) = passed.filter(|passed| !passed.is_erased) {
+                self.take_passed(passed, computed.is_ok(), &mut attribution);
+                return Ok(attribution);
+            }
+            if let Some((avma, _)) = addr
+                && self.attribute_by_votes(located.sample, avma, Some(memory), &mut attribution)
+            {
+                return Ok(attribution);
+            }
+            if let Some(passed) = passed {
+                self.take_passed(passed, false, &mut attribution);
+                return Ok(attribution);
+            }
         }
         attribution.is_placed = by_address.is_none() && is_placed(located, typed, computed.ok());
         attribution.verdict = self.join(by_type, by_address, addr);

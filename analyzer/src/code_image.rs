@@ -50,6 +50,7 @@ impl CodeImage {
         // A symbol tells more than a description of the same code.
         starts.dedup_by_key(|(start, _)| *start);
         starts.extend(described.map(|start| (start, true)));
+        starts.extend(self.stubs().map(|start| (start.0, true)));
         starts.sort_by_key(|(start, _)| *start);
         starts.dedup_by_key(|(start, _)| *start);
         let text = self.image.sections.iter().filter(|section| section.is_executable);
@@ -65,6 +66,18 @@ impl CodeImage {
             crossings.search(section.start, &bytes, &starts);
         }
         Some(crossings.finish())
+    }
+
+    /// The stubs of the linkage tables, each of which is entered as a function.
+    pub(crate) fn stubs(&self) -> impl Iterator<Item = Svma> {
+        let sections = self.image.sections.iter();
+        let tables = sections.filter(|it| it.is_executable && it.name.starts_with(".plt"));
+        tables.flat_map(|table| {
+            // As `Evidence::linkage_stub` cuts them.
+            let stub_bytes = table.entry_bytes.max(8);
+            let n_stubs = (table.file_bytes / stub_bytes).min(limit::MAX_LINKAGE_SLOTS as u64);
+            (0..n_stubs).map(move |n| table.start.plus(n * stub_bytes))
+        })
     }
 
     /// The pointer that a stub of the linkage table at `svma` jumps through.

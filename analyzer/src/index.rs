@@ -12,6 +12,7 @@ use crate::dwarf::variable::DataFacts;
 use crate::elf::{ElfImage, Segment};
 use crate::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::flow_cache::FlowCache;
+use crate::index_call::CallCache;
 use crate::limit;
 use crate::outline::Evidence;
 use crate::page::PageCache;
@@ -56,6 +57,7 @@ pub struct LoadObjectIndex {
     pub(crate) flows: FlowCache,
     /// Made when it is first asked for.
     calls: Option<CallTable>,
+    pub(crate) call_cache: CallCache,
     factory: InstructionInfoFactory,
 }
 
@@ -118,6 +120,7 @@ impl LoadObjectIndex {
             n_cached_instructions: 0,
             flows: FlowCache::default(),
             calls: None,
+            call_cache: CallCache::default(),
             factory: InstructionInfoFactory::new(),
         })
     }
@@ -140,6 +143,7 @@ impl LoadObjectIndex {
             Question::Open => Response::Open(Arc::new(self.facts())),
             Question::Site(query) => Response::Site(Box::new(self.site(query))),
             Question::Data(place) => Response::Data(self.data(place)),
+            Question::Call(behind) => Response::Call(Arc::new(self.call_site(behind))),
         };
         if self.is_unfinished() {
             return Response::Unfinished;
@@ -289,10 +293,16 @@ impl LoadObjectIndex {
                 is_perhaps_variable,
                 live: live_here,
                 thread_link,
+                handed: None,
             });
         }
         if let Some(flow) = flow {
             self.keep_dataflow(svma, flow, true);
+        }
+        for access in &mut typed {
+            if matches!(access.answer, TypeAnswer::Unknown(_)) {
+                access.handed = self.handed(svma, &access.memory);
+            }
         }
         typed
     }

@@ -116,7 +116,9 @@ impl LoadObjectIndex {
             }
             let Some(left) = n_sites.checked_sub(1) else { break };
             *n_sites = left;
-            for (place, passed) in self.passed(site, entry, open, n_sites).into_iter().enumerate() {
+            for (place, passed) in
+                self.passed_by(site, entry, open, n_sites).into_iter().enumerate()
+            {
                 if let (Some(passed), Some((_, content))) = (passed, given.get_mut(place)) {
                     *content = content.take().map(|known| known.join(passed));
                 }
@@ -130,7 +132,7 @@ impl LoadObjectIndex {
     }
 
     /// What the call of `entry` at `site` passes in each register.
-    fn passed(
+    fn passed_by(
         &mut self,
         site: Svma,
         entry: Svma,
@@ -161,6 +163,17 @@ impl LoadObjectIndex {
             });
         }
         passed
+    }
+
+    /// The values of the function around `svma`, without what its callers pass: one of them is known.
+    pub(crate) fn own_dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
+        let function = self.function(svma).ok()?;
+        let start = Svma(function.instruction(0)?.ip());
+        if let Some(known) = self.flows.take((start, false)) {
+            return Some(known);
+        }
+        let followed = self.follow(&function, svma)?;
+        Some(Box::new(followed.settled()))
     }
 
     /// The values of the function that calls `entry` at `site`, without what its own callers pass.

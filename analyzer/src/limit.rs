@@ -235,6 +235,10 @@ pub const MAX_FACTS_A_VALUE: usize = 64;
 /// Bytes of the values of functions of one load object that are kept: some thousand functions.
 pub const MAX_CACHED_FLOW_BYTES: usize = 16 << 20;
 
+/// Values of functions of which it is kept which arguments they are made of, before the cache starts
+/// anew: about 100 bytes each.
+pub const MAX_CACHED_VALUES: usize = 1 << 17;
+
 /// Functions whose values are kept, and those that were put back since.
 pub const MAX_CACHED_FLOWS: usize = 1 << 12;
 
@@ -347,7 +351,7 @@ pub const MAX_SHAPE_ACCESSES: usize = 64;
 /// Entries of one unit that are walked. A unit of this many is about 2 GB.
 pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
 
-/// Samples that wait for debug information: about 28 MB, or a third of a second of the highest rate
+/// Samples that wait for debug information: about 45 MB, or a third of a second of the highest rate
 /// the kernel can give. What comes above is `over_budget`.
 pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
 
@@ -360,6 +364,23 @@ pub const MAX_SITES: usize = 1 << 16;
 /// Instructions of all their trails: about 200 bytes each. One IP has two of them where the code
 /// before it is straight, and at most [`MAX_TRAIL_NODES`].
 pub const MAX_SITE_NODES: usize = 1 << 18;
+
+/// Calls kept by the analyzer, over all load objects: about 1 kB each.
+pub const MAX_KNOWN_CALLS: usize = 1 << 14;
+
+/// How many calls further out it is looked for what an address is of. Library functions that pass
+/// a pointer on are two or three deep, and further out is not in the piece of the stack that is sampled.
+pub const MAX_CALLS_OUT: u8 = 4;
+
+/// Functions that one jumps to another by, each ending with a jump to the next: glibc's `strcoll`
+/// takes two.
+pub const MAX_DETOUR: usize = 2;
+
+/// Where one function is entered: hand-written code shares its tails among some variants.
+pub const MAX_ENTRIES: usize = 32;
+
+/// Names of one function in a load object's dynamic symbols; glibc's `memcpy` has three.
+pub const MAX_ENTRY_NAMES: usize = 16;
 
 /// Names made for (trigger, offset) pairs before the cache starts anew: about 300 bytes each.
 pub const MAX_NAMES: usize = 1 << 16;

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(crate) enum Slot {
     /// The address of this symbol.
     Address(Arc<str>),
+    /// The address of the function that the one at this address chooses (`R_X86_64_IRELATIVE`).
+    Chosen(Svma),
     /// How far a thread-local variable is from the thread's base (`R_X86_64_TPOFF64`).
     ThreadDistance(ThreadTarget),
     /// A load object and an offset in its block, as `__tls_get_addr` takes them
@@ -100,6 +102,7 @@ impl LinkageTable {
         };
         let slot = match entry.r_type(endian, false) {
             elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => name().map(Slot::Address),
+            elf::R_X86_64_IRELATIVE => Some(Slot::Chosen(Svma(addend.cast_unsigned()))),
             elf::R_X86_64_TPOFF64 => target(Some(addend.cast_unsigned())).map(Slot::ThreadDistance),
             // Without a symbol the linker has written the offset; for a whole block it is 0.
             elf::R_X86_64_DTPMOD64 => {

@@ -1,5 +1,6 @@
 //! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
 
+use crate::call_site::Spot;
 use crate::containment::{self, Finer};
 use crate::data_symbol::DataPlace;
 use crate::descent::ValueKind;
@@ -8,7 +9,7 @@ use crate::layout::{Layout, ScalarKind};
 use crate::limit;
 use crate::process::LoadObjectIdx;
 use crate::site::Answer;
-use crate::site_table::SiteIdx;
+use crate::site_table::{CallIdx, SiteIdx};
 use crate::static_data::UntypedObject;
 use crate::totals::{ObjectIdx, Totals};
 use crate::vote::{KindIdx, Lesson};
@@ -26,6 +27,7 @@ pub(crate) enum NameKey {
     Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
     Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
+    Passed { call: CallIdx, argument: u8, spot: Spot, kind: ValueKind },
     Voted { kind: KindIdx, offset: u32, size: u32 },
     ControlBlock { offset: u64 },
     Static { object: LoadObjectIdx, start: DataPlace, offset: u64, size: u64 },

@@ -124,6 +124,7 @@ impl Analyzer {
             latency: (sample.latency != 0).then_some(u64::from(sample.latency)),
             level: sample.data_source.and_then(|source| source.level),
             votes: (attribution.votes != 0).then_some(attribution.votes),
+            calls_out: (attribution.calls_out != 0).then_some(attribution.calls_out),
         }
     }
 

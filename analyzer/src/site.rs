@@ -1,6 +1,7 @@
 //! All that is known of a reported IP before any sample's values are looked at: its possible
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
+use crate::call_site::Handed;
 use crate::dataflow::Number;
 use crate::descriptor::DataObject;
 use crate::layout::Layout;
@@ -65,6 +66,8 @@ pub struct TypedAccess {
     pub live: Arc<Vec<LiveObject>>,
     /// What its base register tells of the thread's storage.
     pub thread_link: Option<ThreadLink>,
+    /// What a caller can tell of an access that is not typed by itself.
+    pub handed: Option<Arc<Handed>>,
 }
 
 /// An object that a register points into.

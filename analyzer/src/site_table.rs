@@ -1,5 +1,6 @@
 //! What workers answered: resolved IPs, and variables by address.
 
+use crate::call_site::CallSite;
 use crate::data_symbol::DataPlace;
 use crate::limit;
 use crate::process::LoadObjectIdx;
@@ -9,6 +10,7 @@ use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which known site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +62,46 @@ impl SiteTable {
         self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
         self.sites.push(site);
         self.of_query.insert((object, query), idx);
+    }
+}
+
+/// Which known call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallIdx(u32);
+
+/// Known calls of all load objects.
+#[derive(Debug, Default)]
+pub(crate) struct CallSiteTable {
+    calls: Vec<Arc<CallSite>>,
+    of_return: FxHashMap<(LoadObjectIdx, Svma), CallIdx>,
+}
+
+impl CallSiteTable {
+    /// The call that returns to `behind`.
+    pub(crate) fn find(
+        &self,
+        object: LoadObjectIdx,
+        behind: Svma,
+    ) -> Option<(CallIdx, &Arc<CallSite>)> {
+        let idx = *self.of_return.get(&(object, behind))?;
+        Some((idx, self.calls.get(idx.0 as usize)?))
+    }
+
+    /// Whether the next call would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.calls.len() >= limit::MAX_KNOWN_CALLS
+    }
+
+    /// Starts anew; workers are asked again as samples come.
+    pub(crate) fn forget(&mut self) {
+        self.calls.clear();
+        self.of_return.clear();
+    }
+
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, behind: Svma, call: Arc<CallSite>) {
+        let idx = CallIdx(self.calls.len() as u32);
+        self.calls.push(call);
+        self.of_return.insert((object, behind), idx);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the analyzer asks of workers, and the worker that answers.
 
+use crate::call_site::CallSite;
 use crate::data_symbol::DataPlace;
 use crate::file::{FileSource, LoadObjectKey};
 use crate::index::{LoadObjectIndex, ObjectFacts};
@@ -7,6 +8,7 @@ use crate::page::PageCache;
 use crate::process::LoadObjectIdx;
 use crate::site::{Site, SiteQuery};
 use crate::static_data::DataRange;
+use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ pub enum Question {
     Site(SiteQuery),
     /// A place in its data.
     Data(DataPlace),
+    /// The call that returns to this address.
+    Call(Svma),
 }
 
 /// Work for a worker.
@@ -42,6 +46,8 @@ pub enum Answer {
     Site(Box<Site>),
     /// To [`Question::Data`].
     Data(DataRange),
+    /// To [`Question::Call`].
+    Call(Arc<CallSite>),
     /// Not yet: to be asked again, when what else waits has had its turn.
     Unfinished,
     /// To any: the load object cannot be asked.

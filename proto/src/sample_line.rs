@@ -98,6 +98,9 @@ pub struct SampleLine {
     /// Samples of typed instructions that say what lies at the address, where nothing else does.
     #[serde(default)]
     pub votes: Option<u32>,
+    /// How many calls further out it is that knows the type, where the trigger's function does not.
+    #[serde(default)]
+    pub calls_out: Option<u8>,
 }
 
 mod hex {

@@ -7,6 +7,7 @@
 //! addresses that are computed, what calls return) and [`hint`] backwards (what a value is stored
 //! in, passed as or named later).
 
+mod argument_sum;
 mod arithmetic;
 mod call;
 mod content;
@@ -30,12 +31,13 @@ mod typing;
 mod value;
 mod vector;
 
+pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Callee, Derived};
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use number::Number;
 pub(crate) use offset::Offset;
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
-pub(crate) use value::{ARGUMENTS, Slot};
+pub(crate) use value::{ARGUMENTS, N_ARGUMENTS, Slot};
 
 use crate::data_symbol::DataPlace;
 use crate::dwarf::DebugInfo;

@@ -381,6 +381,11 @@ impl<'a> Transfer<'a> {
             Operand::Register(part) => Ok(self.part(at, part)),
             Operand::Memory => Ok(loaded.unwrap_or(self.graph.opaque())),
         };
+        if let (Operation::Or, Err(bits @ 8..)) = (arithmetic.operation, right)
+            && let Some(value) = self.rounded_up(left, bits)
+        {
+            return self.set(at, to, value);
+        }
         let definition = match (arithmetic.operation, right) {
             (Operation::Cmp | Operation::Test, _) => return,
             (Operation::Add | Operation::Inc, Err(by)) => Definition::Sum(Sum::of(left, by)),
@@ -405,6 +410,16 @@ impl<'a> Transfer<'a> {
         };
         let value = self.graph.define(definition);
         self.set(at, to, value);
+    }
+
+    /// The last byte of the vector or the page around an address.
+    fn rounded_up(&mut self, of: ValueIdx, bits: i64) -> Option<ValueIdx> {
+        if bits & bits.checked_add(1)? != 0 {
+            return None;
+        }
+        let mask = !bits.cast_unsigned();
+        let start = self.graph.define(Definition::Masked { of, mask });
+        Some(self.graph.define(Definition::Sum(Sum::of(start, bits))))
     }
 
     /// Notes what is written to memory.

@@ -49,6 +49,51 @@ impl FrameRule {
     }
 }
 
+/// How to step from a frame to its caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameStep {
+    /// Where the frame is. The return address is in the 8 bytes below (psABI, figure 3.3).
+    pub cfa: CfaRule,
+    /// Where the caller's frame pointer is.
+    pub frame_pointer: SavedRegister,
+}
+
+/// Where the caller's value of a register is that calls keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedRegister {
+    /// Still in it.
+    Kept,
+    /// So far from the CFA.
+    At(i64),
+    /// Not known.
+    Lost,
+}
+
+/// DWARF numbers (psABI, figure 3.36).
+const FRAME_POINTER: gimli::Register = gimli::Register(6);
+const RETURN_ADDRESS: gimli::Register = gimli::Register(16);
+
+/// How far below the CFA a call puts the return address.
+const RETURN_ADDRESS_BELOW: i64 = 8;
+
+impl FrameStep {
+    fn of(row: &gimli::UnwindTableRow<usize>) -> Option<Self> {
+        let cfa = FrameRule::of(row.cfa()).cfa()?;
+        let is_returned_to = matches!(
+            row.register(RETURN_ADDRESS),
+            Some(gimli::RegisterRule::Offset(offset)) if offset == -RETURN_ADDRESS_BELOW
+        );
+        let frame_pointer = match row.register(FRAME_POINTER) {
+            None | Some(gimli::RegisterRule::Undefined | gimli::RegisterRule::SameValue) => {
+                SavedRegister::Kept
+            }
+            Some(gimli::RegisterRule::Offset(offset)) => SavedRegister::At(offset),
+            Some(_) => SavedRegister::Lost,
+        };
+        is_returned_to.then_some(Self { cfa, frame_pointer })
+    }
+}
+
 /// The frame in a stretch of code.
 pub(crate) type FrameRow = (std::ops::Range<u64>, FrameRule);
 
@@ -139,6 +184,14 @@ impl FrameTable {
         rows.iter().find(|(range, _)| range.contains(&svma.0))?.1.cfa()
     }
 
+    /// How to step from the frame at `svma` to its caller's, where registers and offsets say it and a
+    /// call made the frame.
+    #[must_use]
+    pub fn step_at(&self, svma: Svma) -> Option<FrameStep> {
+        let eh = self.eh.as_ref().and_then(|table| table.step_at(svma));
+        eh.or_else(|| self.debug.as_ref().and_then(|table| table.step_at(svma)))
+    }
+
     /// All rows of the description that holds `svma`.
     pub(crate) fn rows_around(&self, svma: Svma) -> Vec<FrameRow> {
         let eh = self.eh.as_ref().and_then(|table| table.rows_around(svma));
@@ -204,5 +257,21 @@ where
             rows.push((row.start_address()..row.end_address(), FrameRule::of(row.cfa())));
         }
         Some(rows)
+    }
+
+    fn step_at(&self, svma: Svma) -> Option<FrameStep> {
+        let fde = self.description(svma)?;
+        if fde.is_signal_trampoline() {
+            return None;
+        }
+        let mut context = gimli::UnwindContext::new();
+        let mut table = fde.rows(&self.section, &self.bases, &mut context).ok()?;
+        for _ in 0..limit::MAX_FRAME_ROWS {
+            let row = table.next_row().ok()??;
+            if row.contains(svma.0) {
+                return FrameStep::of(row);
+            }
+        }
+        None
     }
 }

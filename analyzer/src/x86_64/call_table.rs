@@ -57,6 +57,12 @@ impl CallTable {
         }
     }
 
+    /// Whether nothing was found: there is too much code, or none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
     /// The sites that call or jump to `entry`.
     pub fn to(&self, entry: Svma) -> impl Iterator<Item = Svma> {
         let target = u32::try_from(entry.0.wrapping_sub(self.start)).ok();

@@ -1,0 +1,182 @@
+//! The address path by way of the callers: what a function without types touches through its arguments
+//! is what its caller passes, which the sampled stack leads to.
+
+use crate::analyzer::{Analyzer, NotLocated, Paths};
+use crate::attribution::{Attribution, Located, Needs, Verdict};
+use crate::call_site::{CallSite, Link, PassedPointer, Spot};
+use crate::dwarf::frame::{FrameStep, SavedRegister};
+use crate::limit;
+use crate::name_table::{NameKey, NamedIdx};
+use crate::search::Candidate;
+use crate::site::TypedAccess;
+use crate::site_table::CallIdx;
+use crate::worker::Question;
+use crate::x86_64::state::State;
+use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::register::Register;
+use dataspace_proto::sample_line::Evidence;
+use dataspace_proto::stack::StackPiece;
+use std::sync::Arc;
+
+/// What a caller says an access is to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassedObject {
+    named: NamedIdx,
+    /// The very part is known.
+    is_exact: bool,
+    /// It is but bytes behind a pointer: anything better goes before that.
+    pub(crate) is_erased: bool,
+    /// How many calls further out.
+    calls_out: u8,
+}
+
+/// DWARF numbers of the registers that frames are found by.
+const DWARF_FRAME_POINTER: u16 = 6;
+const DWARF_STACK_POINTER: u16 = 7;
+
+/// Bytes of a return address.
+const RETURN_ADDRESS_BYTES: u64 = 8;
+
+/// A walk up the sampled stack.
+struct Walk<'a> {
+    piece: &'a StackPiece,
+    /// Where the piece begins.
+    start: Avma,
+    stack_pointer: u64,
+    frame_pointer: Option<u64>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(located: Located<'a>, state: &State) -> Option<Self> {
+        let piece = &located.sample.stack;
+        if piece.is_empty() {
+            return None;
+        }
+        Some(Self {
+            piece,
+            start: Avma(located.registers.get(Register::Rsp)?),
+            stack_pointer: state.get(Register::Rsp)?,
+            frame_pointer: state.get(Register::Rbp),
+        })
+    }
+
+    /// Steps to the caller's frame and gives the address to return to. Frames only ever lie further up.
+    fn step(&mut self, step: &FrameStep) -> Option<Avma> {
+        let base = match step.cfa.register {
+            DWARF_STACK_POINTER => self.stack_pointer,
+            DWARF_FRAME_POINTER => self.frame_pointer?,
+            _ => return None,
+        };
+        let cfa = base.wrapping_add_signed(step.cfa.offset);
+        let saved = cfa.checked_sub(RETURN_ADDRESS_BYTES)?;
+        if saved < self.stack_pointer {
+            return None;
+        }
+        let behind = self.piece.word(self.start, Avma(saved))?;
+        self.frame_pointer = match step.frame_pointer {
+            SavedRegister::Kept => self.frame_pointer,
+            SavedRegister::At(offset) => {
+                self.piece.word(self.start, Avma(cfa.wrapping_add_signed(offset)))
+            }
+            SavedRegister::Lost => None,
+        };
+        self.stack_pointer = cfa;
+        Some(Avma(behind))
+    }
+}
+
+impl Analyzer {
+    /// What the callers of the trigger's function say it touches.
+    pub(crate) fn passed(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+    ) -> Result<Option<PassedObject>, Needs> {
+        let Some(handed) = &typed.handed else { return Ok(None) };
+        if self.config().paths == Paths::Type {
+            return Ok(None);
+        }
+        let Some(mut walk) = Walk::new(located, candidate.state) else { return Ok(None) };
+        let (mut sum, mut frame) = (handed.sum, handed.frame);
+        let (mut entries, mut object) = (Arc::clone(&handed.entries), located.object);
+        let mut erased = None;
+        for calls_out in 1..=limit::MAX_CALLS_OUT {
+            let Some(behind) = walk.step(&frame) else { break };
+            let Some((idx, call, caller)) = self.call_site(located.sample.pid, behind)? else {
+                break;
+            };
+            let Some(passed) = call.entering(&entries, &sum, caller == object) else { break };
+            sum = passed;
+            let mut link = call.link(&sum);
+            if let Link::Pointer { place, pointer, moved } = link {
+                let spot = pointer.spot(moved, u64::from(typed.memory.size));
+                let key = |spot| {
+                    let (argument, kind) = (place as u8, typed.memory.kind);
+                    NameKey::Passed { call: idx, argument, spot, kind }
+                };
+                let found = spot.and_then(|spot| self.name_passed(key(spot), pointer, spot, typed));
+                let found = found.map(|object| PassedObject { calls_out, ..object });
+                if !pointer.is_erased() {
+                    return Ok(found.or(erased));
+                }
+                erased = erased.or(found);
+                link = call.further(&sum);
+            }
+            let (Link::Further(further), Some(step)) = (link, call.frame) else { break };
+            (sum, frame, object) = (further, step, caller);
+            entries = Arc::clone(&call.entries);
+        }
+        Ok(erased)
+    }
+
+    /// The call that returns to `behind`, and the load object it is in.
+    #[allow(clippy::type_complexity, reason = "three things that are found together")]
+    fn call_site(
+        &self,
+        pid: i32,
+        behind: Avma,
+    ) -> Result<Option<(CallIdx, Arc<CallSite>, crate::process::LoadObjectIdx)>, Needs> {
+        let inside = Avma(behind.0.wrapping_sub(1));
+        let (object, bias) = match self.locate(pid, inside) {
+            Ok(located) => located,
+            Err(NotLocated::Needs(needs)) => return Err(needs),
+            Err(NotLocated::Unknown(_)) => return Ok(None),
+        };
+        let behind = Svma(behind.0.wrapping_sub(bias));
+        match self.calls.find(object, behind) {
+            Some((idx, call)) => Ok(Some((idx, Arc::clone(call), object))),
+            None => Err(Needs { object, question: Question::Call(behind) }),
+        }
+    }
+
+    fn name_passed(
+        &mut self,
+        key: NameKey,
+        pointer: &PassedPointer,
+        spot: Spot,
+        typed: &TypedAccess,
+    ) -> Option<PassedObject> {
+        let part = (spot.offset, spot.size, typed.memory.kind);
+        let root = pointer.root();
+        let named = self.names.part_as(&mut self.totals, key, &pointer.layout, root, part)?;
+        let (is_exact, is_erased) = (spot.is_exact, pointer.is_erased());
+        Some(PassedObject { named, is_exact, is_erased, calls_out: 0 })
+    }
+
+    /// Takes what a caller says for the answer.
+    pub(crate) fn take_passed(
+        &self,
+        passed: PassedObject,
+        is_computed: bool,
+        attribution: &mut Attribution,
+    ) {
+        attribution.verdict = Verdict::Attributed {
+            named: passed.named,
+            evidence: Evidence::Address,
+            is_address_lost: attribution.addr.is_none(),
+        };
+        attribution.calls_out = passed.calls_out;
+        attribution.is_placed = passed.is_exact && is_computed;
+    }
+}

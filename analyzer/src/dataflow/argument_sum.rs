@@ -1,0 +1,397 @@
+//! Of which of its arguments a function makes its values, without debug information: sums, so that
+//! `source - target + target` is the source again.
+
+use super::graph::ValueGraph;
+use super::value::{ARGUMENTS, Definition, N_ARGUMENTS, Place, Sum, ValueIdx};
+use crate::dwarf::frame::FrameTable;
+use crate::limit;
+use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+use iced_x86::FlowControl;
+use std::sync::Arc;
+
+/// A sum of arguments and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArgumentSum {
+    /// How often each argument is in it, by the order in which they are passed (psABI, 3.2.3).
+    factors: [i8; N_ARGUMENTS],
+    /// Arguments that may be in it or not, a bit each.
+    open: u8,
+    /// The number; `None` for any.
+    offset: Option<i64>,
+}
+
+/// What is known of a value's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Derived {
+    /// Nothing has been worked out yet.
+    Unseen,
+    /// It is this sum.
+    Sum(ArgumentSum),
+    /// Something else is in it.
+    Other,
+}
+
+impl ArgumentSum {
+    const ANY_NUMBER: Self = Self { factors: [0; N_ARGUMENTS], open: 0, offset: None };
+
+    /// A number that is known, or any.
+    pub(crate) fn number(number: Option<i64>) -> Self {
+        Self { offset: number, ..Self::ANY_NUMBER }
+    }
+
+    /// One argument, by its place.
+    pub(crate) fn argument(place: usize) -> Self {
+        let mut sum = Self::number(Some(0));
+        if let Some(factor) = sum.factors.get_mut(place) {
+            *factor = 1;
+        }
+        sum
+    }
+
+    /// Whether no argument is in it.
+    pub(crate) fn is_number(&self) -> bool {
+        self.open == 0 && self.factors == [0; N_ARGUMENTS]
+    }
+
+    /// What is added to the arguments, if that is one number.
+    pub(crate) const fn offset(&self) -> Option<i64> {
+        self.offset
+    }
+
+    /// How often the argument at `place` is in it; `None` where that is not known.
+    pub(crate) fn factor(&self, place: usize) -> Option<i8> {
+        let is_open = self.open >> place & 1 != 0;
+        self.factors.get(place).copied().filter(|_| !is_open)
+    }
+
+    /// The same with any number added.
+    pub(crate) const fn anywhere(self) -> Self {
+        Self { offset: None, ..self }
+    }
+
+    fn shifted(self, by: i64) -> Self {
+        Self { offset: self.offset.and_then(|offset| offset.checked_add(by)), ..self }
+    }
+
+    /// `other` added `times` times; `None` where that gets out of hand.
+    fn plus(mut self, other: &Self, times: i8) -> Option<Self> {
+        for (mine, its) in self.factors.iter_mut().zip(other.factors) {
+            *mine = mine.checked_add(its.checked_mul(times)?)?;
+        }
+        let moved = other.offset.and_then(|offset| offset.checked_mul(i64::from(times)));
+        self.offset = self.offset.zip(moved).and_then(|(mine, moved)| mine.checked_add(moved));
+        self.open |= other.open;
+        Some(self.normal())
+    }
+
+    /// What is certain of a value that is one of two.
+    fn join(mut self, other: Self) -> Self {
+        for (place, (mine, its)) in self.factors.iter().zip(other.factors).enumerate() {
+            if *mine != its {
+                self.open |= 1 << place;
+            }
+        }
+        self.open |= other.open;
+        self.offset = self.offset.filter(|_| self.offset == other.offset);
+        self.normal()
+    }
+
+    fn normal(mut self) -> Self {
+        for (place, factor) in self.factors.iter_mut().enumerate() {
+            if self.open >> place & 1 != 0 {
+                *factor = 0;
+            }
+        }
+        self
+    }
+
+    /// The sum with each argument replaced by what a caller passes in it.
+    pub(crate) fn with_arguments(&self, passed: &[Derived; N_ARGUMENTS]) -> Derived {
+        let mut total = Self::number(self.offset);
+        for (place, passed) in passed.iter().enumerate() {
+            let factor = self.factor(place);
+            let replaced = match (factor, passed) {
+                (Some(0), _) => continue,
+                (Some(factor), Derived::Sum(passed)) => total.plus(passed, factor),
+                (None, Derived::Sum(passed)) => {
+                    total.plus(passed, 1).map(|more| total.anywhere().join(more))
+                }
+                _ => None,
+            };
+            match replaced {
+                Some(replaced) => total = replaced,
+                None => return Derived::Other,
+            }
+        }
+        Derived::Sum(total)
+    }
+}
+
+impl Derived {
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unseen, known) | (known, Self::Unseen) => known,
+            (Self::Sum(first), Self::Sum(second)) => Self::Sum(first.join(second)),
+            _ => Self::Other,
+        }
+    }
+
+    fn map(self, change: impl Fn(ArgumentSum) -> Option<ArgumentSum>) -> Self {
+        match self {
+            Self::Sum(sum) => change(sum).map_or(Self::Other, Self::Sum),
+            other => other,
+        }
+    }
+
+    fn plus(self, other: Self, times: i8) -> Self {
+        match (self, other) {
+            (Self::Unseen, _) | (_, Self::Unseen) => Self::Unseen,
+            (Self::Sum(first), Self::Sum(second)) => {
+                first.plus(&second, times).map_or(Self::Other, Self::Sum)
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The function that a call reaches first, as far as the calling code tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// The one that begins here.
+    At(Svma),
+    /// The one whose address the loader writes here.
+    InSlot(Svma),
+    /// Not known.
+    Unknown,
+}
+
+/// The sums of a function.
+#[derive(Debug)]
+pub(crate) struct ArgumentSums {
+    function: Arc<FunctionCode>,
+    graph: ValueGraph,
+    of: Vec<Derived>,
+}
+
+impl ArgumentSums {
+    /// Works out a function's sums; `None` where its values are too many.
+    pub(crate) fn of(function: &Arc<FunctionCode>, frames: &FrameTable) -> Option<Self> {
+        let mut graph = ValueGraph::of(function, super::frame_rules(function, frames))?;
+        graph.connect()?;
+        let of = settle(&graph)?;
+        Some(Self { function: Arc::clone(function), graph, of })
+    }
+
+    /// How many values it holds.
+    pub(crate) fn n_values(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The address of an operand of the instruction at `svma`.
+    pub(crate) fn address(&mut self, svma: Svma, address: &Address) -> Derived {
+        if address.segment != SegmentBase::Flat || address.is_ip_relative || address.is_32_bit() {
+            return Derived::Other;
+        }
+        let mut part = |register: Option<AddressRegister>| match register {
+            None => Derived::Sum(ArgumentSum::number(Some(0))),
+            Some(AddressRegister { dwarf: Some(number), .. }) => self.register(svma, number),
+            Some(_) => Derived::Other,
+        };
+        let (base, index) = (part(address.base), part(address.index));
+        base.plus(scaled(index, address.scale), 1)
+            .map(|sum| Some(sum.shifted(address.displacement)))
+    }
+
+    /// What a register, by its DWARF number, holds before the instruction at `svma`.
+    pub(crate) fn register(&mut self, svma: Svma, number: u16) -> Derived {
+        let (Some(at), Ok(number)) = (self.function.index_of(svma), u8::try_from(number)) else {
+            return Derived::Other;
+        };
+        let value = self.graph.before(at as u32, Place::Register(number));
+        derived(&self.graph, &self.of, value)
+    }
+
+    /// What the call at `svma` passes in each register of arguments.
+    pub(crate) fn passed(&mut self, svma: Svma) -> [Derived; N_ARGUMENTS] {
+        ARGUMENTS.map(|register| self.register(svma, u16::from(register)))
+    }
+
+    /// What the call at `svma` calls.
+    pub(crate) fn callee(&self, svma: Svma) -> Callee {
+        let Some(at) = self.function.index_of(svma) else { return Callee::Unknown };
+        let Some(call) = self.function.instruction(at) else { return Callee::Unknown };
+        if call.flow_control() == FlowControl::Call {
+            return Callee::At(Svma(call.near_branch_target()));
+        }
+        let value = self.graph.call_at(at as u32).and_then(|call| call.callee);
+        let value = value.map(|value| self.graph.canonical(value));
+        match value.and_then(|value| self.graph.definitions.get(value.0 as usize)) {
+            Some(Definition::Loaded {
+                address: Sum { index: None, is_static: true, displacement, .. },
+                n_bytes: 8,
+            }) => Callee::InSlot(Svma(displacement.cast_unsigned())),
+            Some(Definition::StaticAddress(svma)) => Callee::At(*svma),
+            _ => Callee::Unknown,
+        }
+    }
+}
+
+/// The sums of all values, once nothing changes any more; `None` where that takes too long.
+fn settle(graph: &ValueGraph) -> Option<Vec<Derived>> {
+    let n = graph.definitions.len();
+    let mut of = vec![Derived::Unseen; n];
+    for _ in 0..limit::MAX_TYPING_PASSES {
+        let mut has_changed = false;
+        for value in (0..n as u32).map(ValueIdx) {
+            if graph.canonical(value) != value {
+                continue;
+            }
+            let at = value.0 as usize;
+            // What was found before stays in it, so that it can only lose certainty.
+            let made = of[at].join(made(graph, &of, value));
+            if made != of[at] {
+                of[at] = made;
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            return Some(of);
+        }
+    }
+    None
+}
+
+fn derived(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
+    // What was asked for only later was not followed.
+    of.get(graph.canonical(value).0 as usize).copied().unwrap_or(Derived::Other)
+}
+
+fn made(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
+    let Some(definition) = graph.definitions.get(value.0 as usize) else { return Derived::Other };
+    let get = |value: ValueIdx| derived(graph, of, value);
+    let any = Derived::Sum(ArgumentSum::ANY_NUMBER);
+    match *definition {
+        Definition::Entry { .. } => match graph.inputs(value) {
+            [] => Derived::Other,
+            inputs => inputs.iter().fold(Derived::Unseen, |joined, input| joined.join(get(*input))),
+        },
+        Definition::Parameter { register } => {
+            let place = ARGUMENTS.iter().position(|argument| *argument == register);
+            place.map_or(Derived::Other, |place| Derived::Sum(ArgumentSum::argument(place)))
+        }
+        Definition::Constant(number) => Derived::Sum(ArgumentSum::number(Some(number))),
+        Definition::Sum(sum) => of_sum(&sum, get),
+        Definition::Difference { left, right } => get(left).plus(get(right), -1),
+        Definition::Masked { of, mask } => get(of).map(|sum| masked(sum, mask)),
+        Definition::Product { of, .. } => get(of).map(|_| Some(ArgumentSum::ANY_NUMBER)),
+        Definition::Narrowed { of } => match get(of) {
+            Derived::Unseen => Derived::Unseen,
+            Derived::Sum(sum) if sum.is_number() && is_half(sum.offset) => Derived::Sum(sum),
+            _ => any,
+        },
+        Definition::Reloaded { kept, .. } => get(kept),
+        Definition::Chosen { first, second } => get(first).join(get(second)),
+        Definition::Loaded { n_bytes: ..8, .. } | Definition::Number => any,
+        Definition::Loaded { .. }
+        | Definition::StaticAddress(_)
+        | Definition::FrameAddress(_)
+        | Definition::ThreadPointer
+        | Definition::Returned { .. }
+        | Definition::Opaque => Derived::Other,
+    }
+}
+
+fn of_sum(sum: &Sum, get: impl Fn(ValueIdx) -> Derived) -> Derived {
+    if sum.is_static {
+        return Derived::Other;
+    }
+    let nothing = Derived::Sum(ArgumentSum::number(Some(0)));
+    let base = sum.base.map_or(nothing, &get);
+    let index = sum.index.map_or(nothing, &get);
+    base.plus(scaled(index, sum.scale), 1).map(|total| Some(total.shifted(sum.displacement)))
+}
+
+/// A multiple of a value: no address any more.
+fn scaled(value: Derived, scale: u8) -> Derived {
+    match value {
+        Derived::Sum(sum) if scale > 1 => {
+            let number = sum.offset.filter(|_| sum.is_number());
+            let number = number.and_then(|number| number.checked_mul(i64::from(scale)));
+            Derived::Sum(ArgumentSum::number(number))
+        }
+        // Something that is counted: what is no sum of arguments may be a number as well.
+        Derived::Other if scale > 1 => Derived::Sum(ArgumentSum::ANY_NUMBER),
+        value => value,
+    }
+}
+
+/// An address that is rounded down stays one; low bits are a number.
+fn masked(sum: ArgumentSum, mask: u64) -> Option<ArgumentSum> {
+    /// Code rounds to vectors, cache lines and pages.
+    const MAX_ROUNDING: u64 = 4096;
+    if mask.wrapping_neg() <= MAX_ROUNDING {
+        return Some(sum.anywhere());
+    }
+    (mask < MAX_ROUNDING).then_some(ArgumentSum::ANY_NUMBER)
+}
+
+/// Whether a number is the same in half a register.
+fn is_half(number: Option<i64>) -> bool {
+    number.is_some_and(|number| u32::try_from(number).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::x86_64::function::NoBytes;
+
+    /// The sums of straight code at 0x1000, and its function.
+    fn sums(code: &[u8]) -> ArgumentSums {
+        let function = Arc::new(FunctionCode::decode(Svma(0x1000), code, &NoBytes));
+        ArgumentSums::of(&function, &FrameTable::default()).unwrap()
+    }
+
+    fn operand(sums: &mut ArgumentSums, svma: u64) -> Derived {
+        let at = sums.function.index_of(Svma(svma)).unwrap();
+        let address = crate::x86_64::access::operand(sums.function.instruction(at).unwrap());
+        sums.address(Svma(svma), &address)
+    }
+
+    #[test]
+    fn a_difference_of_arguments_added_to_one_is_the_other() {
+        // sub %rdi,%rsi; mov 8(%rdi,%rsi),%rax; ret
+        let mut sums = sums(&[0x48, 0x29, 0xfe, 0x48, 0x8b, 0x44, 0x37, 0x08, 0xc3]);
+        let source = ArgumentSum::argument(1).shifted(8);
+        assert_eq!(operand(&mut sums, 0x1003), Derived::Sum(source));
+    }
+
+    #[test]
+    fn a_loop_makes_the_offset_unknown_and_keeps_the_argument() {
+        // 1000: add $32,%rdi; 1004: cmp %al,(%rdi); 1006: jne 1000; ret
+        let mut sums = sums(&[0x48, 0x83, 0xc7, 0x20, 0x38, 0x07, 0x75, 0xf8, 0xc3]);
+        let string = ArgumentSum::argument(0).anywhere();
+        assert_eq!(operand(&mut sums, 0x1004), Derived::Sum(string));
+    }
+
+    #[test]
+    fn a_pointer_from_memory_is_of_no_argument() {
+        // mov (%rdi),%rdi; mov (%rdi),%eax; ret
+        let mut sums = sums(&[0x48, 0x8b, 0x3f, 0x8b, 0x07, 0xc3]);
+        assert_eq!(operand(&mut sums, 0x1003), Derived::Other);
+    }
+
+    #[test]
+    fn what_a_caller_passes_on_replaces_an_argument() {
+        let end = ArgumentSum::argument(0).plus(&ArgumentSum::argument(2), 1).unwrap().shifted(-8);
+        let mut passed = [Derived::Other; N_ARGUMENTS];
+        passed[0] = Derived::Sum(ArgumentSum::argument(3).shifted(16));
+        assert_eq!(end.with_arguments(&passed), Derived::Other);
+        passed[2] = Derived::Sum(ArgumentSum::number(Some(24)));
+        let expected = ArgumentSum::argument(3).shifted(32);
+        assert_eq!(end.with_arguments(&passed), Derived::Sum(expected));
+        passed[2] = Derived::Sum(ArgumentSum::number(None));
+        assert_eq!(end.with_arguments(&passed), Derived::Sum(expected.anywhere()));
+    }
+}
