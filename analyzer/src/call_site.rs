@@ -44,6 +44,8 @@ pub struct CallSite {
     pub frame: Option<FrameStep>,
     /// Where the calling function is entered.
     pub entries: Arc<Entries>,
+    /// What the function that is called calls in the last place, by a jump that leaves no frame.
+    pub onward: Vec<CallSite>,
 }
 
 /// What one register of arguments holds at a call.
@@ -124,6 +126,21 @@ impl CallSite {
             }
         }
         only
+    }
+
+    /// The one call in the last place of the function that is called by which a function with these
+    /// entries is reached, and the sum as one of what that passes.
+    pub(crate) fn onward(
+        &self,
+        entries: &Entries,
+        sum: &ArgumentSum,
+        is_same_object: bool,
+    ) -> Option<(usize, ArgumentSum)> {
+        let reaching = self.onward.iter().enumerate().filter_map(|(number, site)| {
+            Some((number, site.entering(entries, sum, is_same_object)?))
+        });
+        let mut reaching = reaching.fuse();
+        reaching.next().filter(|_| reaching.next().is_none())
     }
 
     /// What the call passes of a sum of its callee's arguments.

@@ -4,6 +4,7 @@
 use crate::analyzer::{Analyzer, NotLocated, Paths};
 use crate::attribution::{Attribution, Located, Needs, Verdict};
 use crate::call_site::{CallSite, Link, PassedPointer, Spot};
+use crate::dataflow::ArgumentSum;
 use crate::dwarf::frame::{FrameStep, SavedRegister};
 use crate::limit;
 use crate::name_table::{NameKey, NamedIdx};
@@ -36,6 +37,13 @@ const DWARF_STACK_POINTER: u16 = 7;
 
 /// Bytes of a return address.
 const RETURN_ADDRESS_BYTES: u64 = 8;
+
+/// What one call says.
+struct Hop {
+    found: Option<PassedObject>,
+    /// What its own caller may say more of.
+    further: Option<ArgumentSum>,
+}
 
 /// A walk up the sampled stack.
 struct Walk<'a> {
@@ -106,28 +114,61 @@ impl Analyzer {
             let Some((idx, call, caller)) = self.call_site(located.sample.pid, behind)? else {
                 break;
             };
-            let Some(passed) = call.entering(&entries, &sum, caller == object) else { break };
-            sum = passed;
-            let mut link = call.link(&sum);
-            if let Link::Pointer { place, pointer, moved } = link {
-                let spot = pointer.spot(moved, u64::from(typed.memory.size));
-                let key = |spot| {
-                    let (argument, kind) = (place as u8, typed.memory.kind);
-                    NameKey::Passed { call: idx, argument, spot, kind }
-                };
-                let found = spot.and_then(|spot| self.name_passed(key(spot), pointer, spot, typed));
-                let found = found.map(|object| PassedObject { calls_out, ..object });
-                if !pointer.is_erased() {
-                    return Ok(found.or(erased));
+            let is_same = caller == object;
+            let mut sites = [None, Some((0, &*call))];
+            match call.entering(&entries, &sum, is_same) {
+                Some(passed) => sum = passed,
+                None => {
+                    let Some((number, passed)) = call.onward(&entries, &sum, is_same) else {
+                        break;
+                    };
+                    sites[0] = call.onward.get(number).map(|site| (number as u8 + 1, site));
+                    sum = passed;
                 }
-                erased = erased.or(found);
-                link = call.further(&sum);
             }
-            let (Link::Further(further), Some(step)) = (link, call.frame) else { break };
-            (sum, frame, object) = (further, step, caller);
+            for (onward, site) in sites.into_iter().flatten() {
+                let hop = self.hop(site, &sum, typed, |argument, spot| {
+                    let kind = typed.memory.kind;
+                    NameKey::Passed { call: idx, onward, argument, spot, kind }
+                });
+                let found = hop.found.map(|object| PassedObject { calls_out, ..object });
+                erased = erased.or(found.filter(|object| object.is_erased));
+                let Some(further) = hop.further else { return Ok(found.or(erased)) };
+                sum = further;
+            }
+            let Some(step) = call.frame else { break };
+            (frame, object) = (step, caller);
             entries = Arc::clone(&call.entries);
         }
         Ok(erased)
+    }
+
+    /// What one call says of a sum of its callee's arguments.
+    fn hop(
+        &mut self,
+        site: &CallSite,
+        sum: &ArgumentSum,
+        typed: &TypedAccess,
+        key: impl Fn(u8, Spot) -> NameKey,
+    ) -> Hop {
+        let (found, link) = match site.link(sum) {
+            Link::Pointer { place, pointer, moved } => {
+                let spot = pointer.spot(moved, u64::from(typed.memory.size));
+                let named = spot.and_then(|spot| {
+                    self.name_passed(key(place as u8, spot), pointer, spot, typed)
+                });
+                if !pointer.is_erased() {
+                    return Hop { found: named, further: None };
+                }
+                (named, site.further(sum))
+            }
+            link => (None, link),
+        };
+        let further = match link {
+            Link::Further(further) => Some(further),
+            _ => None,
+        };
+        Hop { found, further }
     }
 
     /// The call that returns to `behind`, and the load object it is in.

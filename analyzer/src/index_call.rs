@@ -37,7 +37,7 @@ impl LoadObjectIndex {
     /// for.
     pub(crate) fn handed(&mut self, svma: Svma, memory: &MemoryAccess) -> Option<Arc<Handed>> {
         let address = &memory.address;
-        if memory.role != Role::Operand || address.segment != SegmentBase::Flat {
+        if memory.role == Role::StackSlot || address.segment != SegmentBase::Flat {
             return None;
         }
         let frame = self.frames.step_at(svma)?;
@@ -65,18 +65,38 @@ impl LoadObjectIndex {
         if !is_call || call.next_ip() != behind.0 {
             return None;
         }
-        let at = Svma(call.ip());
-        let (callee, sums) =
-            self.with_sums(&function, |sums| (sums.callee(at), sums.passed(at)))?;
-        let contents = self.passed_contents(at);
-        let mut arguments =
-            contents.into_iter().zip(sums).map(|(passed, sum)| Passed { sum, ..passed });
+        let site = self.site_of(Svma(call.ip()), &function)?;
+        let onward = match &site.callee {
+            CallTarget::At(starts) => match **starts {
+                [start] => self.onward(start),
+                _ => None,
+            },
+            _ => None,
+        };
+        let frame = self.frames.step_at(inside);
+        Some(CallSite { frame, onward: onward.unwrap_or_default(), ..site })
+    }
+
+    /// The call, or jump to another function, at `at`.
+    fn site_of(&mut self, at: Svma, function: &Arc<FunctionCode>) -> Option<CallSite> {
+        let (callee, sums) = self.with_sums(function, |sums| (sums.callee(at), sums.passed(at)))?;
+        let contents = self.passed_contents(at).into_iter().zip(sums);
+        let mut arguments = contents.map(|(passed, sum)| Passed { sum, ..passed });
         Some(CallSite {
             callee: self.target(callee),
             arguments: std::array::from_fn(|_| arguments.next().unwrap_or_default()),
-            frame: self.frames.step_at(inside),
-            entries: self.entries(&function),
+            entries: self.entries(function),
+            ..CallSite::default()
         })
+    }
+
+    /// The calls in the last place of the function at `start`.
+    fn onward(&mut self, start: Svma) -> Option<Vec<CallSite>> {
+        let function = self.function(start).ok()?;
+        let is_entered = |at| function.entrances(at).is_entry;
+        function.index_of(start).filter(|at| is_entered(*at))?;
+        let jumps = self.with_sums(&function, |sums| sums.jumps_out())??;
+        Some(jumps.into_iter().filter_map(|jump| self.site_of(jump, &function)).collect())
     }
 
     fn names(&mut self) -> &EntryNames {
@@ -243,7 +263,7 @@ impl LoadObjectIndex {
                 let root = owned_root(address.name.as_ref());
                 let layout = Arc::clone(layout);
                 // `p + 1` is how programs write the bytes behind what `p` points at.
-                let is_behind = address.is_many && element.is_aggregate();
+                let is_behind = address.is_many && element.is_aggregate() && only_start == Some(0);
                 let is_behind = is_behind && !matches!(layout.shape, Shape::Array { .. });
                 let pointer = PassedPointer { layout, offset: only_start, is_exact, root };
                 return (!is_opaque && element.size != 0 && !is_behind).then_some(pointer);

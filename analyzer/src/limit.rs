@@ -376,6 +376,10 @@ pub const MAX_CALLS_OUT: u8 = 4;
 /// takes two.
 pub const MAX_DETOUR: usize = 2;
 
+/// Calls in the last place of one function that is called: a wrapper has one, a function that does
+/// different things with different arguments has some.
+pub const MAX_JUMPS_OUT: usize = 16;
+
 /// Where one function is entered: hand-written code shares its tails among some variants.
 pub const MAX_ENTRIES: usize = 32;
 

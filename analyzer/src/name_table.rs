@@ -27,7 +27,7 @@ pub(crate) enum NameKey {
     Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
     Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
-    Passed { call: CallIdx, argument: u8, spot: Spot, kind: ValueKind },
+    Passed { call: CallIdx, onward: u8, argument: u8, spot: Spot, kind: ValueKind },
     Voted { kind: KindIdx, offset: u32, size: u32 },
     ControlBlock { offset: u64 },
     Static { object: LoadObjectIdx, start: DataPlace, offset: u64, size: u64 },

@@ -42,6 +42,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         latency: None,
         level: Some(Level::Lfb),
         votes: None,
+        calls_out: None,
     };
     let json = serde_json::to_string(&line).unwrap();
     let expected = concat!(

@@ -95,6 +95,7 @@ mod tests {
             latency: None,
             level: None,
             votes: None,
+            calls_out: None,
         }
     }
 

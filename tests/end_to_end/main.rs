@@ -8,6 +8,7 @@ mod support;
 mod calibration;
 mod command_line;
 mod dependency;
+mod handed;
 mod live;
 mod reason;
 mod recording;

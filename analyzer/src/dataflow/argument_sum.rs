@@ -218,12 +218,41 @@ impl ArgumentSums {
         ARGUMENTS.map(|register| self.register(svma, u16::from(register)))
     }
 
-    /// What the call at `svma` calls.
+    /// The jumps out of the function, each of which is a call in the last place; `None` where there
+    /// are more than are looked at.
+    pub(crate) fn jumps_out(&self) -> Option<Vec<Svma>> {
+        let mut jumps = Vec::new();
+        for at in 0..self.function.n_instructions() {
+            let Some(here) = self.function.instruction(at) else { continue };
+            let is_out = match here.flow_control() {
+                FlowControl::UnconditionalBranch => {
+                    self.function.index_of(Svma(here.near_branch_target())).is_none()
+                }
+                FlowControl::IndirectBranch => here.is_ip_rel_memory_operand(),
+                _ => false,
+            };
+            if is_out && jumps.len() >= limit::MAX_JUMPS_OUT {
+                return None;
+            }
+            jumps.extend(is_out.then(|| Svma(here.ip())));
+        }
+        Some(jumps)
+    }
+
+    /// What the call or jump at `svma` calls.
     pub(crate) fn callee(&self, svma: Svma) -> Callee {
         let Some(at) = self.function.index_of(svma) else { return Callee::Unknown };
         let Some(call) = self.function.instruction(at) else { return Callee::Unknown };
-        if call.flow_control() == FlowControl::Call {
-            return Callee::At(Svma(call.near_branch_target()));
+        match call.flow_control() {
+            FlowControl::Call | FlowControl::UnconditionalBranch => {
+                return Callee::At(Svma(call.near_branch_target()));
+            }
+            FlowControl::IndirectCall | FlowControl::IndirectBranch
+                if call.is_ip_rel_memory_operand() =>
+            {
+                return Callee::InSlot(Svma(call.memory_displacement64()));
+            }
+            _ => {}
         }
         let value = self.graph.call_at(at as u32).and_then(|call| call.callee);
         let value = value.map(|value| self.graph.canonical(value));
