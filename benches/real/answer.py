@@ -17,7 +17,8 @@ def _peer_listing(peer, recording):
     if os.path.exists(kept) and os.path.getmtime(kept) > os.path.getmtime(recording):
         with open(kept, encoding="utf-8", errors="replace") as file:
             return file.read()
-    command = [f"{peer}/perf", "report", "-v", "-n", "-t", "\t", "-i", recording, "--stdio",
+    command = [f"{peer}/perf", "report", "-g", "none", "--no-children", "-v", "-n", "-t", "\t",
+               "-i", recording, "--stdio",
                f"--objdump={peer}/objdump", "-s", "type,typeoff,dso,sym,symoff"]
     listing = subprocess.run(command, check=True, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True, errors="replace").stdout

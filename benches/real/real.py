@@ -76,8 +76,8 @@ def costs(options):
         path = data(options, program)
         ours = cost.median([options.dataspace, "report", "-i", path], options.runs)
         theirs = cost.kept(
-            [f"{peer}/perf", "report", "-i", path, f"--objdump={peer}/objdump",
-             "-s", "type,typeoff", "--stdio"],
+            [f"{peer}/perf", "report", "-g", "none", "--no-children", "-i", path,
+             f"--objdump={peer}/objdump", "-s", "type,typeoff", "--stdio"],
             options.peer_runs, path.removesuffix(".data") + ".peer-cost.json", options.again)
         first = cost.first_answer(options.dataspace, path)
         size = os.path.getsize(f"{options.dir}/bin/{program}") / 1e6

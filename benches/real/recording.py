@@ -7,12 +7,15 @@ from dataclasses import dataclass
 REGISTERS = "ax bx cx dx si di bp sp ip flags r8 r9 r10 r11 r12 r13 r14 r15".split()
 # Samples of user code by the CPU clock; the rate gives 20,000 in ten seconds of one thread.
 RATE_HZ = 2000
+# Of each stack, what `dataspace` keeps of it; perf reads it back for call chains, which are not asked for.
+STACK_BYTES = 256
 
 
 def record(path, command):
     """Records `command` with this system's perf; its registers are those at each reported IP."""
     perf = ["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", str(RATE_HZ)]
     perf += ["--intr-regs=" + ",".join(REGISTERS), "--user-regs=" + ",".join(REGISTERS)]
+    perf += ["--call-graph", f"dwarf,{STACK_BYTES}"]
     subprocess.run([*perf, "-o", path, "--", *command], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -35,7 +38,7 @@ def _mappings(path):
         r".*?\]: (\S+) (.*)$"
     )
     listing = subprocess.run(
-        ["perf", "script", "-i", path, "--ns", "--show-mmap-events", "-F", "comm,pid,tid,time"],
+        ["perf", "script", "-G", "-i", path, "--ns", "--show-mmap-events", "-F", "comm,pid,tid,time"],
         check=True, capture_output=True, text=True, errors="replace",
     ).stdout
     found = {}
@@ -57,7 +60,7 @@ def samples(path):
     """All samples whose IP lies in a mapped file, in time order, and how many there are in all."""
     mappings = _mappings(path)
     listing = subprocess.Popen(
-        ["perf", "script", "-i", path, "--ns", "-F", "pid,tid,time,ip,iregs"],
+        ["perf", "script", "-G", "-i", path, "--ns", "-F", "pid,tid,time,ip,iregs"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
     found, total = [], 0
