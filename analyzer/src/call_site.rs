@@ -88,6 +88,15 @@ pub(crate) struct Spot {
     pub(crate) size: u64,
     /// The very place is known.
     pub(crate) is_exact: bool,
+    /// It is known to begin at a single number or pointer in the middle of a structure, and not whether
+    /// it is that. Programs put bytes of any number there, and allocators what they hand out.
+    pub(crate) is_doubtful: bool,
+}
+
+impl Spot {
+    const fn somewhere(offset: u64, size: u64) -> Self {
+        Self { offset, size, is_exact: false, is_doubtful: false }
+    }
 }
 
 /// What a call passes of a sum of its callee's arguments.
@@ -109,23 +118,37 @@ impl CallSite {
         sum: &ArgumentSum,
         is_same_object: bool,
     ) -> Option<ArgumentSum> {
-        let is_of = |starts: &[Svma], names: &[Arc<str>]| match &self.callee {
-            Callee::At(called) => is_same_object && called.iter().any(|at| starts.contains(at)),
-            Callee::Named(name) => names.contains(name),
-            Callee::Unknown => false,
-        };
         let is_pointer = self.callee == Callee::Unknown && entries.is_only_called;
-        if is_pointer || is_of(&entries.starts, &entries.names) {
-            return Some(*sum);
-        }
+        let is_it = is_pointer || self.is_of(&entries.starts, &entries.names, is_same_object);
+        is_it.then_some(*sum)
+    }
+
+    /// The same by way of functions that end with a jump, which say what they pass but not its type.
+    pub(crate) fn by_detour(
+        &self,
+        entries: &Entries,
+        sum: &ArgumentSum,
+        is_same_object: bool,
+    ) -> Option<ArgumentSum> {
         let mut only = None;
-        for detour in entries.detours.iter().filter(|it| is_of(&it.starts, &it.names)) {
+        for detour in &entries.detours {
+            if !self.is_of(&detour.starts, &detour.names, is_same_object) {
+                continue;
+            }
             let Derived::Sum(passed) = sum.with_arguments(&detour.passed) else { return None };
             if *only.get_or_insert(passed) != passed {
                 return None;
             }
         }
         only
+    }
+
+    fn is_of(&self, starts: &[Svma], names: &[Arc<str>], is_same_object: bool) -> bool {
+        match &self.callee {
+            Callee::At(called) => is_same_object && called.iter().any(|at| starts.contains(at)),
+            Callee::Named(name) => names.contains(name),
+            Callee::Unknown => false,
+        }
     }
 
     /// The one call in the last place of the function that is called by which a function with these
@@ -137,7 +160,9 @@ impl CallSite {
         is_same_object: bool,
     ) -> Option<(usize, ArgumentSum)> {
         let reaching = self.onward.iter().enumerate().filter_map(|(number, site)| {
-            Some((number, site.entering(entries, sum, is_same_object)?))
+            let direct = site.entering(entries, sum, is_same_object);
+            let passed = direct.or_else(|| site.by_detour(entries, sum, is_same_object))?;
+            Some((number, passed))
         });
         let mut reaching = reaching.fuse();
         reaching.next().filter(|_| reaching.next().is_none())
@@ -206,19 +231,17 @@ impl PassedPointer {
     pub(crate) fn spot(&self, moved: Option<i64>, size: u64) -> Option<Spot> {
         let element = self.layout.innermost_element();
         if !element.is_aggregate() && !matches!(self.root, OwnedRoot::Variable(_)) {
-            return Some(Spot { offset: 0, size: element.size, is_exact: false });
+            return Some(Spot::somewhere(0, element.size));
         }
         let moved = moved.filter(|_| self.is_exact);
-        let whole = Spot { offset: 0, size: element.size, is_exact: false };
+        let whole = Spot::somewhere(0, element.size);
         let into = match self.offset {
             Some(offset) => u64::try_from(offset).ok().filter(|into| self.layout.holds(*into))?,
             None => return Some(whole),
         };
-        let exact = moved.and_then(|by| into.checked_add_signed(by)).map(|offset| Spot {
-            offset,
-            size,
-            is_exact: true,
-        });
+        let exact = moved
+            .and_then(|by| into.checked_add_signed(by))
+            .map(|offset| Spot { is_exact: true, ..Spot::somewhere(offset, size) });
         // Behind an object that is pointed at may be another one.
         let exact = exact.filter(|spot| self.layout.holds(spot.offset));
         if !element.is_aggregate() {
@@ -229,10 +252,10 @@ impl PassedPointer {
             Meant::Whole if moved.is_some() => exact,
             Meant::Whole => Some(whole),
             Meant::Part(_) if exact.is_some() => exact,
-            Meant::Part(size) => Some(Spot { offset: in_element, size, is_exact: false }),
+            Meant::Part(size) => Some(Spot::somewhere(in_element, size)),
             Meant::Number(most) => {
                 let is_it = |spot: &Spot| spot.offset == into && spot.size <= most;
-                Some(exact.filter(is_it).unwrap_or(whole))
+                Some(exact.filter(is_it).unwrap_or(Spot { is_doubtful: true, ..whole }))
             }
             Meant::Unknown => Some(exact.filter(|_| moved == Some(0)).unwrap_or(whole)),
         }

@@ -9,7 +9,7 @@ use crate::dwarf::frame::{FrameStep, SavedRegister};
 use crate::limit;
 use crate::name_table::{NameKey, NamedIdx};
 use crate::search::Candidate;
-use crate::site::TypedAccess;
+use crate::site::{OwnedRoot, TypedAccess};
 use crate::site_table::CallIdx;
 use crate::worker::Question;
 use crate::x86_64::state::State;
@@ -27,6 +27,8 @@ pub(crate) struct PassedObject {
     is_exact: bool,
     /// It is but bytes behind a pointer: anything better goes before that.
     pub(crate) is_erased: bool,
+    /// The pointer is a member, which says more than a variable.
+    is_of_member: bool,
     /// How many calls further out.
     calls_out: u8,
 }
@@ -108,7 +110,7 @@ impl Analyzer {
         let Some(mut walk) = Walk::new(located, candidate.state) else { return Ok(None) };
         let (mut sum, mut frame) = (handed.sum, handed.frame);
         let (mut entries, mut object) = (Arc::clone(&handed.entries), located.object);
-        let mut erased = None;
+        let mut erased: Option<PassedObject> = None;
         for calls_out in 1..=limit::MAX_CALLS_OUT {
             let Some(behind) = walk.step(&frame) else { break };
             let Some((idx, call, caller)) = self.call_site(located.sample.pid, behind)? else {
@@ -116,15 +118,15 @@ impl Analyzer {
             };
             let is_same = caller == object;
             let mut sites = [None, Some((0, &*call))];
-            match call.entering(&entries, &sum, is_same) {
-                Some(passed) => sum = passed,
-                None => {
-                    let Some((number, passed)) = call.onward(&entries, &sum, is_same) else {
-                        break;
-                    };
-                    sites[0] = call.onward.get(number).map(|site| (number as u8 + 1, site));
-                    sum = passed;
-                }
+            if let Some(passed) = call.entering(&entries, &sum, is_same) {
+                sum = passed;
+            } else if let Some((number, passed)) = call.onward(&entries, &sum, is_same) {
+                sites[0] = call.onward.get(number).map(|site| (number as u8 + 1, site));
+                sum = passed;
+            } else if let Some(passed) = call.by_detour(&entries, &sum, is_same) {
+                sum = passed;
+            } else {
+                break;
             }
             for (onward, site) in sites.into_iter().flatten() {
                 let hop = self.hop(site, &sum, typed, |argument, spot| {
@@ -132,8 +134,16 @@ impl Analyzer {
                     NameKey::Passed { call: idx, onward, argument, spot, kind }
                 });
                 let found = hop.found.map(|object| PassedObject { calls_out, ..object });
-                erased = erased.or(found.filter(|object| object.is_erased));
-                let Some(further) = hop.further else { return Ok(found.or(erased)) };
+                if let Some(object) = found.filter(|object| !object.is_erased) {
+                    return Ok(Some(object));
+                }
+                erased = match (erased, found) {
+                    (Some(known), Some(outer)) if outer.is_of_member && !known.is_of_member => {
+                        Some(outer)
+                    }
+                    (known, outer) => known.or(outer),
+                };
+                let Some(further) = hop.further else { return Ok(erased) };
                 sum = further;
             }
             let Some(step) = call.frame else { break };
@@ -154,10 +164,12 @@ impl Analyzer {
         let (found, link) = match site.link(sum) {
             Link::Pointer { place, pointer, moved } => {
                 let spot = pointer.spot(moved, u64::from(typed.memory.size));
+                let is_doubtful = spot.is_some_and(|spot| spot.is_doubtful);
+                let spot = spot.filter(|_| !is_doubtful);
                 let named = spot.and_then(|spot| {
                     self.name_passed(key(place as u8, spot), pointer, spot, typed)
                 });
-                if !pointer.is_erased() {
+                if !pointer.is_erased() && !is_doubtful {
                     return Hop { found: named, further: None };
                 }
                 (named, site.further(sum))
@@ -201,8 +213,13 @@ impl Analyzer {
         let part = (spot.offset, spot.size, typed.memory.kind);
         let root = pointer.root();
         let named = self.names.part_as(&mut self.totals, key, &pointer.layout, root, part)?;
-        let (is_exact, is_erased) = (spot.is_exact, pointer.is_erased());
-        Some(PassedObject { named, is_exact, is_erased, calls_out: 0 })
+        Some(PassedObject {
+            named,
+            is_exact: spot.is_exact,
+            is_erased: pointer.is_erased(),
+            is_of_member: matches!(pointer.root, OwnedRoot::Member { .. }),
+            calls_out: 0,
+        })
     }
 
     /// Takes what a caller says for the answer.

@@ -12,6 +12,7 @@ use dataspace_proto::snapshot::{
     Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Window, Windows,
 };
 use std::collections::BTreeMap;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 impl Analyzer {
@@ -124,7 +125,7 @@ impl Analyzer {
             latency: (sample.latency != 0).then_some(u64::from(sample.latency)),
             level: sample.data_source.and_then(|source| source.level),
             votes: (attribution.votes != 0).then_some(attribution.votes),
-            calls_out: (attribution.calls_out != 0).then_some(attribution.calls_out),
+            calls_out: evidence.and(NonZeroU8::new(attribution.calls_out)).map(NonZeroU8::get),
         }
     }
 

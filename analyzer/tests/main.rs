@@ -15,6 +15,7 @@ mod hunting;
 mod joining;
 mod layouts;
 mod naming;
+mod passing;
 mod peer;
 mod random_code;
 mod reasons;

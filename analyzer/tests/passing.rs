@@ -1,0 +1,126 @@
+//! What functions without types touch, by what their callers pass; and stacks that no program has.
+
+use crate::support::program::Program;
+use crate::support::session::{EXACT, Session, object, sample, with};
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::Register::{Rdi, Rsi, Rsp};
+use dataspace_proto::sample_line::{Evidence, SampleLine};
+use dataspace_proto::stack::N_STACK_BYTES;
+use proptest::prelude::*;
+
+/// Somewhere on a stack, and on a heap, that no mapping names.
+const STACK: u64 = 0x7ffd_1234_5000;
+const HEAP: u64 = 0x5555_1000;
+
+const FLAGS: &str = "-O2 -g -fPIE -pie -fcf-protection=none";
+
+/// What a sample at `ip` with these words on its stack is.
+fn with_stack(ip: u64, words: &[u64]) -> Sample {
+    let hand = with(&[(Rsp, STACK), (Rdi, HEAP), (Rsi, HEAP)]);
+    let mut sample = sample(EXACT, ip, &hand);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    sample.stack.set(&bytes);
+    sample
+}
+
+/// Where the only call of a function returns to.
+fn behind_call(program: &Program, name: &str) -> u64 {
+    let is_call = |it: &iced_x86::Instruction| {
+        let flow = it.flow_control();
+        matches!(flow, iced_x86::FlowControl::Call | iced_x86::FlowControl::IndirectCall)
+    };
+    program.only(name, is_call).next_ip()
+}
+
+fn walk(program: &Program) -> u64 {
+    program.access("walk", 0).ip()
+}
+
+fn answer(session: &mut Session, ip: u64, words: &[u64]) -> SampleLine {
+    session.one(with_stack(ip, words))
+}
+
+#[test]
+fn a_callers_argument_names_what_is_touched() {
+    let program = Program::c("passing.c", FLAGS);
+    let mut session = Session::new(&program);
+    let place = "{structure:employee}.{structure:place at}";
+    let name = "{structure:employee}.{array[24]:char name}";
+    // `walk` has pushed a register.
+    for (caller, expected) in [
+        ("pass_name", name),
+        ("pass_place", place),
+        // Bytes from a pointer on may be anything.
+        ("pass_end", "undetermined"),
+        ("pass_text", "{const+char text[]}"),
+        // One argument taken for the other, and a function that was not called by its name.
+        ("pass_swapped", name),
+        ("pass_before", name),
+        ("pass_pointer", "undetermined"),
+    ] {
+        let line = answer(&mut session, walk(&program), &[0, behind_call(&program, caller)]);
+        if expected == "undetermined" {
+            assert_eq!(line.object, None, "{caller}");
+            continue;
+        }
+        assert_eq!(object(&line), expected, "{caller}");
+        assert_eq!((line.evidence, line.calls_out), (Some(Evidence::Address), Some(1)), "{caller}");
+    }
+    let touch = program.access("touch", 32).ip();
+    let line = answer(&mut session, touch, &[behind_call(&program, "pass_whole")]);
+    assert_eq!(object(&line), "{structure:employee}.{structure:place at}.{int x}");
+    // Of another function's argument nothing is known, where no votes say what is there.
+    let mut session = Session::new(&program);
+    let line = answer(&mut session, touch, &[behind_call(&program, "pass_name")]);
+    assert_eq!(line.object, None);
+}
+
+#[test]
+fn what_is_passed_on_is_asked_of_the_next_caller() {
+    let program = Program::c("passing.c", FLAGS);
+    let mut session = Session::new(&program);
+    let (inner, outer) = (behind_call(&program, "pass_void"), behind_call(&program, "pass_on"));
+    // Each has moved the stack by one word to keep it aligned.
+    let line = answer(&mut session, walk(&program), &[0, inner, 0, outer]);
+    assert_eq!(object(&line), "{structure:employee}.{array[24]:char name}");
+    assert_eq!(line.calls_out, Some(2));
+    let line = answer(&mut session, walk(&program), &[0, inner, 0]);
+    assert_eq!(line.object, None, "the stack is cut");
+}
+
+#[test]
+fn no_return_address_but_that_of_a_call_names_anything() {
+    let program = Program::c("passing.c", FLAGS);
+    let mut session = Session::new(&program);
+    let calls = ["name", "place", "end", "text", "void", "swapped", "before"];
+    let calls = calls.map(|name| behind_call(&program, &format!("pass_{name}")));
+    let (first, len_bytes) = program.function_range("pass_whole");
+    let start = first + program.bias();
+    for behind in start.saturating_sub(64)..start + len_bytes + 512 {
+        // The same address all over: a stack that goes round in circles.
+        let line = answer(&mut session, walk(&program), &[behind; N_STACK_BYTES / 8]);
+        assert!(line.object.is_none() || calls.contains(&behind), "{behind:#x}: {line:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn garbage_on_the_stack_is_no_panic(
+        words in prop::collection::vec(any::<u64>(), 0..40),
+        pointer in any::<u64>(),
+    ) {
+        thread_local! {
+            static PROGRAM: Program = Program::c("passing.c", FLAGS);
+        }
+        PROGRAM.with(|program| {
+            let mut session = Session::new(program);
+            let mut sample = with_stack(walk(program), &words);
+            let line = session.one(sample);
+            assert!(line.object.is_none());
+            sample.registers.set(Rsp, pointer);
+            assert!(session.one(sample).object.is_none());
+        });
+    }
+}

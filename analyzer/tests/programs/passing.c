@@ -1,0 +1,40 @@
+/* Members that only functions without types touch, through their arguments. */
+#include "truth.h"
+
+struct place { int x, y; };
+struct employee { long id; char name[24]; struct place at; long *ends; int room; };
+
+/* What the debug information says nothing of. */
+__asm__(".text\n"
+        ".globl touch\n.type touch,@function\ntouch:\n.cfi_startproc\n"
+        "mov 32(%rdi),%eax\nret\n"
+        ".cfi_endproc\n.size touch,.-touch\n"
+        ".globl walk\n.type walk,@function\nwalk:\n.cfi_startproc\n"
+        "push %rbx\n.cfi_adjust_cfa_offset 8\n"
+        "1: add $1,%rdi\ncmpb $0,(%rdi)\njne 1b\n"
+        "pop %rbx\n.cfi_adjust_cfa_offset -8\nret\n"
+        ".cfi_endproc\n.size walk,.-walk\n"
+        ".globl swapped\n.type swapped,@function\nswapped:\n.cfi_startproc\n"
+        "xchg %rdi,%rsi\n.byte 0xe9\n.long walk-.-4\n"
+        ".cfi_endproc\n.size swapped,.-swapped\n");
+int touch(void *at);
+int walk(void *at);
+int swapped(void *first, void *second);
+
+#define FUNCTION __attribute__((noipa, used))
+FUNCTION int pass_whole(struct employee *e) { return touch(e) + 1; }
+FUNCTION int pass_name(struct employee *e) { return walk(e->name) + 1; }
+FUNCTION int pass_place(struct employee *e) { return walk(&e->at) + 1; }
+FUNCTION int pass_end(struct employee *e) { return walk(&e->ends) + 1; }
+FUNCTION int pass_text(const char *text) { return walk((void *)text) + 1; }
+FUNCTION int pass_void(void *at) { return walk(at) + 1; }
+FUNCTION int pass_on(struct employee *e) { return pass_void(e->name) + 1; }
+FUNCTION int pass_swapped(struct employee *e) { return swapped(0, e->name) + 1; }
+FUNCTION int pass_last(struct employee *e) { return walk(e->name); }
+FUNCTION int pass_before(struct employee *e) { return pass_last(e) + 1; }
+FUNCTION int pass_pointer(struct employee *e, int (*to)(void *)) { return to(e->name) + 1; }
+
+int main(void) {
+    print_image();
+    return 0;
+}
