@@ -151,7 +151,7 @@ impl Typing<'_, '_> {
         let Origin::Object(layout) = &address.origin else { return false };
         let is_word = match layout.innermost().shape {
             Shape::Scalar(ScalarKind::Number) => true,
-            Shape::Scalar(ScalarKind::Pointer) => layout.innermost().pointee.is_none(),
+            Shape::Scalar(ScalarKind::Pointer) => layout.innermost().name.starts_with("void "),
             _ => false,
         };
         is_word && self.contents.facts.get(&value).is_some_and(|facts| facts.iter().any(is_erased))
