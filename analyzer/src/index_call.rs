@@ -184,7 +184,7 @@ impl LoadObjectIndex {
     ) -> Option<T> {
         let start = Svma(function.instruction(0)?.ip());
         let cache = &mut self.call_cache;
-        if cache.n_values > limit::MAX_CACHED_VALUES || cache.sums.len() > limit::MAX_CACHED_FLOWS {
+        if cache.n_values > limit::MAX_CACHED_SUMS || cache.sums.len() > limit::MAX_CACHED_FLOWS {
             cache.sums.clear();
             cache.n_values = 0;
         }
