@@ -237,7 +237,7 @@ pub const MAX_CACHED_FLOW_BYTES: usize = 16 << 20;
 
 /// Values of functions of which it is kept which arguments they are made of, before the cache starts
 /// anew: about 100 bytes each.
-pub const MAX_CACHED_VALUES: usize = 1 << 17;
+pub const MAX_CACHED_VALUES: usize = 1 << 14;
 
 /// Values of functions of one load object of which the sums of arguments are kept: about 200 bytes each.
 /// A function is asked about for all that is touched in it at about one time.

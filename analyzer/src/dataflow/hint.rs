@@ -1,11 +1,9 @@
 //! Backwards: what a value must be because of what is done with it later.
 
 use super::content::{Address, Better, Content, Origin, either};
-use super::fact::Fact;
 use super::liveness::Used;
 use super::typing::Typing;
 use super::value::{Definition, Sum, ValueIdx};
-use crate::layout::{ScalarKind, Shape};
 use rustc_hash::FxHashMap;
 
 /// What later uses say of values.
@@ -143,24 +141,10 @@ impl Typing<'_, '_> {
         }
     }
 
-    /// Whether a pointer that is declared to bytes or nothing would be to whole numbers or to pointers
-    /// to nothing, as which anything is copied.
-    fn is_of_words(&self, value: ValueIdx, address: &Address) -> bool {
-        let is_erased =
-            |fact: &Fact| matches!(&fact.content, Content::Address(it) if it.is_erased());
-        let Origin::Object(layout) = &address.origin else { return false };
-        let is_word = match layout.innermost().shape {
-            Shape::Scalar(ScalarKind::Number) => true,
-            Shape::Scalar(ScalarKind::Pointer) => layout.innermost().name.starts_with("void "),
-            _ => false,
-        };
-        is_word && self.contents.facts.get(&value).is_some_and(|facts| facts.iter().any(is_erased))
-    }
-
     /// Adds what one use says. Uses that contradict each other say nothing.
     pub(super) fn suggest(&self, hints: &mut Hints, value: ValueIdx, address: &Address) {
         let value = self.graph.canonical(value);
-        if address.is_erased() || self.is_of_words(value, address) {
+        if address.is_erased() {
             return;
         }
         let mut address = address.clone();

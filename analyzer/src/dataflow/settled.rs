@@ -1,12 +1,12 @@
 //! What is kept of a function's values when they have settled: what each register holds at each
 //! instruction. How the values came about takes ten times as much, and nobody asks for it again.
 
-use super::content::{Address, Content};
+use super::content::{Address, Content, Origin};
 use super::fact::{Fact, Part, all, refined};
 use super::graph::ValueGraph;
 use super::typing::{Contents, FrameVariable};
 use super::value::{ARGUMENTS, Definition, Place, Slot, Sum, ValueIdx};
-use crate::layout::Layout;
+use crate::layout::{Layout, ScalarKind, Shape};
 use crate::limit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -174,6 +174,7 @@ impl Dataflow {
         };
         let is_perhaps_part = is_perhaps_part(&known, svma, facts.unwrap_or_default());
         let content = match said {
+            Some(said) if is_erased(&said) && is_copied_word(&known) => said,
             Some(said) => refined(known, said),
             None => known,
         };
@@ -217,6 +218,25 @@ impl Dataflow {
     /// The variable in the frame at `slot`, and how far into it that is.
     pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
         FrameVariable::innermost(&self.frame, svma.0, slot)
+    }
+}
+
+fn is_erased(content: &Content) -> bool {
+    matches!(content, Content::Address(address) if address.is_erased())
+}
+
+/// Whether nothing but what is done with an address tells that it is of whole numbers or of pointers
+/// to nothing, as which anything is copied. What is declared has a name.
+fn is_copied_word(content: &Content) -> bool {
+    let Content::Address(Address { origin: Origin::Object(layout), name: None, .. }) = content
+    else {
+        return false;
+    };
+    let layout = layout.innermost();
+    match layout.shape {
+        Shape::Scalar(ScalarKind::Number) => true,
+        Shape::Scalar(ScalarKind::Pointer) => layout.name.starts_with("void "),
+        _ => false,
     }
 }
 
