@@ -44,7 +44,7 @@ pub(super) fn element<'a>(
         }
         let offset = u32::try_from((addr - known.first) % known.stride).ok()?;
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
-        let fits = is_inside && kinds.fits(known.kind, offset, size);
+        let fits = is_inside && kinds.begins(known.kind, offset, size);
         return fits.then_some(Found { kind: known.kind, offset, votes: known.votes });
     }
     None

@@ -51,8 +51,8 @@ pub(crate) struct Kinds {
     of_name: FxHashMap<(Arc<str>, u64), KindIdx>,
     /// What [`Self::contains`] said.
     contained: FxHashMap<(KindIdx, u32, KindIdx), bool>,
-    /// What [`Self::fits`] said.
-    fitting: FxHashMap<(KindIdx, u32, u32), bool>,
+    /// What [`Self::ask`] said.
+    fitting: FxHashMap<(KindIdx, u32, Option<u32>), bool>,
 }
 
 impl Kinds {
@@ -126,14 +126,27 @@ impl Kinds {
     /// Whether an access of `size` bytes at `offset` is to one whole scalar of this kind, or at
     /// least wider than any.
     pub(crate) fn fits(&mut self, kind: KindIdx, offset: u32, size: u32) -> bool {
+        self.ask(kind, offset, Some(size))
+    }
+
+    /// The same, or whether the access is wider than any scalar and begins where one does: code that
+    /// takes text in vectors reads over its end.
+    pub(crate) fn begins(&mut self, kind: KindIdx, offset: u32, size: u32) -> bool {
+        self.fits(kind, offset, size) || size > WIDEST_SCALAR && self.ask(kind, offset, None)
+    }
+
+    /// Whether an access fits, or, without a size, whether a scalar begins there.
+    fn ask(&mut self, kind: KindIdx, offset: u32, size: Option<u32>) -> bool {
         let key = (kind, offset, size);
         if let Some(known) = self.fitting.get(&key) {
             return *known;
         }
-        let path = self.get(kind).layout.descend(u64::from(offset), u64::from(size));
+        let n_bytes = u64::from(size.unwrap_or(1));
+        let path = self.get(kind).layout.descend(u64::from(offset), n_bytes);
         let answer = path.is_some_and(|path| {
-            let is_whole = path.into == 0 && path.leaf.size == u64::from(size);
-            is_whole || size > WIDEST_SCALAR && path.into == 0 && path.leaf.is_aggregate()
+            let is_whole = size.is_none() || path.leaf.size == n_bytes;
+            let is_wide = n_bytes > u64::from(WIDEST_SCALAR) && path.leaf.is_aggregate();
+            path.into == 0 && (is_whole || is_wide)
         });
         if self.fitting.len() >= limit::MAX_NAMES {
             self.fitting.clear();
