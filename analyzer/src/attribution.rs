@@ -166,7 +166,11 @@ impl Analyzer {
         if by_type.is_err() && by_address.is_none() {
             let passed = self.passed(located, candidate, typed)?;
             if let Some(passed) = passed.filter(|passed| !passed.is_erased) {
-                self.take_passed(passed, computed.is_ok(), &mut attribution);
+                // The address of a fault may be the second page's start.
+                let is_placed = computed.is_ok_and(|computed| {
+                    located.sample.addr.is_none_or(|sampled| sampled == computed)
+                });
+                self.take_passed(passed, is_placed, &mut attribution);
                 return Ok(attribution);
             }
             if let Some((avma, _)) = addr

@@ -118,9 +118,7 @@ impl CallSite {
         sum: &ArgumentSum,
         is_same_object: bool,
     ) -> Option<ArgumentSum> {
-        let is_pointer = self.callee == Callee::Unknown && entries.is_only_called;
-        let is_it = is_pointer || self.is_of(&entries.starts, &entries.names, is_same_object);
-        is_it.then_some(*sum)
+        self.is_of(&entries.starts, &entries.names, is_same_object).then_some(*sum)
     }
 
     /// The same by way of functions that end with a jump, which say what they pass but not its type.

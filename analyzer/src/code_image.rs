@@ -72,12 +72,13 @@ impl CodeImage {
     pub(crate) fn stubs(&self) -> impl Iterator<Item = Svma> {
         let sections = self.image.sections.iter();
         let tables = sections.filter(|it| it.is_executable && it.name.starts_with(".plt"));
-        tables.flat_map(|table| {
+        let stubs = tables.flat_map(|table| {
             // As `Evidence::linkage_stub` cuts them.
             let stub_bytes = table.entry_bytes.max(8);
             let n_stubs = (table.file_bytes / stub_bytes).min(limit::MAX_LINKAGE_SLOTS as u64);
-            (0..n_stubs).map(move |n| table.start.plus(n * stub_bytes))
-        })
+            (0..n_stubs).map(move |n| table.start.plus(n.saturating_mul(stub_bytes)))
+        });
+        stubs.take(limit::MAX_LINKAGE_SLOTS)
     }
 
     /// The pointer that a stub of the linkage table at `svma` jumps through.

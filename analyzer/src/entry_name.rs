@@ -23,8 +23,6 @@ pub struct Entries {
     pub names: Vec<Arc<str>>,
     /// Functions of the same load object that jump to it in the end.
     pub detours: Vec<Detour>,
-    /// No other function of this load object, or of another one, is known to jump to it.
-    pub is_only_called: bool,
 }
 
 /// A function that ends with a jump to another one.

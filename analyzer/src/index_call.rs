@@ -111,9 +111,7 @@ impl LoadObjectIndex {
             return Arc::clone(known);
         }
         let mut entries = self.names().of(function);
-        let is_complete = self.add_detours(function, limit::MAX_DETOUR, &mut entries.detours);
-        entries.is_only_called =
-            is_complete && entries.names.is_empty() && entries.detours.is_empty();
+        self.add_detours(function, limit::MAX_DETOUR, &mut entries.detours);
         let entries = Arc::new(entries);
         if self.call_cache.entries.len() >= limit::MAX_CACHED_FLOWS {
             self.call_cache.entries.clear();
@@ -122,31 +120,30 @@ impl LoadObjectIndex {
         entries
     }
 
-    /// Adds the functions that end with a jump to `function`, and says whether those are all.
+    /// Adds the functions that end with a jump to `function`.
     fn add_detours(
         &mut self,
         function: &Arc<FunctionCode>,
         depth: usize,
         detours: &mut Vec<Detour>,
-    ) -> bool {
-        let Some(depth) = depth.checked_sub(1) else { return false };
+    ) {
+        let Some(depth) = depth.checked_sub(1) else { return };
         let sites = self.jumps_to(function);
-        let mut is_complete = sites.len() <= limit::MAX_CALLERS && !self.calls().is_empty();
         for (site, target) in sites.into_iter().take(limit::MAX_CALLERS) {
             let Ok(from) = self.function(site) else { continue };
+            if from.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS {
+                continue;
+            }
             let jump = from.index_of(site).and_then(|at| from.instruction(at));
             if jump.is_none_or(|jump| jump.near_branch_target() != target.0) {
                 continue;
             }
             let passed = self.with_sums(&from, |sums| sums.passed(site));
-            let Some(passed) = passed else {
-                is_complete = false;
-                continue;
-            };
+            let Some(passed) = passed else { continue };
             let Entries { starts, names, .. } = self.names().of(&from);
             detours.push(Detour { starts, names, passed });
             let mut before = Vec::new();
-            is_complete &= self.add_detours(&from, depth, &mut before);
+            self.add_detours(&from, depth, &mut before);
             detours.extend(before.into_iter().map(|detour| Detour {
                 passed: passed.map(|sum| match sum {
                     Derived::Sum(sum) => sum.with_arguments(&detour.passed),
@@ -156,7 +153,6 @@ impl LoadObjectIndex {
             }));
         }
         detours.truncate(limit::MAX_ENTRIES);
-        is_complete && detours.len() < limit::MAX_ENTRIES
     }
 
     /// What may be jumps to where `function` is entered, and where exactly.
@@ -184,7 +180,10 @@ impl LoadObjectIndex {
     ) -> Option<T> {
         let start = Svma(function.instruction(0)?.ip());
         let cache = &mut self.call_cache;
-        if cache.n_values > limit::MAX_CACHED_SUMS || cache.sums.len() > limit::MAX_CACHED_FLOWS {
+        let is_known = cache.sums.contains_key(&start);
+        let is_full =
+            cache.n_values > limit::MAX_CACHED_SUMS || cache.sums.len() > limit::MAX_CACHED_FLOWS;
+        if is_full && !is_known {
             cache.sums.clear();
             cache.n_values = 0;
         }
@@ -248,7 +247,8 @@ impl LoadObjectIndex {
         // A name is enough for bytes and numbers.
         let is_plain = matches!(&address.origin, Origin::Object(layout)
             if !layout.innermost().is_aggregate());
-        if address.is_inside || address.is_behind || address.is_aside && !is_plain {
+        let is_unsure = address.is_inside || address.is_behind || address.is_perhaps_part;
+        if is_unsure || address.is_aside && !is_plain {
             return None;
         }
         let is_exact = address.offset.only().is_some();

@@ -114,7 +114,8 @@ impl LoadObjectIndex {
             if function.index_of(site).is_some() {
                 continue;
             }
-            let Some(left) = n_sites.checked_sub(1) else { break };
+            // Those that are not looked at may pass something else.
+            let Some(left) = n_sites.checked_sub(1) else { return Vec::new() };
             *n_sites = left;
             for (place, passed) in
                 self.passed_by(site, entry, open, n_sites).into_iter().enumerate()

@@ -235,10 +235,6 @@ pub const MAX_FACTS_A_VALUE: usize = 64;
 /// Bytes of the values of functions of one load object that are kept: some thousand functions.
 pub const MAX_CACHED_FLOW_BYTES: usize = 16 << 20;
 
-/// Values of functions of which it is kept which arguments they are made of, before the cache starts
-/// anew: about 100 bytes each.
-pub const MAX_CACHED_VALUES: usize = 1 << 14;
-
 /// Values of functions of one load object of which the sums of arguments are kept: about 200 bytes each.
 /// A function is asked about for all that is touched in it at about one time.
 pub const MAX_CACHED_SUMS: usize = 1 << 14;

@@ -52,7 +52,8 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
         r#""offset":8,"member":"key","candidates":["as.value","as.link"],"variable":null,"#,
         r#""evidence":"type","#,
-        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB","votes":null}"#
+        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB","votes":null,"#,
+        r#""calls_out":null}"#
     );
     assert_eq!(json, expected);
     let back: SampleLine = serde_json::from_str(&json).unwrap();

@@ -228,7 +228,13 @@ impl ArgumentSums {
                 FlowControl::UnconditionalBranch => {
                     self.function.index_of(Svma(here.near_branch_target())).is_none()
                 }
+                // Where others lead, such as those of a `switch`, is not looked into.
                 FlowControl::IndirectBranch => here.is_ip_rel_memory_operand(),
+                FlowControl::ConditionalBranch
+                    if self.function.index_of(Svma(here.near_branch_target())).is_none() =>
+                {
+                    return None;
+                }
                 _ => false,
             };
             if is_out && jumps.len() >= limit::MAX_JUMPS_OUT {

@@ -118,6 +118,11 @@ impl ValueGraph {
         self.shared(SharedKey::Parameter(register), Definition::Parameter { register })
     }
 
+    /// The same, if anything is made of it.
+    pub(crate) fn known_parameter(&self, register: u8) -> Option<ValueIdx> {
+        self.shared.get(&SharedKey::Parameter(register)).copied()
+    }
+
     /// Notes that the instruction at `at` puts `value` in `place`.
     pub(crate) fn write(&mut self, at: u32, place: Place, value: ValueIdx) {
         let Some(run) = self.runs.get(at as usize) else { return };

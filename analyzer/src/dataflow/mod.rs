@@ -101,9 +101,11 @@ impl Following {
 
     /// Types the values again, with what all callers pass as well.
     pub(crate) fn type_with(&mut self, around: &mut Surroundings<'_>, given: &[Argument]) {
-        let passed = given
-            .iter()
-            .map(|argument| (self.graph.parameter(argument.register), argument.content.clone()));
+        let passed = given.iter().filter_map(|argument| {
+            let value = self.graph.known_parameter(argument.register)?;
+            Some((value, argument.content.clone()))
+        });
+        let passed: Vec<(ValueIdx, Content)> = passed.collect();
         self.given.splice(0..0, passed);
         let typed = std::mem::take(&mut self.typed);
         let mut typing = Typing::resume(&self.graph, around, typed);

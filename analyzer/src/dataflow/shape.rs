@@ -4,7 +4,7 @@ use super::content::{Address, Content, Origin, PointerName};
 use super::extent::has_part;
 use super::hint::Hints;
 use super::typing::Typing;
-use super::value::ValueIdx;
+use super::value::{Definition, ValueIdx};
 use crate::dwarf::container::Container;
 use crate::layout::{Layout, Shape, Step};
 use crate::limit;
@@ -35,14 +35,22 @@ impl Typing<'_, '_> {
             if accesses.iter().all(is_before) {
                 continue;
             }
-            if let Some(around) = self.around_part(&address, &accesses) {
+            // What a function is given is not the end of a range as often.
+            let definition = self.graph.definitions.get(value.0 as usize);
+            let is_given = matches!(definition, Some(Definition::Parameter { .. }));
+            if let Some(around) = self.around_part(&address, &accesses, is_given) {
                 self.suggest(hints, value, &around);
             }
         }
     }
 
     /// The only type that holds the object in itself and has a member at each access.
-    fn around_part(&mut self, address: &Address, accesses: &[(i64, u8)]) -> Option<Address> {
+    fn around_part(
+        &mut self,
+        address: &Address,
+        accesses: &[(i64, u8)],
+        is_given: bool,
+    ) -> Option<Address> {
         let Origin::Object(layout) = &address.origin else { return None };
         let unit = self.around.scope.unit;
         let part = layout.innermost_element();
@@ -55,7 +63,10 @@ impl Typing<'_, '_> {
                 starts.map(move |start| (start.wrapping_add(*displacement), *n_bytes))
             })
             .collect();
-        if !is_link && places.iter().all(|(offset, n_bytes)| is_element(&part, *offset, *n_bytes)) {
+        if !is_link
+            && !is_given
+            && places.iter().all(|(offset, n_bytes)| is_element(&part, *offset, *n_bytes))
+        {
             return None;
         }
         let fits = |container: &&Container, is_strict: bool| {

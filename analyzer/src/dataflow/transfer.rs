@@ -270,8 +270,10 @@ impl<'a> Transfer<'a> {
                 let value = self.part(at, from);
                 self.set(at, to, value);
             }
-            Effect::Extended { to, from, .. } => {
+            Effect::Extended { to, from, from_width, .. } => {
                 let of = match from {
+                    // So few bits wrap, and leave nothing of what a number was a multiple of.
+                    Some(_) if from_width < 32 => None,
                     Some(from) => Some(self.register(at, from.register)),
                     None => loaded,
                 };

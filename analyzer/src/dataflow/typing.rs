@@ -115,7 +115,6 @@ pub(super) struct Typed {
     pub(super) contents: Contents,
     users: Users,
     members: Members,
-    used: Option<Used>,
     declared: Declared,
 }
 
@@ -138,14 +137,15 @@ impl<'a, 'b> Typing<'a, 'b> {
         around: &'a mut Surroundings<'b>,
         typed: Typed,
     ) -> Self {
-        let Typed { contents, users, members, used, declared } = typed;
-        Self { graph, around, contents, users, members, used, declared }
+        let Typed { contents, users, members, declared } = typed;
+        // What is known now may tell of more calls what they take.
+        Self { graph, around, contents, users, members, used: None, declared }
     }
 
     /// What is known.
     pub(super) fn end(self) -> Typed {
-        let Self { contents, users, members, used, declared, .. } = self;
-        Typed { contents, users, members, used, declared }
+        let Self { contents, users, members, declared, .. } = self;
+        Typed { contents, users, members, declared }
     }
 
     pub(super) fn of(&self, value: ValueIdx) -> &Content {

@@ -8,13 +8,16 @@ use crate::limit;
 /// places their common distance is that of neighbours, unless the blocks do not touch.
 const ENOUGH_IN_ARRAY: usize = 6;
 
+/// Of these, how many on each side: one alone may be of another array.
+const ENOUGH_BESIDE: usize = 2;
+
 /// What is known of the elements around an address.
 #[derive(Clone, Copy, Debug)]
 struct Elements {
     kind: KindIdx,
     first: u64,
-    last: u64,
-    n_known: usize,
+    n_below: usize,
+    n_above: usize,
     votes: u32,
     /// What all of them are a multiple of apart.
     stride: u64,
@@ -35,11 +38,12 @@ pub(super) fn element<'a>(
         if region.has_changed_lately(now_s) {
             return None;
         }
-        elements = with_region(kinds, elements, region, now_s)?;
+        elements = with_region(kinds, elements, region, (addr, now_s))?;
         let Some(known) = elements else { continue };
         let length = kinds.get(known.kind).size();
-        let is_between = known.first <= addr && addr < known.last;
-        if known.n_known < ENOUGH_IN_ARRAY || known.stride != u64::from(length) || !is_between {
+        let is_between = known.n_below.min(known.n_above) >= ENOUGH_BESIDE
+            && known.n_below + known.n_above >= ENOUGH_IN_ARRAY;
+        if known.stride != u64::from(length) || !is_between {
             continue;
         }
         let offset = u32::try_from((addr - known.first) % known.stride).ok()?;
@@ -55,11 +59,11 @@ fn with_region(
     kinds: &Kinds,
     mut elements: Option<Elements>,
     region: &Region,
-    now_s: u32,
+    (addr, now_s): (u64, u32),
 ) -> Option<Option<Elements>> {
     for slot in region.fresh_slots(now_s) {
         let (kind, first) = (slot.kind, slot.start);
-        let new = Elements { kind, first, last: first, n_known: 0, votes: 0, stride: 0 };
+        let new = Elements { kind, first, n_below: 0, n_above: 0, votes: 0, stride: 0 };
         let known = elements.get_or_insert(new);
         if slot.kind != known.kind
             || slot.is_run
@@ -68,11 +72,13 @@ fn with_region(
         {
             return None;
         }
-        known.n_known += 1;
+        match slot.start <= addr {
+            true => known.n_below += 1,
+            false => known.n_above += 1,
+        }
         known.votes += u32::from(slot.votes);
         known.stride = common_divisor(known.stride, slot.start.abs_diff(known.first));
         known.first = known.first.min(slot.start);
-        known.last = known.last.max(slot.start);
     }
     Some(elements)
 }
