@@ -237,7 +237,7 @@ pub const MAX_CACHED_FLOW_BYTES: usize = 16 << 20;
 
 /// Values of functions of one load object of which the sums of arguments are kept: about 200 bytes each.
 /// A function is asked about for all that is touched in it at about one time.
-pub const MAX_CACHED_SUMS: usize = 1 << 14;
+pub const MAX_CACHED_SUMS: usize = 1 << 16;
 
 /// Functions whose values are kept, and those that were put back since.
 pub const MAX_CACHED_FLOWS: usize = 1 << 12;
