@@ -120,7 +120,9 @@ impl LoadObjectIndex {
             for (place, passed) in
                 self.passed_by(site, entry, open, n_sites).into_iter().enumerate()
             {
-                if let (Some(passed), Some((_, content))) = (passed, given.get_mut(place)) {
+                if let Some((_, content)) = given.get_mut(place) {
+                    // Of what one caller passes nothing is known: it may be anything.
+                    let passed = passed.unwrap_or(Content::Mixed);
                     *content = content.take().map(|known| known.join(passed));
                 }
             }
