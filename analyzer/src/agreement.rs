@@ -129,6 +129,7 @@ impl Analyzer {
             votes: first.votes,
             is_placed: false,
             calls_out: first.calls_out.max(second.calls_out),
+            is_somewhere: first.is_somewhere || second.is_somewhere,
         }
     }
 
@@ -164,6 +165,7 @@ impl Analyzer {
             votes: 0,
             is_placed: false,
             calls_out: 0,
+            is_somewhere: false,
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Attribution {
     pub(crate) is_placed: bool,
     /// How many calls further out it is that knows the type; 0 for the trigger's own function.
     pub(crate) calls_out: u8,
+    /// It is not known where in the named object the access is.
+    pub(crate) is_somewhere: bool,
 }
 
 impl Attribution {
@@ -63,6 +65,7 @@ impl Attribution {
             votes: 0,
             is_placed: false,
             calls_out: 0,
+            is_somewhere: false,
         }
     }
 }

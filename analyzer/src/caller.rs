@@ -235,6 +235,7 @@ impl Analyzer {
             is_address_lost: attribution.addr.is_none(),
         };
         attribution.calls_out = passed.calls_out;
+        attribution.is_somewhere = !passed.is_exact;
         attribution.is_placed = passed.is_exact && is_computed;
     }
 }

@@ -113,7 +113,7 @@ impl Analyzer {
                 .map(|leaf| Arc::clone(&leaf.descriptor)),
             scope: attribution.site.map(|site| Scope::clone(&self.sites.get(site).scope)),
             type_name: named.map(|named| Arc::clone(&named.object.type_name)),
-            offset: named.map(|named| named.offset),
+            offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.offset),
             member: named.and_then(|named| named.object.member.clone()),
             candidates: named
                 .map(|named| Arc::clone(&named.object.candidates))

@@ -83,6 +83,7 @@ pub struct SampleLine {
     pub scope: Option<Scope>,
     #[serde(rename = "type")]
     pub type_name: Option<Arc<str>>,
+    /// Bytes into an object of this type; `None` where it is not known which part of it is touched.
     pub offset: Option<u64>,
     pub member: Option<Arc<str>>,
     /// Dotted paths of the members that the access may mean, where a union or bit-fields leave it
