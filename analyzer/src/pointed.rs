@@ -44,6 +44,11 @@ pub(crate) fn answer(
         return unknown;
     }
     if let (Some(index), Some(offset)) = (index, address.offset.only()) {
+        // Just behind one object lies another one, or what it is the header of.
+        let is_behind = u64::try_from(offset).is_ok_and(|into| into / element.size == 1);
+        if is_behind && !address.is_many && !layout.holds(offset.unsigned_abs()) {
+            return unknown;
+        }
         // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of
         // what stands before `v`.
         return index.answer(layout, offset, root, access);

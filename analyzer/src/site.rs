@@ -169,9 +169,7 @@ impl IndexedAnswer {
         // whole elements, and the rest of the address is a place in one.
         let size = i64::try_from(self.layout.innermost_element().size).ok();
         let size = size.filter(|size| *size != 0)?;
-        let is_near = (-size..size).contains(&self.displacement);
-        let is_step = is_near
-            && self.is_step(size.unsigned_abs())
+        let is_step = self.is_step(size.unsigned_abs())
             && moved.wrapping_sub(self.counted.rest()) % size == 0;
         let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
         let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
