@@ -21,7 +21,7 @@ impl ValueGraph {
         match self.definitions.get(value.0 as usize) {
             Some(Definition::Product { of: factor, by }) => {
                 let (root, times) = of(*factor);
-                times.checked_mul(i64::try_from(*by).ok()?).map(|times| (root, times))
+                times.checked_mul(by.cast_signed()).map(|times| (root, times))
             }
             Some(Definition::Difference { left, right }) => {
                 let ((root, times), (other, less)) = (of(*left), of(*right));

@@ -401,6 +401,8 @@ impl<'a> Transfer<'a> {
             (Operation::And, Err(mask)) => {
                 Definition::Masked { of: left, mask: mask.cast_unsigned() }
             }
+            // -1 times it.
+            (Operation::Neg, _) => Definition::Product { of: left, by: u64::MAX },
             (Operation::Shl, Err(by)) => {
                 Definition::Product { of: left, by: 1u64.wrapping_shl(by as u32) }
             }
