@@ -160,14 +160,19 @@ pub fn name_as(
     if !element.is_aggregate() {
         return Some((scalar(layout, &element, root), offset.checked_rem(element.size)?));
     }
-    // An array of aggregates is named after its element: every element is the same data object.
-    let into = if offset < layout.size { offset.checked_rem(element.size)? } else { offset };
+    let into = into_element(layout, &element, offset)?;
     let path = element.descend_as(into, size, kind)?;
     let candidates = match path.leaf.is_aggregate() {
         true => candidates(&element, &path, into, size, kind),
         false => Arc::default(),
     };
     Some((part(&element, root, &path, candidates), into))
+}
+
+/// How far into the element of `layout` it is. An array of aggregates is named after its element: every
+/// element is the same data object.
+fn into_element(layout: &Layout, element: &Layout, offset: u64) -> Option<u64> {
+    if offset < layout.size { offset.checked_rem(element.size) } else { Some(offset) }
 }
 
 /// The bit-field that `bits`, counted from the first of the byte at `offset`, are of; `None` where
@@ -180,7 +185,7 @@ pub fn name_bits(
     bits: BitRange,
 ) -> Option<(DataObject, u64)> {
     let element = layout.innermost_element();
-    let into = if offset < layout.size { offset.checked_rem(element.size)? } else { offset };
+    let into = into_element(layout, &element, offset)?;
     let first = into.checked_mul(8)?.checked_add(u64::from(bits.first))?;
     let path = element.descend_bits(first, u64::from(bits.width))?;
     is_bit_field(&element, &path.steps).then(|| (part(&element, root, &path, Arc::default()), into))

@@ -106,7 +106,7 @@ impl LoadObjectIndex {
 
     /// Where a function is entered, by itself or by way of others that jump to it.
     fn entries(&mut self, function: &Arc<FunctionCode>) -> Arc<Entries> {
-        let start = function.instruction(0).map(|first| Svma(first.ip()));
+        let start = function.start();
         if let Some(known) = start.and_then(|start| self.call_cache.entries.get(&start)) {
             return Arc::clone(known);
         }
@@ -178,7 +178,7 @@ impl LoadObjectIndex {
         function: &Arc<FunctionCode>,
         ask: impl FnOnce(&mut ArgumentSums) -> T,
     ) -> Option<T> {
-        let start = Svma(function.instruction(0)?.ip());
+        let start = function.start()?;
         let cache = &mut self.call_cache;
         let is_known = cache.sums.contains_key(&start);
         let is_full =

@@ -16,7 +16,7 @@ impl LoadObjectIndex {
     /// The values of the function around `svma`, lent out; `None` where they are too many.
     pub(crate) fn dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
         let function = self.function(svma).ok()?;
-        let start = Svma(function.instruction(0)?.ip());
+        let start = function.start()?;
         if let Some(known) = self.flows.take((start, true)) {
             return Some(known);
         }
@@ -41,7 +41,7 @@ impl LoadObjectIndex {
 
     /// What all callers pass in the registers that the function says nothing of.
     fn given_to(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
-        let Some(start) = function.svma(0).filter(|_| !open.is_empty()) else { return Vec::new() };
+        let Some(start) = function.start().filter(|_| !open.is_empty()) else { return Vec::new() };
         if let Some(known) = self.flows.given(start) {
             return known;
         }
@@ -104,11 +104,11 @@ impl LoadObjectIndex {
             return Vec::new();
         };
         let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
-        let mut given: Vec<(u8, Option<Content>)> =
-            open.iter().map(|register| (*register, Some(Content::Unseen))).collect();
+        let mut given: Vec<(u8, Content)> =
+            open.iter().map(|register| (*register, Content::Unseen)).collect();
         for site in sites {
             // Nothing more can come of it.
-            if given.iter().all(|(_, content)| *content == Some(Content::Mixed)) {
+            if given.iter().all(|(_, content)| *content == Content::Mixed) {
                 break;
             }
             if function.index_of(site).is_some() {
@@ -123,15 +123,13 @@ impl LoadObjectIndex {
                 if let Some((_, content)) = given.get_mut(place) {
                     // Of what one caller passes nothing is known: it may be anything.
                     let passed = passed.unwrap_or(Content::Mixed);
-                    *content = content.take().map(|known| known.join(passed));
+                    *content = std::mem::replace(content, Content::Unseen).join(passed);
                 }
             }
         }
-        let argument = |(register, content): (u8, Option<Content>)| match content {
-            Some(content @ Content::Address(_)) => Some(Argument { register, content }),
-            _ => None,
-        };
-        given.into_iter().filter_map(argument).collect()
+        let is_address = |content: &Content| matches!(content, Content::Address(_));
+        given.retain(|(_, content)| is_address(content));
+        given.into_iter().map(|(register, content)| Argument { register, content }).collect()
     }
 
     /// What the call of `entry` at `site` passes in each register.
@@ -171,7 +169,7 @@ impl LoadObjectIndex {
     /// The values of the function around `svma`, without what its callers pass: one of them is known.
     pub(crate) fn own_dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
         let function = self.function(svma).ok()?;
-        let start = Svma(function.instruction(0)?.ip());
+        let start = function.start()?;
         if let Some(known) = self.flows.take((start, false)) {
             return Some(known);
         }
@@ -189,12 +187,7 @@ impl LoadObjectIndex {
         {
             return None;
         }
-        let start = Svma(function.instruction(0)?.ip());
-        if let Some(known) = self.flows.take((start, false)) {
-            return Some(known);
-        }
-        let followed = self.follow(&function, site)?;
-        Some(Box::new(followed.settled()))
+        self.own_dataflow(site)
     }
 
     /// Takes back what [`Self::dataflow`] lent.
@@ -203,10 +196,9 @@ impl LoadObjectIndex {
             // What was worked out without all variables is worked out again.
             return;
         }
-        let function = self.function(svma).ok();
-        let first = function.and_then(|function| Some(function.instruction(0)?.ip()));
-        if let Some(start) = first {
-            self.flows.put((Svma(start), is_given), flow);
+        let start = self.function(svma).ok().and_then(|function| function.start());
+        if let Some(start) = start {
+            self.flows.put((start, is_given), flow);
         }
     }
 }

@@ -422,6 +422,9 @@ pub const MAX_VOTE_REGIONS: usize = 1 << 14;
 /// of: compilers make a product of at most three, and each may ask for two more.
 pub const MAX_FACTORS: usize = 6;
 
+/// Sums with a constant that are followed back from what a function passes on to what it was given.
+pub const MAX_PASSED_ON: usize = 6;
+
 /// Pages on each side in which the elements of a large array are looked for, where those of one page
 /// are too few: 260 KiB in all. The search ends with the first that are enough, or of another kind.
 pub const MAX_PAGES_AROUND: u64 = 32;

@@ -34,7 +34,7 @@ mod vector;
 pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Callee, Derived};
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use number::Number;
-pub(crate) use offset::Offset;
+pub(crate) use offset::{Offset, gcd};
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
 pub(crate) use value::{ARGUMENTS, N_ARGUMENTS, Slot};

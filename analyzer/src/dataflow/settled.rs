@@ -320,7 +320,7 @@ impl<'a> Keeper<'a> {
     /// Which of the function's arguments a value is, if it is one.
     fn given(&self, mut value: ValueIdx) -> Option<Given> {
         let mut distance: i64 = 0;
-        for _ in 0..limit::MAX_FACTORS {
+        for _ in 0..limit::MAX_PASSED_ON {
             value = self.graph.canonical(value);
             match self.graph.definitions.get(value.0 as usize)? {
                 Definition::Parameter { register } => {

@@ -1,7 +1,8 @@
 //! Large arrays: an element between others of its kind that lie pages away.
 
 use super::kind::{KindIdx, Kinds};
-use super::region::{Found, Region, common_divisor};
+use super::region::{Found, Region};
+use crate::dataflow::gcd;
 use crate::limit;
 
 /// Elements that must be known around an address before one among them is named: with six at random
@@ -77,7 +78,7 @@ fn with_region(
             false => known.n_above += 1,
         }
         known.votes += u32::from(slot.votes);
-        known.stride = common_divisor(known.stride, slot.start.abs_diff(known.first));
+        known.stride = gcd(known.stride, slot.start.abs_diff(known.first));
         known.first = known.first.min(slot.start);
     }
     Some(elements)

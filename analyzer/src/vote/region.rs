@@ -3,6 +3,7 @@
 
 use super::kind::{KindIdx, Kinds};
 use super::slot::{Ballot, ENOUGH_AROUND, Slot, Standing, standing};
+use crate::dataflow::gcd;
 use crate::limit;
 
 /// Votes for what lies at an address.
@@ -276,7 +277,7 @@ impl Region {
             }
             n_same += 1;
             votes += u32::from(slot.votes);
-            stride = common_divisor(stride, slot.start.abs_diff(below.start));
+            stride = gcd(stride, slot.start.abs_diff(below.start));
         }
         let n_others_allowed = (n_same + n_other) * MAX_OTHERS_OF_TEN / 10;
         let (enough, n_others_allowed) = if stride == u64::from(element) {
@@ -328,12 +329,4 @@ pub(crate) enum Exact {
     Unsure,
     /// Nothing is known there.
     Nobody,
-}
-
-/// The greatest common divisor; of 0 and a number the number.
-pub(super) const fn common_divisor(mut one: u64, mut other: u64) -> u64 {
-    while other != 0 {
-        (one, other) = (other, one % other);
-    }
-    one
 }

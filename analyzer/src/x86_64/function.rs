@@ -166,6 +166,13 @@ impl FunctionCode {
         self.instructions.get(index).map(|instruction| Svma(instruction.ip()))
     }
 
+    /// Where the first instruction is, by which what is known of a function is kept; `None` for bytes
+    /// that are none.
+    #[must_use]
+    pub fn start(&self) -> Option<Svma> {
+        self.instruction(0).map(|first| Svma(first.ip()))
+    }
+
     /// The instruction at `index`; `None` for bytes that are none.
     #[must_use]
     pub fn instruction(&self, index: usize) -> Option<&Instruction> {
