@@ -6,10 +6,12 @@ use crate::file::FileBytes;
 use crate::limit;
 use crate::linkage::LinkageTable;
 use crate::relocation::CodePointers;
+use crate::x86_64::dead_end::is_dead_end;
 use crate::x86_64::function::ImageBytes;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use std::cell::OnceCell;
+use rustc_hash::FxHashMap;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 /// The bytes of a load object and what was worked out of them.
@@ -19,12 +21,14 @@ pub(crate) struct CodeImage {
     pointers: OnceCell<CodePointers>,
     linkage: OnceCell<LinkageTable>,
     crossings: OnceCell<Option<Crossings>>,
+    dead_ends: RefCell<FxHashMap<Svma, bool>>,
 }
 
 impl CodeImage {
     pub(crate) fn new(file: Arc<dyn FileBytes>, image: ElfImage) -> Self {
         let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
-        Self { file, image, pointers, linkage, crossings: OnceCell::new() }
+        let (crossings, dead_ends) = (OnceCell::new(), RefCell::default());
+        Self { file, image, pointers, linkage, crossings, dead_ends }
     }
 
     pub(crate) fn pointers(&self) -> &CodePointers {
@@ -92,6 +96,46 @@ impl CodeImage {
     }
 }
 
+impl CodeImage {
+    /// Whether the function at `svma`, or the one that the pointer there leads to, never returns: by its
+    /// name, or by its code.
+    fn never_returns(&self, svma: Svma, depth: usize) -> bool {
+        if let Some(known) = self.dead_ends.borrow().get(&svma) {
+            return *known;
+        }
+        let mut known = self.dead_ends.borrow_mut();
+        if known.len() >= limit::MAX_DEAD_ENDS {
+            known.clear();
+        }
+        // A function that calls itself may return.
+        known.insert(svma, false);
+        drop(known);
+        let found = self.find_dead_end(svma, depth);
+        self.dead_ends.borrow_mut().insert(svma, found);
+        found
+    }
+
+    fn find_dead_end(&self, svma: Svma, depth: usize) -> bool {
+        let function = self.image.function_at(svma).filter(|function| function.start == svma);
+        if let Some(function) = function
+            && crate::noreturn::is_name(&function.name)
+        {
+            return true;
+        }
+        let slot = self.linkage_slot(svma).map_or(svma, Svma);
+        if self.image.noreturn_slots.binary_search(&slot.0).is_ok() {
+            return true;
+        }
+        let is_deeper = depth + 1 < limit::MAX_DEAD_END_DEPTH;
+        let inner = |callee| is_deeper && self.never_returns(callee, depth + 1);
+        match self.pointers().at(slot) {
+            Some(target) => inner(target),
+            None if self.image.is_code(svma) => is_dead_end(svma, self, &inner),
+            None => false,
+        }
+    }
+}
+
 impl ImageBytes for CodeImage {
     fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
         let (offset, left) = self.image.offset_of_svma(svma)?;
@@ -111,13 +155,6 @@ impl ImageBytes for CodeImage {
     }
 
     fn is_noreturn(&self, svma: Svma) -> bool {
-        if let Some(function) = self.image.function_at(svma)
-            && function.start == svma
-        {
-            return crate::noreturn::is_name(&function.name);
-        }
-        let is_slot = |slot: u64| self.image.noreturn_slots.binary_search(&slot).is_ok();
-        !self.image.noreturn_slots.is_empty()
-            && (is_slot(svma.0) || self.linkage_slot(svma).is_some_and(is_slot))
+        self.never_returns(svma, 0)
     }
 }

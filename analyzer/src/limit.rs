@@ -221,6 +221,20 @@ pub const MAX_CALL_SITES: usize = 1 << 16;
 /// Parameters of a function that are looked at; six are passed in registers.
 pub const MAX_PARAMETERS: usize = 32;
 
+/// Instructions of a function that are looked at to see that it never returns: what only reports a
+/// failure and ends is short.
+pub const MAX_DEAD_END_INSTRUCTIONS: usize = 64;
+
+/// Functions looked at within one another for that.
+pub const MAX_DEAD_END_DEPTH: usize = 4;
+
+/// Functions of which it is kept whether they return.
+pub const MAX_DEAD_ENDS: usize = 1 << 16;
+
+/// Members looked at of a value of sixteen bytes, to know which registers pass it: a union may nest as
+/// many as it likes.
+pub const MAX_PASSED_PARTS: usize = 256;
+
 /// Passes over a function's values until they have to have settled: loops inside of loops take one
 /// more each. What still changes then counts as ambiguous.
 pub const MAX_TYPING_PASSES: usize = 24;

@@ -44,18 +44,20 @@ const NAMES: [&str; 37] = [
     "verrx",
 ];
 
-/// Parts of names, mangled, of what panics in Rust's `core`, `alloc` and `std`.
-const RUST_PATHS: [&str; 9] = [
+/// Paths, mangled, of what panics or ends the process in Rust's `core`, `alloc` and `std`.
+const RUST_PATHS: [&str; 7] = [
     "4core9panicking",
-    "4core6option13unwrap_failed",
-    "4core6option13expect_failed",
-    "4core6result13unwrap_failed",
+    "4core4cell22panic_already_borrowed",
+    "4core4cell30panic_already_mutably_borrowed",
     "5alloc7raw_vec17capacity_overflow",
     "5alloc7raw_vec12handle_error",
-    "5alloc5alloc18handle_alloc_error",
     "3std7process5abort",
     "3std7process4exit",
 ];
+
+/// Crates in which what ends like these never returns.
+const RUST_CRATES: [&str; 3] = ["4core", "5alloc", "3std"];
+const RUST_ENDINGS: [&str; 4] = ["_fail", "_fail_rt", "_failed", "handle_alloc_error"];
 
 /// Whether functions of this name never return.
 pub(crate) fn is_name(name: &str) -> bool {
@@ -66,9 +68,30 @@ pub(crate) fn is_name(name: &str) -> bool {
     let is_throw = name.strip_prefix("_ZSt").is_some_and(|rest| {
         rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_")
     });
-    // Legacy mangling of a path, not of what is generic over it.
-    let rust = name.strip_prefix("_ZN");
-    is_throw || rust.is_some_and(|path| RUST_PATHS.iter().any(|known| path.starts_with(known)))
+    is_throw || rust_path(name).is_some_and(is_rust_path)
+}
+
+/// The path in a mangled name that is not generic: legacy without its hash, or version 0 from the
+/// crate on.
+fn rust_path(name: &str) -> Option<&str> {
+    if let Some(legacy) = name.strip_prefix("_ZN") {
+        return Some(legacy.rsplit_once("17h").map_or(legacy, |(path, _)| path));
+    }
+    let rest = name.strip_prefix("_RNv")?.trim_start_matches("Nt").strip_prefix('C')?;
+    // A crate's disambiguator.
+    let rest = match rest.strip_prefix('s') {
+        Some(numbered) => numbered.split_once('_')?.1,
+        None => rest,
+    };
+    Some(rest)
+}
+
+fn is_rust_path(path: &str) -> bool {
+    let is_ending = || {
+        let own = RUST_CRATES.iter().any(|known| path.starts_with(known));
+        own && RUST_ENDINGS.iter().any(|ending| path.ends_with(ending))
+    };
+    RUST_PATHS.iter().any(|known| path.starts_with(known)) || is_ending()
 }
 
 /// Where pointers to functions are kept that never return.
@@ -98,6 +121,10 @@ mod tests {
         assert!(NAMES.is_sorted());
         assert!(is_name("abort") && is_name("_ZSt20__throw_length_errorPKc"));
         assert!(is_name("_ZN4core9panicking5panic17h0123456789abcdefE"));
+        assert!(is_name("_ZN4core6result13unwrap_failed17h0123456789abcdefE"));
+        assert!(is_name("_RNvNtCs8rhTZKbY3lC_4core9panicking9panic_fmt"));
+        assert!(is_name("_RNvNtNtCs8rhTZKbY3lC_4core5slice5index16slice_index_fail"));
+        assert!(!is_name("_RNvNtCs8rhTZKbY3lC_4mine5slice13unwrap_failed"));
         assert!(!is_name("aborted") && !is_name("_ZSt4sqrtf") && !is_name("_ZN3std2io5Write"));
     }
 }

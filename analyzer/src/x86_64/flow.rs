@@ -258,10 +258,18 @@ impl<'a> Flow<'a> {
         order
     }
 
-    /// Whether code stands behind a jump or return that nothing leads to.
+    /// Whether code stands behind a jump or return that nothing leads to. A jump or trap that a compiler
+    /// puts behind a call, in case it came back, is none.
     fn has_code_apart(&self) -> bool {
         let mut cut = Cut::default();
-        self.by_address().into_iter().any(|idx| cut.is_head(self, idx) && self.is_free(idx))
+        let mut is_behind_call = false;
+        self.by_address().into_iter().any(|idx| {
+            let here = &self.sweep.instructions[idx as usize];
+            let exit = Exit::of(here);
+            let is_left_over = is_behind_call && matches!(exit, Exit::Jump(_) | Exit::Never);
+            is_behind_call = matches!(exit, Exit::Call(_));
+            cut.is_head(self, idx) && self.is_free(idx) && !is_left_over
+        })
     }
 
     fn is_free(&self, idx: u32) -> bool {

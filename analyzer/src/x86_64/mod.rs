@@ -5,6 +5,7 @@ pub mod arithmetic;
 pub mod backtrack;
 pub mod bit_use;
 pub mod call_table;
+pub(crate) mod dead_end;
 mod definition;
 pub mod effect;
 mod exit;

@@ -1,0 +1,107 @@
+//! Functions that are seen not to return: every way through a few instructions ends where nothing goes on.
+
+use super::exit::Exit;
+use super::function::ImageBytes;
+use crate::limit;
+use dataspace_proto::address::Svma;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use rustc_hash::FxHashSet;
+
+/// The longest instruction (SDM volume 2, 2.3.11).
+const MAX_INSTRUCTION_BYTES: usize = 15;
+
+/// Whether what is called at `start` never returns, as far as a few instructions show it. Of calls in it,
+/// those of which `is_noreturn` knows it end a way.
+pub(crate) fn is_dead_end(
+    start: Svma,
+    image: &dyn ImageBytes,
+    is_noreturn: &dyn Fn(Svma) -> bool,
+) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut work = vec![start.0];
+    let mut n_left = limit::MAX_DEAD_END_INSTRUCTIONS;
+    let Some(code) = image.bytes_at(start, n_left * 4) else { return false };
+    while let Some(mut at) = work.pop() {
+        while seen.insert(at) {
+            n_left -= 1;
+            let Some(here) = decode(start, &code, at).filter(|_| n_left > 0) else { return false };
+            match (Exit::of(&here), here.flow_control()) {
+                // Bytes that are no code tell nothing.
+                (_, FlowControl::Return) => return false,
+                (Exit::Never, _) if here.is_invalid() => return false,
+                (Exit::Never, _) => break,
+                (Exit::Next, _) => at = here.next_ip(),
+                (Exit::Branch(target), _) => {
+                    work.push(target);
+                    at = here.next_ip();
+                }
+                (Exit::Jump(target), _) if is_noreturn(Svma(target)) => break,
+                (Exit::Jump(target), _) => at = target,
+                (Exit::Indirect, _) if slot(&here).is_some_and(is_noreturn) => break,
+                (Exit::Indirect, _) => return false,
+                (Exit::Call(target), _) => {
+                    if target.map(Svma).or(slot(&here)).is_some_and(is_noreturn) {
+                        break;
+                    }
+                    at = here.next_ip();
+                }
+            }
+        }
+    }
+    true
+}
+
+/// The pointer that a call or jump goes through.
+fn slot(instruction: &Instruction) -> Option<Svma> {
+    let is_slot = instruction.is_ip_rel_memory_operand();
+    is_slot.then(|| Svma(instruction.memory_displacement64()))
+}
+
+/// The instruction at `at` in the bytes from `start` on, if it is all there.
+fn decode(start: Svma, code: &[u8], at: u64) -> Option<Instruction> {
+    let into = usize::try_from(at.checked_sub(start.0)?).ok()?;
+    let rest = code.get(into..).filter(|rest| !rest.is_empty())?;
+    let rest = &rest[..rest.len().min(MAX_INSTRUCTION_BYTES)];
+    Some(Decoder::with_ip(64, rest, at, DecoderOptions::NONE).decode())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Code(&'static [u8]);
+
+    impl ImageBytes for Code {
+        fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
+            let into = usize::try_from(svma.0.checked_sub(0x1000)?).ok()?;
+            let rest = self.0.get(into..)?;
+            Some(rest[..n_bytes.min(rest.len())].to_vec())
+        }
+    }
+
+    fn ends(code: &'static [u8]) -> bool {
+        is_dead_end(Svma(0x1000), &Code(code), &|callee| callee == Svma(0x2000))
+    }
+
+    #[test]
+    fn a_function_that_ends_in_a_call_that_never_returns_does_not_either() {
+        // push %rax; call 2000; and the same for 3000, with a ret behind it.
+        assert!(ends(&[0x50, 0xe8, 0xfa, 0x0f, 0, 0]));
+        assert!(!ends(&[0x50, 0xe8, 0xfa, 0x1f, 0, 0, 0xc3]));
+    }
+
+    #[test]
+    fn one_way_back_is_enough() {
+        // test %edi,%edi; je 1006; ud2; ret
+        assert!(!ends(&[0x85, 0xff, 0x74, 0x02, 0x0f, 0x0b, 0xc3]));
+        // test %edi,%edi; je 1006; ud2; ud2
+        assert!(ends(&[0x85, 0xff, 0x74, 0x02, 0x0f, 0x0b, 0x0f, 0x0b]));
+    }
+
+    #[test]
+    fn what_is_not_seen_may_return() {
+        // jmp *%rax; nothing at all; a nop, and the code is over; jmp 2000 does not return.
+        assert!(!ends(&[0xff, 0xe0]) && !ends(&[]) && !ends(&[0x90]));
+        assert!(ends(&[0xe9, 0xfb, 0x0f, 0, 0]));
+    }
+}
