@@ -19,6 +19,7 @@ mod passing;
 mod peer;
 mod random_code;
 mod reasons;
+mod returned;
 mod single_step;
 mod sources;
 mod static_data;

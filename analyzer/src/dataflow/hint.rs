@@ -3,7 +3,7 @@
 use super::content::{Address, Better, Content, Origin, either};
 use super::liveness::Used;
 use super::typing::Typing;
-use super::value::{Definition, Sum, ValueIdx};
+use super::value::{ARGUMENTS, Definition, Sum, ValueIdx};
 use rustc_hash::FxHashMap;
 
 /// What later uses say of values.
@@ -130,15 +130,34 @@ impl Typing<'_, '_> {
                 }
             }
         }
+        self.hints_of_result(hints);
+    }
+
+    /// What the function itself gives back.
+    fn hints_of_result(&mut self, hints: &mut Hints) {
         let own = self.around.scope.die;
         let result = own.and_then(|own| self.around.debug.name_and_type(own).1);
         let Some(result) = result else { return };
         let layout = self.around.debug.layout(result);
-        if let Content::Address(address) = self.content_of(&layout, None) {
+        if let Content::Address(place) = self.result_place(&layout) {
+            // What the caller passed first. Where it is not given back, the function was changed to
+            // return something else, or nothing.
+            for value in self.graph.returned.clone() {
+                if self.is_first_parameter(value) {
+                    self.suggest(hints, value, &place);
+                }
+            }
+        } else if let Content::Address(address) = self.content_of(&layout, None) {
             for value in self.graph.returned.clone() {
                 self.suggest(hints, value, &address);
             }
         }
+    }
+
+    fn is_first_parameter(&self, value: ValueIdx) -> bool {
+        let canonical = self.graph.canonical(value);
+        let definition = self.graph.definitions.get(canonical.0 as usize);
+        matches!(definition, Some(Definition::Parameter { register }) if *register == ARGUMENTS[0])
     }
 
     /// Adds what one use says. Uses that contradict each other say nothing.

@@ -1,12 +1,14 @@
 //! What the functions that are called take and return, as far as the debug information tells.
 
-use super::content::{Content, Origin};
+use super::content::{Address, Content, Origin};
 use super::typing::Typing;
 use super::value::{ARGUMENTS, Call, N_ARGUMENTS};
-use crate::dwarf::DieRef;
-use crate::layout::{ScalarKind, Shape};
+use crate::dwarf::passing::Word;
+use crate::dwarf::{DieRef, UnitIdx};
+use crate::layout::{Layout, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
 use iced_x86::{FlowControl, Instruction};
+use std::sync::Arc;
 
 impl Typing<'_, '_> {
     /// What `call` leaves in the register of results.
@@ -16,12 +18,19 @@ impl Typing<'_, '_> {
             return Content::Unknown;
         };
         let layout = self.around.debug.layout(result);
-        if layout.size > 16 {
-            // Returned in memory: the register holds its address (psABI, 3.2.3).
-            let address = super::content::Address::object(layout, 0, None);
-            return Content::Address(address);
+        match self.result_place(&layout) {
+            Content::Unknown => self.content_of(&layout, None),
+            place => place,
         }
-        self.content_of(&layout, None)
+    }
+
+    /// The address of the memory in which a result of this type is returned; unknown if it is
+    /// returned in registers.
+    pub(super) fn result_place(&mut self, layout: &Arc<Layout>) -> Content {
+        if !self.around.debug.is_returned_in_memory(layout) {
+            return Content::Unknown;
+        }
+        Content::Address(Address::object(Arc::clone(layout), 0, None))
     }
 
     /// The entry of the function that is called.
@@ -74,34 +83,49 @@ impl Typing<'_, '_> {
             return contents;
         }
         let mut next = 0;
-        if let Some(result) = self.around.debug.name_and_type(callee).1
-            && self.around.debug.layout(result).size > 16
-        {
-            // The place for the result comes first.
-            next = 1;
+        if let Some(result) = self.around.debug.name_and_type(callee).1 {
+            let layout = self.around.debug.layout(result);
+            let place = self.result_place(&layout);
+            if place != Content::Unknown {
+                contents[0] = place;
+                next = 1;
+            }
         }
         for type_die in self.around.debug.parameter_types(callee) {
             let layout = self.around.debug.layout(type_die);
-            let n_registers = match (&layout.shape, layout.size) {
-                (Shape::Scalar(ScalarKind::Pointer | ScalarKind::Byte), _) => 1,
-                (Shape::Scalar(ScalarKind::Number), 1..=8) => {
-                    if is_floating(&layout.spelled) {
-                        continue;
-                    }
-                    1
-                }
-                // On the stack.
-                (_, 17..) => continue,
-                // What is passed in registers of which kind is not looked into.
-                _ => break,
-            };
-            if next + n_registers > ARGUMENTS.len() {
+            let Some(registers) = self.passed_as(callee.unit, &layout) else { break };
+            if next + registers.len() > contents.len() {
                 break;
             }
-            contents[next] = self.content_of(&layout, None);
-            next += n_registers;
+            for register in registers {
+                contents[next] = register;
+                next += 1;
+            }
         }
         contents
+    }
+
+    /// What the general registers hold that an argument of this type is passed in; `None` where it is
+    /// not known how it is passed.
+    fn passed_as(&mut self, unit: UnitIdx, layout: &Arc<Layout>) -> Option<Vec<Content>> {
+        if self.around.debug.is_passed_by_address(unit, layout) {
+            return Some(vec![Content::Address(Address::object(Arc::clone(layout), 0, None))]);
+        }
+        match (&layout.shape, layout.size) {
+            (Shape::Scalar(ScalarKind::Float), _) => Some(Vec::new()),
+            (Shape::Scalar(ScalarKind::Number), 1..=8)
+            | (Shape::Scalar(ScalarKind::Pointer | ScalarKind::Byte), _) => {
+                Some(vec![self.content_of(layout, None)])
+            }
+            (Shape::Scalar(_), _) => None,
+            // On the stack.
+            (_, 17..) => Some(Vec::new()),
+            _ => {
+                let words = self.around.debug.words(unit, layout)?;
+                let general = (0..).zip(words).filter(|(_, word)| *word == Word::General);
+                Some(general.map(|(at, _)| self.member(layout, 8 * at)).collect())
+            }
+        }
     }
 }
 
@@ -110,10 +134,4 @@ fn direct_target(instruction: &Instruction) -> Option<Svma> {
     let is_direct =
         matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch);
     is_direct.then(|| Svma(instruction.near_branch_target()))
-}
-
-/// Whether a number is passed in a vector register.
-fn is_floating(spelled: &str) -> bool {
-    let plain = spelled.trim_start_matches("const+").trim_start_matches("volatile+");
-    matches!(plain, "float" | "double" | "f32" | "f64" | "long_double" | "_Float16" | "__float128")
 }

@@ -13,6 +13,7 @@ pub(crate) mod function;
 pub(crate) mod landing_pad;
 pub mod location;
 mod package;
+pub(crate) mod passing;
 mod reader;
 pub mod scope;
 pub(crate) mod section;

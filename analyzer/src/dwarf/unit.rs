@@ -226,6 +226,11 @@ impl ParsedUnit {
         Ok(())
     }
 
+    /// Whether the unit is written in Rust.
+    pub(super) fn is_rust(&self) -> bool {
+        self.language == Some(gimli::DW_LANG_Rust)
+    }
+
     /// Whether the unit's language qualifies names.
     pub(super) fn has_name_spaces(&self) -> bool {
         !matches!(
