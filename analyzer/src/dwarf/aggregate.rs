@@ -11,6 +11,10 @@ use std::sync::Arc;
 /// Words in the names of types that are room for a value of another type.
 const STORAGE_WORDS: [&str; 5] = ["aligned", "storage", "buffer", "membuf", "uninit"];
 
+/// Members of a class that only keeps a value, the value among them: libstdc++'s
+/// `_Sp_counted_ptr_inplace<T>::_Impl` has an empty base.
+const MAX_AROUND_ROOM: usize = 3;
+
 impl DebugInfo {
     pub(super) fn aggregate(
         &mut self,
@@ -29,8 +33,12 @@ impl DebugInfo {
         self.collect_parts(die, &mut parts, 0);
         self.layouts.n_members += parts.members.len();
         let kind = if parts.has_variants { AggregateKind::Variants } else { kind };
+        let room = self.room(&parts.members);
         let mut members: Vec<Member> =
             parts.members.into_iter().map(|raw| self.member(raw)).collect();
+        if let Some(kept) = room.and_then(|room| kept(room, size, &members)) {
+            return Some(kept);
+        }
         members.sort_by_key(|member| (member.byte_range().0, member.bits));
         if let Some(held) = parts.parameter {
             if let Some(layout) = self.held(held, size, &name, &members) {
@@ -64,6 +72,16 @@ impl DebugInfo {
                 self.collect_parts(part, parts, depth + 1);
             }
         }
+    }
+
+    /// The member at the beginning of a few that is room for a value.
+    fn room(&mut self, members: &[RawMember]) -> Option<usize> {
+        if members.len() > MAX_AROUND_ROOM {
+            return None;
+        }
+        members.iter().position(|raw| {
+            raw.offset == 0 && self.type_name(raw.type_die).is_some_and(|name| is_storage(&name))
+        })
     }
 
     fn member(&mut self, raw: RawMember) -> Member {
@@ -115,6 +133,24 @@ impl DebugInfo {
                 member.layout = held;
             }
         }
+    }
+}
+
+/// What the member `room` holds, if it is all that there is in an aggregate of `size` bytes.
+fn kept(room: usize, size: u64, members: &[Member]) -> Option<Arc<Layout>> {
+    let layout = &members.get(room)?.layout;
+    let is_all = (0..).zip(members).all(|(at, other)| at == room || is_empty(&other.layout));
+    (is_all && layout.size == size && layout.is_aggregate() && !is_bytes(layout))
+        .then(|| Arc::clone(layout))
+}
+
+/// Whether there is nothing in a type, but perhaps in the same way in one that it is made from.
+fn is_empty(layout: &Layout) -> bool {
+    match &layout.shape {
+        Shape::Aggregate { members, .. } => {
+            members.len() <= 1 && members.iter().all(|member| is_empty(&member.layout))
+        }
+        _ => false,
     }
 }
 
