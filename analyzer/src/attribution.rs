@@ -188,6 +188,7 @@ impl Analyzer {
         }
         attribution.is_placed = by_address.is_none() && is_placed(located, typed, computed.ok());
         attribution.verdict = self.join(by_type, by_address, addr);
+        self.surround(located.sample, memory, &mut attribution);
         Ok(attribution)
     }
 
@@ -317,6 +318,20 @@ impl Analyzer {
         memory: Option<&MemoryAccess>,
         attribution: &mut Attribution,
     ) -> bool {
+        let Some((named, votes)) = self.voted(sample, avma, memory) else { return false };
+        let evidence = Evidence::Address;
+        attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
+        attribution.votes = votes;
+        true
+    }
+
+    /// What votes say of an address, and how many.
+    fn voted(
+        &mut self,
+        sample: &Sample,
+        avma: Avma,
+        memory: Option<&MemoryAccess>,
+    ) -> Option<(NamedIdx, u32)> {
         let is_in_frame = |memory: &MemoryAccess| {
             let base = memory.address.base.and_then(|base| base.register);
             base == Some(Register::Rsp)
@@ -325,27 +340,44 @@ impl Analyzer {
         };
         let size = memory.map_or(0, |memory| memory.size);
         if self.config().paths != Paths::Both || memory.is_some_and(is_in_frame) {
-            return false;
+            return None;
         }
-        let Some(touch) = heap_touch(sample, avma, size) else { return false };
-        let Some(found) = self.votes.find(touch) else { return false };
+        let found = self.votes.find(heap_touch(sample, avma, size)?)?;
         let kind = self.votes.kind(found.kind);
         let named = match &kind.scalar {
             Some(answer) => {
                 let key = NameKey::Voted { kind: found.kind, offset: 0, size: 0 };
-                Some(self.names.whole(&mut self.totals, key, answer))
+                self.names.whole(&mut self.totals, key, answer)
             }
             None => {
                 let key = NameKey::Voted { kind: found.kind, offset: found.offset, size };
                 let part = (u64::from(found.offset), u64::from(size));
-                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)
+                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)?
             }
         };
-        let Some(named) = named else { return false };
-        let evidence = Evidence::Address;
-        attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
-        attribution.votes = found.votes;
-        true
+        Some((named, found.votes))
+    }
+
+    /// Names the object around what an instruction knows only as a number or a pointer, if votes say
+    /// that just such a one is there.
+    fn surround(&mut self, sample: &Sample, memory: &MemoryAccess, attribution: &mut Attribution) {
+        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
+            (attribution.verdict, attribution.addr)
+        else {
+            return;
+        };
+        if !attribution.is_placed || !self.names.is_bare_scalar(named) {
+            return;
+        }
+        let Some((around, votes)) = self.voted(sample, avma, Some(memory)) else { return };
+        if self.names.is_inside(named, around) {
+            let evidence = Evidence::Both;
+            attribution.verdict =
+                Verdict::Attributed { named: around, evidence, is_address_lost: false };
+            attribution.votes = votes;
+            // What was learnt from votes is no vote.
+            attribution.is_placed = false;
+        }
     }
 
     /// Votes with a sample that its instruction named.

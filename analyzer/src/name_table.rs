@@ -191,6 +191,25 @@ impl NameTable {
         finer
     }
 
+    /// Whether the name is that of a number or pointer behind a pointer, of which nothing around it is
+    /// known.
+    pub(crate) fn is_bare_scalar(&self, named: NamedIdx) -> bool {
+        let object = &self.get(named).answer.object;
+        object.is_scalar && object.variable.is_none()
+    }
+
+    /// Whether a scalar can be the part of an object that another name is of.
+    pub(crate) fn is_inside(&mut self, scalar: NamedIdx, around: NamedIdx) -> bool {
+        let object = &self.get(around).answer.object;
+        !object.is_scalar
+            && self.scalar_kind(scalar) == self.scalar_kind(around)
+            && self.finer(scalar, around) == Some(around)
+    }
+
+    fn scalar_kind(&self, named: NamedIdx) -> Option<ScalarKind> {
+        self.get(named).answer.object.leaf().and_then(|leaf| leaf.content.scalar)
+    }
+
     fn compare(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
         let (by_type, by_address) = (self.get(typed), self.get(located));
         if self.is_same(typed, located) || Some(typed) == self.stack {

@@ -115,6 +115,26 @@ fn numbers_are_named_after_the_pointer_between_voted_ones() {
 }
 
 #[test]
+fn votes_tell_what_a_number_is_a_part_of() {
+    let mut case = Case::new();
+    let (alone, offset) = (case.at("alone"), case.program.truth("struct other.height"));
+    let height = alone + offset;
+    assert_eq!(object(&case.touch("typed_double", 0, height)), "{double a[]}");
+    case.touch("typed_height", offset, alone);
+    let line = case.touch("typed_double", 0, height);
+    assert_eq!(object(&line), "{structure:other}.{double height}");
+    assert_eq!((line.evidence, line.votes), (Some(Evidence::Both), Some(1)));
+    // A vote's echo is no vote.
+    case.touch("typed_double", 0, height);
+    assert_eq!(case.touch("typed_double", 0, height).votes, Some(1));
+    // A number of another type is none of its parts.
+    for _ in 0..20 {
+        case.key("typed", alone);
+    }
+    assert_eq!(object(&case.touch("typed_double", 0, height)), "{double a[]}");
+}
+
+#[test]
 fn a_vote_never_overrules_an_instruction_and_yields_to_others() {
     let mut case = Case::new();
     let alone = case.at("alone");
