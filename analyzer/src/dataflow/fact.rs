@@ -105,7 +105,15 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
             }
             let is_many = first.is_many || second.is_many;
             let is_perhaps_variable = first.is_perhaps_variable || second.is_perhaps_variable;
-            Content::Address(Address { is_many, is_perhaps_variable, ..second.clone() })
+            // Where a loop's variable is said to be, its compiler may have changed the loop since:
+            // the code tells how far into an element an address is.
+            let kept = if is_elsewhere(first, second) { first } else { second };
+            Content::Address(Address {
+                offset: kept.offset.clone(),
+                is_many,
+                is_perhaps_variable,
+                ..second.clone()
+            })
         }
         (Content::Mixed, Content::Address(address)) => {
             // A pointer to a member of this or that keeps neither.
@@ -118,6 +126,18 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
         (Content::Unknown | Content::Unseen | Content::Mixed, _) => said,
         (_, Content::Address(address)) if !address.is_erased() => said,
         _ => made,
+    }
+}
+
+/// Whether two addresses in objects of one type are at different places in them.
+fn is_elsewhere(first: &Address, second: &Address) -> bool {
+    let Origin::Object(layout) = &first.origin else { return false };
+    let size = i64::try_from(layout.innermost().size).ok().filter(|size| *size > 0);
+    match (first.offset.only(), second.offset.only(), size) {
+        (Some(first), Some(second), Some(size)) => {
+            first.wrapping_sub(second).checked_rem(size) != Some(0)
+        }
+        _ => false,
     }
 }
 
