@@ -40,7 +40,9 @@ pub(crate) fn answer(
         }
         return named(&element, root.borrow(), 0, access);
     }
-    if address.is_behind && index.is_some() {
+    // From where objects end, other things may be counted upwards.
+    let is_before = address.offset.only().is_some_and(|offset| offset < 0);
+    if address.is_behind && index.is_some() && !is_before {
         return unknown;
     }
     if let (Some(index), Some(offset)) = (index, address.offset.only()) {

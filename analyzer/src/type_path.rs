@@ -4,10 +4,11 @@
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
 use crate::dataflow::{Address, Content, Dataflow, Number, Offset, Origin, PointerName, Slot};
+use crate::descent::ValueKind;
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::CfaRule;
-use crate::layout::Layout;
+use crate::layout::{Layout, ScalarKind, Shape};
 use crate::pointed;
 use crate::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
@@ -115,8 +116,26 @@ impl<'a> TypePath<'a> {
                 let slot = Slot { frame: *frame, offset: *offset };
                 self.frame_answer(access, slot, address.offset.step, index)
             }
-            Origin::Object(layout) => pointed::answer(access, layout, &address, index),
+            Origin::Object(layout) => match self.control_bytes(access, &address) {
+                Some(answer) => answer,
+                None => pointed::answer(access, layout, &address, index),
+            },
         }
+    }
+
+    /// What lies from where objects end on: the bytes that the pointer is declared to lead to.
+    fn control_bytes(&mut self, access: &MemoryAccess, address: &Address) -> Option<TypeAnswer> {
+        let is_upwards = || address.offset.starts().iter().all(|start| *start >= 0);
+        if !address.is_behind || !is_upwards() {
+            return None;
+        }
+        let Some(PointerName::Member(holder, offset)) = &address.name else { return None };
+        let holder = holder.innermost_element();
+        let leaf = holder.descend_as(*offset, 8, ValueKind::Pointer)?.leaf;
+        let declared = self.debug.layout(leaf.pointee?);
+        let is_bytes = matches!(declared.shape, Shape::Scalar(ScalarKind::Byte));
+        let root = owned_root(address.name.as_ref());
+        is_bytes.then(|| named(&declared, root.borrow(), 0, access))
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.

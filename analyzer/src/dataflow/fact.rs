@@ -103,6 +103,10 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
             if first.origin != second.origin {
                 return if first.contains(second) { made } else { said };
             }
+            // Where a table's entries end is declared like where one begins.
+            if first.is_behind && first.offset == second.offset {
+                return made;
+            }
             let is_many = first.is_many || second.is_many;
             let is_perhaps_variable = first.is_perhaps_variable || second.is_perhaps_variable;
             // Where a loop's variable is said to be, its compiler may have changed the loop since:
