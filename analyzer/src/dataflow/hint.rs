@@ -94,7 +94,8 @@ impl Typing<'_, '_> {
         match sum.index {
             None => {
                 let before = address.clone().shifted(sum.displacement.wrapping_neg());
-                if before.offset.starts().iter().all(|offset| *offset >= 0) {
+                let is_inside = before.offset.starts().iter().all(|offset| *offset >= 0);
+                if is_inside && !is_out_of_step(address, sum.displacement) {
                     self.suggest(hints, base, &before);
                 }
             }
@@ -180,4 +181,13 @@ impl Typing<'_, '_> {
         };
         hints.insert(value, content);
     }
+}
+
+/// Whether going back so far from one of many objects leads into another one, not by whole objects, or
+/// to another number: as often they are a part of something there.
+fn is_out_of_step(address: &Address, displacement: i64) -> bool {
+    let Origin::Object(layout) = &address.origin else { return false };
+    let size = i64::try_from(layout.innermost().size).unwrap_or(0);
+    let is_whole = size != 0 && displacement % size == 0 && layout.innermost().is_aggregate();
+    !is_whole && address.offset.starts().iter().any(|start| start.wrapping_sub(displacement) < 0)
 }
