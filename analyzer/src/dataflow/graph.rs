@@ -85,6 +85,7 @@ impl ValueGraph {
         (!graph.is_over_budget).then_some(graph)
     }
 
+    /// What is not followed: one value for all of it, so that nothing may be said of it.
     pub(crate) const fn opaque(&self) -> ValueIdx {
         self.opaque
     }
@@ -125,8 +126,13 @@ impl ValueGraph {
 
     /// Notes that the instruction at `at` puts `value` in `place`.
     pub(crate) fn write(&mut self, at: u32, place: Place, value: ValueIdx) {
-        let Some(run) = self.runs.get(at as usize) else { return };
-        let writes = self.writes.entry((*run, place)).or_default();
+        let Some(run) = self.runs.get(at as usize).copied() else { return };
+        // What is said of a register is said of its value alone.
+        let value = match place {
+            Place::Register(_) if value == self.opaque => self.define(Definition::Opaque),
+            _ => value,
+        };
+        let writes = self.writes.entry((run, place)).or_default();
         match writes.last_mut() {
             Some((last, known)) if *last == at => *known = value,
             _ => writes.push((at, value)),

@@ -164,7 +164,7 @@ impl Typing<'_, '_> {
     /// Adds what one use says. Uses that contradict each other say nothing.
     pub(super) fn suggest(&self, hints: &mut Hints, value: ValueIdx, address: &Address) {
         let value = self.graph.canonical(value);
-        if address.is_erased() {
+        if address.is_erased() || value == self.graph.opaque() {
             return;
         }
         let mut address = address.clone();

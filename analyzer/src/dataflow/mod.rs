@@ -265,6 +265,9 @@ impl Typing<'_, '_> {
         for Said { value, variable, place } in said {
             let Some(known) = scope.variables.get(variable) else { continue };
             let Some((code, part)) = known.places.get(place) else { continue };
+            if self.graph.canonical(value) == self.graph.opaque() {
+                continue;
+            }
             let mut is_aside = false;
             let content = match part.place {
                 VariablePlace::Memory { offset, .. } => {
