@@ -206,7 +206,11 @@ impl Analyzer {
                     self.add_site(object, query, *site);
                 }
             }
-            Answer::Data(range) => self.data.insert(object, range),
+            Answer::Data(range) => {
+                if let Question::Data(place) = question {
+                    self.data.insert(object, place, range);
+                }
+            }
             Answer::Call(call) => {
                 if let Question::Call(behind) = question {
                     self.add_call(object, behind, call);

@@ -48,7 +48,7 @@ pub struct Section {
     pub is_writable: bool,
     /// Whether it is in memory.
     pub is_loaded: bool,
-    /// Whether it holds strings that the linker merged.
+    /// Whether it holds nothing but strings of bytes that the linker merged.
     pub is_strings: bool,
     /// Whether the program has a meaning for what is in it; the rest is for linkers and loaders.
     pub is_of_program: bool,
@@ -411,7 +411,9 @@ fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
                 is_executable: flags & 0x4 != 0,   // SHF_EXECINSTR
                 is_writable: flags & 0x1 != 0,     // SHF_WRITE
                 is_loaded: flags & 0x2 != 0,       // SHF_ALLOC
-                is_strings: flags & 0x20 != 0,     // SHF_STRINGS
+                // SHF_STRINGS. Linkers keep it where they put constants into the section as well:
+                // then its entries have no one size.
+                is_strings: flags & 0x20 != 0 && header.sh_entsize.get(object::LittleEndian) == 1,
                 is_of_program: header.sh_type.get(object::LittleEndian)
                     == object::elf::SHT_PROGBITS,
                 entry_bytes: header.sh_entsize.get(object::LittleEndian),

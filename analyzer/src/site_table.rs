@@ -124,14 +124,45 @@ impl DataTable {
         (start.storage == place.storage && place.at < *end).then(|| resident.clone())
     }
 
-    pub(crate) fn insert(&mut self, object: LoadObjectIdx, range: DataRange) {
+    /// Notes what is around `place`. Ranges stay apart, whatever damaged files say: what is known of
+    /// other places stays, and what was asked for is found from now on.
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, place: DataPlace, range: DataRange) {
         if self.n_ranges >= limit::MAX_DATA_RANGES {
             self.of_object.clear();
             self.n_ranges = 0;
         }
         self.n_ranges += 1;
         let ranges = self.of_object.entry(object).or_default();
-        let start = DataPlace { storage: range.storage, at: range.start };
-        ranges.insert(start, (range.end, range.resident));
+        let is_near =
+            |(near, _): &(&DataPlace, &(Svma, Option<Resident>))| near.storage == place.storage;
+        let before = ranges.range(..=place).next_back().filter(is_near);
+        let behind = ranges.range(place..).next().filter(is_near);
+        let start = before.map_or(range.start, |(_, (end, _))| range.start.max(*end));
+        let end = behind.map_or(range.end, |(start, _)| range.end.min(start.at));
+        let start = DataPlace { storage: place.storage, at: start };
+        ranges.insert(start, (end, range.resident));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data_symbol::Storage;
+
+    #[test]
+    fn what_was_asked_for_is_found_whatever_else_is_said_to_be_there() {
+        let object = LoadObjectIdx(0);
+        let mut table = DataTable::default();
+        let asked = [(12, 10..20), (30, 0..100), (5, 0..100), (200, 190..250), (150, 90..210)];
+        for (at, range) in asked {
+            let (start, end) = (Svma(range.start), Svma(range.end));
+            let place = DataPlace::fixed(Svma(at));
+            assert_eq!(table.find(object, place), None, "{at}");
+            let storage = Storage::Static;
+            table.insert(object, place, DataRange { storage, start, end, resident: None });
+            assert_eq!(table.find(object, place), Some(None), "{at}");
+        }
+        assert_eq!(table.find(object, DataPlace::fixed(Svma(20))), Some(None));
+        assert_eq!(table.find(object, DataPlace::thread(12)), None, "another storage");
     }
 }

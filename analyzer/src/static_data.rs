@@ -123,12 +123,21 @@ impl StaticData<'_> {
         } else if section.is_writable {
             // A variable of the program, whose name is not known.
             return;
-        } else if let Some((start, end)) = self.literal(at, section, range) {
-            range.narrow((start, end));
-            (start, DataObject::made("{string_literal -}", "string_literal", 0))
         } else {
-            let descriptor = format!("{{{} -}}", section.name);
-            (section.start, DataObject::made(&descriptor, &section.name, section.file_bytes))
+            let text = self.text(at, section, range);
+            if let Some(text) = &text {
+                range.narrow((text.start, text.end));
+            }
+            match text {
+                Some(Text { is_literal: true, start, .. }) => {
+                    (start, DataObject::made("{string_literal -}", "string_literal", 0))
+                }
+                _ => {
+                    let descriptor = format!("{{{} -}}", section.name);
+                    let len_bytes = section.file_bytes;
+                    (section.start, DataObject::made(&descriptor, &section.name, len_bytes))
+                }
+            }
         };
         let untyped = UntypedObject { start, object, is_made: is_slot };
         range.resident = Some(Resident::Untyped(Arc::new(untyped)));
@@ -148,9 +157,10 @@ impl StaticData<'_> {
         DataObject::made(&format!("{{GOT {symbol}}}"), "GOT", SLOT_BYTES)
     }
 
-    /// First address and end of the string literal around `at`. Linkers put literals, constants and
-    /// jump tables into one section: what does not read as text is not taken for a literal.
-    fn literal(&self, at: Svma, section: &Section, range: &DataRange) -> Option<(Svma, Svma)> {
+    /// What the bytes around `at` read as. Linkers put literals, constants and jump tables into one
+    /// section: what does not read as text is not taken for a literal. `None` where all of `range`
+    /// is not.
+    fn text(&self, at: Svma, section: &Section, range: &DataRange) -> Option<Text> {
         if !section.is_of_program {
             return None;
         }
@@ -159,20 +169,42 @@ impl StaticData<'_> {
         let n_bytes = usize::try_from(to.checked_sub(from)?).ok()?;
         let bytes = self.code.bytes_at(Svma(from), n_bytes)?;
         let into = usize::try_from(at.0.checked_sub(from)?).ok()?;
+        let address = |into: usize| Svma(from.saturating_add(into as u64));
         let is_end = |byte: &u8| *byte == 0;
-        let end = into + bytes.get(into..)?.iter().position(is_end)?;
+        // The same end holds from behind the one before.
+        let first = bytes.get(..into)?.iter().rposition(is_end).map_or(0, |end| end + 1);
+        let not = |first, behind| {
+            Some(Text { start: address(first), end: address(behind), is_literal: false })
+        };
+        let Some(end) = bytes.get(into..)?.iter().position(is_end) else {
+            // What is further on may end behind what was read.
+            return not(first, if to == range.end.0 { bytes.len() } else { into + 1 });
+        };
+        let end = into + end;
         let is_text = |byte: &u8| {
             byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x1b | 0x80..)
         };
-        let before = bytes[..end].iter().rposition(|byte| !is_text(byte));
-        let start = before.map_or(0, |before| before + 1);
-        let text = std::str::from_utf8(&bytes[start..end]).ok()?;
-        let n_letters = text.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
-        let reads_as_text = text.len() >= MIN_LITERAL_BYTES && n_letters * 2 >= text.len();
-        let is_literal = start <= into && (section.is_strings || reads_as_text);
-        let address = |into: usize| Svma(from.saturating_add(into as u64));
-        is_literal.then(|| (address(start), address(end + 1)))
+        let start = bytes[..end].iter().rposition(|byte| !is_text(byte)).map_or(0, |it| it + 1);
+        if start > into {
+            return not(first, start);
+        }
+        let text = std::str::from_utf8(&bytes[start..end]);
+        let is_literal = text.is_ok_and(|text| section.is_strings || reads_as_text(text));
+        Some(Text { start: address(start), end: address(end + 1), is_literal })
     }
+}
+
+/// What bytes that end together read as.
+#[derive(Clone, Copy, Debug)]
+struct Text {
+    start: Svma,
+    end: Svma,
+    is_literal: bool,
+}
+
+fn reads_as_text(text: &str) -> bool {
+    let n_letters = text.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
+    text.len() >= MIN_LITERAL_BYTES && n_letters * 2 >= text.len()
 }
 
 /// Slots hold one pointer each.

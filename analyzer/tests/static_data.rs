@@ -113,8 +113,16 @@ fn literals_constants_and_slots_are_what_they_are() {
             assert_eq!(line.offset, Some(into), "{flags}");
         }
         let constant = program.only("_Z6scaledd", has_memory_operand);
-        let line = session.exact(constant.ip(), &Hand::default());
-        assert_eq!(object(&line), "{.rodata -}", "{flags}");
+        // Whatever is asked first, and both again.
+        let mut other = by_address(&program);
+        for session in [&mut session, &mut other] {
+            for _ in 0..2 {
+                let line = session.exact(constant.ip(), &Hand::default());
+                assert_eq!(object(&line), "{.rodata -}", "{flags}");
+                let line = at(session, &program, text + 5);
+                assert_eq!(object(&line), "{string_literal -}", "{flags}");
+            }
+        }
     }
     let program = Program::compile("g++", "objects.cpp", BUILDS[1]);
     let elf = object::File::parse(&*program.bytes).unwrap();
