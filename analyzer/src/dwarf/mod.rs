@@ -8,6 +8,7 @@ pub(crate) mod array;
 pub(crate) mod container;
 pub(crate) mod derivation;
 pub(crate) mod element;
+mod entry_walk;
 pub mod frame;
 pub(crate) mod function;
 pub(crate) mod landing_pad;
@@ -31,6 +32,7 @@ use crate::file::CompanionFiles;
 use crate::limit;
 use crate::page::PageCache;
 use dataspace_proto::address::Svma;
+use entry_walk::Whole;
 use gimli::UnitOffset;
 pub(crate) use reader::Reader;
 use rustc_hash::FxHashMap;
@@ -105,7 +107,8 @@ impl DebugInfo {
     fn read_roots(&mut self) {
         for unit_idx in self.sources.main_units() {
             let room = limit::MAX_CODE_RANGES - self.code_ranges.len();
-            let Some((dwarf, unit)) = self.sources.root(unit_idx) else { continue };
+            let root = self.sources.for_walk(unit_idx, Whole::Root);
+            let Some((dwarf, unit, _)) = root else { continue };
             self.sources.note_skeleton(unit_idx, &unit);
             let ranges = unit::code_ranges(&dwarf, &unit, room).unwrap_or_default();
             self.code_ranges.extend(ranges.iter().map(|(start, end)| (*start, *end, unit_idx)));

@@ -3,11 +3,13 @@
 //! Every unit has one number, whatever file it is in. Numbers stay; what was read may be dropped
 //! and is read again.
 
+use super::entry_walk::{Kinds, Table, Whole};
 use super::supplementary::Supplementary;
 use super::unit::{Half, ParsedUnit};
 use super::{DieRef, Dwarf, Reader, UnitIdx, split};
 use crate::limit;
 use gimli::{DebugInfoOffset, DebugTypeSignature, Section as _, UnitOffset, UnitType};
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(super) struct Container {
     n_info_units: u32,
     /// Type units by signature.
     signatures: Vec<(u64, UnitIdx)>,
+    /// Where the abbreviations are that several units have.
+    shared_abbreviations: FxHashSet<usize>,
 }
 
 /// How a container's sections are had.
@@ -116,12 +120,20 @@ impl Sources {
         let first = self.slots.len() as UnitIdx;
         let room = limit::MAX_UNITS.saturating_sub(self.slots.len()).min(max_units);
         let mut signatures = Vec::new();
+        let (mut seen, mut shared_abbreviations) = (FxHashSet::default(), FxHashSet::default());
+        let mut note = |header: &gimli::UnitHeader<Reader>| {
+            let abbreviations = header.debug_abbrev_offset().0;
+            if !seen.insert(abbreviations) {
+                shared_abbreviations.insert(abbreviations);
+            }
+        };
         // A damaged header ends the walk: what came before it stays usable.
         let mut headers = dwarf.units();
         while let Some(header) =
             headers.next().ok().flatten().filter(|_| self.has_room(first, room))
         {
             let Some(offset) = header.debug_info_offset() else { continue };
+            note(&header);
             signatures.extend(signature(&header).map(|found| (found.0, self.n_units())));
             self.slots.push(Slot::new(container, UnitSection::Info, offset.0));
         }
@@ -131,6 +143,7 @@ impl Sources {
             headers.next().ok().flatten().filter(|_| self.has_room(first, room))
         {
             let Some(offset) = header.debug_types_offset() else { continue };
+            note(&header);
             signatures.extend(signature(&header).map(|found| (found.0, self.n_units())));
             self.slots.push(Slot::new(container, UnitSection::Types, offset.0));
         }
@@ -140,7 +153,14 @@ impl Sources {
             return None;
         }
         let dwarf = Some(dwarf);
-        self.containers.push(Container { origin, dwarf, units, n_info_units, signatures });
+        self.containers.push(Container {
+            origin,
+            dwarf,
+            units,
+            n_info_units,
+            signatures,
+            shared_abbreviations,
+        });
         Some(container)
     }
 
@@ -202,6 +222,26 @@ impl Sources {
         let (dwarf, header) = self.header(idx)?;
         let unit = dwarf.unit(header).ok()?;
         Some((dwarf, unit))
+    }
+
+    /// The same for a walk: of its abbreviations only those that are wanted are whole, unless other
+    /// units share them; and there is no line table.
+    pub(super) fn for_walk(
+        &mut self,
+        idx: UnitIdx,
+        whole: Whole,
+    ) -> Option<(Arc<Dwarf>, gimli::Unit<Reader>, Kinds)> {
+        let (dwarf, header) = self.header(idx)?;
+        let container = self.slots.get(idx as usize)?.container;
+        let shared = &self.containers.get(container as usize)?.shared_abbreviations;
+        if shared.contains(&header.debug_abbrev_offset().0) {
+            // They are read once for all, and kept.
+            let unit = dwarf.unit(header).ok()?;
+            return Some((dwarf, unit, Kinds::default()));
+        }
+        let Table { kinds, whole } = Table::read(&dwarf, &header, whole).ok()?;
+        let unit = gimli::Unit::new_with_abbreviations(&dwarf, header, whole).ok()?;
+        Some((dwarf, unit, kinds))
     }
 
     /// The unit, parsed now if it is not at hand.

@@ -1,5 +1,6 @@
 //! One compilation unit, walked once: its functions, its name spaces.
 
+use super::entry_walk::{EntryWalk, Kinds};
 use super::{Dwarf, Entry, Reader};
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -177,16 +178,12 @@ impl ParsedUnit {
 
     fn walk(&mut self) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
-        let mut entries = self.unit.header.clone().entries_raw(&abbreviations, None)?;
+        let mut walk = EntryWalk::new(&self.unit.header, Kinds::default(), Some(&abbreviations))?;
         // Enclosing name spaces and types: the depth of their children, and the qualified name.
         let mut open: Vec<(isize, u32)> = Vec::new();
         for _ in 0..limit::MAX_UNIT_ENTRIES {
-            if entries.is_empty() {
-                break;
-            }
-            let (offset, depth) = (entries.next_offset(), entries.next_depth());
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            entries.skip_attributes(abbreviation.attributes())?;
+            let Some(met) = walk.next()? else { break };
+            let (offset, depth) = (met.offset, met.depth);
             // Units whose entries reach further have no names by scope behind that.
             let Ok(at) = u32::try_from(offset.0) else { break };
             let n_open = open.len();
@@ -197,20 +194,16 @@ impl ParsedUnit {
             if open.len() != n_open {
                 self.bounds.push((at, scope));
             }
-            let (tag, has_children) = (abbreviation.tag(), abbreviation.has_children());
+            let (tag, has_children) = (met.tag, met.has_children);
             // Few entries are of interest: only those are read whole.
-            let has = |name| abbreviation.attributes().iter().any(|spec| spec.name() == name);
             match tag {
-                gimli::DW_TAG_subprogram
-                    if has(gimli::DW_AT_low_pc) || has(gimli::DW_AT_ranges) =>
-                {
+                gimli::DW_TAG_subprogram if met.has.code => {
                     self.add_function(&self.unit.entry(offset)?);
                 }
                 gimli::DW_TAG_structure_type
                 | gimli::DW_TAG_class_type
                 | gimli::DW_TAG_union_type
-                    if has(gimli::DW_AT_byte_size)
-                        && self.aggregates.len() < limit::MAX_UNIT_AGGREGATES =>
+                    if met.has.byte_size && self.aggregates.len() < limit::MAX_UNIT_AGGREGATES =>
                 {
                     self.aggregates.push(at);
                 }

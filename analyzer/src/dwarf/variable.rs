@@ -1,5 +1,6 @@
 //! Static and thread-local variables by place, found unit by unit as far as questions need it.
 
+use super::entry_walk::Whole;
 use super::{DebugInfo, DieRef, UnitIdx, variable_walk};
 use crate::data_symbol::{DataPlace, DataSymbols, Storage};
 use crate::layout::Layout;
@@ -241,13 +242,14 @@ impl DebugInfo {
     fn walk_unit(&mut self, main_idx: UnitIdx) -> Option<u64> {
         *self.variables.is_walked.get_mut(main_idx as usize)? = true;
         let unit_idx = self.whole_unit(main_idx);
-        let (dwarf, mut unit) = self.sources.root(unit_idx)?;
+        let (dwarf, mut unit, kinds) = self.sources.for_walk(unit_idx, Whole::Variables)?;
         if unit_idx != main_idx {
-            unit.copy_relocated_attributes(&self.sources.root(main_idx)?.1);
+            let (_, skeleton, _) = self.sources.for_walk(main_idx, Whole::Root)?;
+            unit.copy_relocated_attributes(&skeleton);
         }
         let variables = &mut self.variables;
         let room = limit::MAX_STATIC_VARIABLES.saturating_sub(variables.by_place.len());
-        let found = variable_walk::walk(&dwarf, &unit, &variables.facts.copied, room);
+        let found = variable_walk::walk(&dwarf, &unit, kinds, &variables.facts.copied, room);
         let is_there = |place: &DataPlace| match place.storage {
             // What the linker dropped is at 0, or where no segment is.
             Storage::Static => {

@@ -1,5 +1,6 @@
 //! One pass over a unit for its static variables, which reads nothing else of it.
 
+use super::entry_walk::{EntryWalk, Kinds};
 use super::{Dwarf, Reader};
 use crate::data_symbol::{DataPlace, Storage};
 use crate::limit;
@@ -21,11 +22,12 @@ pub(super) struct Found {
 pub(super) fn walk(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Reader>,
+    kinds: Kinds,
     wanted: &FxHashSet<Arc<str>>,
     room: usize,
 ) -> Found {
     let mut walk = Walk { dwarf, unit, found: Found::default() };
-    let _ = walk.entries(wanted, room);
+    let _ = walk.entries(kinds, wanted, room);
     walk.found
 }
 
@@ -36,25 +38,29 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn entries(&mut self, wanted: &FxHashSet<Arc<str>>, room: usize) -> gimli::Result<()> {
+    fn entries(
+        &mut self,
+        kinds: Kinds,
+        wanted: &FxHashSet<Arc<str>>,
+        room: usize,
+    ) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
-        let mut entries = self.unit.header.clone().entries_raw(&abbreviations, None)?;
+        let header = self.unit.header.clone();
+        let mut walk = EntryWalk::new(&header, kinds, Some(&abbreviations))?;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
-            if entries.is_empty() || self.found.defined.len() >= room {
+            if self.found.defined.len() >= room {
                 break;
             }
-            let offset = entries.next_offset();
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            let attributes = abbreviation.attributes();
-            let has = |name| attributes.iter().any(|spec| spec.name() == name);
-            let is_variable = abbreviation.tag() == gimli::DW_TAG_variable;
-            let is_declared = !wanted.is_empty() && has(gimli::DW_AT_declaration);
-            if !is_variable || !(has(gimli::DW_AT_location) || is_declared) {
-                entries.skip_attributes(attributes)?;
+            let Some(met) = walk.next()? else { break };
+            let is_declared = !wanted.is_empty() && met.has.declaration;
+            if met.tag != gimli::DW_TAG_variable || !(met.has.location || is_declared) {
                 continue;
             }
+            let offset = met.offset;
+            let mut entries = header.entries_raw(&abbreviations, Some(offset))?;
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             let (mut place, mut name) = (None, None);
-            for spec in attributes {
+            for spec in abbreviation.attributes() {
                 let attribute = entries.read_attribute(*spec)?;
                 match (attribute.name(), attribute.value()) {
                     (gimli::DW_AT_location, gimli::AttributeValue::Exprloc(expression)) => {

@@ -1,0 +1,363 @@
+//! A walk over all entries of a unit that reads only what they are: how to skip each kind of entry
+//! is worked out once.
+
+use super::{Dwarf, Reader};
+use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, Section as _, UnitOffset};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What of an entry's attributes walks ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Has {
+    pub(super) location: bool,
+    pub(super) declaration: bool,
+    /// `DW_AT_low_pc` or `DW_AT_ranges`.
+    pub(super) code: bool,
+    pub(super) byte_size: bool,
+}
+
+/// An entry that was met.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    pub(super) offset: UnitOffset,
+    pub(super) depth: isize,
+    pub(super) tag: DwTag,
+    pub(super) has_children: bool,
+    pub(super) has: Has,
+}
+
+/// A kind of entry: one abbreviation.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    tag: DwTag,
+    has_children: bool,
+    has: Has,
+    /// So many bytes always follow the code.
+    n_bytes: u32,
+    /// Then these steps, by their places in the list of all.
+    steps: (u32, u32),
+}
+
+/// How to skip what has no length of its own.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Bytes(u32),
+    Number,
+    Block,
+    Block1,
+    Block2,
+    Block4,
+    Text,
+    Indirect,
+    Unknown(DwForm),
+}
+
+/// The kinds of entries of a unit.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    /// By code: compilers count them from 1.
+    near: Vec<Option<Kind>>,
+    far: FxHashMap<u64, Kind>,
+    steps: Vec<Step>,
+}
+
+/// A code may be so far behind those before it to be found without hashing.
+const NEAR: usize = 64;
+
+impl Kinds {
+    fn get(&self, code: u64) -> Option<Kind> {
+        let near = usize::try_from(code).ok().and_then(|code| *self.near.get(code)?);
+        near.or_else(|| self.far.get(&code).copied())
+    }
+
+    fn insert(&mut self, code: u64, kind: Kind) {
+        match usize::try_from(code) {
+            Ok(code) if code < self.near.len() + NEAR => {
+                if code >= self.near.len() {
+                    self.near.resize(code + 1, None);
+                }
+                if let Some(slot) = self.near.get_mut(code) {
+                    *slot = Some(kind);
+                }
+            }
+            _ => {
+                self.far.insert(code, kind);
+            }
+        }
+    }
+
+    /// Works out a kind from its attributes.
+    fn kind(
+        &mut self,
+        (tag, has_children): (DwTag, bool),
+        attributes: impl Iterator<Item = (DwAt, DwForm)>,
+        encoding: Encoding,
+    ) -> Kind {
+        let first = self.steps.len() as u32;
+        let (mut has, mut n_bytes, mut pending) = (Has::default(), 0_u32, 0_u32);
+        for (name, form) in attributes {
+            match name {
+                gimli::DW_AT_location => has.location = true,
+                gimli::DW_AT_declaration => has.declaration = true,
+                gimli::DW_AT_low_pc | gimli::DW_AT_ranges => has.code = true,
+                gimli::DW_AT_byte_size => has.byte_size = true,
+                _ => {}
+            }
+            let step = step(form, encoding);
+            match step {
+                Step::Bytes(n) if self.steps.len() as u32 == first => {
+                    n_bytes = n_bytes.saturating_add(n);
+                }
+                Step::Bytes(n) => pending = pending.saturating_add(n),
+                step => {
+                    if pending != 0 {
+                        self.steps.push(Step::Bytes(std::mem::take(&mut pending)));
+                    }
+                    self.steps.push(step);
+                }
+            }
+        }
+        if pending != 0 {
+            self.steps.push(Step::Bytes(pending));
+        }
+        Kind { tag, has_children, has, n_bytes, steps: (first, self.steps.len() as u32) }
+    }
+}
+
+fn step(form: DwForm, encoding: Encoding) -> Step {
+    let word = u32::from(encoding.format.word_size());
+    let address = u32::from(encoding.address_size);
+    match form {
+        gimli::DW_FORM_flag_present | gimli::DW_FORM_implicit_const => Step::Bytes(0),
+        gimli::DW_FORM_addr => Step::Bytes(address),
+        gimli::DW_FORM_data1
+        | gimli::DW_FORM_flag
+        | gimli::DW_FORM_ref1
+        | gimli::DW_FORM_strx1
+        | gimli::DW_FORM_addrx1 => Step::Bytes(1),
+        gimli::DW_FORM_data2
+        | gimli::DW_FORM_ref2
+        | gimli::DW_FORM_strx2
+        | gimli::DW_FORM_addrx2 => Step::Bytes(2),
+        gimli::DW_FORM_strx3 | gimli::DW_FORM_addrx3 => Step::Bytes(3),
+        gimli::DW_FORM_data4
+        | gimli::DW_FORM_ref4
+        | gimli::DW_FORM_ref_sup4
+        | gimli::DW_FORM_strx4
+        | gimli::DW_FORM_addrx4 => Step::Bytes(4),
+        gimli::DW_FORM_data8
+        | gimli::DW_FORM_ref8
+        | gimli::DW_FORM_ref_sig8
+        | gimli::DW_FORM_ref_sup8 => Step::Bytes(8),
+        gimli::DW_FORM_data16 => Step::Bytes(16),
+        gimli::DW_FORM_sec_offset
+        | gimli::DW_FORM_strp
+        | gimli::DW_FORM_strp_sup
+        | gimli::DW_FORM_line_strp
+        | gimli::DW_FORM_GNU_ref_alt
+        | gimli::DW_FORM_GNU_strp_alt => Step::Bytes(word),
+        // DWARF 2 gives it the size of an address.
+        gimli::DW_FORM_ref_addr if encoding.version == 2 => Step::Bytes(address),
+        gimli::DW_FORM_ref_addr => Step::Bytes(word),
+        gimli::DW_FORM_udata
+        | gimli::DW_FORM_sdata
+        | gimli::DW_FORM_ref_udata
+        | gimli::DW_FORM_strx
+        | gimli::DW_FORM_GNU_str_index
+        | gimli::DW_FORM_addrx
+        | gimli::DW_FORM_GNU_addr_index
+        | gimli::DW_FORM_loclistx
+        | gimli::DW_FORM_rnglistx => Step::Number,
+        gimli::DW_FORM_block | gimli::DW_FORM_exprloc => Step::Block,
+        gimli::DW_FORM_block1 => Step::Block1,
+        gimli::DW_FORM_block2 => Step::Block2,
+        gimli::DW_FORM_block4 => Step::Block4,
+        gimli::DW_FORM_string => Step::Text,
+        gimli::DW_FORM_indirect => Step::Indirect,
+        unknown => Step::Unknown(unknown),
+    }
+}
+
+/// The walk.
+#[derive(Debug)]
+pub(super) struct EntryWalk<'a> {
+    kinds: Kinds,
+    /// Where kinds that were not met yet are looked up, unless all are known.
+    abbreviations: Option<&'a gimli::Abbreviations>,
+    input: Reader,
+    encoding: Encoding,
+    /// Where the unit ends.
+    end: usize,
+    depth: isize,
+}
+
+impl<'a> EntryWalk<'a> {
+    /// Begins at the root.
+    pub(super) fn new(
+        header: &gimli::UnitHeader<Reader>,
+        kinds: Kinds,
+        abbreviations: Option<&'a gimli::Abbreviations>,
+    ) -> gimli::Result<Self> {
+        let input = header.range_from(header.root_offset()..)?;
+        let end = header.length_including_self();
+        Ok(Self { kinds, abbreviations, input, encoding: header.encoding(), end, depth: 0 })
+    }
+
+    /// The next entry, its attributes left behind.
+    pub(super) fn next(&mut self) -> gimli::Result<Option<Met>> {
+        while !self.input.is_empty() {
+            let offset = UnitOffset(self.end - self.input.len());
+            let code = self.input.read_uleb128()?;
+            if code == 0 {
+                self.depth -= 1;
+                continue;
+            }
+            let kind = match self.kinds.get(code) {
+                Some(kind) => kind,
+                None => self.look_up(code)?,
+            };
+            self.input.skip(kind.n_bytes as usize)?;
+            for at in kind.steps.0..kind.steps.1 {
+                if let Some(step) = self.kinds.steps.get(at as usize).copied() {
+                    self.skip(step)?;
+                }
+            }
+            let depth = self.depth;
+            self.depth += isize::from(kind.has_children);
+            let Kind { tag, has_children, has, .. } = kind;
+            return Ok(Some(Met { offset, depth, tag, has_children, has }));
+        }
+        Ok(None)
+    }
+
+    #[cold]
+    fn look_up(&mut self, code: u64) -> gimli::Result<Kind> {
+        let found = self.abbreviations.and_then(|known| known.get(code));
+        let found = found.ok_or(gimli::Error::InvalidAbbreviationCode(code))?;
+        let attributes = found.attributes().iter().map(|spec| (spec.name(), spec.form()));
+        let head = (found.tag(), found.has_children());
+        let kind = self.kinds.kind(head, attributes, self.encoding);
+        self.kinds.insert(code, kind);
+        Ok(kind)
+    }
+
+    fn skip(&mut self, mut step: Step) -> gimli::Result<()> {
+        if matches!(step, Step::Indirect) {
+            let form = self.input.read_uleb128_u16()?;
+            step = match self::step(DwForm(form), self.encoding) {
+                // Never in sound input, and as deep as one likes in other.
+                Step::Indirect => Step::Unknown(gimli::DW_FORM_indirect),
+                step => step,
+            };
+        }
+        let n_bytes = match step {
+            Step::Bytes(n) => n as usize,
+            Step::Number => return self.input.skip_leb128(),
+            Step::Block => {
+                let n_bytes = self.input.read_uleb128()?;
+                usize::try_from(n_bytes).map_err(|_| gimli::Error::UnsupportedOffset)?
+            }
+            Step::Block1 => usize::from(self.input.read_u8()?),
+            Step::Block2 => usize::from(self.input.read_u16()?),
+            Step::Block4 => self.input.read_u32()? as usize,
+            Step::Text => self.input.find(0)? + 1,
+            Step::Indirect => return Err(gimli::Error::UnknownForm(gimli::DW_FORM_indirect)),
+            Step::Unknown(form) => return Err(gimli::Error::UnknownForm(form)),
+        };
+        self.input.skip(n_bytes)
+    }
+}
+
+/// A unit's table of abbreviations, read for a walk.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) kinds: Kinds,
+    /// Those that were wanted whole.
+    pub(super) whole: Arc<gimli::Abbreviations>,
+}
+
+/// Which abbreviations are wanted whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// The root's only; nothing is read behind it.
+    Root,
+    /// The root's, and those of variables.
+    Variables,
+}
+
+impl Table {
+    /// Reads the table of the unit with this header. gimli makes lists of all attributes, which
+    /// takes ten times as long.
+    pub(super) fn read(
+        dwarf: &Dwarf,
+        header: &gimli::UnitHeader<Reader>,
+        whole: Whole,
+    ) -> gimli::Result<Self> {
+        let root = header.range_from(header.root_offset()..)?.read_uleb128()?;
+        let mut input = dwarf.debug_abbrev.reader().clone();
+        input.skip(header.debug_abbrev_offset().0)?;
+        let mut kinds = Kinds::default();
+        let (mut bytes, mut attributes) = (Vec::new(), Vec::new());
+        loop {
+            let start = input.clone();
+            let code = input.read_uleb128()?;
+            if code == 0 {
+                break;
+            }
+            let tag = DwTag(input.read_uleb128_u16()?);
+            let has_children = input.read_u8()? == gimli::DW_CHILDREN_yes.0;
+            let line_table = read_attributes(&mut input, &start, &mut attributes)?;
+            let head = (tag, has_children);
+            let kind = kinds.kind(head, attributes.iter().copied(), header.encoding());
+            kinds.insert(code, kind);
+            let is_variable = tag == gimli::DW_TAG_variable && whole == Whole::Variables;
+            if code == root || is_variable {
+                let mut own = start;
+                let n_bytes = input.offset_from(&own);
+                let at = bytes.len();
+                bytes.resize(at + n_bytes, 0);
+                own.read_slice(&mut bytes[at..])?;
+                if let Some(name) = line_table.and_then(|name| bytes.get_mut(at + name)) {
+                    *name = NO_ATTRIBUTE;
+                }
+            }
+            if code == root && whole == Whole::Root {
+                break;
+            }
+        }
+        bytes.push(0);
+        let whole = gimli::DebugAbbrev::from(Reader::of_bytes(bytes.into()));
+        let whole = whole.abbreviations(gimli::DebugAbbrevOffset(0))?;
+        Ok(Self { kinds, whole: Arc::new(whole) })
+    }
+}
+
+/// An attribute's number that DWARF does not use. With `DW_AT_stmt_list` gimli would read the header
+/// of the unit's line table, for which walks have no use.
+const NO_ATTRIBUTE: u8 = 0x06;
+
+/// Reads the attributes of the abbreviation at `start`; where the number of `DW_AT_stmt_list` is.
+fn read_attributes(
+    input: &mut Reader,
+    start: &Reader,
+    attributes: &mut Vec<(DwAt, DwForm)>,
+) -> gimli::Result<Option<usize>> {
+    attributes.clear();
+    let mut line_table = None;
+    loop {
+        let at = input.offset_from(start);
+        let name = input.read_uleb128_u16()?;
+        let is_one_byte = input.offset_from(start) == at + 1;
+        let form = input.read_uleb128_u16()?;
+        if (name, form) == (0, 0) {
+            return Ok(line_table);
+        }
+        if DwAt(name) == gimli::DW_AT_stmt_list && is_one_byte {
+            line_table = Some(at);
+        }
+        if DwForm(form) == gimli::DW_FORM_implicit_const {
+            input.skip_leb128()?;
+        }
+        attributes.push((DwAt(name), DwForm(form)));
+    }
+}
