@@ -297,7 +297,7 @@ impl LoadObjectIndex {
             });
         }
         if let Some(flow) = flow {
-            self.keep_dataflow(svma, flow, true);
+            self.keep_dataflow(svma, flow);
         }
         for access in &mut typed {
             if matches!(access.answer, TypeAnswer::Unknown(_)) {

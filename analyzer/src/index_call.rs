@@ -224,7 +224,7 @@ impl LoadObjectIndex {
     fn passed_contents(&mut self, svma: Svma) -> [Passed; N_ARGUMENTS] {
         let Some(flow) = self.own_dataflow(svma) else { return Default::default() };
         let passed = ARGUMENTS.map(|register| self.passed(&flow, svma, register));
-        self.keep_dataflow(svma, flow, false);
+        self.keep_dataflow(svma, flow);
         passed
     }
 

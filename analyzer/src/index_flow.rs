@@ -86,7 +86,9 @@ impl LoadObjectIndex {
             let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
             followed.type_with(&mut around, given);
         }
-        Some(Box::new(followed.settled()))
+        let mut settled = followed.settled();
+        settled.is_given = !given.is_empty();
+        Some(Box::new(settled))
     }
 
     /// What the direct callers of a function pass in the registers that it says nothing of. Those
@@ -154,7 +156,7 @@ impl LoadObjectIndex {
                 passed_on.extend(caller.given(site, *register).map(|given| (place, given)));
             }
         }
-        self.keep_dataflow(site, caller, false);
+        self.keep_dataflow(site, caller);
         let Ok(function) = self.function(site) else { return passed };
         for (place, Given { register, distance }) in passed_on {
             let given = self.given(&function, site, &[register], n_sites);
@@ -190,15 +192,16 @@ impl LoadObjectIndex {
         self.own_dataflow(site)
     }
 
-    /// Takes back what [`Self::dataflow`] lent.
-    pub(crate) fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>, is_given: bool) {
+    /// Takes back what [`Self::dataflow`] or [`Self::own_dataflow`] lent. Where callers pass nothing
+    /// that was not known, the two are one.
+    pub(crate) fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>) {
         if self.is_unfinished() {
             // What was worked out without all variables is worked out again.
             return;
         }
         let start = self.function(svma).ok().and_then(|function| function.start());
         if let Some(start) = start {
-            self.flows.put((start, is_given), flow);
+            self.flows.put((start, flow.is_given), flow);
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Dataflow {
     parts: Box<[Part]>,
     frame: Box<[FrameVariable]>,
     open_parameters: Box<[u8]>,
+    /// Whether what the function's callers pass went into it.
+    pub(crate) is_given: bool,
 }
 
 /// Which of the values that are kept; 0 is one that nothing is known of.
@@ -114,6 +116,7 @@ impl Dataflow {
             parts: parts.into(),
             frame: contents.frame.into(),
             open_parameters: open_parameters.into(),
+            is_given: false,
         }
     }
 
