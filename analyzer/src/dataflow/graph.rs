@@ -35,8 +35,9 @@ pub(crate) struct ValueGraph {
     writes: FxHashMap<(u32, Place), Vec<(u32, ValueIdx)>>,
     entries: FxHashMap<(u32, Place), ValueIdx>,
     shared: FxHashMap<SharedKey, ValueIdx>,
-    /// For each entry that was looked into, what comes in.
-    inputs: FxHashMap<ValueIdx, Box<[ValueIdx]>>,
+    inputs: Inputs,
+    /// Which values are counts, by index.
+    is_count: Vec<bool>,
     /// The value that another one turned out to be.
     same: Vec<ValueIdx>,
     pub(crate) stores: Vec<Store>,
@@ -71,7 +72,8 @@ impl ValueGraph {
             writes: FxHashMap::default(),
             entries: FxHashMap::default(),
             shared: FxHashMap::default(),
-            inputs: FxHashMap::default(),
+            inputs: Inputs::default(),
+            is_count: Vec::new(),
             same: Vec::new(),
             stores: Vec::new(),
             accesses: Vec::new(),
@@ -252,31 +254,30 @@ impl ValueGraph {
     pub(crate) fn connect(&mut self) -> Option<()> {
         let mut next = 0;
         while let Some(definition) = self.definitions.get(next).copied() {
+            self.inputs.begin();
             if let Definition::Entry { run, place } = definition {
-                let inputs = self.inputs_of(run, place);
-                self.inputs.insert(ValueIdx(next as u32), inputs);
+                self.add_inputs(run, place);
             }
             next += 1;
         }
         self.same = (0..self.definitions.len() as u32).map(ValueIdx).collect();
         self.simplify();
+        self.is_count = (0..next as u32).map(|value| self.counts(ValueIdx(value))).collect();
         (!self.is_over_budget).then_some(())
     }
 
-    fn inputs_of(&mut self, run: u32, place: Place) -> Box<[ValueIdx]> {
-        let Some(ways) = self.ways.get(run as usize).cloned() else { return Box::default() };
-        let mut inputs: Vec<ValueIdx> = Vec::with_capacity(ways.len());
-        for way in ways {
+    /// Adds what comes into the value that is next.
+    fn add_inputs(&mut self, run: u32, place: Place) {
+        let mut next = 0;
+        while let Some(way) = self.ways.get(run as usize).and_then(|ways| ways.get(next)).copied() {
             let value = match (way, place) {
                 (Way::From(at), _) => self.after(at, place),
                 (Way::Caller, Place::Register(register)) => self.parameter(register),
                 _ => self.opaque,
             };
-            if !inputs.contains(&value) {
-                inputs.push(value);
-            }
+            self.inputs.add(value);
+            next += 1;
         }
-        inputs.into()
     }
 
     /// Finds entries into which one value comes in on every way.
@@ -287,7 +288,7 @@ impl ValueGraph {
                 if self.same[value.0 as usize] != value {
                     continue;
                 }
-                let Some(inputs) = self.inputs.get(&value) else { continue };
+                let inputs = self.inputs.of(value);
                 let mut only = None;
                 let is_one = inputs
                     .iter()
@@ -324,6 +325,10 @@ impl ValueGraph {
     /// Whether a value begins as a number and goes on by a constant: a count, whatever variable
     /// a compiler says it is.
     pub(crate) fn is_count(&self, value: ValueIdx) -> bool {
+        self.is_count.get(value.0 as usize) == Some(&true)
+    }
+
+    fn counts(&self, value: ValueIdx) -> bool {
         let (mut begins, mut goes_on) = (false, false);
         for input in self.inputs(value) {
             match self.definitions.get(self.canonical(*input).0 as usize) {
@@ -350,7 +355,37 @@ impl ValueGraph {
 
     /// What comes into an entry.
     pub(crate) fn inputs(&self, value: ValueIdx) -> &[ValueIdx] {
-        self.inputs.get(&value).map_or(&[], |inputs| inputs)
+        self.inputs.of(value)
+    }
+}
+
+/// What comes into each value that is the content of a place at the beginning of a run.
+#[derive(Debug, Default)]
+struct Inputs {
+    /// Where in `values` those of each value begin.
+    starts: Vec<u32>,
+    values: Vec<ValueIdx>,
+}
+
+impl Inputs {
+    /// Goes on to the next value.
+    fn begin(&mut self) {
+        self.starts.push(self.values.len() as u32);
+    }
+
+    /// Adds what comes into it, once.
+    fn add(&mut self, value: ValueIdx) {
+        let first = self.starts.last().copied().unwrap_or(0);
+        if !self.values[first as usize..].contains(&value) {
+            self.values.push(value);
+        }
+    }
+
+    fn of(&self, value: ValueIdx) -> &[ValueIdx] {
+        let at = value.0 as usize;
+        let Some(first) = self.starts.get(at).copied() else { return &[] };
+        let end = self.starts.get(at + 1).map_or(self.values.len(), |end| *end as usize);
+        self.values.get(first as usize..end).unwrap_or_default()
     }
 }
 

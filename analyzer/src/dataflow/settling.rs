@@ -68,19 +68,50 @@ pub(super) fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: imp
     }
 }
 
+/// The values that are to be worked out again.
+struct Due(Vec<u64>);
+
+impl Due {
+    fn new(n: usize) -> Self {
+        Self(vec![0; n.div_ceil(64)])
+    }
+
+    fn add(&mut self, value: u32) {
+        if let Some(word) = self.0.get_mut(value as usize / 64) {
+            *word |= 1 << (value % 64);
+        }
+    }
+
+    /// Takes the first one out that is not before `from`.
+    fn take_from(&mut self, from: u32) -> Option<u32> {
+        let mut at = from as usize / 64;
+        let mut word = *self.0.get(at)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.0.get(at)?;
+        }
+        let bit = word.trailing_zeros();
+        self.0[at] &= !(1 << bit);
+        Some(at as u32 * 64 + bit)
+    }
+}
+
 impl Typing<'_, '_> {
     /// Works values out from nothing until nothing changes. What does not settle is mixed.
     pub(super) fn settle(&mut self) {
         let n = self.graph.definitions.len();
         self.contents.begin(n);
-        let is_own = |value: u32| self.graph.canonical(ValueIdx(value)).0 == value;
-        let mut is_due: Vec<bool> = (0..n as u32).map(is_own).collect();
+        let mut due = Due::new(n);
+        for value in 0..n as u32 {
+            if self.graph.canonical(ValueIdx(value)).0 == value {
+                due.add(value);
+            }
+        }
         for pass in 0..2 * limit::MAX_TYPING_PASSES {
             let mut has_changed = false;
-            for value in 0..n as u32 {
-                if !std::mem::take(&mut is_due[value as usize]) {
-                    continue;
-                }
+            let mut next = 0;
+            while let Some(value) = due.take_from(next) {
+                next = value + 1;
                 let content = self.evaluate(ValueIdx(value));
                 let known = self.contents.get(ValueIdx(value));
                 if content == *known || *known == Content::Mixed {
@@ -91,7 +122,7 @@ impl Typing<'_, '_> {
                 let content = if is_late { Content::Mixed } else { content };
                 self.contents.set(ValueIdx(value), content);
                 for user in self.users.users_of(value) {
-                    is_due[*user as usize] = true;
+                    due.add(*user);
                 }
             }
             if !has_changed {
