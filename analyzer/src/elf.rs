@@ -52,6 +52,8 @@ pub struct Section {
     pub is_strings: bool,
     /// Whether the program has a meaning for what is in it; the rest is for linkers and loaders.
     pub is_of_program: bool,
+    /// Whether it is a table of symbols, of their names or of relocations.
+    pub is_table: bool,
 }
 
 /// A function's symbol.
@@ -186,6 +188,12 @@ impl ElfImage {
         })
     }
 
+    /// First address and end of the sections in memory that linkers fill.
+    pub(crate) fn linker_sections(&self) -> impl Iterator<Item = (Svma, Svma)> {
+        let sections = self.sections.iter().filter(|it| it.is_loaded && it.is_of_linker());
+        sections.map(|it| (it.start, Svma(it.start.0.saturating_add(it.file_bytes))))
+    }
+
     /// The section with code at `svma`.
     #[must_use]
     pub fn code_section(&self, svma: Svma) -> Option<&Section> {
@@ -297,6 +305,11 @@ impl Section {
             false if self.name.starts_with(OLD_COMPRESSED) => Packing::OldHeader,
             false => Packing::Plain,
         }
+    }
+
+    /// Whether linkers fill it: no variable of the program is in it.
+    pub(crate) fn is_of_linker(&self) -> bool {
+        self.is_table || self.name == ".got" || self.name.starts_with(".got.")
     }
 
     pub(crate) fn error(&self, cause: &str) -> FileError {
@@ -414,12 +427,30 @@ fn sections(elf: &Elf<'_, '_>) -> Vec<Section> {
                 // SHF_STRINGS. Linkers keep it where they put constants into the section as well:
                 // then its entries have no one size.
                 is_strings: flags & 0x20 != 0 && header.sh_entsize.get(object::LittleEndian) == 1,
+                is_table: is_table(header.sh_type.get(object::LittleEndian)),
                 is_of_program: header.sh_type.get(object::LittleEndian)
                     == object::elf::SHT_PROGBITS,
                 entry_bytes: header.sh_entsize.get(object::LittleEndian),
             })
         })
         .collect()
+}
+
+fn is_table(kind: object::elf::SectionType) -> bool {
+    use object::elf;
+    matches!(
+        kind,
+        elf::SHT_DYNSYM
+            | elf::SHT_SYMTAB
+            | elf::SHT_STRTAB
+            | elf::SHT_HASH
+            | elf::SHT_GNU_HASH
+            | elf::SHT_GNU_VERSYM
+            | elf::SHT_GNU_VERNEED
+            | elf::SHT_GNU_VERDEF
+            | elf::SHT_REL
+            | elf::SHT_RELA
+    )
 }
 
 /// Hand-written code may leave the type of its functions out; its local labels are none.

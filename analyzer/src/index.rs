@@ -355,6 +355,7 @@ fn data_facts(code: &CodeImage) -> DataFacts {
         thread: code.image.thread,
         copied,
         extent: code.image.extent(),
+        of_linker: code.image.linker_sections().collect(),
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct DataFacts {
     pub(crate) copied: FxHashSet<Arc<str>>,
     /// First address and end of the segments.
     pub(crate) extent: Option<(Svma, Svma)>,
+    /// First address and end of the sections that linkers fill.
+    pub(crate) of_linker: Vec<(Svma, Svma)>,
 }
 
 /// The variables that were found so far, by place.
@@ -107,6 +109,13 @@ impl DebugInfo {
     /// A variable that covers the place is the answer whatever other units say; that there is none
     /// is known when all were looked through.
     pub(crate) fn variable_in(&mut self, place: DataPlace) -> VariableRange {
+        let mut of_linker = self.variables.facts.of_linker.iter();
+        if place.storage == Storage::Static
+            && let Some((start, end)) =
+                of_linker.find(|(start, end)| (*start..*end).contains(&place.at))
+        {
+            return VariableRange { start: *start, end: *end, variable: None };
+        }
         loop {
             let range = self.known_at(place);
             if range.variable.is_some() || !self.walk_on() {
