@@ -54,7 +54,7 @@ impl DebugInfo {
     /// What a type is made of, with what its variants are made of.
     fn collect_parts(&mut self, die: DieRef, parts: &mut Parts, depth: usize) {
         let mut inner = Vec::new();
-        self.for_each_child(die, |info, child| match child.tag() {
+        self.for_each_child(die, is_part, |info, child| match child.tag() {
             gimli::DW_TAG_variant_part | gimli::DW_TAG_variant => {
                 inner.push(DieRef { offset: child.offset(), ..die });
             }
@@ -152,6 +152,18 @@ fn is_empty(layout: &Layout) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an entry tells what a type is made of.
+const fn is_part(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_member
+            | gimli::DW_TAG_inheritance
+            | gimli::DW_TAG_template_type_parameter
+            | gimli::DW_TAG_variant_part
+            | gimli::DW_TAG_variant
+    )
 }
 
 /// Whether a type calls itself room for something.

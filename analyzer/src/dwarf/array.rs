@@ -78,15 +78,19 @@ impl DebugInfo {
             _ => return Some(opaque(&spelled)),
         };
         let mut size = offset.saturating_add(8);
-        self.for_each_child(die, |_, child| {
-            for attribute in
-                [gimli::DW_AT_lower_bound, gimli::DW_AT_upper_bound, gimli::DW_AT_byte_stride]
-            {
-                let operations =
-                    child.attr_value(attribute).and_then(|value| expression(&value, encoding));
-                size = size.max(furthest(&operations.unwrap_or_default()).unwrap_or(0));
-            }
-        });
+        self.for_each_child(
+            die,
+            |_| true,
+            |_, child| {
+                for attribute in
+                    [gimli::DW_AT_lower_bound, gimli::DW_AT_upper_bound, gimli::DW_AT_byte_stride]
+                {
+                    let operations =
+                        child.attr_value(attribute).and_then(|value| expression(&value, encoding));
+                    size = size.max(furthest(&operations.unwrap_or_default()).unwrap_or(0));
+                }
+            },
+        );
         let pointer = Layout::new(
             format!("pointer+{element}").into(),
             "-".into(),
@@ -103,10 +107,10 @@ impl DebugInfo {
     pub(super) fn dimensions(&mut self, die: DieRef, entry: &Entry) -> Vec<Dimension> {
         let first_index = self.unit(die.unit).map_or(0, |unit| unit.first_index());
         let mut dimensions = Vec::new();
-        self.for_each_child(die, |_, child| {
-            let is_dimension =
-                matches!(child.tag(), gimli::DW_TAG_subrange_type | gimli::DW_TAG_enumeration_type);
-            if is_dimension && dimensions.len() < limit::MAX_TYPE_DEPTH {
+        let is_dimension =
+            |tag| matches!(tag, gimli::DW_TAG_subrange_type | gimli::DW_TAG_enumeration_type);
+        self.for_each_child(die, is_dimension, |_, child| {
+            if dimensions.len() < limit::MAX_TYPE_DEPTH {
                 dimensions.push(dimension(child, first_index));
             }
         });

@@ -73,20 +73,19 @@ struct Open {
 
 /// One walk over a unit's classes, their bases and their templates' parameters.
 fn collect(unit: &ParsedUnit, found: &mut Vec<Derivation>) -> gimli::Result<()> {
+    let mut walk = unit.walk_from(unit.unit.header.root_offset())?;
     let unit = &unit.unit;
-    let mut entries = unit.header.clone().entries_raw(&unit.abbreviations, None)?;
     let mut open: Vec<Open> = Vec::new();
     for _ in 0..limit::MAX_UNIT_ENTRIES {
-        if entries.is_empty() || found.len() >= limit::MAX_DERIVATIONS {
+        if found.len() >= limit::MAX_DERIVATIONS {
             break;
         }
-        let (offset, depth) = (entries.next_offset(), entries.next_depth());
-        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-        entries.skip_attributes(abbreviation.attributes())?;
+        let Some(met) = walk.next()? else { break };
+        let (offset, depth) = (met.offset, met.depth);
         while open.last().is_some_and(|class| class.depth >= depth) {
             found.extend(open.pop().and_then(derivation));
         }
-        match abbreviation.tag() {
+        match met.tag {
             gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
                 open.push(Open { depth, class: offset, base: None, parameter: None });
             }

@@ -73,7 +73,9 @@ impl DebugInfo {
             return Arc::clone(known);
         }
         let mut types = InnerTypes::default();
-        self.for_each_child(die, |info, child| {
+        let is_wanted =
+            |tag| matches!(tag, gimli::DW_TAG_template_type_parameter | gimli::DW_TAG_typedef);
+        self.for_each_child(die, is_wanted, |info, child| {
             let found = match child.tag() {
                 gimli::DW_TAG_template_type_parameter => &mut types.parameters,
                 gimli::DW_TAG_typedef => &mut types.named,

@@ -65,6 +65,13 @@ pub(super) struct Kinds {
 const NEAR: usize = 64;
 
 impl Kinds {
+    /// About how much memory they take.
+    pub(super) fn n_bytes(&self) -> usize {
+        size_of_val(&*self.near)
+            + size_of_val(&*self.steps)
+            + self.far.capacity() * size_of::<(u64, Kind)>()
+    }
+
     fn get(&self, code: u64) -> Option<Kind> {
         let near = usize::try_from(code).ok().and_then(|code| *self.near.get(code)?);
         near.or_else(|| self.far.get(&code).copied())
@@ -181,9 +188,11 @@ fn step(form: DwForm, encoding: Encoding) -> Step {
 /// The walk.
 #[derive(Debug)]
 pub(super) struct EntryWalk<'a> {
-    kinds: Kinds,
-    /// Where kinds that were not met yet are looked up, unless all are known.
-    abbreviations: Option<&'a gimli::Abbreviations>,
+    known: &'a Kinds,
+    /// Kinds that were not known before.
+    met: Kinds,
+    /// Where those are looked up.
+    abbreviations: &'a gimli::Abbreviations,
     input: Reader,
     encoding: Encoding,
     /// Where the unit ends.
@@ -192,15 +201,22 @@ pub(super) struct EntryWalk<'a> {
 }
 
 impl<'a> EntryWalk<'a> {
-    /// Begins at the root.
+    /// Begins at an entry, and goes on to the unit's end.
     pub(super) fn new(
         header: &gimli::UnitHeader<Reader>,
-        kinds: Kinds,
-        abbreviations: Option<&'a gimli::Abbreviations>,
+        start: UnitOffset,
+        known: &'a Kinds,
+        abbreviations: &'a gimli::Abbreviations,
     ) -> gimli::Result<Self> {
-        let input = header.range_from(header.root_offset()..)?;
+        let input = header.range_from(start..)?;
+        let (met, encoding) = (Kinds::default(), header.encoding());
         let end = header.length_including_self();
-        Ok(Self { kinds, abbreviations, input, encoding: header.encoding(), end, depth: 0 })
+        Ok(Self { known, met, abbreviations, input, encoding, end, depth: 0 })
+    }
+
+    /// The kinds that were met and not known before.
+    pub(super) fn into_met(self) -> Kinds {
+        self.met
     }
 
     /// The next entry, its attributes left behind.
@@ -212,15 +228,14 @@ impl<'a> EntryWalk<'a> {
                 self.depth -= 1;
                 continue;
             }
-            let kind = match self.kinds.get(code) {
-                Some(kind) => kind,
-                None => self.look_up(code)?,
+            let (kind, steps) = match self.known.get(code) {
+                Some(kind) => (kind, &self.known.steps),
+                None => (self.look_up(code)?, &self.met.steps),
             };
             self.input.skip(kind.n_bytes as usize)?;
-            for at in kind.steps.0..kind.steps.1 {
-                if let Some(step) = self.kinds.steps.get(at as usize).copied() {
-                    self.skip(step)?;
-                }
+            let steps = steps.get(kind.steps.0 as usize..kind.steps.1 as usize);
+            for step in steps.unwrap_or_default() {
+                skip(&mut self.input, *step, self.encoding)?;
             }
             let depth = self.depth;
             self.depth += isize::from(kind.has_children);
@@ -230,42 +245,40 @@ impl<'a> EntryWalk<'a> {
         Ok(None)
     }
 
-    #[cold]
     fn look_up(&mut self, code: u64) -> gimli::Result<Kind> {
-        let found = self.abbreviations.and_then(|known| known.get(code));
+        if let Some(kind) = self.met.get(code) {
+            return Ok(kind);
+        }
+        let found = self.abbreviations.get(code);
         let found = found.ok_or(gimli::Error::InvalidAbbreviationCode(code))?;
         let attributes = found.attributes().iter().map(|spec| (spec.name(), spec.form()));
         let head = (found.tag(), found.has_children());
-        let kind = self.kinds.kind(head, attributes, self.encoding);
-        self.kinds.insert(code, kind);
+        let kind = self.met.kind(head, attributes, self.encoding);
+        self.met.insert(code, kind);
         Ok(kind)
     }
+}
 
-    fn skip(&mut self, mut step: Step) -> gimli::Result<()> {
-        if matches!(step, Step::Indirect) {
-            let form = self.input.read_uleb128_u16()?;
-            step = match self::step(DwForm(form), self.encoding) {
-                // Never in sound input, and as deep as one likes in other.
-                Step::Indirect => Step::Unknown(gimli::DW_FORM_indirect),
-                step => step,
-            };
-        }
-        let n_bytes = match step {
-            Step::Bytes(n) => n as usize,
-            Step::Number => return self.input.skip_leb128(),
-            Step::Block => {
-                let n_bytes = self.input.read_uleb128()?;
-                usize::try_from(n_bytes).map_err(|_| gimli::Error::UnsupportedOffset)?
-            }
-            Step::Block1 => usize::from(self.input.read_u8()?),
-            Step::Block2 => usize::from(self.input.read_u16()?),
-            Step::Block4 => self.input.read_u32()? as usize,
-            Step::Text => self.input.find(0)? + 1,
-            Step::Indirect => return Err(gimli::Error::UnknownForm(gimli::DW_FORM_indirect)),
-            Step::Unknown(form) => return Err(gimli::Error::UnknownForm(form)),
-        };
-        self.input.skip(n_bytes)
+fn skip(input: &mut Reader, mut step: Step, encoding: Encoding) -> gimli::Result<()> {
+    if matches!(step, Step::Indirect) {
+        step = self::step(DwForm(input.read_uleb128_u16()?), encoding);
     }
+    let n_bytes = match step {
+        Step::Bytes(n) => n as usize,
+        Step::Number => return input.skip_leb128(),
+        Step::Block => {
+            let n_bytes = input.read_uleb128()?;
+            usize::try_from(n_bytes).map_err(|_| gimli::Error::UnsupportedOffset)?
+        }
+        Step::Block1 => usize::from(input.read_u8()?),
+        Step::Block2 => usize::from(input.read_u16()?),
+        Step::Block4 => input.read_u32()? as usize,
+        Step::Text => input.find(0)? + 1,
+        // One that says so again: never in sound input, and as often as one likes in other.
+        Step::Indirect => return Err(gimli::Error::UnknownForm(gimli::DW_FORM_indirect)),
+        Step::Unknown(form) => return Err(gimli::Error::UnknownForm(form)),
+    };
+    input.skip(n_bytes)
 }
 
 /// A unit's table of abbreviations, read for a walk.

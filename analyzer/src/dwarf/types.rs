@@ -19,6 +19,9 @@ impl DebugInfo {
     /// The layout of the type at `die`, with typedefs and qualifiers taken off where they only
     /// rename. Damage gives an opaque scalar.
     pub(crate) fn layout(&mut self, die: DieRef) -> Arc<Layout> {
+        if let Some(layout) = self.layouts.known.get(&die) {
+            return Arc::clone(layout);
+        }
         let die = self.definition(die);
         if let Some(layout) = self.layouts.known.get(&die) {
             return Arc::clone(layout);
@@ -179,14 +182,26 @@ impl DebugInfo {
         self.reference(die.unit, &entry.attr_value(gimli::DW_AT_type)?)
     }
 
-    /// Calls `visit` for each child of `die`; damage ends the walk.
-    pub(super) fn for_each_child(&mut self, die: DieRef, mut visit: impl FnMut(&mut Self, &Entry)) {
+    /// Calls `visit` for each child of `die` whose tag is wanted; damage ends the walk.
+    pub(super) fn for_each_child(
+        &mut self,
+        die: DieRef,
+        is_wanted: impl Fn(gimli::DwTag) -> bool,
+        mut visit: impl FnMut(&mut Self, &Entry),
+    ) {
         let Some(unit) = self.unit(die.unit) else { return };
-        let Ok(mut tree) = unit.unit.entries_tree(Some(die.offset)) else { return };
-        let Ok(root) = tree.root() else { return };
-        let mut children = root.children();
-        while let Ok(Some(child)) = children.next() {
-            visit(self, child.entry());
+        let Ok(mut walk) = unit.walk_from(die.offset) else { return };
+        if !matches!(walk.next(), Ok(Some(root)) if root.has_children) {
+            return;
+        }
+        while let Ok(Some(met)) = walk.next() {
+            if met.depth < 1 {
+                break;
+            }
+            if met.depth == 1 && is_wanted(met.tag) {
+                let Ok(entry) = unit.unit.entry(met.offset) else { break };
+                visit(self, &entry);
+            }
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct ParsedUnit {
     bounds: Vec<(u32, u32)>,
     /// Name spaces and types that hold others: the entry and the index of the one around it.
     scopes: Vec<(u32, u32)>,
+    /// The kinds of its entries.
+    kinds: Kinds,
 }
 
 /// In place of the index of a scope: no scope.
@@ -69,6 +71,7 @@ impl ParsedUnit {
             aggregates: Vec::new(),
             bounds: Vec::new(),
             scopes: Vec::new(),
+            kinds: Kinds::default(),
         };
         parsed.language = parsed.read_language();
         // Damage inside the unit ends the walk: what it found before stays.
@@ -93,6 +96,12 @@ impl ParsedUnit {
             + size_of_val(&*self.aggregates)
             + size_of_val(&*self.bounds)
             + size_of_val(&*self.scopes)
+            + self.kinds.n_bytes()
+    }
+
+    /// A walk from an entry on.
+    pub(super) fn walk_from(&self, start: UnitOffset) -> gimli::Result<EntryWalk<'_>> {
+        EntryWalk::new(&self.unit.header, start, &self.kinds, &self.unit.abbreviations)
     }
 
     fn read_language(&self) -> Option<gimli::DwLang> {
@@ -178,7 +187,14 @@ impl ParsedUnit {
 
     fn walk(&mut self) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
-        let mut walk = EntryWalk::new(&self.unit.header, Kinds::default(), Some(&abbreviations))?;
+        let (header, known) = (&self.unit.header, Kinds::default());
+        let mut walk = EntryWalk::new(header, header.root_offset(), &known, &abbreviations)?;
+        let walked = self.collect(&mut walk);
+        self.kinds = walk.into_met();
+        walked
+    }
+
+    fn collect(&mut self, walk: &mut EntryWalk<'_>) -> gimli::Result<()> {
         // Enclosing name spaces and types: the depth of their children, and the qualified name.
         let mut open: Vec<(isize, u32)> = Vec::new();
         for _ in 0..limit::MAX_UNIT_ENTRIES {

@@ -258,7 +258,7 @@ impl DebugInfo {
         }
         let variables = &mut self.variables;
         let room = limit::MAX_STATIC_VARIABLES.saturating_sub(variables.by_place.len());
-        let found = variable_walk::walk(&dwarf, &unit, kinds, &variables.facts.copied, room);
+        let found = variable_walk::walk(&dwarf, &unit, &kinds, &variables.facts.copied, room);
         let is_there = |place: &DataPlace| match place.storage {
             // What the linker dropped is at 0, or where no segment is.
             Storage::Static => {

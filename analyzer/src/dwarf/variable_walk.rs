@@ -22,7 +22,7 @@ pub(super) struct Found {
 pub(super) fn walk(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Reader>,
-    kinds: Kinds,
+    kinds: &Kinds,
     wanted: &FxHashSet<Arc<str>>,
     room: usize,
 ) -> Found {
@@ -40,13 +40,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn entries(
         &mut self,
-        kinds: Kinds,
+        kinds: &Kinds,
         wanted: &FxHashSet<Arc<str>>,
         room: usize,
     ) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
         let header = self.unit.header.clone();
-        let mut walk = EntryWalk::new(&header, kinds, Some(&abbreviations))?;
+        let mut walk = EntryWalk::new(&header, header.root_offset(), kinds, &abbreviations)?;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
             if self.found.defined.len() >= room {
                 break;
