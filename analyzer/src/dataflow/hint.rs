@@ -125,7 +125,7 @@ impl Typing<'_, '_> {
         for call in self.graph.calls.clone() {
             let Some(callee) = self.callee(&call) else { continue };
             let parameters = self.parameters(&call, callee);
-            for (argument, parameter) in call.arguments.iter().zip(&parameters) {
+            for (argument, parameter) in call.arguments.iter().zip(parameters.iter()) {
                 if let Content::Address(address) = parameter {
                     self.suggest(hints, *argument, address);
                 }

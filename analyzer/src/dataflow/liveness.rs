@@ -33,7 +33,7 @@ impl Typing<'_, '_> {
             waiting.extend(call.callee);
             let Some(callee) = self.callee(&call) else { continue };
             let parameters = self.parameters(&call, callee);
-            let passed = call.arguments.iter().zip(&parameters);
+            let passed = call.arguments.iter().zip(parameters.iter());
             let is_taken = |(_, parameter): &(&ValueIdx, &Content)| **parameter != Content::Unknown;
             waiting.extend(passed.filter(is_taken).map(|(argument, _)| *argument));
         }

@@ -10,6 +10,9 @@ use dataspace_proto::address::Svma;
 use iced_x86::{FlowControl, Instruction};
 use std::sync::Arc;
 
+/// What argument registers hold.
+pub(super) type Parameters = Arc<[Content; N_ARGUMENTS]>;
+
 impl Typing<'_, '_> {
     /// What `call` leaves in the register of results.
     pub(super) fn returned(&mut self, call: &Call) -> Content {
@@ -66,8 +69,18 @@ impl Typing<'_, '_> {
         }
     }
 
-    /// What each argument register holds for `call`, which is of `callee`.
-    pub(super) fn parameters(&mut self, call: &Call, callee: DieRef) -> [Content; N_ARGUMENTS] {
+    /// What each argument register holds for `call`, which is of `callee`. Each look back asks.
+    pub(super) fn parameters(&mut self, call: &Call, callee: DieRef) -> Parameters {
+        let key = (call.at, callee);
+        if let Some(known) = self.parameters.get(&key) {
+            return Arc::clone(known);
+        }
+        let parameters = Arc::new(self.read_parameters(call, callee));
+        self.parameters.insert(key, Arc::clone(&parameters));
+        parameters
+    }
+
+    fn read_parameters(&mut self, call: &Call, callee: DieRef) -> [Content; N_ARGUMENTS] {
         let mut contents = [const { Content::Unknown }; N_ARGUMENTS];
         let instruction = self.around.function.instruction(call.at as usize);
         if let Some(entry) = instruction.and_then(direct_target)

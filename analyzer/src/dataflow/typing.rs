@@ -8,6 +8,7 @@ use super::liveness::Used;
 use super::number::Number;
 use super::offset::Offset;
 use super::settling::Users;
+use super::signature::Parameters;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use crate::code_image::CodeImage;
 use crate::dwarf::function::FunctionScope;
@@ -105,6 +106,8 @@ pub(super) struct Typing<'a, 'b> {
     pub(super) used: Option<Used>,
     /// What the variables in the frame are that values are read from.
     declared: Declared,
+    /// What calls take, by the call and what it is of.
+    pub(super) parameters: FxHashMap<(u32, DieRef), Parameters>,
 }
 
 type Declared = FxHashMap<(Slot, u32), Option<Content>>;
@@ -128,6 +131,7 @@ impl<'a, 'b> Typing<'a, 'b> {
             members: Members::default(),
             used: None,
             declared: Declared::default(),
+            parameters: FxHashMap::default(),
         }
     }
 
@@ -139,7 +143,8 @@ impl<'a, 'b> Typing<'a, 'b> {
     ) -> Self {
         let Typed { contents, users, members, declared } = typed;
         // What is known now may tell of more calls what they take.
-        Self { graph, around, contents, users, members, used: None, declared }
+        let parameters = FxHashMap::default();
+        Self { graph, around, contents, users, members, used: None, declared, parameters }
     }
 
     /// What is known.
