@@ -185,7 +185,16 @@ impl<'a, 'b> Typing<'a, 'b> {
                 if inputs.is_empty() {
                     return Content::Unknown;
                 }
-                inputs.iter().fold(Content::Unseen, |sum, input| sum.join(self.of(*input).clone()))
+                let mut sum = Content::Unseen;
+                for input in inputs {
+                    match (&sum, self.of(*input)) {
+                        // What these are together needs no copy.
+                        (Content::Mixed, _) => break,
+                        (_, Content::Unseen) | (Content::Unknown, Content::Unknown) => {}
+                        (_, content) => sum = sum.join(content.clone()),
+                    }
+                }
+                sum
             }
             Definition::Constant(number) => Content::Constant(number),
             Definition::StaticAddress(svma) => static_address(svma),
