@@ -277,13 +277,7 @@ impl ElfImage {
         section: &Section,
     ) -> Result<Arc<[u8]>, FileError> {
         let (offset, n_bytes) = self.place_of_section(file, section)?;
-        let bytes = read_shared(file, offset, n_bytes)?;
-        let compressed = match section.packing() {
-            Packing::Plain => return Ok(bytes),
-            Packing::Header => compressed(&bytes),
-            Packing::OldHeader => old_compressed(&bytes),
-        };
-        compressed.and_then(decompress).map_err(|cause| section.error(cause))
+        section.unpack(read_shared(file, offset, n_bytes)?)
     }
 }
 
@@ -305,6 +299,31 @@ impl Section {
             false if self.name.starts_with(OLD_COMPRESSED) => Packing::OldHeader,
             false => Packing::Plain,
         }
+    }
+
+    /// How long its bytes say they are without compression.
+    ///
+    /// # Errors
+    /// Where they do not say, or more than they can be.
+    pub(crate) fn unpacked_len(&self, head: &[u8]) -> Result<usize, FileError> {
+        let size = match self.packing() {
+            Packing::Plain => return Err(self.error("it is not compressed")),
+            Packing::Header => compressed(head),
+            Packing::OldHeader => old_compressed(head),
+        };
+        let size = size.map(|found| found.uncompressed_size).map_err(|cause| self.error(cause))?;
+        let len = usize::try_from(size).ok().filter(|_| is_plausible(size, self.file_bytes));
+        len.ok_or_else(|| self.error(TOO_LONG))
+    }
+
+    /// Its bytes, decompressed where that is needed.
+    pub(crate) fn unpack(&self, bytes: Arc<[u8]>) -> Result<Arc<[u8]>, FileError> {
+        let compressed = match self.packing() {
+            Packing::Plain => return Ok(bytes),
+            Packing::Header => compressed(&bytes),
+            Packing::OldHeader => old_compressed(&bytes),
+        };
+        compressed.and_then(decompress).map_err(|cause| self.error(cause))
     }
 
     /// Whether linkers fill it: no variable of the program is in it.
@@ -356,12 +375,18 @@ fn old_compressed(bytes: &[u8]) -> Result<object::CompressedData<'_>, &'static s
     Ok(object::CompressedData { format, data, uncompressed_size: size })
 }
 
+const TOO_LONG: &str = "it claims to decompress to more than the limit";
+
+/// Whether so many bytes can be what `n_packed` others decompress to.
+fn is_plausible(n_bytes: u64, n_packed: u64) -> bool {
+    n_bytes <= limit::MAX_SECTION_BYTES
+        && n_bytes <= n_packed.saturating_mul(limit::MAX_COMPRESSION)
+}
+
 fn decompress(compressed: object::CompressedData<'_>) -> Result<Arc<[u8]>, &'static str> {
-    let (size, len) = (compressed.uncompressed_size, compressed.data.len() as u64);
     // What is claimed is reserved at once.
-    let is_plausible = size <= len.saturating_mul(limit::MAX_COMPRESSION);
-    if size > limit::MAX_SECTION_BYTES || !is_plausible {
-        return Err("it claims to decompress to more than the limit");
+    if !is_plausible(compressed.uncompressed_size, compressed.data.len() as u64) {
+        return Err(TOO_LONG);
     }
     let plain = compressed.decompress().map_err(|_| "it does not decompress")?;
     Ok(plain.into())

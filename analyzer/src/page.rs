@@ -4,11 +4,11 @@
 //! Files are read, never mapped: a profiled process may cut its own file short, and what is behind
 //! the end of a mapped file ends the program that looks at it.
 
-use crate::file::{FileBytes, read_shared};
+use crate::file::{FileBytes, FileError, read_shared};
 use crate::limit;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A stretch of a section.
 #[derive(Debug)]
@@ -42,6 +42,11 @@ pub(crate) struct PagedSection {
 
 enum Store {
     Memory(Arc<Page>),
+    /// Bytes that are compressed in the file: all of them are had at once, when one is needed.
+    Packed {
+        unpack: Box<Unpack>,
+        page: OnceLock<Option<Arc<Page>>>,
+    },
     File {
         file: Arc<dyn FileBytes>,
         /// Where in the file it begins.
@@ -52,7 +57,15 @@ enum Store {
     },
 }
 
+/// Gives the bytes of a section that is compressed.
+pub(crate) type Unpack = dyn Fn() -> Result<Arc<[u8]>, FileError> + Send + Sync;
+
 impl PagedSection {
+    /// `len` bytes that `unpack` gives.
+    pub(crate) fn packed(len: usize, unpack: Box<Unpack>) -> Self {
+        Self { number: 0, len, store: Store::Packed { unpack, page: OnceLock::new() } }
+    }
+
     /// Bytes in memory.
     pub(crate) fn of_bytes(bytes: Arc<[u8]>) -> Self {
         let len = bytes.len();
@@ -89,6 +102,7 @@ impl PagedSection {
     pub(crate) fn page(&self, at: usize) -> Option<Arc<Page>> {
         let (file, offset, cache, is_lost) = match &self.store {
             Store::Memory(page) => return Some(Arc::clone(page)),
+            Store::Packed { unpack, page } => return page.get_or_init(|| unpacked(unpack)).clone(),
             Store::File { file, offset, cache, is_lost } => (file, *offset, cache, is_lost),
         };
         let key = (self.number, at / cache.page_bytes);
@@ -111,6 +125,16 @@ impl PagedSection {
                 tracing::warn!(%error, "the rest of a debug section is left out");
                 None
             }
+        }
+    }
+}
+
+fn unpacked(unpack: &Unpack) -> Option<Arc<Page>> {
+    match unpack() {
+        Ok(bytes) => Some(Arc::new(Page { start: 0, bytes })),
+        Err(error) => {
+            tracing::warn!(%error, "debug section left out");
+            None
         }
     }
 }

@@ -307,8 +307,42 @@ impl Table {
         whole: Whole,
     ) -> gimli::Result<Self> {
         let root = header.range_from(header.root_offset()..)?.read_uleb128()?;
+        let wanted = Wanted { root, whole, encoding: header.encoding() };
         let mut input = dwarf.debug_abbrev.reader().clone();
         input.skip(header.debug_abbrev_offset().0)?;
+        // Most tables are on one page, and short.
+        let on_page = input.with_ahead(SHORT_TABLE_BYTES, |bytes| {
+            wanted.find(gimli::EndianSlice::new(bytes, gimli::LittleEndian))
+        });
+        let (kinds, mut bytes) = match on_page? {
+            Err(gimli::Error::UnexpectedEof(_)) => wanted.find(input)?,
+            found => found?,
+        };
+        bytes.push(0);
+        let whole = gimli::DebugAbbrev::from(Reader::of_bytes(bytes.into()));
+        let whole = whole.abbreviations(gimli::DebugAbbrevOffset(0))?;
+        Ok(Self { kinds, whole: Arc::new(whole) })
+    }
+}
+
+/// A table of abbreviations that is longer is read page by page.
+const SHORT_TABLE_BYTES: usize = 1 << 14;
+
+/// What a table is read for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    /// The root's code.
+    root: u64,
+    whole: Whole,
+    encoding: Encoding,
+}
+
+impl Wanted {
+    /// All kinds, and the bytes of the abbreviations that are wanted whole.
+    fn find<R: gimli::Reader<Offset = usize>>(
+        self,
+        mut input: R,
+    ) -> gimli::Result<(Kinds, Vec<u8>)> {
         let mut kinds = Kinds::default();
         let (mut bytes, mut attributes) = (Vec::new(), Vec::new());
         loop {
@@ -321,10 +355,10 @@ impl Table {
             let has_children = input.read_u8()? == gimli::DW_CHILDREN_yes.0;
             let line_table = read_attributes(&mut input, &start, &mut attributes)?;
             let head = (tag, has_children);
-            let kind = kinds.kind(head, attributes.iter().copied(), header.encoding());
+            let kind = kinds.kind(head, attributes.iter().copied(), self.encoding);
             kinds.insert(code, kind);
-            let is_variable = tag == gimli::DW_TAG_variable && whole == Whole::Variables;
-            if code == root || is_variable {
+            let is_variable = tag == gimli::DW_TAG_variable && self.whole == Whole::Variables;
+            if code == self.root || is_variable {
                 let mut own = start;
                 let n_bytes = input.offset_from(&own);
                 let at = bytes.len();
@@ -334,14 +368,11 @@ impl Table {
                     *name = NO_ATTRIBUTE;
                 }
             }
-            if code == root && whole == Whole::Root {
+            if code == self.root && self.whole == Whole::Root {
                 break;
             }
         }
-        bytes.push(0);
-        let whole = gimli::DebugAbbrev::from(Reader::of_bytes(bytes.into()));
-        let whole = whole.abbreviations(gimli::DebugAbbrevOffset(0))?;
-        Ok(Self { kinds, whole: Arc::new(whole) })
+        Ok((kinds, bytes))
     }
 }
 
@@ -350,9 +381,9 @@ impl Table {
 const NO_ATTRIBUTE: u8 = 0x06;
 
 /// Reads the attributes of the abbreviation at `start`; where the number of `DW_AT_stmt_list` is.
-fn read_attributes(
-    input: &mut Reader,
-    start: &Reader,
+fn read_attributes<R: gimli::Reader<Offset = usize>>(
+    input: &mut R,
+    start: &R,
     attributes: &mut Vec<(DwAt, DwForm)>,
 ) -> gimli::Result<Option<usize>> {
     attributes.clear();

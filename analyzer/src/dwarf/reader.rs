@@ -58,6 +58,16 @@ impl Reader {
         self.section.page(at).ok_or(Error::Io)
     }
 
+    /// What is ahead on the page that is read next, at most `n_bytes`.
+    pub(crate) fn with_ahead<T>(&self, n_bytes: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        if self.at >= self.end {
+            return Err(self.end_of_file());
+        }
+        let page = self.page_at(self.at)?;
+        let bytes = self.ahead(&page);
+        Ok(look(&bytes[..bytes.len().min(n_bytes)]))
+    }
+
     #[cold]
     fn turn_and_read(&mut self) -> Result<u8> {
         if self.at >= self.end {

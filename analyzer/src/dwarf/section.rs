@@ -2,7 +2,7 @@
 
 use super::{Dwarf, Reader};
 use crate::elf::{ElfImage, Packing, Section};
-use crate::file::{FileBytes, FileError};
+use crate::file::{FileBytes, FileError, read_shared};
 use crate::limit;
 use crate::page::{PageCache, PagedSection};
 use gimli::SectionId;
@@ -37,15 +37,31 @@ impl SectionFile {
     /// # Errors
     /// Where it lies outside the file, does not decompress or is larger than the limit.
     pub(crate) fn section(&self, image: &ElfImage, section: &Section) -> Result<Reader, FileError> {
-        let pages = self.pages.as_ref().filter(|_| section.packing() == Packing::Plain);
-        let Some(pages) = pages else {
+        let Some(pages) = self.pages.as_ref() else {
             return image.read_section(self.bytes(), section).map(Reader::of_bytes);
         };
         let (offset, len) = image.place_of_section(self.bytes(), section)?;
+        if section.packing() != Packing::Plain {
+            return self.packed(section, offset, len);
+        }
         let (bytes, pages) = (Arc::clone(&self.bytes), Arc::clone(pages));
         Ok(Reader::new(PagedSection::of_file(bytes, offset, len, pages)))
     }
 }
+
+impl SectionFile {
+    /// A section that is decompressed when it is first read: most of a library's never are.
+    fn packed(&self, section: &Section, offset: u64, len: usize) -> Result<Reader, FileError> {
+        let head = read_shared(self.bytes(), offset, len.min(PACKED_HEAD_BYTES))?;
+        let n_bytes = section.unpacked_len(&head)?;
+        let (file, section) = (Arc::clone(&self.bytes), section.clone());
+        let unpack = move || section.unpack(read_shared(file.as_ref(), offset, len)?);
+        Ok(Reader::new(PagedSection::packed(n_bytes, Box::new(unpack))))
+    }
+}
+
+/// Both headers of compressed sections are within so many bytes.
+const PACKED_HEAD_BYTES: usize = 24;
 
 /// What sections are called in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
