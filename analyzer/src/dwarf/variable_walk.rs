@@ -46,7 +46,18 @@ impl Walk<'_> {
     ) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
         let header = self.unit.header.clone();
-        let mut walk = EntryWalk::new(&header, header.root_offset(), kinds, &abbreviations)?;
+        let walk = EntryWalk::new(&header, header.root_offset(), kinds, &abbreviations)?;
+        let on_page = walk.on_page(&header, |walk| self.collect(walk, wanted, room));
+        on_page.unwrap_or_else(|| self.collect(walk, wanted, room))
+    }
+
+    fn collect<R: gimli::Reader<Offset = usize>>(
+        &mut self,
+        mut walk: EntryWalk<'_, R>,
+        wanted: &FxHashSet<Arc<str>>,
+        room: usize,
+    ) -> gimli::Result<()> {
+        let (header, abbreviations) = (&self.unit.header, &self.unit.abbreviations);
         for _ in 0..limit::MAX_UNIT_ENTRIES {
             if self.found.defined.len() >= room {
                 break;
@@ -57,7 +68,7 @@ impl Walk<'_> {
                 continue;
             }
             let offset = met.offset;
-            let mut entries = header.entries_raw(&abbreviations, Some(offset))?;
+            let mut entries = header.entries_raw(abbreviations, Some(offset))?;
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             let (mut place, mut name) = (None, None);
             for spec in abbreviation.attributes() {
