@@ -18,7 +18,8 @@ use std::sync::Arc;
 impl Analyzer {
     /// The totals now. `limit` cuts the list of objects.
     #[must_use]
-    pub fn snapshot(&self, target: Target, cost: Cost, limit: Option<usize>) -> Snapshot {
+    pub fn snapshot(&mut self, target: Target, cost: Cost, limit: Option<usize>) -> Snapshot {
+        self.totals.share_out();
         let mut rows: Vec<(u32, &ObjectTotals)> = self
             .totals
             .objects()

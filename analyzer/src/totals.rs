@@ -1,4 +1,7 @@
 //! Rolling totals by data object: since attach and over the last 1, 10 and 60 seconds, all exact.
+//!
+//! A sample is counted at the one object that it is charged to. What is around that object gets its
+//! share when a second closes or totals are looked at: once for many samples.
 
 use crate::descriptor::{Content, DataObject, ObjectLevel};
 use crate::limit;
@@ -48,6 +51,28 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
+    /// Counts one sample.
+    fn count(&mut self, charge: &Charge<'_>) {
+        let sample = charge.sample;
+        let source = sample.data_source.unwrap_or_default();
+        let access = source.access.or(charge.access);
+        self.samples += 1;
+        self.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));
+        self.stores += u64::from(matches!(access, Some(Access::Store | Access::LoadStore)));
+        self.latency = self.latency.wrapping_add(u64::from(sample.latency));
+        self.tlb_misses += u64::from(source.is_tlb_miss);
+        self.locked += u64::from(source.is_locked);
+        self.hitm += u64::from(source.is_hitm);
+        if let Some(level) = source.level {
+            let sum = &mut self.levels[level as usize];
+            *sum = sum.wrapping_add(1);
+        }
+        if let Some(evidence) = charge.evidence {
+            let sum = &mut self.evidence[evidence as usize];
+            *sum = sum.wrapping_add(1);
+        }
+    }
+
     fn add(&mut self, other: &Sums) {
         self.each(other, u64::wrapping_add, u32::wrapping_add);
     }
@@ -112,14 +137,40 @@ pub(crate) struct ObjectTotals {
     /// What accesses that stay at this object may mean; at most [`limit::MAX_CANDIDATES`].
     pub(crate) candidates: Vec<Arc<str>>,
     pub(crate) threads: FxHashSet<i32>,
+    /// The thread that was noted last.
+    last_tid: Option<i32>,
     pub(crate) all: SpanSums,
     /// As in `WINDOWS`.
     pub(crate) windows: [SpanSums; 3],
     /// Where this object's delta of an event stands in the open second.
     open: Vec<(u64, u32)>,
+    /// Where it stands, or stood, in what was charged and not shared out yet.
+    charged: Vec<u32>,
 }
 
 impl ObjectTotals {
+    /// Whether a sample tells nothing new of who touches this object, and so of what is around it.
+    fn has_noted(&self, tid: i32, scope: Option<&Arc<Scope>>) -> bool {
+        self.last_tid == Some(tid)
+            && scope.is_none_or(|scope| {
+                self.scopes.len() >= limit::MAX_SCOPES_AN_OBJECT
+                    || self.scopes.iter().any(|known| Arc::ptr_eq(known, scope))
+            })
+    }
+
+    fn note(&mut self, tid: i32, scope: Option<&Arc<Scope>>) {
+        self.last_tid = Some(tid);
+        if self.threads.len() < limit::MAX_THREADS_AN_OBJECT {
+            self.threads.insert(tid);
+        }
+        if let Some(scope) = scope
+            && self.scopes.len() < limit::MAX_SCOPES_AN_OBJECT
+            && !self.scopes.contains(scope)
+        {
+            self.scopes.push(Arc::clone(scope));
+        }
+    }
+
     fn note_candidates(&mut self, candidates: &[Arc<str>]) {
         for candidate in candidates {
             let is_full = self.candidates.len() >= limit::MAX_CANDIDATES;
@@ -148,6 +199,10 @@ pub(crate) struct Totals {
     ring: VecDeque<Vec<Delta>>,
     open: Vec<Delta>,
     open_second: Option<u64>,
+    /// Where the open second ends: what is before moves no window.
+    open_until_ns: u64,
+    /// What was charged in the open second and is not shared out yet: of each object only its own.
+    charged: Vec<Delta>,
     /// Buffers of expired seconds.
     spare: Vec<Vec<Delta>>,
 }
@@ -165,6 +220,8 @@ impl Totals {
             ring: VecDeque::with_capacity(RING_SECONDS + 1),
             open: Vec::new(),
             open_second: None,
+            open_until_ns: 0,
+            charged: Vec::new(),
             spare: Vec::new(),
         };
         totals.push(None, artificial("<Total>", ObjectKind::Total));
@@ -211,36 +268,55 @@ impl Totals {
 
     /// Charges a sample to an object and everything around it.
     pub(crate) fn charge(&mut self, object: ObjectIdx, charge: &Charge<'_>) {
-        self.advance(charge.sample.time_ns);
+        let sample = charge.sample;
+        self.advance(sample.time_ns);
+        let Some(totals) = self.objects.get_mut(object.0 as usize) else { return };
+        let slot = totals.charged.get(usize::from(sample.event.0)).copied().unwrap_or(u32::MAX);
+        match self.charged.get_mut(slot as usize) {
+            Some(delta) if (delta.object, delta.event) == (object, sample.event) => {
+                delta.period = delta.period.wrapping_add(sample.period);
+                delta.sums.count(charge);
+            }
+            _ => add_charged(totals, &mut self.charged, object, charge),
+        }
+        if !totals.has_noted(sample.tid, charge.scope) {
+            let mut next = Some(object);
+            while let Some(totals) = next.and_then(|idx| self.objects.get_mut(idx.0 as usize)) {
+                totals.note(sample.tid, charge.scope);
+                next = totals.parent;
+            }
+        }
+    }
+
+    /// Gives what is around each object its share of what was charged. Before that [`Self::objects`]
+    /// and [`Self::window`] are behind.
+    pub(crate) fn share_out(&mut self) {
         let second = self.open_second.unwrap_or(0);
-        let sums = sums_of(charge);
-        let (event, period) = (charge.sample.event, charge.sample.period);
-        let mut next = Some(object);
-        while let Some(idx) = next {
-            let Some(totals) = self.objects.get_mut(idx.0 as usize) else { break };
-            next = totals.parent;
-            totals.all.sums.add(&sums);
-            let sum = totals.all.event(event);
-            *sum = sum.wrapping_add(period);
-            if totals.threads.len() < limit::MAX_THREADS_AN_OBJECT {
-                totals.threads.insert(charge.sample.tid);
+        for Delta { object, event, period, sums } in self.charged.drain(..) {
+            let mut next = Some(object);
+            while let Some(idx) = next {
+                let Some(totals) = self.objects.get_mut(idx.0 as usize) else { break };
+                next = totals.parent;
+                totals.all.sums.add(&sums);
+                let sum = totals.all.event(event);
+                *sum = sum.wrapping_add(period);
+                add_delta(totals, &mut self.open, second, idx, event, period, &sums);
             }
-            if let Some(scope) = charge.scope
-                && totals.scopes.len() < limit::MAX_SCOPES_AN_OBJECT
-                && !totals.scopes.iter().any(|known| Arc::ptr_eq(known, scope) || known == scope)
-            {
-                totals.scopes.push(Arc::clone(scope));
-            }
-            add_delta(totals, &mut self.open, second, idx, event, period, &sums);
         }
     }
 
     /// Moves the windows on to `time_ns`. A time before the open second changes nothing: what is
     /// late counts in the open second.
     pub(crate) fn advance(&mut self, time_ns: u64) {
+        if time_ns >= self.open_until_ns {
+            self.advance_second(time_ns);
+        }
+    }
+
+    fn advance_second(&mut self, time_ns: u64) {
         let second = time_ns / SECOND_NS;
         let Some(open) = self.open_second else {
-            self.open_second = Some(second);
+            self.open(second);
             return;
         };
         // After a gap longer than the ring all seconds in between are empty.
@@ -248,7 +324,12 @@ impl Totals {
         for _ in 0..n_steps {
             self.close_second();
         }
-        self.open_second = Some(open.max(second));
+        self.open(open.max(second));
+    }
+
+    const fn open(&mut self, second: u64) {
+        self.open_second = Some(second);
+        self.open_until_ns = second.saturating_add(1).saturating_mul(SECOND_NS);
     }
 
     pub(crate) fn objects(&self) -> &[ObjectTotals] {
@@ -273,6 +354,7 @@ impl Totals {
     }
 
     fn close_second(&mut self) {
+        self.share_out();
         let spare = self.spare.pop().unwrap_or_default();
         let closed = std::mem::replace(&mut self.open, spare);
         self.ring.push_back(closed);
@@ -301,12 +383,32 @@ impl Totals {
             scopes: Vec::new(),
             candidates: Vec::new(),
             threads: FxHashSet::default(),
+            last_tid: None,
             all: SpanSums::default(),
             windows: Default::default(),
             open: Vec::new(),
+            charged: Vec::new(),
         });
         idx
     }
+}
+
+/// Notes the first sample of an event that is charged to an object since the last sharing out.
+fn add_charged(
+    totals: &mut ObjectTotals,
+    charged: &mut Vec<Delta>,
+    object: ObjectIdx,
+    charge: &Charge<'_>,
+) {
+    let Sample { event, period, .. } = *charge.sample;
+    let idx = usize::from(event.0);
+    if idx >= totals.charged.len() {
+        totals.charged.resize(idx + 1, u32::MAX);
+    }
+    totals.charged[idx] = charged.len() as u32;
+    let mut sums = Sums::default();
+    sums.count(charge);
+    charged.push(Delta { object, event, period, sums });
 }
 
 fn add_delta(
@@ -351,29 +453,6 @@ fn apply(
     }
 }
 
-fn sums_of(charge: &Charge<'_>) -> Sums {
-    let sample = charge.sample;
-    let source = sample.data_source.unwrap_or_default();
-    let access = source.access.or(charge.access);
-    let mut sums = Sums {
-        samples: 1,
-        loads: u64::from(matches!(access, Some(Access::Load | Access::LoadStore))),
-        stores: u64::from(matches!(access, Some(Access::Store | Access::LoadStore))),
-        latency: u64::from(sample.latency),
-        tlb_misses: u64::from(source.is_tlb_miss),
-        locked: u64::from(source.is_locked),
-        hitm: u64::from(source.is_hitm),
-        ..Sums::default()
-    };
-    if let Some(level) = source.level {
-        sums.levels[level as usize] = 1;
-    }
-    if let Some(evidence) = charge.evidence {
-        sums.evidence[evidence as usize] = 1;
-    }
-    sums
-}
-
 fn artificial(name: &str, kind: ObjectKind) -> ObjectLevel {
     ObjectLevel { descriptor: name.into(), kind, offset: 0, size: 0, content: Content::default() }
 }
@@ -395,6 +474,7 @@ mod tests {
     fn a_reason_is_charged_to_unknown_and_total_once() {
         let mut totals = Totals::new();
         totals.charge(Totals::reason(Reason::Kernel), &charge(&sample(5)));
+        totals.share_out();
         let samples = |idx: ObjectIdx| totals.objects()[idx.0 as usize].all.sums.samples;
         assert_eq!((samples(TOTAL), samples(UNKNOWN), samples(SCALARS)), (1, 1, 0));
         assert_eq!(
@@ -403,25 +483,56 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_is_around_has_the_threads_and_functions_of_all_that_is_in_it() {
+        let mut totals = Totals::new();
+        let function =
+            |name: &str| Arc::new(Scope { function: Some(name.into()), ..Scope::default() });
+        let scopes = [function("main"), function("main"), function("walk")];
+        let touches =
+            [(STACK, 1, 0), (STACK, 1, 1), (SCALARS, 2, 0), (STACK, 1, 2), (SCALARS, 1, 0)];
+        for (object, tid, scope) in touches {
+            let sample = Sample { tid, ..sample(5) };
+            totals.charge(object, &Charge { scope: Some(&scopes[scope]), ..charge(&sample) });
+        }
+        let noted = |idx: ObjectIdx| {
+            let totals = &totals.objects()[idx.0 as usize];
+            let functions = totals.scopes.iter().filter_map(|scope| scope.function.as_deref());
+            (totals.threads.len(), functions.collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(noted(STACK), (1, "main walk".to_owned()));
+        assert_eq!(noted(SCALARS), (2, "main".to_owned()));
+        assert_eq!(noted(TOTAL), (2, "main walk".to_owned()));
+    }
+
     proptest! {
         /// Every window is the sum over the samples of its seconds, whatever the times.
         #[test]
-        fn windows_are_exact(times in proptest::collection::vec(0u64..200, 1..200)) {
+        fn windows_are_exact(
+            times in proptest::collection::vec((0u64..200, any::<bool>()), 1..200),
+        ) {
             let mut times = times;
             times.sort_unstable();
             let mut totals = Totals::new();
-            for second in &times {
+            for (second, is_looked_at) in &times {
                 totals.charge(STACK, &charge(&sample(second * SECOND_NS)));
+                if *is_looked_at {
+                    totals.share_out();
+                }
             }
+            let times: Vec<u64> = times.into_iter().map(|(second, _)| second).collect();
+            totals.share_out();
             let last = *times.last().unwrap();
             for (window, seconds) in WINDOWS {
                 let first = last.saturating_sub(seconds as u64);
                 let end = if window == Window::Last1s { last } else { last + 1 };
                 let expected =
                     times.iter().filter(|second| (first..end).contains(*second)).count() as u64;
-                let span = totals.window(&totals.objects()[STACK.0 as usize], window);
-                prop_assert_eq!(span.sums.samples, expected);
-                prop_assert_eq!(span.events.first().copied().unwrap_or(0), expected * 3);
+                for object in [STACK, TOTAL] {
+                    let span = totals.window(&totals.objects()[object.0 as usize], window);
+                    prop_assert_eq!(span.sums.samples, expected);
+                    prop_assert_eq!(span.events.first().copied().unwrap_or(0), expected * 3);
+                }
             }
         }
     }

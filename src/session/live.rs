@@ -54,7 +54,7 @@ impl LiveSession {
             running: true,
         };
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
-        let analyzer = Analyzer::new(Config::default());
+        let mut analyzer = Analyzer::new(Config::default());
         let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
         first.events = live.events().iter().map(event_line).collect();
         let (published, wishes) = Published::new(first);
@@ -118,7 +118,10 @@ impl AnalyzerThread {
     fn run(mut self, batches: &BatchReceiver) {
         loop {
             select_biased! {
-                recv(self.wishes) -> _ => self.published.publish(self.snapshot()),
+                recv(self.wishes) -> _ => {
+                    let snapshot = self.snapshot();
+                    self.published.publish(snapshot);
+                },
                 recv(self.worker.responses) -> response => match response {
                     Ok(response) => self.analyzer.answer(response, &mut Unobserved),
                     // Without its thread the channel is ready for ever: it must not starve the rest.
@@ -136,7 +139,8 @@ impl AnalyzerThread {
         }
         self.drain();
         self.target.running = false;
-        self.published.publish_final(self.snapshot());
+        let snapshot = self.snapshot();
+        self.published.publish_final(snapshot);
     }
 
     fn send_requests(&mut self) {
@@ -163,7 +167,7 @@ impl AnalyzerThread {
         }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
         let cost = super::cost::so_far(&self.analyzer);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         // Costs are shares of the time that passed here, not of that between two samples.

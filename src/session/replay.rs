@@ -44,7 +44,7 @@ impl Replay {
     fn run<O: Observer>(
         &mut self,
         observer: &mut O,
-        mut look: impl FnMut(&Self, &O) -> ControlFlow<()>,
+        mut look: impl FnMut(&mut Self, &O) -> ControlFlow<()>,
     ) -> Result<(), RecordingError> {
         let result = loop {
             let record = match self.recording.next_record() {
@@ -67,7 +67,7 @@ impl Replay {
         result
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
         self.analyzer.snapshot(self.target.clone(), Cost::default(), None)
     }
 
