@@ -36,7 +36,7 @@ impl Analyzer {
         if let Some((object, offset)) = self.thread_storage.find(pid, avma) {
             return self.resident(object, DataPlace::thread(offset), size);
         }
-        match self.processes().data_object(pid, avma) {
+        match self.processes.data_object(pid, avma) {
             DataObjectAt::None => Ok(None),
             DataObjectAt::Unopened(object) => Err(Needs { object, question: Question::Open }),
             DataObjectAt::Open { object, bias } => {

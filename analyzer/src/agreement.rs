@@ -16,7 +16,7 @@ use dataspace_proto::sample_line::{AddressSource, Evidence};
 impl Analyzer {
     /// Attributes a sample whose site is known.
     pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
-        let mut search = std::mem::take(&mut self.search);
+        let mut search = self.search.take().unwrap_or_default();
         let outcome = self.sites.lend(located.site);
         let attribution = match &outcome {
             Ok(past) => self.attribute_by(&mut search, past, located),
@@ -27,7 +27,7 @@ impl Analyzer {
             }
         };
         self.sites.give_back(located.site, outcome);
-        self.search = search;
+        self.search = Some(search);
         attribution
     }
 
@@ -77,6 +77,32 @@ impl Analyzer {
         past: &Past,
         has_return: bool,
     ) -> Result<Attribution, Needs> {
+        let attribution = match search.only().filter(|_| !has_return) {
+            Some(only) => {
+                let attribution = self.attribute_access(located, past, only)?;
+                self.learn_thread_base(located, past, only);
+                self.learn_thread_block(located, past, only);
+                self.vote(located.sample, &attribution);
+                attribution
+            }
+            None => self.attribute_several(search, located, past, has_return)?,
+        };
+        match attribution.verdict {
+            Verdict::Unknown(Reason::Unresolvable) => {
+                self.by_sampled_address(located.sample, attribution)
+            }
+            _ => Ok(attribution),
+        }
+    }
+
+    /// What several possible triggers have in common, of which one may be the callee's return.
+    fn attribute_several(
+        &mut self,
+        search: &Search,
+        located: Located<'_>,
+        past: &Past,
+        has_return: bool,
+    ) -> Result<Attribution, Needs> {
         let mut common = has_return.then(|| self.attribute_return(search, located));
         let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
         let rivals = search.candidates().filter(|it| !it.survivor.is_confirmed);
@@ -90,19 +116,7 @@ impl Analyzer {
                 Some(first) => self.beside_rival(first, attribution),
             });
         }
-        let mut candidates = search.candidates();
-        let attribution = common.unwrap_or(Attribution::unknown(Reason::Unresolvable));
-        if let (Some(only), None, false) = (candidates.next(), candidates.next(), has_return) {
-            self.learn_thread_base(located, past, only);
-            self.learn_thread_block(located, past, only);
-            self.vote(located.sample, &attribution);
-        }
-        match attribution.verdict {
-            Verdict::Unknown(Reason::Unresolvable) => {
-                self.by_sampled_address(located.sample, attribution)
-            }
-            _ => Ok(attribution),
-        }
+        Ok(common.unwrap_or(Attribution::unknown(Reason::Unresolvable)))
     }
 
     /// What two possible triggers have in common: several triggers, but one object, which is known

@@ -2,9 +2,11 @@
 
 use crate::attribution::{Attribution, Located, Needs, Verdict};
 use crate::call_site::CallSite;
+use crate::code_place::NotLocated;
 use crate::limit;
 use crate::name_table::NameTable;
-use crate::process::{self, Backing, LoadObjectIdx, ObjectState, ProcessTable};
+use crate::process::{LoadObjectIdx, ObjectState, ProcessTable};
+use crate::recent::{CodePlace, KnownCode, RecentSites};
 use crate::search::Search;
 use crate::site::{Site, SiteQuery};
 use crate::site_table::{CallSiteTable, DataTable, SiteTable};
@@ -84,15 +86,17 @@ pub struct Analyzer {
     machine: Machine,
     events: Vec<Event>,
     samples_by_event: Vec<u64>,
-    processes: ProcessTable,
+    pub(crate) processes: ProcessTable,
     pub(crate) sites: SiteTable,
+    pub(crate) recent_sites: RecentSites,
     pub(crate) data: DataTable,
     pub(crate) calls: CallSiteTable,
     pub(crate) names: NameTable,
     pub(crate) votes: Votes,
     /// The threads' own storage, as far as it was learned.
     pub(crate) thread_storage: ThreadStorage,
-    pub(crate) search: Search,
+    /// Taken while a sample is weighed.
+    pub(crate) search: Option<Box<Search>>,
     pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_pending: usize,
     requests: VecDeque<Request>,
@@ -117,12 +121,13 @@ impl Analyzer {
             samples_by_event: Vec::new(),
             processes: ProcessTable::default(),
             sites: SiteTable::default(),
+            recent_sites: RecentSites::default(),
             data: DataTable::default(),
             calls: CallSiteTable::default(),
             names: NameTable::default(),
             votes: Votes::default(),
             thread_storage: ThreadStorage::default(),
-            search: Search::default(),
+            search: None,
             pending: FxHashMap::default(),
             n_pending: 0,
             requests: VecDeque::new(),
@@ -276,7 +281,9 @@ impl Analyzer {
     }
 
     fn attempt(&mut self, sample: &Sample, observer: &mut dyn Observer) {
-        self.names.make_room();
+        if self.names.is_full() {
+            self.forget_names();
+        }
         match self.attribute(sample) {
             Ok(attribution) => self.decide(sample, &attribution, observer),
             Err(needs) => self.park(sample, needs, observer),
@@ -326,43 +333,17 @@ impl Analyzer {
             let model = self.config.skid.unwrap_or(model);
             skid(model, sample, registers, self.config.skid.is_some(), kind)
         };
-        let (object, bias) = match self.locate(sample.pid, ip) {
-            Ok(located) => located,
-            Err(NotLocated::Needs(needs)) => return Err(needs),
-            Err(NotLocated::Unknown(reason)) => {
-                // The kernel at work on an address space that is not set up yet, as in exec.
-                let reason = if is_kernel { Reason::Kernel } else { reason };
-                return self.by_sampled_address(sample, Attribution::unknown(reason));
-            }
-        };
-        let query = SiteQuery { ip: Svma(ip.0.wrapping_sub(bias)), skid };
-        let Some(site) = self.sites.find(object, query) else {
-            return Err(Needs { object, question: Question::Site(query) });
-        };
+        let KnownCode { object, bias, site } =
+            match self.site(CodePlace { pid: sample.pid, ip, skid }) {
+                Ok(known) => known,
+                Err(NotLocated::Needs(needs)) => return Err(needs),
+                Err(NotLocated::Unknown(reason)) => {
+                    // The kernel at work on an address space that is not set up yet, as in exec.
+                    let reason = if is_kernel { Reason::Kernel } else { reason };
+                    return self.by_sampled_address(sample, Attribution::unknown(reason));
+                }
+            };
         self.attribute_at(Located { sample, kind, registers, object, bias, site })
-    }
-
-    /// The load object at `ip` and what the loader added to its addresses.
-    pub(crate) fn locate(&self, pid: i32, ip: Avma) -> Result<(LoadObjectIdx, u64), NotLocated> {
-        let unknown = NotLocated::Unknown;
-        let mapping = self.processes.mapping(pid, ip).ok_or(unknown(Reason::MappingGone))?;
-        let object = match mapping.backing {
-            Backing::File(object) => object,
-            Backing::Anonymous => return Err(unknown(Reason::JitCode)),
-            Backing::Kernel => return Err(unknown(Reason::Kernel)),
-        };
-        let state = self.processes.object(object).map(|object| &object.state);
-        match state {
-            Some(ObjectState::Open(facts)) => {
-                let bias = process::bias(facts, mapping).ok_or(unknown(Reason::Unverifiable))?;
-                Ok((object, bias))
-            }
-            Some(ObjectState::Failed(reason)) => Err(unknown(*reason)),
-            Some(ObjectState::Unopened | ObjectState::Opening) => {
-                Err(NotLocated::Needs(Needs { object, question: Question::Open }))
-            }
-            None => Err(unknown(Reason::MappingGone)),
-        }
     }
 
     fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {
@@ -428,7 +409,8 @@ impl Analyzer {
     fn add_site(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
         if self.sites.is_full() {
             self.sites.forget();
-            self.names.forget();
+            self.recent_sites.forget();
+            self.forget_names();
         }
         self.sites.insert(object, query, site);
     }
@@ -436,16 +418,16 @@ impl Analyzer {
     fn add_call(&mut self, object: LoadObjectIdx, behind: Svma, call: Arc<CallSite>) {
         if self.calls.is_full() {
             self.calls.forget();
-            self.names.forget();
+            self.forget_names();
         }
         self.calls.insert(object, behind, call);
     }
-}
 
-/// Why it is not told where an address in code is.
-pub(crate) enum NotLocated {
-    Needs(Needs),
-    Unknown(Reason),
+    /// Starts anew: names are made again as samples come. Not to be called while an index is held.
+    fn forget_names(&mut self) {
+        self.names.forget();
+        self.sites.forget_names();
+    }
 }
 
 /// RF: the processor sets it where an interrupt finds an instruction that faulted and is to be run

@@ -102,8 +102,13 @@ impl Located<'_> {
 impl Analyzer {
     fn whole_object(&mut self, site: SiteIdx, survivor: &Survivor, answer: &Answer) -> NamedIdx {
         let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
+        if let Some(known) = self.sites.named(site, (trigger, access)) {
+            return known;
+        }
         let key = NameKey::Object { site, trigger, access };
-        self.names.whole(&mut self.totals, key, answer)
+        let named = self.names.whole(&mut self.totals, key, answer);
+        self.sites.set_named(site, (trigger, access), named);
+        named
     }
 
     /// Both paths for one access, joined.

@@ -1,9 +1,10 @@
 //! The address path by way of the callers: what a function without types touches through its arguments
 //! is what its caller passes, which the sampled stack leads to.
 
-use crate::analyzer::{Analyzer, NotLocated, Paths};
+use crate::analyzer::{Analyzer, Paths};
 use crate::attribution::{Attribution, Located, Needs, Verdict};
 use crate::call_site::{CallSite, Link, PassedPointer, Spot};
+use crate::code_place::NotLocated;
 use crate::dataflow::ArgumentSum;
 use crate::dwarf::frame::{FrameStep, SavedRegister};
 use crate::limit;

@@ -42,7 +42,7 @@ pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Cho
         return Choice::Left { has_return, has_rival };
     }
     let n_silent = search.survivors.iter().filter(|survivor| survivor.access.is_none()).count();
-    if is_memory_only {
+    if is_memory_only && n_silent != 0 {
         search.survivors.retain(|survivor| survivor.access.is_some());
     }
     let outside = search.outside;

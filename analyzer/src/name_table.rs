@@ -73,12 +73,9 @@ impl NameTable {
             && (!Totals::is_other(first.charged_to) || first.answer.object == second.answer.object)
     }
 
-    /// Starts anew when the limit is reached: names are made again as samples come. Not to be
-    /// called while an index is held.
-    pub(crate) fn make_room(&mut self) {
-        if self.of_key.len().max(self.joined.len()) >= limit::MAX_NAMES {
-            self.forget();
-        }
+    /// Whether the next name would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.of_key.len().max(self.joined.len()) >= limit::MAX_NAMES
     }
 
     /// Forgets every name; what was charged stays charged.

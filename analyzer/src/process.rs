@@ -1,8 +1,10 @@
 //! Processes, what is mapped in each one, and the load objects behind the mappings.
 
+use crate::elf::Segment;
 use crate::file::LoadObjectKey;
 use crate::index::ObjectFacts;
 use crate::limit;
+use crate::recent::{DataSpan, RecentData};
 use crate::thread_block::ThreadBlock;
 use dataspace_proto::address::{Avma, FileOffset, Svma};
 use dataspace_proto::reason::Reason;
@@ -77,10 +79,14 @@ pub(crate) struct ProcessTable {
     ended: VecDeque<i32>,
     objects: Vec<LoadObject>,
     by_identity: FxHashMap<(Arc<[u8]>, FileIdentity), LoadObjectIdx>,
+    /// How often mappings or the state of load objects may have changed.
+    n_changes: u64,
+    recent_data: RecentData,
 }
 
 impl ProcessTable {
     pub(crate) fn mmap(&mut self, mmap: &Mmap) {
+        self.n_changes += 1;
         let backing = self.backing(mmap);
         let mapping = Mapping {
             start: mmap.start,
@@ -120,6 +126,7 @@ impl ProcessTable {
     }
 
     pub(crate) fn comm(&mut self, comm: &Comm) {
+        self.n_changes += 1;
         if comm.is_exec {
             self.spaces.entry(comm.pid).or_default().clear();
         }
@@ -129,6 +136,7 @@ impl ProcessTable {
         if fork.pid == fork.parent_pid {
             return;
         }
+        self.n_changes += 1;
         let inherited = self.spaces.get(&fork.parent_pid).cloned().unwrap_or_default();
         self.make_room();
         self.ended.retain(|pid| *pid != fork.pid);
@@ -169,40 +177,69 @@ impl ProcessTable {
         Some((object, facts.thread?))
     }
 
-    /// The load object of process `pid` whose segments hold the data address `avma`.
-    pub(crate) fn data_object(&self, pid: i32, avma: Avma) -> DataObjectAt {
-        self.find_data_object(pid, avma).unwrap_or(DataObjectAt::None)
+    /// How often answers of this table may have changed.
+    pub(crate) const fn n_changes(&self) -> u64 {
+        self.n_changes
     }
 
-    fn find_data_object(&self, pid: i32, avma: Avma) -> Option<DataObjectAt> {
+    /// The load object of process `pid` whose segments hold the data address `avma`.
+    pub(crate) fn data_object(&mut self, pid: i32, avma: Avma) -> DataObjectAt {
+        if let Some(known) = self.recent_data.find(pid, avma, self.n_changes) {
+            return known;
+        }
+        let Some(span) = self.data_span(pid, avma) else { return DataObjectAt::None };
+        self.recent_data.keep(pid, avma, self.n_changes, span);
+        span.answer
+    }
+
+    /// The same with the addresses around `avma` that have the same answer: no other mapping begins
+    /// there, and no segment begins or ends.
+    fn data_span(&self, pid: i32, avma: Avma) -> Option<DataSpan> {
         let space = self.spaces.get(&pid)?;
         // A load object's segments lie together: the nearest mapped file at or below the address
         // is the one, bss included, which is anonymous memory behind it.
-        let below = space.range(..=avma).rev().map(|(_, mapping)| mapping);
+        let mut below = space.range(..=avma).rev().map(|(_, mapping)| mapping).peekable();
+        let behind = Avma(avma.0.checked_add(1)?);
+        let above = space.range(behind..).next();
+        let mut span = DataSpan {
+            start: below.peek()?.start.0,
+            end: above.map_or(u64::MAX, |(start, _)| start.0),
+            answer: DataObjectAt::None,
+        };
         let file = |mapping: &Mapping| match mapping.backing {
             Backing::File(object) => Some((object, *mapping)),
             _ => None,
         };
         // Anonymous mappings between are bss or the heap: a few are stepped over.
-        let (object, mapping) = below.take(4).find_map(file)?;
+        let Some((object, mapping)) = below.take(4).find_map(file) else { return Some(span) };
         let facts = match &self.object(object)?.state {
             ObjectState::Open(facts) => facts,
-            ObjectState::Failed(_) => return None,
+            ObjectState::Failed(_) => return Some(span),
             // Whether what lies behind the file is its bss, only its headers tell.
-            _ => return (avma < mapping.end).then_some(DataObjectAt::Unopened(object)),
+            _ => {
+                if avma < mapping.end {
+                    (span.end, span.answer) = (mapping.end.0, DataObjectAt::Unopened(object));
+                } else {
+                    span.start = mapping.end.0.max(span.start);
+                }
+                return Some(span);
+            }
         };
         // Two data segments can begin in the same page of the file, so that a data mapping does
         // not tell which one it is of; one of code does, and one load has one bias.
-        let near = space.range(..=avma).rev().take(NEAR).chain(space.range(avma..).take(NEAR));
+        let near = space.range(..=avma).rev().take(NEAR).chain(space.range(behind..).take(NEAR));
         let code = near
             .map(|(_, near)| near)
             .find(|near| near.is_executable && near.backing == Backing::File(object));
         let bias = bias(facts, code.unwrap_or(&mapping))?;
         let svma = Svma(avma.0.wrapping_sub(bias));
-        let holds = facts.segments.iter().any(|segment| {
-            svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
-        });
-        holds.then_some(DataObjectAt::Open { object, bias })
+        let (room_below, room_above, is_held) = room(&facts.segments, svma);
+        span.start = span.start.max(avma.0.saturating_sub(room_below));
+        span.end = span.end.min(avma.0.saturating_add(room_above));
+        if is_held {
+            span.answer = DataObjectAt::Open { object, bias };
+        }
+        Some(span)
     }
 
     pub(crate) fn object(&self, idx: LoadObjectIdx) -> Option<&LoadObject> {
@@ -210,6 +247,7 @@ impl ProcessTable {
     }
 
     pub(crate) fn object_mut(&mut self, idx: LoadObjectIdx) -> Option<&mut LoadObject> {
+        self.n_changes += 1;
         self.objects.get_mut(idx.0 as usize)
     }
 
@@ -254,12 +292,30 @@ impl ProcessTable {
     }
 }
 
+/// How far below and above `svma` it makes no difference to any segment where exactly an address is,
+/// and whether one of them holds it.
+fn room(segments: &[Segment], svma: Svma) -> (u64, u64, bool) {
+    let (mut below, mut above, mut is_held) = (svma.0, u64::MAX - svma.0, false);
+    for segment in segments {
+        match svma.offset_from(segment.start) {
+            None => above = above.min(segment.start.0 - svma.0),
+            Some(into) if into < segment.memory_bytes => {
+                is_held = true;
+                below = below.min(into);
+                above = above.min(segment.memory_bytes - into);
+            }
+            Some(into) => below = below.min(into - segment.memory_bytes),
+        }
+    }
+    (below, above, is_held)
+}
+
 /// How many mappings one load of an object has at most on either side of an address.
 const NEAR: usize = 8;
 
 /// What the loader added to a load object's addresses, by one of its mappings.
 pub(crate) fn bias(facts: &ObjectFacts, mapping: &Mapping) -> Option<u64> {
-    let holds = |segment: &&crate::elf::Segment| {
+    let holds = |segment: &&Segment| {
         mapping
             .file_offset
             .offset_from(segment.file_offset)
@@ -314,6 +370,7 @@ fn cut_front(mapping: &Mapping, from: Avma) -> Option<Mapping> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn mmap(pid: i32, start: u64, len_bytes: u64, path: &str) -> Mmap {
         Mmap {
@@ -357,5 +414,48 @@ mod tests {
             table.mapping(1, Avma(0x1000)).unwrap().backing,
             table.mapping(2, Avma(0x9000)).unwrap().backing
         );
+    }
+
+    /// The first load object with these segments of data (start, length), behind one of code.
+    fn open(table: &mut ProcessTable, segments: &[(u64, u64)]) {
+        let segment = |(start, memory_bytes): (u64, u64), is_executable| Segment {
+            file_offset: FileOffset(start),
+            file_bytes: memory_bytes,
+            start: Svma(start),
+            memory_bytes,
+            is_executable,
+        };
+        let code = std::iter::once(segment((0, 0x1000), true));
+        let data = segments.iter().map(|it| segment(*it, false));
+        let facts = ObjectFacts { segments: code.chain(data).collect(), thread: None };
+        if let Some(object) = table.object_mut(LoadObjectIdx(0)) {
+            object.state = ObjectState::Open(Arc::new(facts));
+        }
+    }
+
+    proptest! {
+        /// An address has the answer that it has by itself, whatever was asked before and mapped
+        /// in between.
+        #[test]
+        fn what_was_found_lately_is_found_where_it_holds(
+            segments in prop::collection::vec((0u64..0x8000, 0u64..0x3000), 0..3),
+            steps in prop::collection::vec((0u64..12, 1u64..4, 0u8..8, 0u64..0xc000), 1..60),
+        ) {
+            let mut table = ProcessTable::default();
+            for (page, n_pages, what, address) in steps {
+                match what {
+                    0 => table.mmap(&mmap(1, page << 12, n_pages << 12, "/a")),
+                    1 => table.mmap(&mmap(1, page << 12, n_pages << 12, "/b")),
+                    2 => table.mmap(&mmap(1, page << 12, n_pages << 12, "//anon")),
+                    3 => open(&mut table, &segments),
+                    _ => {}
+                }
+                for address in [address, page << 12, (page << 12) - u64::from(page != 0)] {
+                    let alone = table.data_span(1, Avma(address));
+                    let alone = alone.map_or(DataObjectAt::None, |span| span.answer);
+                    prop_assert_eq!(table.data_object(1, Avma(address)), alone);
+                }
+            }
+        }
     }
 }

@@ -221,6 +221,12 @@ impl Search {
         self.survivors.push(survivor);
     }
 
+    /// The survivor, if there is one only.
+    pub(crate) fn only(&self) -> Option<Candidate<'_>> {
+        let [survivor] = &self.survivors[..] else { return None };
+        Some(Candidate { survivor, state: self.states.get(usize::from(survivor.state))? })
+    }
+
     /// The survivors, each with the registers before it.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
         self.survivors.iter().filter_map(|survivor| {

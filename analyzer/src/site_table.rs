@@ -3,12 +3,14 @@
 use crate::call_site::CallSite;
 use crate::data_symbol::DataPlace;
 use crate::limit;
+use crate::name_table::NamedIdx;
 use crate::process::LoadObjectIdx;
 use crate::site::{Past, Site, SiteQuery};
 use crate::static_data::{DataRange, Resident};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use rustc_hash::FxHashMap;
+use dataspace_proto::sample_line::Scope;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,29 +18,58 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteIdx(u32);
 
+/// A resolved IP.
+#[derive(Debug)]
+struct KnownSite {
+    site: Site,
+    /// The name that was last made for it, and which of its accesses that is for.
+    named: Option<(AccessIdx, NamedIdx)>,
+}
+
+/// Which trigger of a site, and which of its accesses.
+pub(crate) type AccessIdx = (u8, u8);
+
 /// Resolved IPs of all load objects.
 #[derive(Debug, Default)]
 pub(crate) struct SiteTable {
-    sites: Vec<Site>,
+    sites: Vec<KnownSite>,
     /// Nodes of all their trails.
     n_nodes: usize,
     of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
+    /// The scopes of all sites, each once: so two are seen to be one without a look at the text.
+    scopes: FxHashSet<Arc<Scope>>,
 }
 
 impl SiteTable {
     pub(crate) fn get(&self, idx: SiteIdx) -> &Site {
-        &self.sites[idx.0 as usize]
+        &self.sites[idx.0 as usize].site
+    }
+
+    /// The name that was noted for an access whose object is the same for every sample.
+    pub(crate) fn named(&self, idx: SiteIdx, access: AccessIdx) -> Option<NamedIdx> {
+        let (of, named) = self.sites[idx.0 as usize].named?;
+        (of == access).then_some(named)
+    }
+
+    /// Notes a name.
+    pub(crate) fn set_named(&mut self, idx: SiteIdx, access: AccessIdx, named: NamedIdx) {
+        self.sites[idx.0 as usize].named = Some((access, named));
+    }
+
+    /// The names are other ones now.
+    pub(crate) fn forget_names(&mut self) {
+        self.sites.iter_mut().for_each(|known| known.named = None);
     }
 
     /// Lends a site's past out until it is given back, so that one sample can be weighed without
     /// counting references.
     pub(crate) fn lend(&mut self, idx: SiteIdx) -> Result<Box<Past>, Reason> {
-        std::mem::replace(&mut self.sites[idx.0 as usize].outcome, Err(Reason::Pending))
+        std::mem::replace(&mut self.sites[idx.0 as usize].site.outcome, Err(Reason::Pending))
     }
 
     /// Takes back what [`Self::lend`] gave.
     pub(crate) fn give_back(&mut self, idx: SiteIdx, outcome: Result<Box<Past>, Reason>) {
-        self.sites[idx.0 as usize].outcome = outcome;
+        self.sites[idx.0 as usize].site.outcome = outcome;
     }
 
     pub(crate) fn find(&self, object: LoadObjectIdx, query: SiteQuery) -> Option<SiteIdx> {
@@ -55,12 +86,19 @@ impl SiteTable {
         self.sites.clear();
         self.n_nodes = 0;
         self.of_query.clear();
+        self.scopes.clear();
     }
 
-    pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, mut site: Site) {
+        match self.scopes.get(&site.scope) {
+            Some(known) => site.scope = Arc::clone(known),
+            None => {
+                self.scopes.insert(Arc::clone(&site.scope));
+            }
+        }
         let idx = SiteIdx(self.sites.len() as u32);
         self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
-        self.sites.push(site);
+        self.sites.push(KnownSite { site, named: None });
         self.of_query.insert((object, query), idx);
     }
 }

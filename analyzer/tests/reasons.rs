@@ -6,7 +6,7 @@ use crate::support::session::{
 };
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::Machine;
-use dataspace_proto::record::{CpuMode, FileIdentity, Record};
+use dataspace_proto::record::{Comm, CpuMode, FileIdentity, Record};
 use dataspace_proto::register::Register::{Rdi, Rip, Rsp};
 use dataspace_proto::register::RegisterAbi;
 use std::process::Command;
@@ -22,6 +22,30 @@ fn without_debug_information_the_type_is_unascertainable() {
     assert_eq!(object(&line), "unascertainable");
     assert_eq!(line.addr, Some(HEAP + program.truth("struct node.key")), "the address is known");
     assert_eq!(line.scope.unwrap().function.as_deref(), Some("load_key"), "and so is the function");
+}
+
+#[test]
+fn an_address_that_was_known_is_looked_up_anew_when_something_else_is_mapped_there() {
+    let program = Program::c("shapes.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    let access = program.access("load_key", program.truth("struct node.key"));
+    let registers = with(&[(Rdi, HEAP)]);
+    let ask = |session: &mut Session| object(&session.exact(access.ip(), &registers)).to_owned();
+    let named = ask(&mut session);
+    assert_eq!(named, "{structure:node}.{long_int key}");
+    let text = program.maps.iter().find(|line| line.contains("r-xp")).unwrap();
+    let page = access.ip() & !0xfff;
+    session.map(page, 0x1000, 0, true, "//anon", &FileIdentity::None);
+    assert_eq!(ask(&mut session), "jit_code");
+    session.map_line(text, &FileIdentity::None);
+    assert_eq!(ask(&mut session), named);
+    session.apply(&Record::Comm(Box::new(Comm {
+        pid: PID,
+        tid: PID,
+        is_exec: true,
+        ..Comm::default()
+    })));
+    assert_eq!(ask(&mut session), "mapping_gone");
 }
 
 #[test]

@@ -94,6 +94,7 @@ pub struct Registers {
     /// What the task ran as.
     pub abi: RegisterAbi,
     present: u32,
+    /// 0 where there is none.
     values: [u64; N_REGISTERS],
 }
 
@@ -107,14 +108,24 @@ impl Registers {
         Some(self.values[register as usize])
     }
 
-    /// Writes all values in the order of [`Register::ALL`], 0 for those that were not sampled, and
-    /// for each a mask: all ones if it was.
+    /// All values in the order of [`Register::ALL`], 0 for those that were not sampled.
+    #[must_use]
     #[inline]
-    pub fn fill(&self, values: &mut [u64; N_REGISTERS], masks: &mut [u64; N_REGISTERS]) {
-        for index in 0..N_REGISTERS {
-            masks[index] = 0u64.wrapping_sub(u64::from(self.present >> index & 1));
-            values[index] = self.values[index] & masks[index];
-        }
+    pub const fn values(&self) -> &[u64; N_REGISTERS] {
+        &self.values
+    }
+
+    /// For each register of [`Register::ALL`] a mask: all ones if it was sampled.
+    #[must_use]
+    #[inline]
+    pub fn masks(&self) -> [u64; N_REGISTERS] {
+        const ALL_PRESENT: u32 = (1 << N_REGISTERS) - 1;
+        if self.present == ALL_PRESENT { [u64::MAX; N_REGISTERS] } else { self.some_masks() }
+    }
+
+    #[cold]
+    fn some_masks(&self) -> [u64; N_REGISTERS] {
+        std::array::from_fn(|index| 0u64.wrapping_sub(u64::from(self.present >> index & 1)))
     }
 
     /// Sets `register` to `value`.
@@ -126,6 +137,7 @@ impl Registers {
     /// Forgets the value of `register`.
     pub const fn forget(&mut self, register: Register) {
         self.present &= !(1 << register as u32);
+        self.values[register as usize] = 0;
     }
 
     /// Whether there is no value at all.
@@ -156,7 +168,12 @@ mod tests {
         registers.set(Register::R15, 7);
         assert_eq!(registers.get(Register::R15), Some(7));
         assert_eq!(registers.get(Register::Rax), None);
+        let others = [Register::Rax, Register::R14].map(|other| registers.masks()[other as usize]);
+        assert_eq!((registers.masks()[Register::R15 as usize], others), (u64::MAX, [0, 0]));
         registers.forget(Register::R15);
         assert!(registers.is_empty());
+        assert_eq!(registers.values(), &[0; N_REGISTERS]);
+        Register::ALL.into_iter().for_each(|register| registers.set(register, 1));
+        assert_eq!(registers.masks(), [u64::MAX; N_REGISTERS]);
     }
 }

@@ -37,16 +37,14 @@ impl State {
     #[must_use]
     pub fn sampled(registers: &Registers, bias: u64, thread_base: Option<u64>) -> Self {
         let flags = registers.get(Register::Rflags);
-        let mut state = Self {
-            values: [0; N_REGISTERS],
-            known: [0; N_REGISTERS],
+        Self {
+            values: *registers.values(),
+            known: registers.masks(),
             flags: flags.map_or(FlagSet::ANY, FlagSet::of_rflags),
             is_downward: flags.map(|flags| flags & DIRECTION != 0),
             bias,
             thread_base,
-        };
-        registers.fill(&mut state.values, &mut state.known);
-        state
+        }
     }
 
     /// The status flags.
