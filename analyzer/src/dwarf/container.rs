@@ -64,6 +64,8 @@ impl DebugInfo {
                 }
             }
         }
+        containers.of.values_mut().for_each(Vec::shrink_to_fit);
+        containers.of.shrink_to_fit();
         let containers = Arc::new(containers);
         if self.containers.len() >= limit::MAX_CACHED_UNITS {
             self.containers.clear();
