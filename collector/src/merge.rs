@@ -17,7 +17,7 @@ use dataspace_proto::record::Record;
 /// nothing is allocated for a sample.
 #[derive(Debug, Default)]
 pub struct Merge {
-    /// The records, where they were put when they came; sorting moves 24 bytes, not 400.
+    /// The records, where they were put when they came; sorting moves 24 bytes, not 640.
     slots: Vec<Record>,
     free: Vec<u32>,
     order: Vec<Place>,
@@ -63,7 +63,7 @@ impl Merge {
             }
             None => {
                 self.slots.push(record);
-                // 2^32 records of 400 bytes do not fit in memory.
+                // 2^32 records of 640 bytes do not fit in memory.
                 (self.slots.len() - 1) as u32
             }
         };

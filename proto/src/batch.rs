@@ -9,16 +9,13 @@ pub type Batch = Vec<Record>;
 
 /// Makes a channel that holds at most `n_batches` batches of `batch_len` records.
 ///
-/// All buffers are made here; [`BatchReceiver::recycle`] sends them back.
+/// A buffer is made when none has come back by [`BatchReceiver::recycle`]: there are as many as were
+/// on their way at one time, which is two or three unless the analyzer falls behind.
 #[must_use]
 pub fn channel(n_batches: usize, batch_len: usize) -> (BatchSender, BatchReceiver) {
     let (full_sender, full_receiver) = bounded(n_batches);
     // One buffer is filled and one is read while the channel is full.
     let (empty_sender, empty_receiver) = bounded(n_batches + 2);
-    for _ in 0..n_batches + 1 {
-        let sent = empty_sender.try_send(Batch::with_capacity(batch_len));
-        debug_assert!(sent.is_ok(), "the return path has room for every buffer");
-    }
     let sender = BatchSender {
         batch: Batch::with_capacity(batch_len),
         batch_len,
@@ -141,6 +138,34 @@ impl BatchReceiver {
 mod tests {
     use super::*;
     use crate::record::{Fork, Sample};
+
+    #[test]
+    fn buffers_go_round_and_are_as_many_as_are_on_their_way() {
+        let (mut sender, receiver) = channel(64, 2);
+        let mut send = |n_batches: usize| {
+            for _ in 0..n_batches {
+                sender.push(Record::Sample(Sample::default()));
+                sender.flush_or_drop_samples();
+            }
+        };
+        let mut buffers = std::collections::HashSet::new();
+        let mut receive = |n_batches: usize| {
+            for _ in 0..n_batches {
+                let batch = receiver.receive().unwrap();
+                buffers.insert(batch.as_ptr() as usize);
+                receiver.recycle(batch);
+            }
+            buffers.len()
+        };
+        for _ in 0..100 {
+            send(1);
+            assert!(receive(1) <= 2, "one is filled while one is read");
+        }
+        for _ in 0..5 {
+            send(10);
+            assert!(receive(10) <= 11, "ten wait while one is filled");
+        }
+    }
 
     #[test]
     fn a_full_channel_drops_samples_and_keeps_side_band() {

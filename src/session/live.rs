@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Batches between collector and analyzer: 64 × 1,024 samples are about 25 MB when all are full,
-/// a fifth of a second at the highest rate the kernel can give.
+/// Batches between collector and analyzer: 64 × 1,024 samples are a fifth of a second at the highest
+/// rate the kernel can give. They take 42 MB if the analyzer ever falls so far behind, else what two
+/// or three take: buffers are made when none has come back.
 pub(super) const N_BATCHES: usize = 64;
 
 /// Records in a batch. At the default rate a batch is sent long before it is full.

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Two rounds over the rings of a large machine: 64 rings of 512 KiB hold about this many samples
-/// of 128 bytes, twice. Queued they take about 250 MB. A recording that needs more has no rounds;
+/// of 128 bytes, twice. Queued they take about 350 MB. A recording that needs more has no rounds;
 /// then the older half is let go.
 const MAX_QUEUED: usize = 1 << 19;
 /// Paths and names in the queue may take so much besides. A round of the largest machines maps
