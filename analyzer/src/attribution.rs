@@ -9,7 +9,7 @@ use crate::process::LoadObjectIdx;
 use crate::search::{Candidate, Survivor};
 use crate::site::{Answer, Past, TypeAnswer, TypedAccess};
 use crate::site_table::SiteIdx;
-use crate::vote::Touch;
+use crate::vote::{Found, Touch};
 use crate::worker::Question;
 use crate::x86_64::access::{MemoryAccess, RegisterLoss, Role, SegmentBase};
 use dataspace_proto::address::Avma;
@@ -323,44 +323,49 @@ impl Analyzer {
         memory: Option<&MemoryAccess>,
         attribution: &mut Attribution,
     ) -> bool {
-        let Some((named, votes)) = self.voted(sample, avma, memory) else { return false };
+        let Some(found) = self.voted(sample, avma, memory) else { return false };
+        let size = memory.map_or(0, |memory| memory.size);
+        let Some(named) = self.name_of_votes(found, size) else { return false };
         let evidence = Evidence::Address;
         attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
-        attribution.votes = votes;
+        attribution.votes = found.votes;
         true
     }
 
-    /// What votes say of an address, and how many.
+    /// What votes say of an address.
     fn voted(
         &mut self,
         sample: &Sample,
         avma: Avma,
         memory: Option<&MemoryAccess>,
-    ) -> Option<(NamedIdx, u32)> {
+    ) -> Option<Found> {
         let is_in_frame = |memory: &MemoryAccess| {
             let base = memory.address.base.and_then(|base| base.register);
             base == Some(Register::Rsp)
                 || memory.address.segment != SegmentBase::Flat
                 || memory.role == Role::StackSlot
         };
-        let size = memory.map_or(0, |memory| memory.size);
         if self.config().paths != Paths::Both || memory.is_some_and(is_in_frame) {
             return None;
         }
-        let found = self.votes.find(heap_touch(sample, avma, size)?)?;
+        let size = memory.map_or(0, |memory| memory.size);
+        self.votes.find(heap_touch(sample, avma, size)?)
+    }
+
+    /// The name of what votes found for an access of `size` bytes.
+    fn name_of_votes(&mut self, found: Found, size: u32) -> Option<NamedIdx> {
         let kind = self.votes.kind(found.kind);
-        let named = match &kind.scalar {
+        match &kind.scalar {
             Some(answer) => {
                 let key = NameKey::Voted { kind: found.kind, offset: 0, size: 0 };
-                self.names.whole(&mut self.totals, key, answer)
+                Some(self.names.whole(&mut self.totals, key, answer))
             }
             None => {
                 let key = NameKey::Voted { kind: found.kind, offset: found.offset, size };
                 let part = (u64::from(found.offset), u64::from(size));
-                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)?
+                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)
             }
-        };
-        Some((named, found.votes))
+        }
     }
 
     /// Names the object around what an instruction knows only as a number or a pointer, if votes say
@@ -374,12 +379,16 @@ impl Analyzer {
         if !attribution.is_placed || !self.names.is_bare_scalar(named) {
             return;
         }
-        let Some((around, votes)) = self.voted(sample, avma, Some(memory)) else { return };
+        let Some(found) = self.voted(sample, avma, Some(memory)) else { return };
+        if self.votes.kind(found.kind).is_scalar() {
+            return;
+        }
+        let Some(around) = self.name_of_votes(found, memory.size) else { return };
         if self.names.is_inside(named, around) {
             let evidence = Evidence::Both;
             attribution.verdict =
                 Verdict::Attributed { named: around, evidence, is_address_lost: false };
-            attribution.votes = votes;
+            attribution.votes = found.votes;
             // What was learnt from votes is no vote.
             attribution.is_placed = false;
         }
