@@ -5,6 +5,7 @@ use super::number::Number;
 use super::offset::Offset;
 use super::value::Frame;
 use crate::layout::{Layout, Member, ScalarKind, Shape};
+use crate::limit;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
@@ -212,13 +213,14 @@ impl Address {
         else {
             return false;
         };
-        let (element, holder) = (layout.innermost_element(), holder.innermost_element());
+        let element = layout.innermost_element();
+        let Some((holder, offset)) = holder_of_pointer(holder, *offset) else { return false };
         let Shape::Aggregate { members, .. } = &holder.shape else { return false };
         let Ok(size) = i64::try_from(element.size) else { return false };
         let is_before = |start: &i64| (-size..0).contains(start);
-        let own = members.iter().find(|member| member.offset == *offset);
+        let own = members.iter().find(|member| member.offset == offset);
         let own = own.and_then(|member| member.layout.pointee);
-        let is_beside = |member: &Member| member.offset != *offset && member.layout.pointee == own;
+        let is_beside = |member: &Member| member.offset != offset && member.layout.pointee == own;
         own.is_some()
             && holder.fingerprint != element.fingerprint
             && element.is_aggregate()
@@ -372,6 +374,24 @@ fn join_addresses(first: Address, second: Address) -> Content {
         (_, true) => Content::Address(first),
         _ => Content::Mixed,
     }
+}
+
+/// The innermost structure around the pointer at `offset`, and where in it the pointer is.
+fn holder_of_pointer(outer: &Layout, offset: u64) -> Option<(&Layout, u64)> {
+    let (mut holder, mut at) = (outer.innermost(), offset);
+    for _ in 0..limit::MAX_TYPE_DEPTH {
+        let Shape::Aggregate { members, .. } = &holder.shape else { return None };
+        let member = members.iter().find(|member| {
+            let (start, end) = member.byte_range();
+            (start..end).contains(&at) && member.bits.is_none()
+        })?;
+        if matches!(member.layout.shape, Shape::Scalar(_)) {
+            return (member.offset == at).then_some((holder, at));
+        }
+        (holder, at) = (member.layout.innermost(), at - member.offset);
+        at = at.checked_rem(holder.size)?;
+    }
+    None
 }
 
 /// Which of two views of one address says more.
