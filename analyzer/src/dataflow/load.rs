@@ -156,12 +156,14 @@ impl Typing<'_, '_> {
 
     /// What a pointer leads to by the container that it is a part of.
     fn held(&mut self, contents: element::Contents, name: PointerName) -> Content {
-        let (die, is_behind) = match contents {
-            element::Contents::Elements(die) | element::Contents::Node(die) => (die, false),
-            element::Contents::Buckets(die) => (die, true),
+        let (die, is_many, is_behind) = match contents {
+            element::Contents::Elements(die) => (die, true, false),
+            element::Contents::Node(die) => (die, false, false),
+            element::Contents::Buckets(die) => (die, false, true),
         };
         let layout = self.around.debug.layout(die);
-        Content::Address(Address { is_behind, ..Address::object(layout, 0, Some(name)) })
+        let address = Address::object(layout, 0, Some(name));
+        Content::Address(Address { is_many, is_behind, ..address })
     }
 
     /// The value of a variable of this type.
