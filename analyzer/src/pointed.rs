@@ -17,7 +17,11 @@ pub(crate) fn answer(
     index: Option<Index>,
 ) -> TypeAnswer {
     let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-    let part = if address.is_perhaps_part { first_part(layout, address) } else { None };
+    let part = if address.is_perhaps_part || begins_as_leaf(layout) {
+        first_part(layout, address, index.is_some())
+    } else {
+        None
+    };
     let layout = part.as_ref().unwrap_or(layout);
     let element = layout.innermost_element();
     let size = u64::from(access.size);
@@ -58,14 +62,24 @@ pub(crate) fn answer(
     spread(&element, root.borrow(), address, access)
 }
 
-/// The first part of an object, if that is where an address is.
-fn first_part(layout: &Layout, address: &Address) -> Option<Arc<Layout>> {
+/// Whether it is an inner node of Rust's `BTreeMap`, which begins as a leaf does: code that looks for a
+/// key takes a leaf for one until it looks behind that.
+fn begins_as_leaf(layout: &Layout) -> bool {
+    layout.innermost().name.starts_with("alloc::collections::btree::node::InternalNode<")
+}
+
+/// The first part of an object, if that is where an address is; before the object only an index leads
+/// into it.
+fn first_part(layout: &Layout, address: &Address, is_indexed: bool) -> Option<Arc<Layout>> {
     let Shape::Aggregate { kind, members } = &layout.innermost().shape else { return None };
     if !matches!(kind, AggregateKind::Structure | AggregateKind::Class) {
         return None;
     }
     let first = members.iter().find(|member| member.offset == 0 && member.layout.is_aggregate())?;
-    let is_in = |start: &i64| u64::try_from(*start).is_ok_and(|start| start < first.layout.size);
+    let is_in = |start: &i64| match u64::try_from(*start) {
+        Ok(start) => start < first.layout.size,
+        Err(_) => is_indexed,
+    };
     address.offset.starts().iter().all(is_in).then(|| Arc::clone(&first.layout))
 }
 
