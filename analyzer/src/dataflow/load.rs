@@ -6,7 +6,7 @@ use super::value::{Slot, Sum};
 use crate::data_symbol::DataPlace;
 use crate::descent::ValueKind;
 use crate::dwarf::element;
-use crate::layout::{Layout, ScalarKind, Shape};
+use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::x86_64::function::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -144,6 +144,8 @@ impl Typing<'_, '_> {
         };
         let leaf = match (&path.leaf.shape, path.into) {
             (Shape::Scalar(_), 0) => path.leaf,
+            // Which of them it is depends on where it is used.
+            _ if path.into == 0 && has_pointers(path.leaf) => return Content::Mixed,
             _ => return Content::Unknown,
         };
         let name = PointerName::Member(Arc::clone(element), offset);
@@ -195,4 +197,16 @@ impl Typing<'_, '_> {
             None => Content::Unknown,
         }
     }
+}
+
+/// Whether a union begins with pointers to different things.
+fn has_pointers(layout: &Layout) -> bool {
+    let Shape::Aggregate { kind: AggregateKind::Union, members } = &layout.shape else {
+        return false;
+    };
+    let mut pointees = members
+        .iter()
+        .filter(|member| member.offset == 0)
+        .filter_map(|member| member.layout.pointee.map(|_| &member.layout.spelled));
+    pointees.next().is_some_and(|first| pointees.any(|other| other != first))
 }

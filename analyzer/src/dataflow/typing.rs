@@ -165,6 +165,11 @@ impl<'a, 'b> Typing<'a, 'b> {
         if self.graph.is_count(value) || made == Content::Unseen {
             return made;
         }
+        // What was read is one of several things: what is said counts only where it is said.
+        let definition = self.graph.definitions.get(value.0 as usize);
+        if made == Content::Mixed && matches!(definition, Some(Definition::Loaded { .. })) {
+            return made;
+        }
         let known = match self.contents.facts.get(&value) {
             Some(facts) => informed(made, facts.iter()),
             None => made,
