@@ -341,8 +341,8 @@ pub const MAX_PACKAGE_TRIES: usize = 4;
 /// abbreviations with the unit that they were compiled with.
 pub const MAX_PACKAGE_SHARING: u64 = 64;
 
-/// Code ranges of functions of one unit: 24 bytes each. Entries can share one list of ranges, so
-/// that a small file has many. The largest known units (SQLite's amalgamation, LTO) have about 10^5.
+/// Code ranges of functions of one unit: 24 bytes each, and what else stands in the lists of them. Entries
+/// can share one list of ranges, so that a small file has many. The largest known units (SQLite's amalgamation, LTO) have about 10^5.
 pub const MAX_FUNCTION_RANGES: usize = 1 << 19;
 
 /// Code ranges of all units of one load object: 24 bytes each. Chromium has about 1.5 million

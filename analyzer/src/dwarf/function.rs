@@ -4,7 +4,7 @@
 use super::location::{self, FrameBase, Part, Place};
 use super::scope::{CodeScope, VisibleVariable};
 use super::unit::ParsedUnit;
-use super::{DebugInfo, DieRef, Entry, Reader, UnitIdx};
+use super::{DebugInfo, DieRef, Entry, Reader, UnitIdx, code_range};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use std::ops::Range;
@@ -161,7 +161,11 @@ impl DebugInfo {
             let Ok(Some(mut locations)) = unit.dwarf.attr_locations(&unit.unit, value) else {
                 continue;
             };
-            while let Ok(Some(location)) = locations.next() {
+            // gimli's `next` goes on over all that holds nowhere, however much that is.
+            for _ in 0..limit::MAX_SCOPE_RANGES {
+                let Ok(Some(raw)) = locations.next_raw() else { break };
+                let Ok(location) = locations.convert_raw(raw) else { break };
+                let Some(location) = location else { continue };
                 if !(location.range.begin..location.range.end).contains(&entry.0) {
                     continue;
                 }
@@ -218,6 +222,7 @@ impl DebugInfo {
             found: Vec::new(),
             calls: Vec::new(),
             n_places_left: limit::MAX_VARIABLE_PLACES,
+            n_ranges_left: limit::MAX_FUNCTION_RANGES,
         };
         walk.function(offset);
         function.calls = walk.calls;
@@ -243,11 +248,13 @@ struct FunctionWalk<'a> {
     found: Vec<(gimli::UnitOffset, usize, Places)>,
     calls: Vec<(Svma, DieRef)>,
     n_places_left: usize,
+    n_ranges_left: usize,
 }
 
 impl FunctionWalk<'_> {
     fn function(&mut self, offset: gimli::UnitOffset) {
-        let unit = &self.unit.unit;
+        let unit = self.unit;
+        let unit = &unit.unit;
         let Ok(mut tree) = unit.entries_tree(Some(offset)) else { return };
         let Ok(root) = tree.root() else { return };
         if let Some(gimli::AttributeValue::Exprloc(expression)) =
@@ -291,21 +298,19 @@ impl FunctionWalk<'_> {
         }
     }
 
-    fn ranges(&self, entry: &Entry) -> Vec<Range<u64>> {
-        let ranges = super::unit::ranges(&self.unit.dwarf, &self.unit.unit, entry);
-        let Some(mut ranges) = ranges else { return Vec::new() };
-        let mut found = Vec::new();
-        while let Ok(Some(range)) = ranges.next() {
-            if found.len() >= limit::MAX_SCOPE_RANGES {
-                break;
-            }
-            found.push(range.begin..range.end);
-        }
-        found
+    fn ranges(&mut self, entry: &Entry) -> Vec<Range<u64>> {
+        let room = self.n_ranges_left.min(limit::MAX_SCOPE_RANGES);
+        let mut n_left = room;
+        let ranges = code_range::ranges(&self.unit.dwarf, &self.unit.unit, entry, &mut n_left);
+        self.n_ranges_left -= room - n_left;
+        ranges.into_iter().map(|range| range.begin..range.end).collect()
     }
 
     fn add(&mut self, entry: &Entry, code: &[Range<u64>], depth: usize) {
         let Some(value) = entry.attr_value(gimli::DW_AT_location) else { return };
+        if self.n_places_left == 0 {
+            return;
+        }
         let mut places = Vec::new();
         if let gimli::AttributeValue::Exprloc(expression) = value {
             for part in self.parts(expression) {
@@ -314,10 +319,13 @@ impl FunctionWalk<'_> {
         } else {
             let locations = self.unit.dwarf.attr_locations(&self.unit.unit, value);
             let Ok(Some(mut locations)) = locations else { return };
-            while let Ok(Some(entry)) = locations.next() {
-                if places.len() >= self.n_places_left {
-                    break;
-                }
+            // What says nothing counts as well: variables can share one long list of it.
+            while self.n_places_left > places.len()
+                && let Ok(Some(raw)) = locations.next_raw()
+                && let Ok(entry) = locations.convert_raw(raw)
+            {
+                self.n_places_left -= 1;
+                let Some(entry) = entry else { continue };
                 let range = entry.range.begin..entry.range.end;
                 let parts = self.parts(entry.data).into_iter();
                 places.extend(parts.map(|part| (range.clone(), part)));

@@ -5,6 +5,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod array;
+mod code_range;
 pub(crate) mod container;
 pub(crate) mod derivation;
 pub(crate) mod element;
@@ -105,13 +106,15 @@ impl DebugInfo {
 
     /// Reads the address ranges in the root entry of every unit of the file.
     fn read_roots(&mut self) {
+        let mut n_left = limit::MAX_CODE_RANGES;
         for unit_idx in self.sources.main_units() {
-            let room = limit::MAX_CODE_RANGES - self.code_ranges.len();
             let root = self.sources.for_walk(unit_idx, Whole::Root);
             let Some((dwarf, unit, _)) = root else { continue };
             self.sources.note_skeleton(unit_idx, &unit);
-            let ranges = unit::code_ranges(&dwarf, &unit, room).unwrap_or_default();
-            self.code_ranges.extend(ranges.iter().map(|(start, end)| (*start, *end, unit_idx)));
+            let Ok(root) = unit.entry(unit.header.root_offset()) else { continue };
+            let ranges = code_range::ranges(&dwarf, &unit, &root, &mut n_left);
+            let code = ranges.iter().filter(|range| code_range::is_code(range));
+            self.code_ranges.extend(code.map(|range| (range.begin, range.end, unit_idx)));
         }
         self.code_ranges.sort_unstable();
     }

@@ -1,7 +1,7 @@
 //! One compilation unit, walked once: its functions, its name spaces.
 
 use super::entry_walk::{EntryWalk, Kinds};
-use super::{Dwarf, Entry, Reader};
+use super::{Dwarf, Entry, Reader, code_range};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::UnitOffset;
@@ -197,6 +197,7 @@ impl ParsedUnit {
     fn collect(&mut self, walk: &mut EntryWalk<'_>) -> gimli::Result<()> {
         // Enclosing name spaces and types: the depth of their children, and the qualified name.
         let mut open: Vec<(isize, u32)> = Vec::new();
+        let mut n_ranges_left = limit::MAX_FUNCTION_RANGES;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
             let Some(met) = walk.next()? else { break };
             let (offset, depth) = (met.offset, met.depth);
@@ -214,7 +215,7 @@ impl ParsedUnit {
             // Few entries are of interest: only those are read whole.
             match tag {
                 gimli::DW_TAG_subprogram if met.has.code => {
-                    self.add_function(&self.unit.entry(offset)?);
+                    self.add_function(&self.unit.entry(offset)?, &mut n_ranges_left);
                 }
                 gimli::DW_TAG_structure_type
                 | gimli::DW_TAG_class_type
@@ -254,17 +255,10 @@ impl ParsedUnit {
         )
     }
 
-    fn add_function(&mut self, entry: &Entry) {
-        let Some(mut ranges) = ranges(&self.dwarf, &self.unit, entry) else { return };
-        while let Ok(Some(range)) = ranges.next() {
-            if self.functions.len() >= limit::MAX_FUNCTION_RANGES {
-                break;
-            }
-            // Address 0 is what the linker leaves of a function it dropped.
-            if range.begin < range.end && range.begin != 0 {
-                self.functions.push((range.begin, range.end, entry.offset()));
-            }
-        }
+    fn add_function(&mut self, entry: &Entry, n_left: &mut usize) {
+        let ranges = code_range::ranges(&self.dwarf, &self.unit, entry, n_left);
+        let code = ranges.iter().filter(|range| code_range::is_code(range));
+        self.functions.extend(code.map(|range| (range.begin, range.end, entry.offset())));
     }
 }
 
@@ -293,24 +287,6 @@ fn opens_scope(tag: gimli::DwTag) -> bool {
     )
 }
 
-/// The address ranges in a unit's root entry, at most `room`.
-pub(crate) fn code_ranges(
-    dwarf: &Dwarf,
-    unit: &gimli::Unit<Reader>,
-    room: usize,
-) -> gimli::Result<Vec<(u64, u64)>> {
-    let root = unit.entry(unit.header.root_offset())?;
-    let Some(mut ranges) = ranges(dwarf, unit, &root) else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    for _ in 0..room {
-        let Some(range) = ranges.next()? else { break };
-        if range.begin < range.end && range.begin != 0 {
-            found.push((range.begin, range.end));
-        }
-    }
-    Ok(found)
-}
-
 /// Text of any bytes, cut at the limit.
 pub(crate) fn bounded_string(bytes: &Reader) -> Option<Arc<str>> {
     use gimli::Reader as _;
@@ -319,20 +295,4 @@ pub(crate) fn bounded_string(bytes: &Reader) -> Option<Arc<str>> {
         bytes.truncate(limit::MAX_NAME_BYTES).ok()?;
     }
     Some(bytes.to_string_lossy().ok()?.into())
-}
-
-/// The code ranges of an entry; `None` where they are damaged. A length that reaches past the end of
-/// the address space is refused here: gimli adds it unchecked.
-pub(crate) fn ranges(
-    dwarf: &gimli::Dwarf<Reader>,
-    unit: &gimli::Unit<Reader>,
-    entry: &Entry,
-) -> Option<gimli::RangeIter<Reader>> {
-    if let Some(gimli::AttributeValue::Udata(len)) = entry.attr_value(gimli::DW_AT_high_pc)
-        && let Some(start) = entry.attr_value(gimli::DW_AT_low_pc)
-        && let Ok(Some(start)) = dwarf.attr_address(unit, start)
-    {
-        start.checked_add(len)?;
-    }
-    dwarf.die_ranges(unit, entry).ok()
 }
