@@ -232,6 +232,10 @@ pub const MAX_DEAD_END_DEPTH: usize = 4;
 /// Functions of which it is kept whether they return.
 pub const MAX_DEAD_ENDS: usize = 1 << 16;
 
+/// Attributes of one entry. Compilers give up to some 25; some take no bytes (`DW_FORM_flag_present`,
+/// `DW_FORM_implicit_const`), so that an entry of one byte could have any number.
+pub const MAX_ATTRIBUTES: usize = 1 << 7;
+
 /// Members looked at of a value of sixteen bytes, to know which registers pass it: a union may nest as
 /// many as it likes.
 pub const MAX_PASSED_PARTS: usize = 256;

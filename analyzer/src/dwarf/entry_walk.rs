@@ -2,6 +2,7 @@
 //! is worked out once.
 
 use super::{Dwarf, Reader};
+use crate::limit;
 use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, Section as _, UnitOffset};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -355,6 +356,32 @@ impl Table {
     }
 }
 
+/// Whether a table of abbreviations can be read, and gives no entry more attributes than the limit: gimli
+/// reads all of them for each entry.
+pub(super) fn is_table_sound(dwarf: &Dwarf, start: gimli::DebugAbbrevOffset) -> bool {
+    let mut input = dwarf.debug_abbrev.reader().clone();
+    let on_page = |input: &Reader| {
+        input.with_ahead(SHORT_TABLE_BYTES, |bytes| {
+            read_table(gimli::EndianSlice::new(bytes, gimli::LittleEndian))
+        })
+    };
+    let read = input.skip(start.0).and_then(|()| on_page(&input));
+    match read {
+        Ok(Err(gimli::Error::UnexpectedEof(_))) => read_table(input).is_ok(),
+        read => read.is_ok_and(|read| read.is_ok()),
+    }
+}
+
+fn read_table<R: gimli::Reader<Offset = usize>>(mut input: R) -> gimli::Result<()> {
+    let (start, mut attributes) = (input.clone(), Vec::new());
+    while input.read_uleb128()? != 0 {
+        input.read_uleb128_u16()?;
+        input.read_u8()?;
+        read_attributes(&mut input, &start, &mut attributes)?;
+    }
+    Ok(())
+}
+
 /// A table of abbreviations that is longer is read page by page.
 const SHORT_TABLE_BYTES: usize = 1 << 14;
 
@@ -425,6 +452,9 @@ fn read_attributes<R: gimli::Reader<Offset = usize>>(
         let form = input.read_uleb128_u16()?;
         if (name, form) == (0, 0) {
             return Ok(line_table);
+        }
+        if attributes.len() >= limit::MAX_ATTRIBUTES {
+            return Err(gimli::Error::TooManyIterations);
         }
         if DwAt(name) == gimli::DW_AT_stmt_list && is_one_byte {
             line_table = Some(at);

@@ -3,13 +3,13 @@
 //! Every unit has one number, whatever file it is in. Numbers stay; what was read may be dropped
 //! and is read again.
 
-use super::entry_walk::{Kinds, Table, Whole};
+use super::entry_walk::{Kinds, Table, Whole, is_table_sound};
 use super::supplementary::Supplementary;
 use super::unit::{Half, ParsedUnit};
 use super::{DieRef, Dwarf, Reader, UnitIdx, split};
 use crate::limit;
 use gimli::{DebugInfoOffset, DebugTypeSignature, Section as _, UnitOffset, UnitType};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,8 +31,9 @@ pub(super) struct Container {
     n_info_units: u32,
     /// Type units by signature.
     signatures: Vec<(u64, UnitIdx)>,
-    /// Where the abbreviations are that several units have.
-    shared_abbreviations: FxHashSet<usize>,
+    /// Where the abbreviations are that several units have, and whether they are as they may be once that
+    /// was asked.
+    shared_abbreviations: FxHashMap<usize, Option<bool>>,
 }
 
 /// How a container's sections are had.
@@ -120,11 +121,11 @@ impl Sources {
         let first = self.slots.len() as UnitIdx;
         let room = limit::MAX_UNITS.saturating_sub(self.slots.len()).min(max_units);
         let mut signatures = Vec::new();
-        let (mut seen, mut shared_abbreviations) = (FxHashSet::default(), FxHashSet::default());
+        let (mut seen, mut shared_abbreviations) = (FxHashSet::default(), FxHashMap::default());
         let mut note = |header: &gimli::UnitHeader<Reader>| {
             let abbreviations = header.debug_abbrev_offset().0;
             if !seen.insert(abbreviations) {
-                shared_abbreviations.insert(abbreviations);
+                shared_abbreviations.insert(abbreviations, None);
             }
         };
         // A damaged header ends the walk: what came before it stays usable.
@@ -217,9 +218,23 @@ impl Sources {
         Some((dwarf, header))
     }
 
+    /// The same, `None` if its abbreviations are not as they may be.
+    fn sound_header(&mut self, idx: UnitIdx) -> Option<(Arc<Dwarf>, gimli::UnitHeader<Reader>)> {
+        let (dwarf, header) = self.header(idx)?;
+        let container = self.slots.get(idx as usize)?.container;
+        let start = header.debug_abbrev_offset();
+        let container = self.containers.get_mut(container as usize)?;
+        let is_sound = || is_table_sound(&dwarf, start);
+        let is_sound = match container.shared_abbreviations.get_mut(&start.0) {
+            Some(known) => *known.get_or_insert_with(is_sound),
+            None => is_sound(),
+        };
+        is_sound.then_some((dwarf, header))
+    }
+
     /// The unit's sections and its root, not walked.
     pub(super) fn root(&mut self, idx: UnitIdx) -> Option<(Arc<Dwarf>, gimli::Unit<Reader>)> {
-        let (dwarf, header) = self.header(idx)?;
+        let (dwarf, header) = self.sound_header(idx)?;
         let unit = dwarf.unit(header).ok()?;
         Some((dwarf, unit))
     }
@@ -234,8 +249,9 @@ impl Sources {
         let (dwarf, header) = self.header(idx)?;
         let container = self.slots.get(idx as usize)?.container;
         let shared = &self.containers.get(container as usize)?.shared_abbreviations;
-        if shared.contains(&header.debug_abbrev_offset().0) {
+        if shared.contains_key(&header.debug_abbrev_offset().0) {
             // They are read once for all, and kept.
+            let (dwarf, header) = self.sound_header(idx)?;
             let unit = dwarf.unit(header).ok()?;
             return Some((dwarf, unit, Kinds::default()));
         }
@@ -256,7 +272,7 @@ impl Sources {
             Link::Unopened | Link::Missing | Link::Split(_) => Half::Skeleton,
             Link::Skeleton(skeleton) => Half::Split(Box::new(self.root(skeleton)?.1)),
         };
-        let (dwarf, header) = self.header(idx)?;
+        let (dwarf, header) = self.sound_header(idx)?;
         let parsed = ParsedUnit::parse(dwarf, header, half).ok()?;
         let n_bytes = parsed.n_bytes();
         let unit = Arc::new(parsed);
