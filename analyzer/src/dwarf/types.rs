@@ -195,7 +195,8 @@ impl DebugInfo {
             return;
         }
         while let Ok(Some(met)) = walk.next() {
-            if met.depth < 1 {
+            // Each entry is looked at for all that it is inside of.
+            if !(1..=limit::MAX_TYPE_DEPTH as isize).contains(&met.depth) {
                 break;
             }
             if met.depth == 1 && is_wanted(met.tag) {
