@@ -103,19 +103,20 @@ impl CodeImage {
         if let Some(known) = self.dead_ends.borrow().get(&svma) {
             return *known;
         }
-        let mut known = self.dead_ends.borrow_mut();
-        if known.len() >= limit::MAX_DEAD_ENDS {
-            known.clear();
+        // Of more functions only their names are looked at: what is forgotten would be followed anew, by
+        // each function that calls it.
+        let has_room = self.dead_ends.borrow().len() < limit::MAX_DEAD_ENDS;
+        if !has_room {
+            return self.find_dead_end(svma, depth, false);
         }
         // A function that calls itself may return.
-        known.insert(svma, false);
-        drop(known);
-        let found = self.find_dead_end(svma, depth);
+        self.dead_ends.borrow_mut().insert(svma, false);
+        let found = self.find_dead_end(svma, depth, true);
         self.dead_ends.borrow_mut().insert(svma, found);
         found
     }
 
-    fn find_dead_end(&self, svma: Svma, depth: usize) -> bool {
+    fn find_dead_end(&self, svma: Svma, depth: usize, has_room: bool) -> bool {
         let function = self.image.function_at(svma).filter(|function| function.start == svma);
         if let Some(function) = function
             && crate::noreturn::is_name(&function.name)
@@ -130,7 +131,7 @@ impl CodeImage {
         let inner = |callee| is_deeper && self.never_returns(callee, depth + 1);
         match self.pointers().at(slot) {
             Some(target) => inner(target),
-            None if self.image.is_code(svma) => is_dead_end(svma, self, &inner),
+            None if has_room && self.image.is_code(svma) => is_dead_end(svma, self, &inner),
             None => false,
         }
     }
