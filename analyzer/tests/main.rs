@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+mod absurd_entry;
+mod absurd_flow;
+mod absurd_type;
 mod backtracking;
 mod circles;
 mod container;
