@@ -380,7 +380,7 @@ impl Analyzer {
             return;
         }
         let Some(found) = self.voted(sample, avma, Some(memory)) else { return };
-        if self.votes.kind(found.kind).is_scalar() {
+        if self.votes.kind(found.kind).is_scalar() || found.votes < limit::MIN_VOTES_AROUND {
             return;
         }
         let Some(around) = self.name_of_votes(found, memory.size) else { return };

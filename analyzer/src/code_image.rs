@@ -14,6 +14,9 @@ use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
+/// Sections that only the linker fills and only the loader writes to.
+const LOADER_SECTIONS: [&str; 2] = [".got", ".data.rel.ro"];
+
 /// The bytes of a load object and what was worked out of them.
 pub(crate) struct CodeImage {
     pub(crate) file: Arc<dyn FileBytes>,
@@ -116,21 +119,31 @@ impl CodeImage {
         found
     }
 
+    /// Whether only the loader writes to `svma`.
+    fn is_kept(&self, svma: Svma) -> bool {
+        let section = self.image.loaded_section(svma);
+        section.is_some_and(|section| {
+            LOADER_SECTIONS.iter().any(|prefix| section.name.starts_with(prefix))
+        })
+    }
+
     fn find_dead_end(&self, svma: Svma, depth: usize, has_room: bool) -> bool {
         let function = self.image.function_at(svma).filter(|function| function.start == svma);
         if let Some(function) = function
-            && crate::noreturn::is_name(&function.name)
+            && crate::noreturn::is_own_name(&function.name)
         {
             return true;
         }
         let slot = self.linkage_slot(svma).map_or(svma, Svma);
-        if self.image.noreturn_slots.binary_search(&slot.0).is_ok() {
+        // What the program may write to can lead elsewhere by now.
+        let is_slot = self.is_kept(slot);
+        if is_slot && self.image.noreturn_slots.binary_search(&slot.0).is_ok() {
             return true;
         }
         let is_deeper = depth + 1 < limit::MAX_DEAD_END_DEPTH;
         let inner = |callee| is_deeper && self.never_returns(callee, depth + 1);
         match self.pointers().at(slot) {
-            Some(target) => inner(target),
+            Some(target) => is_slot && inner(target),
             None if has_room && self.image.is_code(svma) => is_dead_end(svma, self, &inner),
             None => false,
         }

@@ -94,6 +94,14 @@ fn is_rust_path(path: &str) -> bool {
     RUST_PATHS.iter().any(|known| path.starts_with(known)) || is_ending()
 }
 
+/// Names of libraries that programs give to functions of their own as well, which may return.
+const COMMON_NAMES: [&str; 4] = ["err", "errx", "verr", "verrx"];
+
+/// Whether a function that the file itself has never returns, by its name.
+pub(crate) fn is_own_name(name: &str) -> bool {
+    is_name(name) && !COMMON_NAMES.contains(&name)
+}
+
 /// Where pointers to functions are kept that never return.
 pub(crate) fn slots<'d>(elf: &impl Object<'d>) -> Vec<u64> {
     let (Some(table), Some(relocations)) = (elf.dynamic_symbol_table(), elf.dynamic_relocations())

@@ -102,7 +102,9 @@ impl PagedSection {
     pub(crate) fn page(&self, at: usize) -> Option<Arc<Page>> {
         let (file, offset, cache, is_lost) = match &self.store {
             Store::Memory(page) => return Some(Arc::clone(page)),
-            Store::Packed { unpack, page } => return page.get_or_init(|| unpacked(unpack)).clone(),
+            Store::Packed { unpack, page } => {
+                return page.get_or_init(|| unpacked(unpack, self.len)).clone();
+            }
             Store::File { file, offset, cache, is_lost } => (file, *offset, cache, is_lost),
         };
         let key = (self.number, at / cache.page_bytes);
@@ -129,9 +131,14 @@ impl PagedSection {
     }
 }
 
-fn unpacked(unpack: &Unpack) -> Option<Arc<Page>> {
+fn unpacked(unpack: &Unpack, len: usize) -> Option<Arc<Page>> {
     match unpack() {
-        Ok(bytes) => Some(Arc::new(Page { start: 0, bytes })),
+        Ok(bytes) if bytes.len() == len => Some(Arc::new(Page { start: 0, bytes })),
+        Ok(bytes) => {
+            let n_bytes = bytes.len();
+            tracing::warn!(n_bytes, len, "debug section left out: it has changed");
+            None
+        }
         Err(error) => {
             tracing::warn!(%error, "debug section left out");
             None

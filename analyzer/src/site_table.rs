@@ -165,6 +165,10 @@ impl DataTable {
     /// Notes what is around `place`. Ranges stay apart, whatever damaged files say: what is known of
     /// other places stays, and what was asked for is found from now on.
     pub(crate) fn insert(&mut self, object: LoadObjectIdx, place: DataPlace, range: DataRange) {
+        // Places that were asked for at one time may have one answer.
+        if self.find(object, place).is_some() {
+            return;
+        }
         if self.n_ranges >= limit::MAX_DATA_RANGES {
             self.of_object.clear();
             self.n_ranges = 0;

@@ -21,6 +21,9 @@ use std::sync::Arc;
 const DWARF_RBP: u16 = 6;
 const DWARF_RSP: u16 = 7;
 
+/// Control bytes that hashbrown compares at once.
+const CONTROL_GROUP_BYTES: u32 = 16;
+
 /// What one instruction's operands are looked up in.
 pub(crate) struct TypePath<'a> {
     pub(crate) debug: &'a mut DebugInfo,
@@ -116,7 +119,7 @@ impl<'a> TypePath<'a> {
                 let slot = Slot { frame: *frame, offset: *offset };
                 self.frame_answer(access, slot, address.offset.step, index)
             }
-            Origin::Object(layout) => match self.control_bytes(access, &address) {
+            Origin::Object(layout) => match self.control_bytes(access, &address, index) {
                 Some(answer) => answer,
                 None => pointed::answer(access, layout, &address, index),
             },
@@ -124,9 +127,16 @@ impl<'a> TypePath<'a> {
     }
 
     /// What lies from where objects end on: the bytes that the pointer is declared to lead to.
-    fn control_bytes(&mut self, access: &MemoryAccess, address: &Address) -> Option<TypeAnswer> {
+    fn control_bytes(
+        &mut self,
+        access: &MemoryAccess,
+        address: &Address,
+        index: Option<Index>,
+    ) -> Option<TypeAnswer> {
         let is_upwards = || address.offset.starts().iter().all(|start| *start >= 0);
-        if !address.is_behind || !is_upwards() {
+        // An index may also count objects down; a group of sixteen control bytes is read at once.
+        let is_counted_down = index.is_some() && access.size != CONTROL_GROUP_BYTES;
+        if !address.is_behind || !is_upwards() || is_counted_down {
             return None;
         }
         let Some(PointerName::Member(holder, offset)) = &address.name else { return None };

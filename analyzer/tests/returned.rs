@@ -57,3 +57,17 @@ fn what_is_passed_in_two_registers_moves_the_next_argument_on() {
         }
     }
 }
+
+#[test]
+fn what_is_passed_in_another_way_is_never_taken_for_the_next_argument() {
+    for flags in BUILDS {
+        let program = Program::compile("g++", "returned.cpp", flags);
+        let mut session = Session::new(&program);
+        for function in ["_Z11pass_sharedPvP5Other", "_Z11pass_vectorPv"] {
+            let access = program.access(function, program.truth("Wide.b"));
+            let line = session.exact(access.ip(), &everywhere());
+            let right = ["{structure:Wide}.{long_int b}", "unidentified", "undetermined"];
+            assert!(right.contains(&object(&line)), "{} {function} {flags}", object(&line));
+        }
+    }
+}

@@ -4,6 +4,7 @@ use super::content::{Address, Better, Content, Origin, either};
 use super::liveness::Used;
 use super::typing::Typing;
 use super::value::{ARGUMENTS, Definition, Sum, ValueIdx};
+use crate::dwarf::passing::Passing;
 use rustc_hash::FxHashMap;
 
 /// What later uses say of values.
@@ -140,7 +141,9 @@ impl Typing<'_, '_> {
         let result = own.and_then(|own| self.around.debug.name_and_type(own).1);
         let Some(result) = result else { return };
         let layout = self.around.debug.layout(result);
-        if let Content::Address(place) = self.result_place(&layout) {
+        let unit = self.around.scope.unit;
+        if self.around.debug.returning(unit, &layout) == Passing::Address {
+            let place = Address::object(layout, 0, None);
             // What the caller passed first. Where it is not given back, the function was changed to
             // return something else, or nothing.
             for value in self.graph.returned.clone() {

@@ -3,7 +3,7 @@
 use super::content::{Address, Content, Origin};
 use super::typing::Typing;
 use super::value::{ARGUMENTS, Call, N_ARGUMENTS};
-use crate::dwarf::passing::Word;
+use crate::dwarf::passing::{Passing, Word};
 use crate::dwarf::{DieRef, UnitIdx};
 use crate::layout::{Layout, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
@@ -21,19 +21,10 @@ impl Typing<'_, '_> {
             return Content::Unknown;
         };
         let layout = self.around.debug.layout(result);
-        match self.result_place(&layout) {
-            Content::Unknown => self.content_of(&layout, None),
-            place => place,
+        match self.around.debug.returning(callee.unit, &layout) {
+            Passing::Address => Content::Address(Address::object(layout, 0, None)),
+            Passing::Value | Passing::Unknown => self.content_of(&layout, None),
         }
-    }
-
-    /// The address of the memory in which a result of this type is returned; unknown if it is
-    /// returned in registers.
-    pub(super) fn result_place(&mut self, layout: &Arc<Layout>) -> Content {
-        if !self.around.debug.is_returned_in_memory(layout) {
-            return Content::Unknown;
-        }
-        Content::Address(Address::object(Arc::clone(layout), 0, None))
     }
 
     /// The entry of the function that is called.
@@ -98,10 +89,13 @@ impl Typing<'_, '_> {
         let mut next = 0;
         if let Some(result) = self.around.debug.name_and_type(callee).1 {
             let layout = self.around.debug.layout(result);
-            let place = self.result_place(&layout);
-            if place != Content::Unknown {
-                contents[0] = place;
-                next = 1;
+            match self.around.debug.returning(callee.unit, &layout) {
+                Passing::Address => {
+                    contents[0] = Content::Address(Address::object(layout, 0, None));
+                    next = 1;
+                }
+                Passing::Value => {}
+                Passing::Unknown => return contents,
             }
         }
         for type_die in self.around.debug.parameter_types(callee) {
@@ -121,18 +115,23 @@ impl Typing<'_, '_> {
     /// What the general registers hold that an argument of this type is passed in; `None` where it is
     /// not known how it is passed.
     fn passed_as(&mut self, unit: UnitIdx, layout: &Arc<Layout>) -> Option<Vec<Content>> {
-        if self.around.debug.is_passed_by_address(unit, layout) {
-            return Some(vec![Content::Address(Address::object(Arc::clone(layout), 0, None))]);
+        match self.around.debug.passing(unit, layout) {
+            Passing::Value => {}
+            Passing::Address => {
+                let address = Address::object(Arc::clone(layout), 0, None);
+                return Some(vec![Content::Address(address)]);
+            }
+            Passing::Unknown => return None,
         }
         match (&layout.shape, layout.size) {
             (Shape::Scalar(ScalarKind::Float), _) => Some(Vec::new()),
             (Shape::Scalar(ScalarKind::Number), 1..=8)
-            | (Shape::Scalar(ScalarKind::Pointer | ScalarKind::Byte), _) => {
+            | (Shape::Scalar(ScalarKind::Pointer | ScalarKind::Byte), 0..=8) => {
                 Some(vec![self.content_of(layout, None)])
             }
             (Shape::Scalar(_), _) => None,
-            // On the stack.
-            (_, 17..) => Some(Vec::new()),
+            // Vectors, and what is on the stack.
+            (Shape::Array { .. }, _) | (_, 17..) => Some(Vec::new()),
             _ => {
                 let words = self.around.debug.words(unit, layout)?;
                 let general = (0..).zip(words).filter(|(_, word)| *word == Word::General);

@@ -140,8 +140,9 @@ impl DebugInfo {
 fn kept(room: usize, size: u64, members: &[Member]) -> Option<Arc<Layout>> {
     let layout = &members.get(room)?.layout;
     let is_all = (0..).zip(members).all(|(at, other)| at == room || is_empty(&other.layout));
-    (is_all && layout.size == size && layout.is_aggregate() && !is_bytes(layout))
-        .then(|| Arc::clone(layout))
+    // What is still called room holds something of its own.
+    let is_value = layout.is_aggregate() && !is_storage(&layout.name) && !is_bytes(layout);
+    (is_all && layout.size == size && is_value).then(|| Arc::clone(layout))
 }
 
 /// Whether there is nothing in a type, but perhaps in the same way in one that it is made from.

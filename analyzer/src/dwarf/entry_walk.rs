@@ -58,11 +58,13 @@ enum Step {
 pub(super) struct Kinds {
     /// By code: compilers count them from 1.
     near: Vec<Option<Kind>>,
+    /// How many of them were put in: codes with gaps take no more than twice their memory.
+    n_near: usize,
     far: FxHashMap<u64, Kind>,
     steps: Vec<Step>,
 }
 
-/// A code may be so far behind those before it to be found without hashing.
+/// A code may be so far behind twice as many as there are before it to be found without hashing.
 const NEAR: usize = 64;
 
 impl Kinds {
@@ -80,12 +82,13 @@ impl Kinds {
 
     fn insert(&mut self, code: u64, kind: Kind) {
         match usize::try_from(code) {
-            Ok(code) if code < self.near.len() + NEAR => {
+            Ok(code) if code < 2 * self.n_near + NEAR => {
                 if code >= self.near.len() {
                     self.near.resize(code + 1, None);
                 }
                 if let Some(slot) = self.near.get_mut(code) {
                     *slot = Some(kind);
+                    self.n_near += 1;
                 }
             }
             _ => {

@@ -4,6 +4,11 @@
 struct Wide { long a, b; double c; };
 struct Pair { long first; char *second; };
 struct Mixed { double real; long whole; };
+struct Other { long x, y; };
+typedef double Vector __attribute__((vector_size(32)));
+struct Shared { Wide *held; long *count; Shared(const Shared &); Shared() : held(0), count(0) {} ~Shared(); };
+Shared::Shared(const Shared &other) : held(other.held), count(other.count) {}
+Shared::~Shared() { count = 0; }
 struct Owner {
     Wide *held;
     explicit Owner(Wide *held) : held(held) {}
@@ -23,6 +28,18 @@ FUNCTION Owner own(long a) {
 FUNCTION long take_pair(Pair pair, Wide *wide) { return pair.first + *pair.second + wide->a; }
 FUNCTION long take_mixed(Mixed mixed, Wide *wide) { return mixed.whole + (long)mixed.real + wide->b; }
 FUNCTION long take_owner(Owner owner, Wide *wide) { return owner.held->a + wide->a; }
+FUNCTION long take_shared(Shared, Wide *wide, Other *other) { return wide->a + other->x; }
+FUNCTION __attribute__((target("avx"))) Vector take_vector(Wide *wide) {
+    return Vector{wide->c, wide->c, 0, 0};
+}
+FUNCTION long pass_shared(void *bytes, Other *other) {
+    long b = ((long *)bytes)[1];
+    return b + take_shared(Shared(), (Wide *)bytes, other);
+}
+FUNCTION __attribute__((target("avx"))) double pass_vector(void *bytes) {
+    long b = ((long *)bytes)[1];
+    return (double)b + take_vector((Wide *)bytes)[0];
+}
 FUNCTION long pass_pair(void *bytes, char *text) {
     long b = ((long *)bytes)[1];
     return take_pair({b, text}, (Wide *)bytes);
@@ -39,6 +56,8 @@ int main(int count, char **words) {
     print_image();
     Wide wide = make(count);
     Owner owner = own(count);
-    long sum = pass_pair(&wide, words[0]) + pass_mixed(&wide, 2);
+    Other other = {1, 2};
+    if (count > 1000) count += (int)pass_vector(&wide);
+    long sum = pass_shared(&wide, &other) + pass_pair(&wide, words[0]) + pass_mixed(&wide, 2);
     return (int)(sum + take_owner(own(2), &wide) + owner.held->b) & 0;
 }
