@@ -922,7 +922,7 @@ int main(int argc, char **argv)
 	TR_CHECK(struct dentry, len);
 	TR_CHECK(struct disk_inode, u);
 	format();
-	buffer = HEAP_CALLOC(u8, 4096);
+	buffer = HEAP_CALLOC(unsigned char, 4096);
 	for (i = 0; i < 6; i++)
 		iput(fs_create(dirs[i], S_DIR | 0755));
 	for (i = 0; i < 24; i++)

@@ -260,7 +260,7 @@ assign (Solver * solver, lit_t lit, Clause * reason)
   v->reason = reason;
   solver->values[lit] = 1;
   solver->values[NOT (lit)] = -1;
-  PUSH (lit_t, solver->trail, lit);
+  PUSH (unsigned, solver->trail, lit);
 }
 
 static NOINLINE Clause *
@@ -351,7 +351,7 @@ analyze_literal (Solver * solver, lit_t lit, unsigned * open)
   Level * level = solver->levels.begin + v->level - 1;
   if (!level->seen.count++ || level->seen.lowest > v->trail)
     level->seen.lowest = v->trail;
-  PUSH (lit_t, solver->clause, lit);
+  PUSH (unsigned, solver->clause, lit);
 }
 
 static bool
@@ -387,7 +387,7 @@ analyze (Solver * solver, Clause * conflict)
   Clause * reason = conflict;
   CLEAR (solver->clause);
   CLEAR (solver->analyzed);
-  PUSH (lit_t, solver->clause, INVALID);
+  PUSH (unsigned, solver->clause, INVALID);
   do {
     if (reason->redundant)
       reason->used = reason->glue <= options.tier1 ? 3 : 2;
@@ -403,7 +403,7 @@ analyze (Solver * solver, Clause * conflict)
   CLEAR (solver->minimized);
   for (lit_t * p = solver->clause.begin; p != solver->clause.end; p++)
     if (p == solver->clause.begin || !is_redundant (solver, NOT (*p), 0))
-      PUSH (lit_t, solver->minimized, *p);
+      PUSH (unsigned, solver->minimized, *p);
     else
       statistics.minimized++;
   unsigned size = (unsigned) SIZE (solver->minimized), deepest = 1;
@@ -609,7 +609,7 @@ walk (Solver * solver)
   walker->solver = solver;
   walker->counters = HEAP_CALLOC (struct Counter, size);
   walker->broken = HEAP_CALLOC (unsigned, size);
-  walker->values = HEAP_CALLOC (val_t, 2 * solver->vars);
+  walker->values = HEAP_CALLOC (signed char, 2 * solver->vars);
   walker->scores = HEAP_CALLOC (float, 16);
   for (unsigned i = 0; i < 32; i++)
     walker->table[i] = i ? walker->table[i - 1] * 0.4f : 1;
@@ -667,7 +667,7 @@ new_solver (unsigned vars)
 {
   Solver * solver = HEAP_CALLOC (Solver, 1);
   solver->vars = vars;
-  solver->values = HEAP_CALLOC (val_t, 2 * vars);
+  solver->values = HEAP_CALLOC (signed char, 2 * vars);
   solver->variables = HEAP_CALLOC (Variable, vars);
   solver->watches = HEAP_CALLOC (Watches, 2 * vars);
   solver->occurrences = HEAP_CALLOC (Occurrences, 2 * vars);
@@ -728,7 +728,7 @@ parse (const char * p)
 	n = 10 * n + (unsigned) (*p - '0');
       if (n) {
 	lit = 2 * (n - 1) + sign;
-	PUSH (lit_t, solver->clause, lit);
+	PUSH (unsigned, solver->clause, lit);
       } else {
 	new_clause (solver, solver->clause.begin, (unsigned) SIZE (solver->clause), false, 0);
 	CLEAR (solver->clause);

@@ -325,7 +325,7 @@ static NOINLINE void syn_note_on(syn_t *syn, syn_channel_t *ch, uint8_t note)
         break;
     case SYN_PLUCK: {
         sample_t *string = v->string;
-        if (!string) string = v->string = HEAP_CALLOC(sample_t, 512);
+        if (!string) string = v->string = HEAP_CALLOC(float, 512);
         v->u.pluck.length = 0xffffffffu / (v->step + 1) / in->pluck.stretch % 500 + 8;
         v->u.pluck.at = 0;
         v->u.pluck.before = 0;
@@ -393,8 +393,8 @@ static void *echo_open(int variant)
 {
     echo_t *e = HEAP_CALLOC(echo_t, 1);
     e->length = (uint32_t)(2000 + variant * 731);
-    e->line[0] = HEAP_CALLOC(sample_t, e->length);
-    e->line[1] = HEAP_CALLOC(sample_t, e->length);
+    e->line[0] = HEAP_CALLOC(float, e->length);
+    e->line[1] = HEAP_CALLOC(float, e->length);
     e->feedback = 0.4f;
     e->wet = 0.3f;
     return e;
@@ -422,11 +422,11 @@ static void *reverb_open(int variant)
     memset(r, 0, sizeof *r);
     for (int i = 0; i < 4; i++) {
         r->combs[i].size = sizes[i];
-        r->combs[i].buffer = HEAP_CALLOC(sample_t, sizes[i]);
+        r->combs[i].buffer = HEAP_CALLOC(float, sizes[i]);
     }
     for (int i = 0; i < 2; i++) {
         r->allpasses[i].size = sizes[4 + i];
-        r->allpasses[i].buffer = HEAP_CALLOC(sample_t, sizes[4 + i]);
+        r->allpasses[i].buffer = HEAP_CALLOC(float, sizes[4 + i]);
     }
     r->room = 0.8f + 0.02f * (float)variant;
     r->damping = 0.3f;
@@ -701,7 +701,7 @@ int main(int argc, char **argv)
     syn_init_tables();
     syn.voices = HEAP_CALLOC(syn_voice_t, SYN_VOICES);
     syn.buses = HEAP_CALLOC(syn_bus_t, SYN_BUSES);
-    syn.scratch = HEAP_CALLOC(sample_t, SYN_BLOCK);
+    syn.scratch = HEAP_CALLOC(float, SYN_BLOCK);
     for (int i = 0; i < SYN_VOICES; i++) {
         syn.voices[i].next = syn.free_voices;
         syn.free_voices = &syn.voices[i];
@@ -712,7 +712,7 @@ int main(int argc, char **argv)
         syn.channels[c].instrument = (uint8_t)c;
     }
     syn.ring_size = 8192;
-    syn.ring = HEAP_CALLOC(pcm_t, syn.ring_size);
+    syn.ring = HEAP_CALLOC(short, syn.ring_size);
     syn.seq.ticks_per_row = 3;
     syn.seq.frames_per_tick = 300;
     compose(&syn);
