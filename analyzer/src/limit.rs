@@ -237,6 +237,10 @@ pub const MAX_DEAD_ENDS: usize = 1 << 16;
 /// `DW_FORM_implicit_const`), so that an entry of one byte could have any number.
 pub const MAX_ATTRIBUTES: usize = 1 << 7;
 
+/// How often all abbreviations of a file may be read for walks: each unit's once for its root and once for
+/// its variables. Tables can overlap, each beginning inside of the one before.
+pub const MAX_ABBREVIATION_READS: usize = 4;
+
 /// Members looked at of a value of sixteen bytes, to know which registers pass it: a union may nest as
 /// many as it likes.
 pub const MAX_PASSED_PARTS: usize = 256;

@@ -132,6 +132,34 @@ fn an_abbreviation_of_very_many_bytes_is_refused() {
 }
 
 #[test]
+fn tables_of_abbreviations_that_overlap_do_not_multiply() {
+    // Each unit's table begins one abbreviation further on, and its root is the last of all.
+    const N: usize = 50_000;
+    let table = format!(
+        ".Ltables: .set code, 16500\n.rept {N}\n.uleb128 code\n.byte 0x34, 0, 0, 0\n.set code, code + 1\n\
+         .endr\n.uleb128 code\n.byte 0x11, 0, 0, 0\n"
+    );
+    // An abbreviation here has seven bytes.
+    let units = format!(
+        ".set number, 0\n.rept {N}\n.long 11\n.value 4\n.long .Ltables + 7 * number\n.byte 8\n\
+         .uleb128 {}\n.byte 0\n.set number, number + 1\n.endr\n",
+        16500 + N
+    );
+    // Another time the last one ends in a form that there is not, and none is the root.
+    for (table, units) in [
+        (table.clone(), units.clone()),
+        (table.replace("0x11, 0, 0, 0", "0x11, 0, 0, 0xff"), units.replace("66500", "1")),
+    ] {
+        let program = crafted_with(&[
+            ("# ENTRIES", SOUND_TYPE),
+            ("# ABBREVIATIONS", &table),
+            ("# UNITS", &units),
+        ]);
+        assert!(ask(program.bytes.clone(), &program, "touch").is_ok());
+    }
+}
+
+#[test]
 fn ranges_of_no_code_do_not_multiply() {
     // Functions and units that all have one list of ranges, none of which holds code.
     let empty = "    .rept 50000\n    .quad 1, 1\n    .endr\n";

@@ -321,6 +321,8 @@ pub(super) struct Table {
     pub(super) kinds: Kinds,
     /// Those that were wanted whole.
     pub(super) whole: Arc<gimli::Abbreviations>,
+    /// How much was read.
+    pub(super) n_bytes: usize,
 }
 
 /// Which abbreviations are wanted whole.
@@ -348,14 +350,14 @@ impl Table {
         let on_page = input.with_ahead(SHORT_TABLE_BYTES, |bytes| {
             wanted.find(gimli::EndianSlice::new(bytes, gimli::LittleEndian))
         });
-        let (kinds, mut bytes) = match on_page? {
+        let (kinds, mut bytes, n_bytes) = match on_page? {
             Err(gimli::Error::UnexpectedEof(_)) => wanted.find(input)?,
             found => found?,
         };
         bytes.push(0);
         let whole = gimli::DebugAbbrev::from(Reader::of_bytes(bytes.into()));
         let whole = whole.abbreviations(gimli::DebugAbbrevOffset(0))?;
-        Ok(Self { kinds, whole: Arc::new(whole) })
+        Ok(Self { kinds, whole: Arc::new(whole), n_bytes })
     }
 }
 
@@ -398,11 +400,12 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// All kinds, and the bytes of the abbreviations that are wanted whole.
+    /// All kinds, the bytes of the abbreviations that are wanted whole, and how many were read.
     fn find<R: gimli::Reader<Offset = usize>>(
         self,
         mut input: R,
-    ) -> gimli::Result<(Kinds, Vec<u8>)> {
+    ) -> gimli::Result<(Kinds, Vec<u8>, usize)> {
+        let first = input.clone();
         let mut kinds = Kinds::default();
         let (mut bytes, mut attributes) = (Vec::new(), Vec::new());
         loop {
@@ -432,7 +435,7 @@ impl Wanted {
                 break;
             }
         }
-        Ok((kinds, bytes))
+        Ok((kinds, bytes, input.offset_from(&first)))
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Container {
     /// Where the abbreviations are that several units have, and whether they are as they may be once that
     /// was asked.
     shared_abbreviations: FxHashMap<usize, Option<bool>>,
+    /// How much may still be read of abbreviations for walks.
+    n_abbreviation_bytes_left: usize,
 }
 
 /// How a container's sections are had.
@@ -153,6 +155,8 @@ impl Sources {
         if units.is_empty() {
             return None;
         }
+        let n_bytes = gimli::Reader::len(dwarf.debug_abbrev.reader());
+        let n_abbreviation_bytes_left = n_bytes.saturating_mul(limit::MAX_ABBREVIATION_READS);
         let dwarf = Some(dwarf);
         self.containers.push(Container {
             origin,
@@ -161,6 +165,7 @@ impl Sources {
             n_info_units,
             signatures,
             shared_abbreviations,
+            n_abbreviation_bytes_left,
         });
         Some(container)
     }
@@ -255,7 +260,20 @@ impl Sources {
             let unit = dwarf.unit(header).ok()?;
             return Some((dwarf, unit, Kinds::default()));
         }
-        let Table { kinds, whole } = Table::read(&dwarf, &header, whole).ok()?;
+        let container = self.containers.get_mut(container as usize)?;
+        if container.n_abbreviation_bytes_left == 0 {
+            return None;
+        }
+        let table = Table::read(&dwarf, &header, whole);
+        // A table that is damaged somewhere may have been read to the section's end.
+        let n_behind = || {
+            let n_bytes = gimli::Reader::len(dwarf.debug_abbrev.reader());
+            n_bytes.saturating_sub(header.debug_abbrev_offset().0)
+        };
+        let n_bytes = table.as_ref().map_or_else(|_| n_behind(), |table| table.n_bytes);
+        let left = &mut container.n_abbreviation_bytes_left;
+        *left = left.saturating_sub(n_bytes);
+        let Table { kinds, whole, .. } = table.ok()?;
         let unit = gimli::Unit::new_with_abbreviations(&dwarf, header, whole).ok()?;
         Some((dwarf, unit, kinds))
     }
