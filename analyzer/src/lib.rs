@@ -51,6 +51,7 @@ mod linkage;
 mod name_table;
 mod noreturn;
 mod outline;
+mod packing;
 mod page;
 mod pointed;
 pub mod process;

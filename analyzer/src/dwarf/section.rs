@@ -1,9 +1,10 @@
 //! The debug sections of a file: every one that is read, is read here.
 
 use super::{Dwarf, Reader};
-use crate::elf::{ElfImage, Packing, Section};
+use crate::elf::{ElfImage, Section};
 use crate::file::{FileBytes, FileError, read_shared};
 use crate::limit;
+use crate::packing::Packing;
 use crate::page::{PageCache, PagedSection};
 use gimli::SectionId;
 use std::sync::Arc;
