@@ -26,7 +26,7 @@ pub enum ValueKind {
 
 impl ValueKind {
     /// Whether a scalar of this kind is used so.
-    const fn fits(self, kind: ScalarKind) -> bool {
+    pub(crate) const fn fits(self, kind: ScalarKind) -> bool {
         match self {
             Self::Unknown => true,
             Self::Integer => !matches!(kind, ScalarKind::Float),

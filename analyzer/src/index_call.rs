@@ -284,7 +284,7 @@ impl LoadObjectIndex {
                 let into = start.offset_from(variable.start)?;
                 ((Arc::clone(&variable.layout), Arc::clone(&variable.name)), into)
             }
-            Origin::Thread => return None,
+            Origin::Thread | Origin::Arms(_) => return None,
         };
         let (layout, name) = variable;
         let (offset, root) = (i64::try_from(into).ok(), OwnedRoot::Variable(name));

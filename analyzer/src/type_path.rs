@@ -3,7 +3,9 @@
 
 use crate::code_image::CodeImage;
 use crate::data_symbol::DataPlace;
-use crate::dataflow::{Address, Content, Dataflow, Number, Offset, Origin, PointerName, Slot};
+use crate::dataflow::{
+    Address, Arms, Content, Dataflow, Number, Offset, Origin, PointerName, Slot, Use,
+};
 use crate::descent::ValueKind;
 use crate::descriptor::{self, Root};
 use crate::dwarf::DebugInfo;
@@ -123,6 +125,7 @@ impl<'a> TypePath<'a> {
                 Some(answer) => answer,
                 None => pointed::answer(access, layout, &address, index),
             },
+            Origin::Arms(arms) => arm_answer(access, arms, &address, index),
         }
     }
 
@@ -393,6 +396,25 @@ pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>)
 /// Whether the register with this DWARF number holds the frame's address.
 fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
     number == DWARF_RSP || number == DWARF_RBP && cfa.is_some_and(|cfa| cfa.register == DWARF_RBP)
+}
+
+/// What an access is to through a pointer that may be one of several.
+fn arm_answer(
+    access: &MemoryAccess,
+    arms: &Arms,
+    address: &Address,
+    index: Option<Index>,
+) -> TypeAnswer {
+    let counted = index.map(|index| index.number.times(i64::from(index.scale)).step());
+    let n_bytes = u64::from(access.size);
+    let used = Use { n_bytes, kind: access.kind, step: counted.unwrap_or(0) };
+    match arms.chosen(address, used) {
+        Some(chosen) => match &chosen.origin {
+            Origin::Object(layout) => pointed::answer(access, layout, &chosen, index),
+            _ => TypeAnswer::Unknown(Reason::Unidentified),
+        },
+        None => TypeAnswer::Unknown(Reason::Unidentified),
+    }
 }
 
 /// The register that counts in an address, and what it is multiplied by.

@@ -1,5 +1,6 @@
 //! What a value is, as far as it is known: a number, or an address in some object.
 
+use super::arm::Arms;
 use super::extent::{has_part, place_in, steps_in_array};
 use super::number::Number;
 use super::offset::Offset;
@@ -60,6 +61,8 @@ pub(crate) enum Origin {
     Frame(Frame),
     /// The beginning of an object of this type, which may be one of many side by side.
     Object(Arc<Layout>),
+    /// What one of several pointers points at: which one, accesses tell.
+    Arms(Arc<Arms>),
 }
 
 impl PartialEq for Origin {
@@ -68,6 +71,7 @@ impl PartialEq for Origin {
             (Self::Static, Self::Static) | (Self::Thread, Self::Thread) => true,
             (Self::Frame(first), Self::Frame(second)) => first == second,
             (Self::Object(first), Self::Object(second)) => is_same_type(first, second),
+            (Self::Arms(first), Self::Arms(second)) => first == second,
             _ => false,
         }
     }
@@ -107,10 +111,11 @@ impl Address {
         }
     }
 
-    /// Points at bytes or at nothing known, as which C passes anything on.
+    /// Points at bytes or at nothing known, as which C passes anything on, or at one of several things.
     pub(crate) fn is_erased(&self) -> bool {
         match &self.origin {
             Origin::Object(layout) => is_erased(layout),
+            Origin::Arms(_) => true,
             Origin::Static | Origin::Thread | Origin::Frame(_) => false,
         }
     }
@@ -279,6 +284,11 @@ impl Content {
             Self::Address(address) => address.is_erased() || address.is_aside,
             _ => false,
         }
+    }
+
+    /// Whether it is known to be this or that.
+    pub(crate) const fn is_one_of_several(&self) -> bool {
+        matches!(self, Self::Mixed | Self::Address(Address { origin: Origin::Arms(_), .. }))
     }
 
     /// What a value is that is one of two. A value that is used is live on every way there, so that

@@ -95,7 +95,8 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
     match (&made, &said) {
         (_, Content::Unknown | Content::Unseen) => made,
         (Content::Address(first), Content::Address(second)) => {
-            let is_located = !matches!(first.origin, Origin::Object(_));
+            let is_located =
+                matches!(first.origin, Origin::Static | Origin::Thread | Origin::Frame(_));
             if is_located || second.is_erased() && !first.is_erased() {
                 return made;
             }

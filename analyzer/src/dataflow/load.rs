@@ -1,6 +1,8 @@
 //! What is read from memory, by the type of what lies there.
 
+use super::arm::{self, Arms, Use};
 use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::offset::Offset;
 use super::typing::Typing;
 use super::value::{Slot, Sum};
 use crate::data_symbol::DataPlace;
@@ -28,6 +30,7 @@ impl Typing<'_, '_> {
             Origin::Object(layout) => self.loaded_from(layout, &address),
             Origin::Static => self.loaded_static(&address),
             Origin::Thread => self.loaded_thread(&address),
+            Origin::Arms(arms) => self.loaded_from_arm(arms, &address),
             Origin::Frame(frame) => {
                 let slot = address.offset.starts().first().copied();
                 let Some(offset) = slot else { return Content::Unknown };
@@ -76,6 +79,15 @@ impl Typing<'_, '_> {
         sum
     }
 
+    fn loaded_from_arm(&mut self, arms: &Arms, address: &Address) -> Content {
+        let access = Use { n_bytes: 8, kind: ValueKind::Unknown, step: 0 };
+        let Some(address) = arms.chosen(address, access) else { return Content::Unknown };
+        match &address.origin {
+            Origin::Object(layout) => self.loaded_from(layout, &address),
+            _ => Content::Unknown,
+        }
+    }
+
     fn loaded_static(&mut self, address: &Address) -> Content {
         let Some(start) = address.offset.starts().first() else { return Content::Unknown };
         let svma = Svma(start.cast_unsigned());
@@ -115,6 +127,7 @@ impl Typing<'_, '_> {
             Origin::Object(layout) => self.loaded_from(layout, address),
             Origin::Static => self.loaded_static(address),
             Origin::Thread => self.loaded_thread(address),
+            Origin::Arms(arms) => self.loaded_from_arm(arms, address),
             Origin::Frame(_) => Content::Unknown,
         }
     }
@@ -144,8 +157,9 @@ impl Typing<'_, '_> {
         };
         let leaf = match (&path.leaf.shape, path.into) {
             (Shape::Scalar(_), 0) => path.leaf,
-            // Which of them it is depends on where it is used.
-            _ if path.into == 0 && has_pointers(path.leaf) => return Content::Mixed,
+            (Shape::Aggregate { kind: AggregateKind::Union, .. }, into) => {
+                return self.one_of(path.leaf, into);
+            }
             _ => return Content::Unknown,
         };
         let name = PointerName::Member(Arc::clone(element), offset);
@@ -154,6 +168,18 @@ impl Typing<'_, '_> {
         }
         let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
         self.pointing_at(kind, pointee, Some(name))
+    }
+
+    /// What a pointer is that lies `into` a union of several.
+    fn one_of(&mut self, union: &Layout, into: u64) -> Content {
+        let pointers = arm::pointers(union, into).into_iter();
+        let arms: Vec<_> =
+            pointers.map(|(name, pointee)| (name, self.around.debug.layout(pointee))).collect();
+        if arms.is_empty() {
+            return Content::Unknown;
+        }
+        let origin = Origin::Arms(Arc::new(Arms::new(arms.into_iter())));
+        Content::Address(Address::of(origin, Offset::exact(0)))
     }
 
     /// What a pointer leads to by the container that it is a part of.
@@ -197,16 +223,4 @@ impl Typing<'_, '_> {
             None => Content::Unknown,
         }
     }
-}
-
-/// Whether a union begins with pointers to different things.
-fn has_pointers(layout: &Layout) -> bool {
-    let Shape::Aggregate { kind: AggregateKind::Union, members } = &layout.shape else {
-        return false;
-    };
-    let mut pointees = members
-        .iter()
-        .filter(|member| member.offset == 0)
-        .filter_map(|member| member.layout.pointee.map(|_| &member.layout.spelled));
-    pointees.next().is_some_and(|first| pointees.any(|other| other != first))
 }

@@ -9,6 +9,7 @@
 
 mod argument_sum;
 mod arithmetic;
+mod arm;
 mod call;
 mod content;
 mod extent;
@@ -32,6 +33,7 @@ mod value;
 mod vector;
 
 pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Callee, Derived};
+pub(crate) use arm::{Arms, Use};
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use number::Number;
 pub(crate) use offset::{Offset, gcd};
@@ -148,6 +150,7 @@ impl Dataflow {
         let start = address.offset.only()?;
         let object = match &address.origin {
             Origin::Object(_) => Address { name: None, is_perhaps_variable: false, ..address },
+            Origin::Arms(_) => return None,
             Origin::Static => {
                 variable_address(DataPlace::fixed(Svma(start.cast_unsigned())), debug)?
             }

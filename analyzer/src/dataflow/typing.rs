@@ -167,7 +167,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
         // What was read is one of several things: what is said counts only where it is said.
         let definition = self.graph.definitions.get(value.0 as usize);
-        if made == Content::Mixed && matches!(definition, Some(Definition::Loaded { .. })) {
+        if made.is_one_of_several() && matches!(definition, Some(Definition::Loaded { .. })) {
             return made;
         }
         let known = match self.contents.facts.get(&value) {

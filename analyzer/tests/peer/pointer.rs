@@ -4,6 +4,7 @@ use super::{HEAP, Misses, by_type, names};
 use crate::support::program::{Program, has_tool};
 use crate::support::session::{Session, object, with};
 use dataspace_proto::register::Register::{self, Rax, Rbp, Rbx, Rdi, Rsi, Rsp};
+use iced_x86::Instruction;
 
 const X: &str = "{structure:node}.{int x}";
 
@@ -57,6 +58,24 @@ fn an_erased_argument_is_what_direct_callers_pass() {
         misses.check(object(&line), &right, &format!("by_callers {build}"));
         let name = x_of(&mut session, &program, "by_nobody");
         misses.check(&name, &right, &format!("by_nobody {build}"));
+    }
+    misses.none();
+}
+
+/// The peer takes a union's first arm. A compiler reads the pointer once, whatever it is.
+#[test]
+fn a_pointer_in_a_union_is_the_one_that_fits_what_is_read() {
+    let mut misses = Misses::default();
+    for (program, build) in builds(&BUILDS) {
+        let mut session = by_type(&program);
+        let named = names(&mut session, &program, "one_of_three");
+        // What reads members of the column itself is at a fixed distance from its first argument.
+        let is_own = |access: &Instruction| access.memory_base() == iced_x86::Register::RDI;
+        let (own, behind): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|(access, _)| is_own(access));
+        let right = ["{int ints[]}", "{double reals[]}", "{structure:pair}.{int right}"];
+        misses.check_all(&behind, &right, &build);
+        misses.check(&own[0].1, &["{structure:column}.{int sort}"], &build);
     }
     misses.none();
 }

@@ -7,6 +7,9 @@ struct small { int first, second; };
 struct span { struct node *first; long n; };
 struct source { long id; struct node *(*make)(struct source *); };
 
+struct pair { long id; int left, right; };
+struct column { int sort; long n; union { int *ints; double *reals; struct pair *pairs; }; };
+
 volatile long sink;
 
 FUNCTION void use(struct node *n) { sink = (long)n; }
@@ -46,6 +49,14 @@ FUNCTION int by_value_later(struct span s) {
 FUNCTION int copied(struct list *l, struct node *other) {
     struct node *n = l->n > 3 ? l->head : other;
     return n->x;
+}
+
+FUNCTION double one_of_three(struct column *c, long at) {
+    switch (c->sort) {
+    case 0: return c->ints[at];
+    case 1: return c->reals[at];
+    default: return c->pairs[at].right;
+    }
 }
 
 int main(void) {

@@ -1,0 +1,147 @@
+//! A pointer that lies in a union of several: which of them it is, by the access through it.
+
+use super::content::{Address, Origin, PointerName, is_same_type};
+use super::extent::place_in;
+use super::offset::gcd;
+use crate::descent::ValueKind;
+use crate::dwarf::DieRef;
+use crate::layout::{Layout, ScalarKind, Shape, Step};
+use std::sync::Arc;
+
+/// The pointers that lie in the same bytes of a union.
+#[derive(Debug)]
+pub(crate) struct Arms(Vec<Arm>);
+
+#[derive(Debug)]
+struct Arm {
+    name: Arc<str>,
+    pointee: Arc<Layout>,
+}
+
+/// What is known of an access through such a pointer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Use {
+    pub(crate) n_bytes: u64,
+    pub(crate) kind: ValueKind,
+    /// The bytes that a register in the address counts by; 0 where none counts.
+    pub(crate) step: u64,
+}
+
+/// How well an access fits what a pointer points at: what counts most first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Fit {
+    /// It is to just one scalar.
+    is_whole: bool,
+    /// What counts goes over just one object at a time.
+    is_next: bool,
+    /// The register is one for such scalars: a compiler copies floats through others, too, but
+    /// rarely.
+    is_kind: bool,
+}
+
+impl PartialEq for Arms {
+    fn eq(&self, other: &Self) -> bool {
+        let pairs = || self.0.iter().zip(&other.0);
+        self.0.len() == other.0.len()
+            && pairs().all(|(one, two)| is_same_type(&one.pointee, &two.pointee))
+    }
+}
+
+impl Arms {
+    pub(super) fn new(arms: impl Iterator<Item = (Arc<str>, Arc<Layout>)>) -> Self {
+        Self(arms.map(|(name, pointee)| Arm { name, pointee }).collect())
+    }
+
+    /// The address in what the only one of them points at that fits the access best.
+    pub(crate) fn chosen(&self, address: &Address, access: Use) -> Option<Address> {
+        let mut best: Option<(Fit, &Arm)> = None;
+        let mut is_alone = false;
+        for arm in &self.0 {
+            let Some(fit) = fit(&arm.pointee, address, access) else { continue };
+            match best {
+                Some((known, _)) if fit < known => {}
+                Some((known, other)) if fit == known => {
+                    is_alone &= is_same_type(&other.pointee, &arm.pointee);
+                }
+                _ => {
+                    best = Some((fit, arm));
+                    is_alone = true;
+                }
+            }
+        }
+        let (_, arm) = best.filter(|_| is_alone)?;
+        let origin = Origin::Object(Arc::clone(&arm.pointee));
+        let name = Some(PointerName::Variable(Arc::clone(&arm.name)));
+        Some(Address { origin, name, ..address.clone() })
+    }
+}
+
+/// How well an access fits a pointer to this; `None` where it does not.
+fn fit(pointee: &Arc<Layout>, address: &Address, access: Use) -> Option<Fit> {
+    let element = pointee.innermost_element();
+    let step = gcd(address.offset.step, access.step);
+    let mut starts = address.offset.starts().iter();
+    let is_next = step == element.size || step == 0;
+    if let Shape::Scalar(kind) = element.shape {
+        let is_there = |start: &i64| start.unsigned_abs().is_multiple_of(element.size);
+        let is_possible = kind != ScalarKind::Opaque && step.checked_rem(element.size)? == 0;
+        if !is_possible || !starts.all(is_there) {
+            return None;
+        }
+        if access.n_bytes == element.size {
+            return scalar_fit(kind, access.kind, is_next);
+        }
+        let is_several = kind != ScalarKind::Byte && access.n_bytes.checked_rem(element.size)? == 0;
+        return is_several.then_some(Fit { is_next, ..Fit::default() });
+    }
+    let each = starts.map(|start| {
+        let place = place_in(pointee, *start, step, access.n_bytes, true)?;
+        let path = element.descend_as(place, access.n_bytes, access.kind)?;
+        match path.leaf.shape {
+            Shape::Scalar(kind) if path.into == 0 && path.leaf.size == access.n_bytes => {
+                scalar_fit(kind, access.kind, is_next)
+            }
+            _ => Some(Fit { is_next, ..Fit::default() }),
+        }
+    });
+    each.min()?
+}
+
+/// How well one scalar fits an access of its size.
+fn scalar_fit(kind: ScalarKind, used: ValueKind, is_next: bool) -> Option<Fit> {
+    let is_kind = kind != ScalarKind::Float || used == ValueKind::Float;
+    used.fits(kind).then_some(Fit { is_whole: true, is_next, is_kind })
+}
+
+/// The pointers to different things that an access to a pointer at `into` of a union may mean.
+pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
+    let candidates = union.candidates_as(into, 8, ValueKind::Pointer);
+    if candidates.is_cut {
+        return Vec::new();
+    }
+    let pointers = candidates.paths.iter().filter_map(|path| {
+        let name = last_member(union, &path.steps)?;
+        Some((name, path.leaf.pointee?, &path.leaf.spelled))
+    });
+    let found: Vec<_> = pointers.collect();
+    if found.iter().all(|(.., spelled)| *spelled == found[0].2) {
+        return Vec::new();
+    }
+    found.into_iter().map(|(name, pointee, _)| (name, pointee)).collect()
+}
+
+/// The name of the member that some steps end at.
+fn last_member(layout: &Layout, steps: &[Step]) -> Option<Arc<str>> {
+    let (mut part, mut last) = (layout, None);
+    for step in steps {
+        match (step, &part.shape) {
+            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
+                let member = members.get(usize::from(*idx))?;
+                (part, last) = (&member.layout, Some(&member.name));
+            }
+            (_, Shape::Array { element, .. }) => part = element,
+            _ => return None,
+        }
+    }
+    last.cloned()
+}
