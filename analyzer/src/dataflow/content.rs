@@ -286,6 +286,19 @@ impl Content {
         }
     }
 
+    /// Whether it is a pointer to numbers of which nothing tells what they are a part of.
+    pub(crate) fn is_bare_number(&self) -> bool {
+        let Self::Address(Address { origin: Origin::Object(layout), .. }) = self else {
+            return false;
+        };
+        matches!(layout.innermost().shape, Shape::Scalar(ScalarKind::Float | ScalarKind::Number))
+    }
+
+    /// Whether it is an address at one place of an object.
+    pub(crate) fn is_at_one_place(&self) -> bool {
+        matches!(self, Self::Address(address) if address.offset.only().is_some())
+    }
+
     /// Whether it is known to be this or that.
     pub(crate) const fn is_one_of_several(&self) -> bool {
         matches!(self, Self::Mixed | Self::Address(Address { origin: Origin::Arms(_), .. }))

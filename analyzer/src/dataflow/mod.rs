@@ -105,7 +105,9 @@ impl Following {
     pub(crate) fn type_with(&mut self, around: &mut Surroundings<'_>, given: &[Argument]) {
         let passed = given.iter().filter_map(|argument| {
             let value = self.graph.known_parameter(argument.register)?;
-            Some((value, argument.content.clone()))
+            let known = self.typed.contents.get(self.graph.canonical(value));
+            let is_welcome = known.is_open() || argument.content.is_at_one_place();
+            is_welcome.then(|| (value, argument.content.clone()))
         });
         let passed: Vec<(ValueIdx, Content)> = passed.collect();
         self.given.splice(0..0, passed);
@@ -115,7 +117,8 @@ impl Following {
         self.typed = typing.end();
     }
 
-    /// The registers whose content at the function's entry is used and not known.
+    /// The registers whose content at the function's entry is used and not known, or only as a
+    /// pointer to numbers, which may be a part of something.
     pub(crate) fn open_parameters(&self) -> Vec<u8> {
         let definitions = self.graph.definitions.iter().enumerate();
         let parameters = definitions.filter_map(|(value, definition)| match definition {
@@ -125,7 +128,10 @@ impl Following {
             _ => None,
         });
         let contents = &self.typed.contents;
-        let is_open = |value: ValueIdx| contents.get(self.graph.canonical(value)).is_open();
+        let is_open = |value: ValueIdx| {
+            let content = contents.get(self.graph.canonical(value));
+            content.is_open() || content.is_bare_number()
+        };
         parameters.filter(|(value, _)| is_open(*value)).map(|(_, register)| register).collect()
     }
 
