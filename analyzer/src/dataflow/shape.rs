@@ -5,6 +5,7 @@ use super::extent::has_part;
 use super::hint::Hints;
 use super::typing::Typing;
 use super::value::{Definition, ValueIdx};
+use crate::descent::Path;
 use crate::dwarf::container::Container;
 use crate::layout::{Layout, Shape, Step};
 use crate::limit;
@@ -201,9 +202,8 @@ fn shares_arguments(part: &Layout, holder: &Layout) -> bool {
 /// Whether an access is to a whole member of an object or of the one before it, as behind a pointer
 /// that ends a range.
 fn is_element(part: &Layout, offset: i64, n_bytes: u8) -> bool {
-    let Ok(size) = i64::try_from(part.size) else { return false };
-    let into = if (-size..0).contains(&offset) { offset + size } else { offset };
-    u64::try_from(into).is_ok_and(|into| has_leaf(part, into, n_bytes, true))
+    let Some(size) = i64::try_from(part.size).ok().filter(|size| *size > 0) else { return false };
+    has_leaf(part, offset.rem_euclid(size).unsigned_abs(), n_bytes, true)
 }
 
 /// Whether an access so far from a part speaks for the container: neither what begins where the part
@@ -244,10 +244,13 @@ fn is_in_part(layout: &Layout, offset: u64, own: u64, part: &Layout) -> bool {
 fn has_leaf(layout: &Layout, offset: u64, n_bytes: u8, is_strict: bool) -> bool {
     let n_bytes = u64::from(n_bytes);
     let is_inside = offset.checked_add(n_bytes).is_some_and(|end| end <= layout.size);
-    let Some(path) = layout.descend(offset, 1).filter(|_| is_inside || layout.holds(offset)) else {
+    if !is_inside && !layout.holds(offset) {
         return false;
-    };
-    let is_begun = path.into == 0 && !path.leaf.is_aggregate();
+    }
+    let is_begun = |path: &Path<'_>| path.into == 0 && !path.leaf.is_aggregate();
     // Vectors take several members at once.
-    is_begun && (!is_strict || path.leaf.size == n_bytes || n_bytes > 8)
+    let fits = |path: &Path<'_>| !is_strict || path.leaf.size == n_bytes || n_bytes > 8;
+    let is_found = layout.descend(offset, 1).is_some_and(|path| is_begun(&path) && fits(&path));
+    let arms = || layout.candidates(offset, n_bytes).paths;
+    is_found || arms().iter().any(|path| is_begun(path) && fits(path))
 }

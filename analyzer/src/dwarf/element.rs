@@ -38,6 +38,9 @@ impl DebugInfo {
             Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque) => {
                 around.iter().rev().find_map(|part| self.held_by(part))
             }
+            Shape::Aggregate { .. } if around.iter().any(|part| is_sequence(&part.name)) => {
+                Some(Contents::Elements(pointee))
+            }
             Shape::Aggregate { .. } => {
                 let (mut parameters, mut named) = (Vec::new(), Vec::new());
                 for part in around {
@@ -92,6 +95,23 @@ impl DebugInfo {
         self.inner_types.insert(die, Arc::clone(&types));
         types
     }
+}
+
+/// Whether the pointers of a class lead to objects side by side: what `std::vector`, `std::deque`,
+/// `std::span` and their iterators consist of in libstdc++ and libc++.
+fn is_sequence(class: &str) -> bool {
+    const SEQUENCES: [&str; 9] = [
+        "std::_Vector_base<",
+        "std::_Deque_iterator<",
+        "std::span<",
+        "std::initializer_list<",
+        "__gnu_cxx::__normal_iterator<",
+        "std::__1::vector<",
+        "std::__1::span<",
+        "std::__1::__wrap_iter<",
+        "std::__1::__split_buffer<",
+    ];
+    SEQUENCES.iter().any(|known| class.starts_with(known))
 }
 
 /// The aggregates along the steps, outermost first, and what they end at.
