@@ -323,7 +323,8 @@ impl Analyzer {
         memory: Option<&MemoryAccess>,
         attribution: &mut Attribution,
     ) -> bool {
-        let Some(found) = self.voted(sample, avma, memory) else { return false };
+        let Some(touch) = self.heap_access(sample, avma, memory) else { return false };
+        let Some(found) = self.votes.find(touch) else { return false };
         let size = memory.map_or(0, |memory| memory.size);
         let Some(named) = self.name_of_votes(found, size) else { return false };
         let evidence = Evidence::Address;
@@ -332,13 +333,13 @@ impl Analyzer {
         true
     }
 
-    /// What votes say of an address.
-    fn voted(
-        &mut self,
+    /// The touched memory, if votes may tell what is there.
+    fn heap_access(
+        &self,
         sample: &Sample,
         avma: Avma,
         memory: Option<&MemoryAccess>,
-    ) -> Option<Found> {
+    ) -> Option<Touch> {
         let is_in_frame = |memory: &MemoryAccess| {
             let base = memory.address.base.and_then(|base| base.register);
             base == Some(Register::Rsp)
@@ -349,7 +350,7 @@ impl Analyzer {
             return None;
         }
         let size = memory.map_or(0, |memory| memory.size);
-        self.votes.find(heap_touch(sample, avma, size)?)
+        heap_touch(sample, avma, size)
     }
 
     /// The name of what votes found for an access of `size` bytes.
@@ -379,7 +380,8 @@ impl Analyzer {
         if !attribution.is_placed || !self.names.is_bare_scalar(named) {
             return;
         }
-        let Some(found) = self.voted(sample, avma, Some(memory)) else { return };
+        let Some(touch) = self.heap_access(sample, avma, Some(memory)) else { return };
+        let Some(found) = self.votes.find_around(touch) else { return };
         if self.votes.kind(found.kind).is_scalar() || found.votes < limit::MIN_VOTES_AROUND {
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::kind::{KindIdx, Kinds};
 use super::region::{Found, Region};
+use super::slot::Slot;
 use crate::dataflow::gcd;
 use crate::limit;
 
@@ -35,17 +36,24 @@ pub(super) fn element<'a>(
 ) -> Option<Found> {
     let (addr, size) = at;
     let mut elements = None;
+    let mut runs = Vec::new();
     for region in regions {
         if region.has_changed_lately(now_s) {
             return None;
         }
         elements = with_region(kinds, elements, region, (addr, now_s))?;
+        runs.extend(region.fresh_slots(now_s).filter(|slot| slot.is_run).copied());
         let Some(known) = elements else { continue };
         let length = kinds.get(known.kind).size();
         let is_between = known.n_below.min(known.n_above) >= ENOUGH_BESIDE
             && known.n_below + known.n_above >= ENOUGH_IN_ARRAY;
         if known.stride != u64::from(length) || !is_between {
             continue;
+        }
+        // Numbers that may be parts of elements do not speak against them.
+        let element = (known.kind, known.first);
+        if !runs.iter().all(|run: &Slot| run.is_part_of_one(kinds, element)) {
+            return None;
         }
         let offset = u32::try_from((addr - known.first) % known.stride).ok()?;
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
@@ -62,15 +70,11 @@ fn with_region(
     region: &Region,
     (addr, now_s): (u64, u32),
 ) -> Option<Option<Elements>> {
-    for slot in region.fresh_slots(now_s) {
+    for slot in region.fresh_slots(now_s).filter(|slot| !slot.is_run) {
         let (kind, first) = (slot.kind, slot.start);
         let new = Elements { kind, first, n_below: 0, n_above: 0, votes: 0, stride: 0 };
         let known = elements.get_or_insert(new);
-        if slot.kind != known.kind
-            || slot.is_run
-            || slot.votes == 0
-            || slot.len != kinds.get(slot.kind).size()
-        {
+        if slot.kind != known.kind || slot.votes == 0 || slot.len != kinds.get(slot.kind).size() {
             return None;
         }
         match slot.start <= addr {

@@ -178,6 +178,20 @@ impl Votes {
 
     /// What votes say of an access that no type names.
     pub(crate) fn find(&mut self, touch: Touch) -> Option<Found> {
+        self.look(touch, Region::exact)
+    }
+
+    /// What votes say is around a number that an instruction names, which may be one of many that it
+    /// voted for itself.
+    pub(crate) fn find_around(&mut self, touch: Touch) -> Option<Found> {
+        self.look(touch, Region::exact_object)
+    }
+
+    fn look(
+        &mut self,
+        touch: Touch,
+        exact: impl Fn(&Region, &mut Kinds, (u64, u32), u32) -> Exact,
+    ) -> Option<Found> {
         let space = self.known_space(touch.pid)?;
         let now_s = touch.second();
         let page = touch.addr / REGION_BYTES;
@@ -185,7 +199,7 @@ impl Votes {
         // An object may begin in the page before.
         let before = page.checked_sub(1).and_then(|before| self.region((space, before)));
         let at = (touch.addr, touch.size);
-        let mut exact = |region: usize| self.regions[region].2.exact(&mut self.kinds, at, now_s);
+        let mut exact = |region: usize| exact(&self.regions[region].2, &mut self.kinds, at, now_s);
         let here_exact = here.map_or(Exact::Nobody, &mut exact);
         match (here_exact, before.map_or(Exact::Nobody, &mut exact)) {
             (Exact::Found(found), Exact::Nobody) | (Exact::Nobody, Exact::Found(found)) => {

@@ -227,6 +227,13 @@ impl Region {
         has_doubt
     }
 
+    /// The object that was voted for and holds the `size` bytes at `addr`; runs of scalars do not count.
+    pub(crate) fn exact_object(&self, kinds: &mut Kinds, at: (u64, u32), now_s: u32) -> Exact {
+        let end = at.0.saturating_add(1);
+        let is_object = self.slots().iter().any(|slot| !slot.is_run && slot.overlaps(at.0, end));
+        if is_object { self.exact(kinds, at, now_s) } else { Exact::Nobody }
+    }
+
     /// The object that was voted for and holds the `size` bytes at `addr`.
     pub(crate) fn exact(&self, kinds: &mut Kinds, at: (u64, u32), now_s: u32) -> Exact {
         let (addr, size) = at;
@@ -263,14 +270,18 @@ impl Region {
             return None;
         }
         let slots = || self.fresh_slots(now_s);
-        let below = slots().filter(|slot| slot.start <= addr).max_by_key(|slot| slot.start)?;
-        let above = slots().filter(|slot| slot.start > addr).min_by_key(|slot| slot.start)?;
-        if below.is_run || below.kind != above.kind {
+        let objects = || slots().filter(|slot| !slot.is_run);
+        let below = objects().filter(|slot| slot.start <= addr).max_by_key(|slot| slot.start)?;
+        let above = objects().filter(|slot| slot.start > addr).min_by_key(|slot| slot.start)?;
+        if below.kind != above.kind {
             return None;
         }
         let element = kinds.get(below.kind).size();
         let (mut n_same, mut n_other, mut votes, mut stride) = (0, 0, 0, 0);
         for slot in slots() {
+            if slot.is_part_of_one(kinds, (below.kind, below.start)) {
+                continue;
+            }
             if slot.kind != below.kind || slot.votes == 0 || slot.len != element {
                 n_other += 1;
                 continue;
@@ -293,7 +304,7 @@ impl Region {
         let is_inside = |into: &u32| into.checked_add(size).is_some_and(|end| end <= element);
         let offset = u32::try_from(into).ok().filter(is_inside)?;
         let end = start.saturating_add(u64::from(element));
-        let is_free = !slots().any(|slot| slot.overlaps(start, end));
+        let is_free = !objects().any(|slot| slot.overlaps(start, end));
         let fits = is_free && kinds.fits(below.kind, offset, size);
         fits.then_some(Found { kind: below.kind, offset, votes })
     }

@@ -40,6 +40,18 @@ impl Slot {
         now_s.saturating_sub(self.seen_s) <= limit::MAX_VOTE_AGE_S
     }
 
+    /// Whether it is a run of scalars inside one of the objects of this kind that lie side by side, one
+    /// of them at `first`.
+    pub(super) fn is_part_of_one(&self, kinds: &mut Kinds, (kind, first): (KindIdx, u64)) -> bool {
+        let size = u64::from(kinds.get(kind).size());
+        let into = match self.start.checked_sub(first) {
+            Some(behind) => behind.checked_rem(size),
+            None => (first - self.start).checked_rem(size).map(|rest| (size - rest) % size),
+        };
+        let Some(into) = into.filter(|_| self.is_run) else { return false };
+        into + u64::from(self.len) <= size && kinds.contains(kind, into as u32, self.kind)
+    }
+
     /// Votes that it takes to believe in it.
     pub(super) fn n_needed(&self, does_fit: bool) -> u32 {
         match (self.is_run, self.n_changes) {
