@@ -453,7 +453,7 @@ pub struct Wanderer {
     favourites: [Pos; 4],
 }
 
-pub struct Guard {
+pub struct Sentry {
     post: Pos,
     patience: f32,
 }
@@ -508,7 +508,7 @@ impl Behaviour for Wanderer {
     }
 }
 
-impl Behaviour for Guard {
+impl Behaviour for Sentry {
     fn decide(&mut self, me: &Entity, view: &View<'_>) -> Wish {
         self.patience = self.patience * 0.9 + me.health * 0.01 + f32::from(view.terrain.get(me.pos).light);
         if self.patience > 20.0 && view.now % 16 < 4 {
@@ -609,7 +609,7 @@ impl World {
                 Some(heap::of::<Miner, _>(|| Box::new(Miner { known, tired: id.0 })))
             }
             5..=7 => Some(heap::of::<Wanderer, _>(|| Box::new(Wanderer { heading: id.0 as usize, steps: id.0, favourites: [pos; 4] }))),
-            _ => Some(heap::of::<Guard, _>(|| Box::new(Guard { post: team.home, patience: 0.0 }))),
+            _ => Some(heap::of::<Sentry, _>(|| Box::new(Sentry { post: team.home, patience: 0.0 }))),
         };
         let kind = behaviour.as_ref().map_or("depot", |b| b.kind());
         let name = heap::of::<u8, _>(|| format!("{} {kind} {}", team.name, id.0));
