@@ -77,7 +77,7 @@ struct Prog
 	int nsub;
 	int nbyte;
 	uchar bytemap[256];
-	Inst inst[];
+	Inst *inst;
 };
 
 struct Sub
@@ -100,7 +100,7 @@ struct ThreadList
 {
 	int n;
 	int max;
-	Thread t[];
+	Thread *t;
 };
 
 struct State
@@ -444,7 +444,6 @@ compile(const char *pattern)
 	Regexp *r;
 	Prog *p;
 	Inst *pc;
-	size_t size;
 	int n;
 
 	parser.p = pattern;
@@ -452,8 +451,8 @@ compile(const char *pattern)
 	parser.classes = nil;
 	r = parsealt();
 	n = count(r) + 3;
-	size = sizeof(Prog) + n*sizeof(Inst);
-	p = memset(HEAP_FLEXIBLE(Prog, size), 0, size);
+	p = HEAP_CALLOC(Prog, 1);
+	p->inst = HEAP_CALLOC(Inst, n);
 	p->pattern = pattern;
 	p->len = n;
 	p->nsub = 2*(parser.ngroup + 1);
@@ -478,6 +477,7 @@ freeprog(Prog *p)
 		next = cc->next;
 		HEAP_FREE(cc);
 	}
+	HEAP_FREE(p->inst);
 	HEAP_FREE(p);
 }
 
@@ -887,14 +887,31 @@ static Matcher matchers[nelem(patterns)];
 static Buf out;
 static unsigned long disagreed;
 
+static ThreadList*
+newlist(int max)
+{
+	ThreadList *l = HEAP_CALLOC(ThreadList, 1);
+
+	l->max = max;
+	l->t = HEAP_CALLOC(Thread, max);
+	return l;
+}
+
+static void
+freelist(ThreadList *l)
+{
+	HEAP_FREE(l->t);
+	HEAP_FREE(l);
+}
+
 static void
 setup(Matcher *m, const char *pattern)
 {
 	Prog *p = m->prog = compile(pattern);
 
 	findprefix(&m->prefix, p);
-	m->clist = HEAP_FLEXIBLE(ThreadList, sizeof(ThreadList) + p->len*sizeof(Thread));
-	m->nlist = HEAP_FLEXIBLE(ThreadList, sizeof(ThreadList) + p->len*sizeof(Thread));
+	m->clist = newlist(p->len);
+	m->nlist = newlist(p->len);
 	m->dfa.list = HEAP_CALLOC(Inst *, 2*p->len);
 }
 
@@ -903,8 +920,8 @@ teardown(Matcher *m)
 {
 	resetdfa(&m->dfa);
 	HEAP_FREE(m->dfa.list);
-	HEAP_FREE(m->clist);
-	HEAP_FREE(m->nlist);
+	freelist(m->clist);
+	freelist(m->nlist);
 	freeprog(m->prog);
 }
 
