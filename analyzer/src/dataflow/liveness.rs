@@ -28,7 +28,9 @@ impl Typing<'_, '_> {
         }
         waiting.extend(graph.accesses.iter().map(|(base, ..)| *base));
         waiting.extend(graph.compared.iter().flat_map(|(first, second)| [*first, *second]));
-        waiting.extend(&graph.returned);
+        if self.returns_something() {
+            waiting.extend(&graph.returned);
+        }
         for call in graph.calls.clone() {
             waiting.extend(call.callee);
             let Some(callee) = self.callee(&call) else { continue };
@@ -47,5 +49,11 @@ impl Typing<'_, '_> {
             }
         }
         used
+    }
+
+    /// Whether the function is not known to return nothing.
+    fn returns_something(&mut self) -> bool {
+        let own = self.around.scope.die;
+        own.is_none_or(|own| self.around.debug.name_and_type(own).1.is_some())
     }
 }
