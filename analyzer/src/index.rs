@@ -322,6 +322,10 @@ impl LoadObjectIndex {
             let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
             let Some(base) = access::register_of_dwarf(register) else { continue };
             let layout = debug.layout(variable.type_die);
+            // Elsewhere or nowhere is the rest of what is said to be there only in part.
+            if variable.n_bytes.is_some_and(|n_bytes| n_bytes < layout.size) {
+                continue;
+            }
             if !is_own_place(&layout, register, cfa) {
                 continue;
             }

@@ -25,13 +25,13 @@ impl Typing<'_, '_> {
             for (code, part) in &variable.places {
                 let Place::Memory { base, offset } = part.place else { continue };
                 let Some(slot) = self.slot_in(code, base, offset, &mut depths) else { continue };
-                if part.offset != 0 {
-                    continue;
-                }
                 let layout =
                     layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
+                let Ok(into) = i64::try_from(part.offset) else { continue };
+                let start = Slot { offset: slot.offset.wrapping_sub(into), ..slot };
                 self.contents.frame.push(FrameVariable {
-                    slot,
+                    slot: start,
+                    bytes: part.bytes(layout.size),
                     code: code.clone(),
                     layout: Arc::clone(layout),
                     name: Arc::clone(&variable.name),

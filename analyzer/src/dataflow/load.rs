@@ -36,16 +36,11 @@ impl Typing<'_, '_> {
                 let Some(offset) = slot else { return Content::Unknown };
                 // The frame's variables keep their places but for a few that never have two.
                 let slot = Slot { frame: *frame, offset };
-                let here = self.contents.frame.iter().find(|variable| {
-                    let into = slot.offset.checked_sub(variable.slot.offset);
-                    variable.slot.frame == slot.frame
-                        && into
-                            .and_then(|into| u64::try_from(into).ok())
-                            .is_some_and(|into| into < variable.layout.size)
+                let mut variables = self.contents.frame.iter();
+                let here = variables.find_map(|variable| {
+                    Some((Arc::clone(&variable.layout), variable.into(slot)?))
                 });
-                let Some(variable) = here else { return Content::Unknown };
-                let (layout, start) = (Arc::clone(&variable.layout), variable.slot.offset);
-                self.member(&layout, offset.wrapping_sub(start).unsigned_abs())
+                here.map_or(Content::Unknown, |(layout, into)| self.member(&layout, into))
             }
         }
     }

@@ -281,7 +281,8 @@ impl Typing<'_, '_> {
             let content = match part.place {
                 VariablePlace::Memory { offset, .. } => {
                     let layout = self.around.debug.layout(known.type_die);
-                    if !self.is_frame_address(value) {
+                    let is_whole = part.bytes(layout.size) == (0..layout.size);
+                    if is_whole && !self.is_frame_address(value) {
                         let is_copy = !layout.is_aggregate();
                         self.add_part(value, Part { offset, layout, code: code.clone(), is_copy });
                     }

@@ -23,7 +23,10 @@ use std::sync::Arc;
 /// A variable in the frame.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameVariable {
+    /// Where it begins.
     pub(crate) slot: Slot,
+    /// Its bytes that are there: others may be in registers, or nowhere.
+    pub(crate) bytes: Range<u64>,
     pub(crate) code: Range<u64>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) name: Arc<str>,
@@ -31,13 +34,18 @@ pub(crate) struct FrameVariable {
 }
 
 impl FrameVariable {
+    /// How far into the variable a slot is.
+    pub(super) fn into(&self, slot: Slot) -> Option<u64> {
+        let into = slot.offset.checked_sub(self.slot.offset)?;
+        let into = u64::try_from(into).ok().filter(|_| self.slot.frame == slot.frame)?;
+        self.bytes.contains(&into).then_some(into)
+    }
+
     /// The variable in the frame at `slot`, in the innermost scope, and how far into it the slot is.
     pub(super) fn innermost(frame: &[Self], svma: u64, slot: Slot) -> Option<(&Self, u64)> {
         let here = frame.iter().filter_map(|variable| {
-            let is_visible = variable.code.contains(&svma) && variable.slot.frame == slot.frame;
-            let into = slot.offset.checked_sub(variable.slot.offset).filter(|_| is_visible)?;
-            let into = u64::try_from(into).ok()?;
-            (into < variable.layout.size).then_some((variable, into))
+            let is_visible = variable.code.contains(&svma);
+            Some((variable, variable.into(slot).filter(|_| is_visible)?))
         });
         here.max_by_key(|(variable, _)| variable.depth)
     }

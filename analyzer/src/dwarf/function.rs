@@ -60,6 +60,7 @@ impl FunctionScope {
                     name: Arc::clone(&variable.name),
                     type_die: variable.type_die,
                     place: part.place,
+                    n_bytes: part.n_bytes,
                     depth: variable.depth,
                 });
             }
@@ -171,7 +172,7 @@ impl DebugInfo {
                 }
                 let frame_base = FrameBase::default();
                 let parts = location::parts(&unit.dwarf, &unit.unit, location.data, frame_base);
-                if let [Part { place: Place::Register(register), offset: 0 }] = parts.as_slice()
+                if let [Part { place: Place::Register(register), offset: 0, .. }] = parts.as_slice()
                     && let Some(type_die) = self.name_and_type(parameter).1
                 {
                     found.push((*register, type_die));

@@ -4,6 +4,7 @@ use super::Reader;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::Operation;
+use std::ops::Range;
 
 /// What a displacement is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,16 @@ pub struct Part {
     pub place: Place,
     /// Where the part begins in the variable, in bytes.
     pub offset: u64,
+    /// How many bytes it has, unless it is all from there on.
+    pub n_bytes: Option<u64>,
+}
+
+impl Part {
+    /// The bytes of a variable of `size` bytes that it has.
+    pub(crate) fn bytes(&self, size: u64) -> Range<u64> {
+        let end = self.n_bytes.map_or(size, |n_bytes| self.offset.saturating_add(n_bytes));
+        self.offset..end.min(size)
+    }
 }
 
 /// What `DW_OP_fbreg` is counted from in a function.
@@ -90,10 +101,12 @@ pub(crate) fn parts(
         let end = rest.iter().position(is_piece);
         let (description, tail) = rest.split_at(end.unwrap_or(rest.len()));
         let place = place(dwarf, unit, description, frame_base);
-        parts.extend(place.map(|place| Part { place, offset }));
         let Some((Operation::Piece { size_in_bits, bit_offset }, tail)) = tail.split_first() else {
+            parts.extend(place.map(|place| Part { place, offset, n_bytes: None }));
             break;
         };
+        let n_bytes = Some(size_in_bits / 8);
+        parts.extend(place.map(|place| Part { place, offset, n_bytes }));
         // What stands behind a part of odd bits is not where bytes say.
         if size_in_bits % 8 != 0 || bit_offset.is_some() {
             break;

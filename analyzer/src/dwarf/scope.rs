@@ -13,6 +13,8 @@ pub(crate) struct VisibleVariable {
     pub(crate) name: Arc<str>,
     pub(crate) type_die: DieRef,
     pub(crate) place: Place,
+    /// How many bytes of it are there, unless all are.
+    pub(crate) n_bytes: Option<u64>,
     /// How many scopes are around it: inner ones hide outer ones.
     pub(crate) depth: usize,
 }
