@@ -226,6 +226,7 @@ struct Said {
 /// The values that the debug information speaks of.
 fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
     let mut found = Vec::new();
+    let mut sums = None;
     for (variable, known) in around.scope.variables.iter().enumerate() {
         for (place, (code, part)) in known.places.iter().enumerate() {
             let register = match part.place {
@@ -237,6 +238,14 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
                         let value = graph.parameter(register);
                         found.push(Said { value, variable, place });
                     }
+                    continue;
+                }
+                VariablePlace::Sum { base, index, scale, offset } => {
+                    let sums = sums.get_or_insert_with(|| sums_of(graph));
+                    let values = registers_before(graph, around.function, code, [base, index]);
+                    let Some([base, index]) = values else { continue };
+                    let value = sums.get(&(base, index, scale, offset)).copied();
+                    found.extend(value.map(|value| Said { value, variable, place }));
                     continue;
                 }
                 _ => continue,
@@ -251,6 +260,42 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
         }
     }
     found
+}
+
+/// The values that are sums of two others, by those; where both count once, in either order.
+fn sums_of(graph: &ValueGraph) -> FxHashMap<(ValueIdx, ValueIdx, u8, i64), ValueIdx> {
+    let mut sums = FxHashMap::default();
+    for (value, definition) in graph.definitions.iter().enumerate() {
+        let Definition::Sum(Sum {
+            base: Some(base), index: Some(index), scale, displacement, ..
+        }) = *definition
+        else {
+            continue;
+        };
+        let value = ValueIdx(value as u32);
+        sums.insert((base, index, scale, displacement), value);
+        if scale == 1 {
+            sums.insert((index, base, scale, displacement), value);
+        }
+    }
+    sums
+}
+
+/// What registers, by their DWARF numbers, hold before the first instruction in a range of code.
+fn registers_before(
+    graph: &mut ValueGraph,
+    function: &FunctionCode,
+    code: &Range<u64>,
+    registers: [u16; 2],
+) -> Option<[ValueIdx; 2]> {
+    let at = u32::try_from(first_in(function, code)?).ok()?;
+    let mut values = [ValueIdx(0); 2];
+    for (value, register) in values.iter_mut().zip(registers) {
+        let known = access::register_of_dwarf(register).is_some();
+        let register = u8::try_from(register).ok().filter(|_| known)?;
+        *value = graph.before(at, Place::Register(register));
+    }
+    Some(values)
 }
 
 impl Typing<'_, '_> {

@@ -34,6 +34,17 @@ pub enum Place {
         /// How much.
         offset: i64,
     },
+    /// It has no place; its value is that of a register, so many times another one, and `offset`.
+    Sum {
+        /// The register that counts once, by its DWARF number.
+        base: u16,
+        /// The other one.
+        index: u16,
+        /// How often that counts.
+        scale: u8,
+        /// How much more.
+        offset: i64,
+    },
     /// It is at a fixed address.
     Static(Svma),
     /// Its value is what the register held when the function was entered.
@@ -137,40 +148,123 @@ fn place(
                 _ => None,
             }
         }
-        [first, rest @ ..] => {
-            let (base, mut offset) = based(first, frame_base)?;
-            let mut is_value = false;
-            let mut constants: Vec<i64> = Vec::new();
-            for operation in rest {
-                match operation {
-                    Operation::PlusConstant { value } if !is_value && constants.is_empty() => {
-                        offset = offset.wrapping_add(value.cast_signed());
-                    }
-                    Operation::UnsignedConstant { value } if !is_value => {
-                        constants.push(value.cast_signed());
-                    }
-                    Operation::SignedConstant { value } if !is_value => constants.push(*value),
-                    Operation::Plus if !is_value => {
-                        offset = offset.wrapping_add(constants.pop()?);
-                    }
-                    Operation::Minus if !is_value => {
-                        offset = offset.wrapping_sub(constants.pop()?);
-                    }
-                    Operation::StackValue if !is_value => is_value = true,
-                    _ => return None,
-                }
-            }
-            if !constants.is_empty() {
-                return None;
-            }
-            Some(if is_value {
-                Place::Value { base, offset }
-            } else {
-                Place::Memory { base, offset }
-            })
-        }
+        [first, rest @ ..] => counted_from_one(first, rest, frame_base).or_else(|| sum(operations)),
         [] => None,
     }
+}
+
+/// The sum of two registers that operations compute, with nothing but constants otherwise.
+fn sum(operations: &[Operation<Reader>]) -> Option<Place> {
+    let [operations @ .., Operation::StackValue] = operations else { return None };
+    let mut stack: Vec<Linear> = Vec::new();
+    for operation in operations {
+        let value = match operation {
+            Operation::RegisterOffset { register, offset, base_type } if base_type.0 == 0 => {
+                Linear { registers: [Some((register.0, 1)), None], constant: *offset }
+            }
+            Operation::UnsignedConstant { value } => Linear::of(value.cast_signed()),
+            Operation::SignedConstant { value } => Linear::of(*value),
+            Operation::PlusConstant { value } => {
+                stack.pop()?.plus(Linear::of(value.cast_signed()))?
+            }
+            Operation::Plus => {
+                let second = stack.pop()?;
+                stack.pop()?.plus(second)?
+            }
+            Operation::Minus => {
+                let second = stack.pop()?.times(-1);
+                stack.pop()?.plus(second)?
+            }
+            Operation::Mul => {
+                let second = stack.pop()?.number()?;
+                stack.pop()?.times(second)
+            }
+            Operation::Shl => {
+                let by = u32::try_from(stack.pop()?.number()?).ok()?;
+                stack.pop()?.times(1i64.checked_shl(by)?)
+            }
+            // An index of 32 bits, which the code has extended.
+            Operation::And if stack.last()?.number() == Some(0xffff_ffff) => {
+                stack.pop();
+                stack.pop()?
+            }
+            _ => return None,
+        };
+        stack.push(value);
+    }
+    let [Linear { registers: [Some(first), Some(second)], constant }] = stack[..] else {
+        return None;
+    };
+    let ((base, 1), (index, scale)) =
+        (if first.1 == 1 { (first, second) } else { (second, first) })
+    else {
+        return None;
+    };
+    let scale = u8::try_from(scale).ok().filter(|scale| matches!(scale, 1 | 2 | 4 | 8))?;
+    Some(Place::Sum { base, index, scale, offset: constant })
+}
+
+/// A sum of multiples of at most two registers and a number.
+#[derive(Clone, Copy)]
+struct Linear {
+    registers: [Option<(u16, i64)>; 2],
+    constant: i64,
+}
+
+impl Linear {
+    const fn of(constant: i64) -> Self {
+        Self { registers: [None; 2], constant }
+    }
+
+    fn number(&self) -> Option<i64> {
+        (self.registers == [None; 2]).then_some(self.constant)
+    }
+
+    fn times(self, by: i64) -> Self {
+        let many = |term: Option<(u16, i64)>| term.map(|(it, times)| (it, times.wrapping_mul(by)));
+        Self { registers: self.registers.map(many), constant: self.constant.wrapping_mul(by) }
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        let mut terms = self.registers.into_iter().chain(other.registers).flatten();
+        let registers = [terms.next(), terms.next()];
+        let constant = self.constant.wrapping_add(other.constant);
+        terms.next().is_none().then_some(Self { registers, constant })
+    }
+}
+
+/// Where operations say that a value is, so far from one place.
+fn counted_from_one(
+    first: &Operation<Reader>,
+    rest: &[Operation<Reader>],
+    frame_base: FrameBase,
+) -> Option<Place> {
+    let (base, mut offset) = based(first, frame_base)?;
+    let mut is_value = false;
+    let mut constants: Vec<i64> = Vec::new();
+    for operation in rest {
+        match operation {
+            Operation::PlusConstant { value } if !is_value && constants.is_empty() => {
+                offset = offset.wrapping_add(value.cast_signed());
+            }
+            Operation::UnsignedConstant { value } if !is_value => {
+                constants.push(value.cast_signed());
+            }
+            Operation::SignedConstant { value } if !is_value => constants.push(*value),
+            Operation::Plus if !is_value => {
+                offset = offset.wrapping_add(constants.pop()?);
+            }
+            Operation::Minus if !is_value => {
+                offset = offset.wrapping_sub(constants.pop()?);
+            }
+            Operation::StackValue if !is_value => is_value = true,
+            _ => return None,
+        }
+    }
+    if !constants.is_empty() {
+        return None;
+    }
+    Some(if is_value { Place::Value { base, offset } } else { Place::Memory { base, offset } })
 }
 
 fn based(operation: &Operation<Reader>, frame_base: FrameBase) -> Option<(Base, i64)> {
