@@ -150,10 +150,7 @@ mod tests {
     fn a_program_ends_when_its_standard_input_closes() {
         let mut started = demo::PROGRAM.start_from_memory().unwrap();
         drop(started.child.stdin.take());
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while started.child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "still running");
-            thread::sleep(Duration::from_millis(10));
-        }
+        // One that goes on lets the test hang, which a busy machine does not.
+        started.child.wait().unwrap();
     }
 }

@@ -100,7 +100,7 @@ mod tests {
             Expendable { deadline: Duration::from_millis(10), state: Mutex::default() };
         let (never, wait) = bounded::<()>(0);
         assert_eq!(expendable.run(move || wait.recv().is_ok()), None);
-        let patient = Expendable { deadline: DEADLINE, state: expendable.state };
+        let patient = Expendable { deadline: Duration::MAX, state: expendable.state };
         assert_eq!(patient.run(|| 7), Some(7));
         drop(never);
     }

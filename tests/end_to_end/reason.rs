@@ -1,6 +1,8 @@
 //! Each of the reasons why a sample has no data object, live on a program that gives cause for it.
 
-use crate::support::{Recorded, Running, compile, last_snapshot, record};
+use crate::support::{
+    Recorded, Running, compile, in_kernel, last_snapshot, record, samples_of, snapshot_once, total,
+};
 use serde_json::Value;
 use std::path::Path;
 
@@ -15,21 +17,28 @@ fn program() -> std::path::PathBuf {
 /// Watches the loop called `reason` by the clock: that reason has most of its memory samples.
 fn clock(program: &Path, reason: &str) {
     let (running, _) = Running::start(program, &[reason]);
-    let args = ["top", "-p", &running.pid(), "-F", "2000", "--json", "--duration", "1"];
-    let Some(snapshot) = last_snapshot(&args) else { return };
-    let of_reason = unknown(&snapshot, reason);
-    // An access that begins anew, as on a machine whose host takes memory away, needs no search.
-    let attributed = snapshot["accounting"]["attributed"].as_u64().unwrap_or(0);
-    let at_access = if reason == "unresolvable" { attributed } else { 0 };
-    let memory = crate::support::total(&snapshot) - unknown(&snapshot, "kernel") - at_access;
+    let memory = |snapshot: &Value| {
+        // An access that begins anew, as on a machine whose host takes memory away, needs no search.
+        let attributed = snapshot["accounting"]["attributed"].as_u64().unwrap_or(0);
+        let at_access = if reason == "unresolvable" { attributed } else { 0 };
+        total(snapshot) - in_kernel(snapshot) - at_access
+    };
+    let args = ["top", "-p", &running.pid(), "-F", "2000"];
+    let Some(snapshot) = snapshot_once(&args, |snapshot| memory(snapshot) >= 1000) else { return };
+    let (memory, of_reason) = (memory(&snapshot), unknown(&snapshot, reason));
     let context = format!("{of_reason} of {memory} {reason}: {}", snapshot["accounting"]);
     assert!(memory > 50 && of_reason * 100 >= memory * 80, "{context}");
 }
 
+/// How often a program under a breakpoint goes through its loop: its hits, 360 bytes each, fit into a
+/// ring of 512 KiB, however late it is read.
+const ROUNDS: u64 = 100;
+
 /// Runs the loop called `reason` under a breakpoint on heap memory.
 fn breakpoint(program: &Path, address: &str, reason: &str) -> Option<Value> {
     let event = format!("mem:{address}/8:rw:u");
-    let command = [program.to_str().unwrap(), reason, "100"];
+    let (program, rounds) = (program.to_str().unwrap(), ROUNDS.to_string());
+    let command = [program, reason, &rounds];
     last_snapshot(&[&["top", "-e", &event, "-c", "1", "--json", "--"][..], &command].concat())
 }
 
@@ -68,9 +77,10 @@ fn what_is_no_address_is_invalid() {
         return;
     }
     let (running, _) = Running::start(&program(), &["invalid_address"]);
-    let args = ["top", "-p", &running.pid(), "-F", "2000", "--json", "--duration", "1"];
-    let Some(snapshot) = last_snapshot(&args) else { return };
-    let invalid = unknown(&snapshot, "invalid_address");
+    let args = ["top", "-p", &running.pid(), "-F", "2000"];
+    let invalid = |snapshot: &Value| unknown(snapshot, "invalid_address");
+    let Some(snapshot) = snapshot_once(&args, |snapshot| invalid(snapshot) > 50) else { return };
+    let invalid = invalid(&snapshot);
     assert!(invalid > 50, "{invalid}: {}", snapshot["accounting"]);
 }
 
@@ -78,7 +88,7 @@ fn what_is_no_address_is_invalid() {
 fn an_operand_of_a_call_is_reported_in_the_callee_and_blocked() {
     let Some(snapshot) = breakpoint(&program(), "0x20000000", "blocked") else { return };
     // Ten calls a round; the store that sets the pointer is the one answer.
-    assert_eq!(unknown(&snapshot, "blocked"), 1000, "{}", snapshot["accounting"]);
+    assert_eq!(unknown(&snapshot, "blocked"), 10 * ROUNDS, "{}", snapshot["accounting"]);
     assert_eq!(snapshot["accounting"]["attributed"], 1);
 }
 
@@ -87,14 +97,14 @@ fn a_hit_that_is_held_back_is_unspecified() {
     // The load of the segment is reported one too late; the store before it is not.
     let nameless = compile("reason", &["-O2", "-s", "-no-pie"]);
     let Some(snapshot) = breakpoint(&nameless, "0x20000008", "unspecified") else { return };
-    assert_eq!(unknown(&snapshot, "unspecified"), 100, "{}", snapshot["accounting"]);
-    assert_eq!(unknown(&snapshot, "unascertainable"), 100, "{}", snapshot["accounting"]);
+    assert_eq!(unknown(&snapshot, "unspecified"), ROUNDS, "{}", snapshot["accounting"]);
+    assert_eq!(unknown(&snapshot, "unascertainable"), ROUNDS, "{}", snapshot["accounting"]);
     // Where the store has a name, its votes name the load: it is of the same memory.
     let Some(snapshot) = breakpoint(&program(), "0x20000008", "unspecified") else { return };
-    assert_eq!(snapshot["accounting"]["attributed"], 200, "{}", snapshot["accounting"]);
-    assert_eq!(snapshot["accounting"]["voted"], 100, "{}", snapshot["accounting"]);
+    assert_eq!(snapshot["accounting"]["attributed"], 2 * ROUNDS, "{}", snapshot["accounting"]);
+    assert_eq!(snapshot["accounting"]["voted"], ROUNDS, "{}", snapshot["accounting"]);
     let object = "{structure:cell}.{array[7]:long_int rest}";
-    assert_eq!(crate::support::samples_of(&snapshot, object), 200);
+    assert_eq!(samples_of(&snapshot, object), 2 * ROUNDS);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Where a clock sample is not one instruction late: repeated string instructions, accesses that
 //! fault, time in the kernel. The instruction just before the one in question touches `before`.
 
-use crate::support::{Recorded, Running, compile, last_snapshot, record, samples_of, total};
+use crate::support::{
+    Recorded, Running, compile, in_kernel, record, samples_of, snapshot_once, total,
+};
 use serde_json::Value;
 
 const BEFORE: &str = "{structure:note}.{long_int before}";
@@ -14,11 +16,16 @@ fn count(snapshot: &Value, path: &[&str]) -> u64 {
     path.iter().fold(snapshot, |value, key| &value[*key]).as_u64().unwrap_or(0)
 }
 
-/// The last snapshot of `event` over the program in `mode`.
-fn watch(mode: &str, event: &str) -> Option<Value> {
+/// The last snapshot of `event` over the program in `mode`, once it has so many samples of `what`.
+fn watch(mode: &str, event: &str, what: fn(&Value) -> u64, n_samples: u64) -> Option<Value> {
     let (program, _) = Running::start(&compile("skid", &["-O2", "-g"]), &[mode, "-1"]);
-    let args = ["top", "-p", &program.pid(), "-e", event, "-F", "3000", "--json", "--duration"];
-    last_snapshot(&[&args[..], &["2"]].concat())
+    let args = ["top", "-p", &program.pid(), "-e", event, "-F", "3000"];
+    snapshot_once(&args, |snapshot| what(snapshot) >= n_samples)
+}
+
+/// Samples of the program's own accesses.
+fn memory(snapshot: &Value) -> u64 {
+    total(snapshot) - in_kernel(snapshot)
 }
 
 /// Whether samples in the kernel are permitted; says so where they are not.
@@ -65,7 +72,7 @@ fn a_repeated_string_instruction_is_its_own_trigger() {
 #[test]
 fn the_instruction_before_a_string_instruction_waits_for_nothing() {
     for mode in ["copy", "fill"] {
-        let Some(snapshot) = watch(mode, "cpu-clock") else { return };
+        let Some(snapshot) = watch(mode, "cpu-clock", total, 2000) else { return };
         let (before, memory) = (samples_of(&snapshot, BEFORE), total(&snapshot));
         assert!(memory > 50 && before * 100 <= memory * 2, "{before} of {memory}, {mode}");
     }
@@ -78,10 +85,9 @@ fn an_access_that_faults_is_its_own_trigger() {
             if event == "cpu-clock" && !may_sample_kernel() {
                 continue;
             }
-            let Some(snapshot) = watch(mode, event) else { return };
             // The pages are given back by a system call, which the kernel takes its time for.
-            let kernel = count(&snapshot, &["accounting", "unknown", "kernel"]);
-            let memory = total(&snapshot) - kernel;
+            let Some(snapshot) = watch(mode, event, memory, 200) else { return };
+            let memory = memory(&snapshot);
             let (first, before) = (samples_of(&snapshot, FIRST), samples_of(&snapshot, BEFORE));
             let context = format!("{first} at it, {before} before, of {memory}, {mode} {event}");
             assert!(memory > 10, "{context}");
@@ -94,9 +100,8 @@ fn an_access_that_faults_is_its_own_trigger() {
 #[test]
 fn the_kernels_time_on_a_fault_is_the_accesss() {
     for mode in FAULTING {
-        let Some(snapshot) = watch(mode, "cpu-clock:k") else { return };
-        let kernel = count(&snapshot, &["accounting", "unknown", "kernel"]);
-        let memory = total(&snapshot) - kernel;
+        let Some(snapshot) = watch(mode, "cpu-clock:k", memory, 1000) else { return };
+        let memory = memory(&snapshot);
         let first = samples_of(&snapshot, FIRST);
         assert!(memory > 50, "{memory} samples in faults, {mode}");
         assert!(first * 100 >= memory * 98, "{first} of {memory}, {mode}");
@@ -105,8 +110,8 @@ fn the_kernels_time_on_a_fault_is_the_accesss() {
 
 #[test]
 fn the_kernels_time_in_a_system_call_is_its_own() {
-    let Some(snapshot) = watch("call", "cpu-clock:k") else { return };
-    let kernel = count(&snapshot, &["accounting", "unknown", "kernel"]);
+    let Some(snapshot) = watch("call", "cpu-clock:k", in_kernel, 1000) else { return };
+    let kernel = in_kernel(&snapshot);
     let all = count(&snapshot, &["accounting", "kernel"]);
     assert!(all > 50, "{all} samples in system calls");
     assert!(kernel * 100 >= all * 98, "{kernel} of {all}");

@@ -168,6 +168,46 @@ pub(crate) fn last_snapshot(args: &[&str]) -> Option<Value> {
     Some(serde_json::from_str(text.lines().last().expect("at least one snapshot")).unwrap())
 }
 
+/// How long a session goes on at most that waits for samples: on an idle machine it takes a few
+/// seconds, and on a busy one as long as its program takes to get its share of a CPU.
+const PATIENCE_S: &str = "300";
+
+/// The last snapshot of `top` with `args`, which goes on until `is_enough` holds of one: how long it
+/// takes to get so many samples is the machine's affair. `None` as of `last_snapshot`.
+pub(crate) fn snapshot_once(
+    args: &[&str],
+    mut is_enough: impl FnMut(&Value) -> bool,
+) -> Option<Value> {
+    let (command, args) = args.split_first().unwrap();
+    let until = ["--json", "--interval", "0.2", "--duration", PATIENCE_S];
+    let mut session = dataspace(&[&[*command][..], &until, args].concat())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&session);
+    let mut is_asked_to_end = false;
+    let mut last = None;
+    for line in BufReader::new(session.stdout.take().unwrap()).lines() {
+        let snapshot = serde_json::from_str(&line.unwrap()).unwrap();
+        assert_balanced(&snapshot);
+        if !is_asked_to_end && is_enough(&snapshot) {
+            rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+            is_asked_to_end = true;
+        }
+        last = Some(snapshot);
+    }
+    let output = session.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if matches!(output.status.code(), Some(3 | 4)) {
+        eprintln!("not run: {errors}");
+        return None;
+    }
+    assert!(output.status.success(), "{args:?}: {:?}\n{errors}", output.status);
+    Some(last.expect("at least one snapshot"))
+}
+
 /// What perf recorded of a program: the line that `script` gives each sample, and what it said.
 pub(crate) struct Recorded {
     pub(crate) lines: Vec<Value>,
@@ -222,6 +262,17 @@ pub(crate) fn samples_of(snapshot: &Value, name: &str) -> u64 {
     let objects = snapshot["objects"].as_array().unwrap();
     let named = objects.iter().filter(|object| object["object"] == name);
     named.map(|object| object["metrics"]["all"]["samples"].as_u64().unwrap()).sum()
+}
+
+/// Samples that the kernel took and nobody got, whatever the cause.
+pub(crate) fn lost(snapshot: &Value) -> u64 {
+    let causes = snapshot["accounting"]["lost"].as_object().unwrap();
+    causes.values().map(|count| count.as_u64().unwrap()).sum()
+}
+
+/// Samples of the kernel's own work, which are no accesses of the program's.
+pub(crate) fn in_kernel(snapshot: &Value) -> u64 {
+    snapshot["accounting"]["unknown"]["kernel"].as_u64().unwrap_or(0)
 }
 
 /// Samples in `<Total>`.

@@ -1,6 +1,6 @@
 //! Loops in which exactly one field misses the cache, and how much of their time is charged to it.
 
-use crate::support::{Running, last_snapshot, total};
+use crate::support::{Running, in_kernel, snapshot_once, total};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,42 +28,39 @@ pub(crate) struct Share {
     pub(crate) rest: BTreeMap<String, u64>,
 }
 
-/// Watches the loop until `n_samples` are seen, or as many as a busy machine has in `MAX_ROUNDS`;
-/// `None` where live events are not to be had.
+/// Watches the loop until `n_samples` are seen; `None` where live events are not to be had.
 pub(crate) fn measure(
     program: &Path,
     kind: (&str, &str, u64),
     position: &str,
     n_samples: u64,
 ) -> Option<Share> {
-    const MAX_ROUNDS: usize = 20;
     let (word, field, _) = kind;
     let (running, _) = Running::start(program, &[word, position]);
-    let mut share = Share::default();
-    for _ in 0..MAX_ROUNDS {
-        let args = ["top", "-p", &running.pid(), "-F", "3000", "--json", "--duration", "1"];
-        share.add(&last_snapshot(&args)?, field);
-        if share.memory >= n_samples {
-            break;
-        }
-    }
-    Some(share)
+    let args = ["top", "-p", &running.pid(), "-F", "3000"];
+    let snapshot = snapshot_once(&args, |snapshot| memory(snapshot) >= n_samples)?;
+    Some(Share::of(&snapshot, field))
+}
+
+/// Samples of the loop's accesses: what the kernel does meanwhile, as on an interrupt, is not among
+/// them.
+fn memory(snapshot: &Value) -> u64 {
+    total(snapshot) - in_kernel(snapshot)
 }
 
 impl Share {
-    fn add(&mut self, snapshot: &Value, field: &str) {
-        // What the kernel does meanwhile, as on an interrupt, is no access of the loop's.
-        let kernel = snapshot["accounting"]["unknown"]["kernel"].as_u64().unwrap_or(0);
-        self.memory += total(snapshot) - kernel;
-        self.not_memory += snapshot["accounting"]["not_memory"].as_u64().unwrap();
+    fn of(snapshot: &Value, field: &str) -> Self {
+        let not_memory = snapshot["accounting"]["not_memory"].as_u64().unwrap();
+        let mut share = Self { memory: memory(snapshot), not_memory, ..Self::default() };
         for (name, n_samples) in finest(snapshot) {
             // What gcc calls "long int" is "long" to clang.
             if name.replace("long_int", "long") == field.replace("long_int", "long") {
-                self.slow += n_samples;
+                share.slow += n_samples;
             } else {
-                *self.rest.entry(name).or_default() += n_samples;
+                *share.rest.entry(name).or_default() += n_samples;
             }
         }
+        share
     }
 }
 

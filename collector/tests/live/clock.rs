@@ -42,7 +42,9 @@ fn a_running_process_is_sampled_and_its_mappings_are_told() {
     assert_eq!(live.pids(), [partner.pid()]);
     let mut session = Session::start(live);
     for _ in 0..3 {
-        session.wait_for(|record| matches!(record, Record::Sample(_)));
+        let is_in_user =
+            |record: &Record| matches!(record, Record::Sample(it) if it.mode == CpuMode::User);
+        session.wait_for(is_in_user);
     }
     partner.finish();
     let (said, outcome) = session.finish();

@@ -27,7 +27,9 @@ fn every_access_to_a_watched_variable_is_one_sample() {
     let kind = EventKind::Breakpoint { address: Avma(address), len_bytes: 8 };
     assert_eq!((live.events()[0].kind, live.events()[0].skid), (kind, SkidModel::AfterOne));
     let (said, outcome) = Session::start(live).finish();
-    assert_eq!(said.samples().count(), 1000);
+    // What no ring had room for, as where little memory may be locked, is counted.
+    let n_samples = said.samples().count() as u64;
+    assert_eq!(n_samples + outcome.collected.ring_full, 1000);
     assert_eq!(outcome.collected.event_counts, [1000]);
     assert_eq!(outcome.collected.kernel_samples, 1000);
     assert!(outcome.exit_status.unwrap().success());
@@ -78,8 +80,9 @@ fn every_page_fault_has_its_address() {
     let (said, outcome) = Session::start(live).finish();
     let n_touches =
         said.samples().filter(|sample| sample.addr.is_some_and(|addr| addr.0 & 0xfff == 5)).count();
-    assert!(n_touches >= 100, "{n_touches} faults at byte 5 of a page");
     let collected = &outcome.collected;
+    let with_lost = n_touches as u64 + collected.ring_full;
+    assert!(with_lost >= 100, "{n_touches} faults at byte 5 of a page: {collected:?}");
     assert_eq!(collected.kernel_samples, collected.event_counts[0]);
     assert_eq!(said.warnings(), Vec::<&str>::new());
 }
