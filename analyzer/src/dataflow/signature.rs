@@ -130,9 +130,9 @@ impl Typing<'_, '_> {
                 Some(vec![self.content_of(layout, None)])
             }
             (Shape::Scalar(_), _) => None,
-            // Vectors, and what is on the stack.
-            (Shape::Array { .. }, _) | (_, 17..) => Some(Vec::new()),
-            _ => {
+            // Vectors.
+            (Shape::Array { .. }, _) => Some(Vec::new()),
+            (Shape::Aggregate { .. }, _) => {
                 let words = self.around.debug.words(unit, layout)?;
                 let general = (0..).zip(words).filter(|(_, word)| *word == Word::General);
                 Some(general.map(|(at, _)| self.member(layout, 8 * at)).collect())

@@ -99,11 +99,11 @@ pub(crate) enum Word {
 }
 
 impl DebugInfo {
-    /// How a value of two words at most is passed by a function of `unit`; `None` where that is not
-    /// known.
+    /// The registers by which a function of `unit` gets an object: none for a large one, which is on
+    /// the stack; `None` where that is not known.
     pub(crate) fn words(&mut self, unit: UnitIdx, layout: &Layout) -> Option<Vec<Word>> {
         if layout.size > REGISTERS_BYTES {
-            return None;
+            return Some(Vec::new());
         }
         let is_rust = self.is_rust(unit);
         let starts = (0..layout.size).step_by(8);
