@@ -14,9 +14,6 @@ use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-/// Sections that only the linker fills and only the loader writes to.
-const LOADER_SECTIONS: [&str; 2] = [".got", ".data.rel.ro"];
-
 /// The bytes of a load object and what was worked out of them.
 pub(crate) struct CodeImage {
     pub(crate) file: Arc<dyn FileBytes>,
@@ -121,10 +118,7 @@ impl CodeImage {
 
     /// Whether only the loader writes to `svma`.
     fn is_kept(&self, svma: Svma) -> bool {
-        let section = self.image.loaded_section(svma);
-        section.is_some_and(|section| {
-            LOADER_SECTIONS.iter().any(|prefix| section.name.starts_with(prefix))
-        })
+        self.image.loaded_section(svma).is_some_and(|section| section.is_of_loader())
     }
 
     fn find_dead_end(&self, svma: Svma, depth: usize, has_room: bool) -> bool {

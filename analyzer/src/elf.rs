@@ -285,7 +285,17 @@ impl ElfImage {
 impl Section {
     /// Whether linkers fill it: no variable of the program is in it.
     pub(crate) fn is_of_linker(&self) -> bool {
-        self.is_table || self.name == ".got" || self.name.starts_with(".got.")
+        self.is_table || self.is_part_of(".got")
+    }
+
+    /// Whether only the loader writes to it: pointers in it lead where they led at the start.
+    pub(crate) fn is_of_loader(&self) -> bool {
+        self.is_part_of(".got") || self.is_part_of(".data.rel.ro")
+    }
+
+    /// Whether it is the section of this name, or one of those with a further word behind it.
+    fn is_part_of(&self, name: &str) -> bool {
+        self.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
     pub(crate) fn error(&self, cause: &str) -> FileError {
