@@ -5,13 +5,13 @@ use crate::elf::{COLD, ElfImage};
 use crate::file::FileBytes;
 use crate::limit;
 use crate::linkage::LinkageTable;
+use crate::noreturn::DeadEnds;
 use crate::relocation::CodePointers;
-use crate::x86_64::dead_end::is_dead_end;
+use crate::x86_64::exit::Destination;
 use crate::x86_64::function::ImageBytes;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use rustc_hash::FxHashMap;
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// The bytes of a load object and what was worked out of them.
@@ -21,13 +21,13 @@ pub(crate) struct CodeImage {
     pointers: OnceCell<CodePointers>,
     linkage: OnceCell<LinkageTable>,
     crossings: OnceCell<Option<Crossings>>,
-    dead_ends: RefCell<FxHashMap<Svma, bool>>,
+    dead_ends: DeadEnds,
 }
 
 impl CodeImage {
     pub(crate) fn new(file: Arc<dyn FileBytes>, image: ElfImage) -> Self {
         let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
-        let (crossings, dead_ends) = (OnceCell::new(), RefCell::default());
+        let (crossings, dead_ends) = (OnceCell::new(), DeadEnds::default());
         Self { file, image, pointers, linkage, crossings, dead_ends }
     }
 
@@ -96,54 +96,6 @@ impl CodeImage {
     }
 }
 
-impl CodeImage {
-    /// Whether the function at `svma`, or the one that the pointer there leads to, never returns: by its
-    /// name, or by its code.
-    fn never_returns(&self, svma: Svma, depth: usize) -> bool {
-        if let Some(known) = self.dead_ends.borrow().get(&svma) {
-            return *known;
-        }
-        // Of more functions only their names are looked at: what is forgotten would be followed anew, by
-        // each function that calls it.
-        let has_room = self.dead_ends.borrow().len() < limit::MAX_DEAD_ENDS;
-        if !has_room {
-            return self.find_dead_end(svma, depth, false);
-        }
-        // A function that calls itself may return.
-        self.dead_ends.borrow_mut().insert(svma, false);
-        let found = self.find_dead_end(svma, depth, true);
-        self.dead_ends.borrow_mut().insert(svma, found);
-        found
-    }
-
-    /// Whether only the loader writes to `svma`.
-    fn is_kept(&self, svma: Svma) -> bool {
-        self.image.loaded_section(svma).is_some_and(|section| section.is_of_loader())
-    }
-
-    fn find_dead_end(&self, svma: Svma, depth: usize, has_room: bool) -> bool {
-        let function = self.image.function_at(svma).filter(|function| function.start == svma);
-        if let Some(function) = function
-            && crate::noreturn::is_own_name(&function.name)
-        {
-            return true;
-        }
-        let slot = self.linkage_slot(svma).map_or(svma, Svma);
-        // What the program may write to can lead elsewhere by now.
-        let is_slot = self.is_kept(slot);
-        if is_slot && self.image.noreturn_slots.binary_search(&slot.0).is_ok() {
-            return true;
-        }
-        let is_deeper = depth + 1 < limit::MAX_DEAD_END_DEPTH;
-        let inner = |callee| is_deeper && self.never_returns(callee, depth + 1);
-        match self.pointers().at(slot) {
-            Some(target) => is_slot && inner(target),
-            None if has_room && self.image.is_code(svma) => is_dead_end(svma, self, &inner),
-            None => false,
-        }
-    }
-}
-
 impl ImageBytes for CodeImage {
     fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
         let (offset, left) = self.image.offset_of_svma(svma)?;
@@ -162,7 +114,7 @@ impl ImageBytes for CodeImage {
         self.image.is_at_fixed_addresses
     }
 
-    fn is_noreturn(&self, svma: Svma) -> bool {
-        self.never_returns(svma, 0)
+    fn is_noreturn(&self, callee: Destination) -> bool {
+        self.dead_ends.has(callee, self)
     }
 }

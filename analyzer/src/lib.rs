@@ -72,3 +72,8 @@ mod type_path;
 mod vote;
 pub mod worker;
 pub mod x86_64;
+
+#[cfg(test)]
+#[path = "../tests/support/program.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the tests of the whole crate use the rest")]
+mod program;

@@ -226,12 +226,12 @@ pub const MAX_PARAMETERS: usize = 32;
 /// failure and ends is short.
 pub const MAX_DEAD_END_INSTRUCTIONS: usize = 64;
 
-/// Functions looked at within one another for that.
-pub const MAX_DEAD_END_DEPTH: usize = 4;
+/// Functions looked at within one another for that; of those further in only the names are.
+pub const MAX_DEAD_END_LEVELS: u8 = 4;
 
-/// Functions of one load object of which it is found out, and kept, whether they return: 17 bytes each.
-/// Of more than these only the names are looked at.
-pub const MAX_DEAD_ENDS: usize = 1 << 16;
+/// Looks at functions of one load object for that, of which what they show is kept: 17 bytes a function.
+/// Further on only names are looked at, and where stubs of the linkage table lead.
+pub const MAX_DEAD_END_LOOKS: usize = 1 << 16;
 
 /// Attributes of one entry. Compilers give up to some 25; some take no bytes (`DW_FORM_flag_present`,
 /// `DW_FORM_implicit_const`), so that an entry of one byte could have any number.

@@ -133,18 +133,13 @@ fn way<'a>(root: &'a Layout, steps: &[Step]) -> (Vec<&'a Layout>, &'a Layout) {
 }
 
 #[cfg(test)]
-#[path = "../../tests/support/program.rs"]
-#[allow(dead_code, clippy::unwrap_used, reason = "the tests of the whole crate use the rest")]
-mod program;
-
-#[cfg(test)]
 mod tests {
-    use super::program::{Program, has_tool};
     use super::{Contents, DebugInfo, DieRef};
     use crate::descriptor::{self, Root};
     use crate::dwarf::section::SectionFile;
     use crate::elf::ElfImage;
     use crate::file::{FileBytes, FileError, NoCompanions};
+    use crate::program::{Program, has_tool};
     use std::sync::Arc;
 
     struct Bytes(Vec<u8>);

@@ -1,60 +1,54 @@
 //! Functions that are seen not to return: every way through a few instructions ends where nothing goes on.
 
-use super::exit::Exit;
+use super::exit::{Destination, Exit};
 use super::function::ImageBytes;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
-use rustc_hash::FxHashSet;
 
 /// The longest instruction (SDM volume 2, 2.3.11).
 const MAX_INSTRUCTION_BYTES: usize = 15;
 
-/// Whether what is called at `start` never returns, as far as a few instructions show it. Of calls in it,
-/// those of which `is_noreturn` knows it end a way.
+/// Whether what is called at `start` never returns, as far as so many instructions show it. Of calls
+/// and jumps in it, those of which `is_noreturn` knows it end a way.
 pub(crate) fn is_dead_end(
     start: Svma,
+    n_instructions: usize,
     image: &dyn ImageBytes,
-    is_noreturn: &dyn Fn(Svma) -> bool,
+    is_noreturn: &dyn Fn(Destination) -> bool,
 ) -> bool {
-    let mut seen = FxHashSet::default();
-    let mut work = vec![start.0];
-    let mut n_left = limit::MAX_DEAD_END_INSTRUCTIONS;
-    let Some(code) = image.bytes_at(start, n_left * 4) else { return false };
-    while let Some(mut at) = work.pop() {
-        while seen.insert(at) {
-            n_left -= 1;
-            let Some(here) = decode(start, &code, at).filter(|_| n_left > 0) else { return false };
-            match (Exit::of(&here), here.flow_control()) {
-                // Bytes that are no code tell nothing.
-                (_, FlowControl::Return) => return false,
-                (Exit::Never, _) if here.is_invalid() => return false,
-                (Exit::Never, _) => break,
-                (Exit::Next, _) => at = here.next_ip(),
-                (Exit::Branch(target), _) => {
+    let mut seen = [0; limit::MAX_DEAD_END_INSTRUCTIONS];
+    let mut n_seen = 0;
+    let n_instructions = n_instructions.min(seen.len());
+    let (mut first, mut work) = (Some(start.0), Vec::new());
+    let n_bytes = (n_instructions * 4).max(MAX_INSTRUCTION_BYTES);
+    let Some(code) = image.bytes_at(start, n_bytes) else { return false };
+    while let Some(mut at) = first.take().or_else(|| work.pop()) {
+        while !seen[..n_seen].contains(&at) {
+            let Some(free) = seen[..n_instructions].get_mut(n_seen) else { return false };
+            *free = at;
+            n_seen += 1;
+            let Some(here) = decode(start, &code, at) else { return false };
+            // Bytes that are no code tell nothing.
+            if here.is_invalid() || here.flow_control() == FlowControl::Return {
+                return false;
+            }
+            if Destination::of(&here).is_some_and(is_noreturn) {
+                break;
+            }
+            match Exit::of(&here) {
+                Exit::Never => break,
+                Exit::Indirect => return false,
+                Exit::Jump(target) => at = target,
+                Exit::Next | Exit::Call(_) => at = here.next_ip(),
+                Exit::Branch(target) => {
                     work.push(target);
-                    at = here.next_ip();
-                }
-                (Exit::Jump(target), _) if is_noreturn(Svma(target)) => break,
-                (Exit::Jump(target), _) => at = target,
-                (Exit::Indirect, _) if slot(&here).is_some_and(is_noreturn) => break,
-                (Exit::Indirect, _) => return false,
-                (Exit::Call(target), _) => {
-                    if target.map(Svma).or(slot(&here)).is_some_and(is_noreturn) {
-                        break;
-                    }
                     at = here.next_ip();
                 }
             }
         }
     }
     true
-}
-
-/// The pointer that a call or jump goes through.
-fn slot(instruction: &Instruction) -> Option<Svma> {
-    let is_slot = instruction.is_ip_rel_memory_operand();
-    is_slot.then(|| Svma(instruction.memory_displacement64()))
 }
 
 /// The instruction at `at` in the bytes from `start` on, if it is all there.
@@ -80,7 +74,8 @@ mod tests {
     }
 
     fn ends(code: &'static [u8]) -> bool {
-        is_dead_end(Svma(0x1000), &Code(code), &|callee| callee == Svma(0x2000))
+        let is_noreturn = |callee| callee == Destination::Code(Svma(0x2000));
+        is_dead_end(Svma(0x1000), 64, &Code(code), &is_noreturn)
     }
 
     #[test]

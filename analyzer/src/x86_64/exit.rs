@@ -1,5 +1,6 @@
 //! Where control goes when an instruction has run.
 
+use dataspace_proto::address::Svma;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
 /// How an instruction is left.
@@ -59,6 +60,27 @@ impl Exit {
     /// Whether what stands behind can run next, or after the callee.
     pub(super) fn goes_on(self) -> bool {
         matches!(self, Self::Next | Self::Branch(_) | Self::Call(_))
+    }
+}
+
+/// What a call or jump leads to, as far as it is written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The code here.
+    Code(Svma),
+    /// The code that the pointer here leads to, which is data.
+    Slot(Svma),
+}
+
+impl Destination {
+    pub(super) fn of(instruction: &Instruction) -> Option<Self> {
+        match Exit::of(instruction) {
+            Exit::Jump(target) | Exit::Call(Some(target)) => Some(Self::Code(Svma(target))),
+            Exit::Indirect | Exit::Call(None) => instruction
+                .is_ip_rel_memory_operand()
+                .then(|| Self::Slot(Svma(instruction.memory_displacement64()))),
+            Exit::Next | Exit::Branch(_) | Exit::Never => None,
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! What of a function is reached, and from where: the making of a [`FunctionCode`].
 
-use super::exit::{Exit, is_filler};
+use super::exit::{Destination, Exit, is_filler};
 use super::function::{Entrances, FunctionCode, ImageBytes, Outline, Predecessor};
 use super::jump_table::{Targets, Tracer, View};
 use super::sweep::Sweep;
 use crate::limit;
-use dataspace_proto::address::Svma;
 use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::FxHashSet;
 
@@ -160,9 +159,7 @@ impl<'a> Flow<'a> {
             let entry = Entrances { is_entry: true, ..Entrances::default() };
             self.open(target, entry, footing);
         }
-        // `call *slot(%rip)` is known by the slot.
-        let slot = here.is_ip_rel_memory_operand().then(|| here.memory_displacement64());
-        if target.or(slot).is_some_and(|callee| self.image.is_noreturn(Svma(callee))) {
+        if Destination::of(here).is_some_and(|callee| self.image.is_noreturn(callee)) {
             return;
         }
         let entrance = Entrances { is_return: true, ..Entrances::default() };
@@ -362,6 +359,7 @@ impl Cut {
 mod tests {
     use super::*;
     use crate::x86_64::function::{NoBytes, Part};
+    use dataspace_proto::address::Svma;
     use proptest::prelude::*;
 
     /// One part of code at 0x1000, and a table at 0x2000.

@@ -1,5 +1,6 @@
 //! One function, decoded once: its instructions, and for each what can have run just before it.
 
+use super::exit::Destination;
 use super::flow::Flow;
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -94,8 +95,8 @@ pub trait ImageBytes {
         false
     }
 
-    /// Whether a call to the function at `svma`, or through the pointer there, never returns.
-    fn is_noreturn(&self, _svma: Svma) -> bool {
+    /// Whether a call never returns.
+    fn is_noreturn(&self, _callee: Destination) -> bool {
         false
     }
 }

@@ -8,7 +8,7 @@ pub mod call_table;
 pub(crate) mod dead_end;
 mod definition;
 pub mod effect;
-mod exit;
+pub mod exit;
 pub mod flags;
 mod flow;
 pub mod function;
