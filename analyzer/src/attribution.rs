@@ -325,8 +325,7 @@ impl Analyzer {
     ) -> bool {
         let Some(touch) = self.heap_access(sample, avma, memory) else { return false };
         let Some(found) = self.votes.find(touch) else { return false };
-        let size = memory.map_or(0, |memory| memory.size);
-        let Some(named) = self.name_of_votes(found, size) else { return false };
+        let Some(named) = self.name_of_votes(found, touch.size) else { return false };
         let evidence = Evidence::Address;
         attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
         attribution.votes = found.votes;

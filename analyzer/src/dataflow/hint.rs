@@ -138,11 +138,8 @@ impl Typing<'_, '_> {
     /// What the function itself gives back.
     fn hints_of_result(&mut self, hints: &mut Hints) {
         let own = self.around.scope.die;
-        let result = own.and_then(|own| self.around.debug.name_and_type(own).1);
-        let Some(result) = result else { return };
-        let layout = self.around.debug.layout(result);
-        let unit = self.around.scope.unit;
-        if self.around.debug.returning(unit, &layout) == Passing::Address {
+        let Some((layout, passing)) = own.and_then(|own| self.result_of(own)) else { return };
+        if passing == Passing::Address {
             let place = Address::object(layout, 0, None);
             // What the caller passed first. Where it is not given back, the function was changed to
             // return something else, or nothing.

@@ -17,14 +17,19 @@ impl Typing<'_, '_> {
     /// What `call` leaves in the register of results.
     pub(super) fn returned(&mut self, call: &Call) -> Content {
         let Some(callee) = self.callee(call) else { return Content::Unknown };
-        let Some(result) = self.around.debug.name_and_type(callee).1 else {
-            return Content::Unknown;
-        };
-        let layout = self.around.debug.layout(result);
-        match self.around.debug.returning(callee.unit, &layout) {
-            Passing::Address => Content::Address(Address::object(layout, 0, None)),
-            Passing::Value | Passing::Unknown => self.content_of(&layout, None),
+        match self.result_of(callee) {
+            Some((layout, Passing::Address)) => Content::Address(Address::object(layout, 0, None)),
+            Some((layout, Passing::Value | Passing::Unknown)) => self.content_of(&layout, None),
+            None => Content::Unknown,
         }
+    }
+
+    /// What a function returns, and how; `None` for nothing.
+    pub(super) fn result_of(&mut self, function: DieRef) -> Option<(Arc<Layout>, Passing)> {
+        let result = self.around.debug.name_and_type(function).1?;
+        let layout = self.around.debug.layout(result);
+        let returning = self.around.debug.returning(function.unit, &layout);
+        Some((layout, returning))
     }
 
     /// The entry of the function that is called.
@@ -87,16 +92,13 @@ impl Typing<'_, '_> {
             return contents;
         }
         let mut next = 0;
-        if let Some(result) = self.around.debug.name_and_type(callee).1 {
-            let layout = self.around.debug.layout(result);
-            match self.around.debug.returning(callee.unit, &layout) {
-                Passing::Address => {
-                    contents[0] = Content::Address(Address::object(layout, 0, None));
-                    next = 1;
-                }
-                Passing::Value => {}
-                Passing::Unknown => return contents,
+        match self.result_of(callee) {
+            Some((layout, Passing::Address)) => {
+                contents[0] = Content::Address(Address::object(layout, 0, None));
+                next = 1;
             }
+            Some((_, Passing::Unknown)) => return contents,
+            Some((_, Passing::Value)) | None => {}
         }
         for type_die in self.around.debug.parameter_types(callee) {
             let layout = self.around.debug.layout(type_die);
