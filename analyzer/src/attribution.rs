@@ -3,21 +3,19 @@
 
 use crate::analyzer::{Analyzer, Paths};
 use crate::descriptor::Root;
-use crate::limit;
 use crate::name_table::{NameKey, NamedIdx};
 use crate::process::LoadObjectIdx;
 use crate::search::{Candidate, Survivor};
 use crate::site::{Answer, Past, TypeAnswer, TypedAccess};
 use crate::site_table::SiteIdx;
-use crate::vote::{Found, Touch};
 use crate::worker::Question;
-use crate::x86_64::access::{MemoryAccess, RegisterLoss, Role, SegmentBase};
+use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::record::{CpuMode, Sample};
-use dataspace_proto::register::{Register, Registers};
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
 /// The size of an access whose instruction is not known.
@@ -141,18 +139,7 @@ impl Analyzer {
             attribution.verdict = Verdict::Unknown(Reason::InvalidAddress);
             return Ok(attribution);
         }
-        let by_type = match self.config().paths {
-            Paths::Address => Err(Reason::Unidentified),
-            Paths::Both | Paths::Type => {
-                let by_type = self.type_path(located, candidate, typed);
-                by_type.or_else(|reason| {
-                    let avma = addr.map(|(avma, _)| avma);
-                    let live =
-                        avma.and_then(|avma| self.live_object(located, candidate, typed, avma));
-                    live.ok_or(reason)
-                })
-            }
-        };
+        let by_type = self.instruction_path(located, candidate, typed, addr);
         let by_operand = self.thread_operand(located, candidate, typed)?;
         let by_address = match (self.config().paths, addr) {
             (Paths::Type, _) => None,
@@ -162,39 +149,70 @@ impl Analyzer {
         };
         let is_lost = matches!(state.thread_distance(&memory.address), Some(Err(RegisterLoss)));
         let by_type = match by_type {
+            // The pointer is to that variable, or else to what it is typed as.
+            _ if by_address.is_some() && typed.is_perhaps_variable => Err(Reason::Undetermined),
             // Neither the thread's base nor the distance from it is known.
             Err(Reason::Unidentified) if is_lost && addr.is_none() => Err(Reason::RegisterLoss),
             by_type => by_type,
         };
-        let by_type = match by_address {
-            // The pointer is to that variable, or else to what it is typed as.
-            Some(_) if typed.is_perhaps_variable => Err(Reason::Undetermined),
-            _ => by_type,
-        };
-        if by_type.is_err() && by_address.is_none() {
-            let passed = self.passed(located, candidate, typed)?;
-            if let Some(passed) = passed.filter(|passed| !passed.is_erased) {
-                // The address of a fault may be the second page's start.
-                let is_placed = computed.is_ok_and(|computed| {
-                    located.sample.addr.is_none_or(|sampled| sampled == computed)
-                });
-                self.take_passed(passed, is_placed, &mut attribution);
-                return Ok(attribution);
-            }
-            if let Some((avma, _)) = addr
-                && self.attribute_by_votes(located.sample, avma, Some(memory), &mut attribution)
-            {
-                return Ok(attribution);
-            }
-            if let Some(passed) = passed {
-                self.take_passed(passed, false, &mut attribution);
-                return Ok(attribution);
-            }
+        if by_type.is_err()
+            && by_address.is_none()
+            && self.is_told_around(located, candidate, typed, &mut attribution)?
+        {
+            return Ok(attribution);
         }
         attribution.is_placed = by_address.is_none() && is_placed(located, typed, computed.ok());
         attribution.verdict = self.join(by_type, by_address, addr);
         self.surround(located.sample, memory, &mut attribution);
         Ok(attribution)
+    }
+
+    /// What instruction and debug information say, else what live objects of a known type do.
+    fn instruction_path(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        addr: Option<(Avma, AddressSource)>,
+    ) -> Result<NamedIdx, Reason> {
+        if self.config().paths == Paths::Address {
+            return Err(Reason::Unidentified);
+        }
+        self.type_path(located, candidate, typed).or_else(|reason| {
+            let (avma, _) = addr.ok_or(reason)?;
+            self.live_object(located, candidate, typed, avma).ok_or(reason)
+        })
+    }
+
+    /// Names what neither path does: after what callers pass or, rather than after bytes that they
+    /// pass, after votes. Says whether one of them does.
+    fn is_told_around(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        attribution: &mut Attribution,
+    ) -> Result<bool, Needs> {
+        let memory = &typed.memory;
+        let passed = self.passed(located, candidate, typed)?;
+        if let Some(passed) = passed.filter(|passed| !passed.is_erased) {
+            // The address of a fault may be the second page's start.
+            let computed = candidate.state.effective_address(&memory.address);
+            let is_placed = computed.is_ok_and(|computed| {
+                located.sample.addr.is_none_or(|sampled| sampled == computed)
+            });
+            self.take_passed(passed, is_placed, attribution);
+            return Ok(true);
+        }
+        if let Some((avma, _)) = attribution.addr
+            && self.attribute_by_votes(located.sample, avma, Some(memory), attribution)
+        {
+            return Ok(true);
+        }
+        if let Some(passed) = passed {
+            self.take_passed(passed, false, attribution);
+        }
+        Ok(passed.is_some())
     }
 
     /// The object that instruction and debug information say.
@@ -314,104 +332,6 @@ impl Analyzer {
         Ok(attribution)
     }
 
-    /// Names what no type names after the votes of typed instructions, and says whether there are
-    /// enough.
-    fn attribute_by_votes(
-        &mut self,
-        sample: &Sample,
-        avma: Avma,
-        memory: Option<&MemoryAccess>,
-        attribution: &mut Attribution,
-    ) -> bool {
-        let Some(touch) = self.heap_access(sample, avma, memory) else { return false };
-        let Some(found) = self.votes.find(touch) else { return false };
-        let Some(named) = self.name_of_votes(found, touch.size) else { return false };
-        let evidence = Evidence::Address;
-        attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
-        attribution.votes = found.votes;
-        true
-    }
-
-    /// The touched memory, if votes may tell what is there.
-    fn heap_access(
-        &self,
-        sample: &Sample,
-        avma: Avma,
-        memory: Option<&MemoryAccess>,
-    ) -> Option<Touch> {
-        let is_in_frame = |memory: &MemoryAccess| {
-            let base = memory.address.base.and_then(|base| base.register);
-            base == Some(Register::Rsp)
-                || memory.address.segment != SegmentBase::Flat
-                || memory.role == Role::StackSlot
-        };
-        if self.config().paths != Paths::Both || memory.is_some_and(is_in_frame) {
-            return None;
-        }
-        let size = memory.map_or(0, |memory| memory.size);
-        heap_touch(sample, avma, size)
-    }
-
-    /// The name of what votes found for an access of `size` bytes.
-    fn name_of_votes(&mut self, found: Found, size: u32) -> Option<NamedIdx> {
-        let kind = self.votes.kind(found.kind);
-        match &kind.scalar {
-            Some(answer) => {
-                let key = NameKey::Voted { kind: found.kind, offset: 0, size: 0 };
-                Some(self.names.whole(&mut self.totals, key, answer))
-            }
-            None => {
-                let key = NameKey::Voted { kind: found.kind, offset: found.offset, size };
-                let part = (u64::from(found.offset), u64::from(size));
-                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)
-            }
-        }
-    }
-
-    /// Names the object around what an instruction knows only as a number or a pointer, if votes say
-    /// that just such a one is there.
-    fn surround(&mut self, sample: &Sample, memory: &MemoryAccess, attribution: &mut Attribution) {
-        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
-            (attribution.verdict, attribution.addr)
-        else {
-            return;
-        };
-        if !attribution.is_placed || !self.names.is_bare_scalar(named) {
-            return;
-        }
-        let Some(touch) = self.heap_access(sample, avma, Some(memory)) else { return };
-        let Some(found) = self.votes.find_around(touch) else { return };
-        if self.votes.kind(found.kind).is_scalar() || found.votes < limit::MIN_VOTES_AROUND {
-            return;
-        }
-        let Some(around) = self.name_of_votes(found, memory.size) else { return };
-        if self.names.is_inside(named, around) {
-            let evidence = Evidence::Both;
-            attribution.verdict =
-                Verdict::Attributed { named: around, evidence, is_address_lost: false };
-            attribution.votes = found.votes;
-            // What was learnt from votes is no vote.
-            attribution.is_placed = false;
-        }
-    }
-
-    /// Votes with a sample that its instruction named.
-    pub(crate) fn vote(&mut self, sample: &Sample, attribution: &Attribution) {
-        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
-            (attribution.verdict, attribution.addr)
-        else {
-            return;
-        };
-        if !attribution.is_placed || self.config().paths != Paths::Both {
-            return;
-        }
-        let Some(touch) = heap_touch(sample, avma, attribution.size.unwrap_or(0)) else { return };
-        let named = self.names.get_mut(named);
-        let offset = named.answer.offset;
-        let lesson = *named.lesson.get_or_insert_with(|| self.votes.lesson(&named.answer));
-        self.votes.teach(touch, lesson, offset);
-    }
-
     /// Joins the two answers (design section 6).
     fn join(
         &mut self,
@@ -462,18 +382,3 @@ fn is_placed(located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) 
             (None, None) => false,
         }
 }
-
-/// The touched memory, if it is none of the stack's: what is there is another thing in each frame.
-fn heap_touch(sample: &Sample, avma: Avma, size: u32) -> Option<Touch> {
-    let registers = match sample.mode {
-        CpuMode::Kernel => &sample.user_registers,
-        _ => &sample.registers,
-    };
-    let stack = registers.get(Register::Rsp)?.saturating_sub(RED_ZONE_BYTES);
-    let is_stack = avma.0.checked_sub(stack).is_some_and(|above| above < limit::STACK_REACH_BYTES);
-    let Sample { pid, time_ns, .. } = *sample;
-    (!is_stack).then_some(Touch { pid, time_ns, addr: avma.0, size })
-}
-
-/// Bytes below the stack pointer that a function may use (psABI, section 3.2.2).
-const RED_ZONE_BYTES: u64 = 128;

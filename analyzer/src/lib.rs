@@ -70,6 +70,7 @@ mod thunk;
 mod totals;
 mod type_path;
 mod vote;
+mod voted_object;
 pub mod worker;
 pub mod x86_64;
 
