@@ -1,0 +1,287 @@
+//! One step back: from the state behind an instruction to the state before it, by its effects.
+
+use super::{Contradiction, LOWEST_ADDRESS, State};
+use crate::x86_64::access::{Address, AddressRegister};
+use crate::x86_64::effect::{Arithmetic, Effect, Operand, Part};
+use crate::x86_64::flags::{Flag, FlagSet};
+use dataspace_proto::register::Register;
+use iced_x86::ConditionCode;
+
+impl State {
+    /// Steps back over what one instruction did: from the state after it to the state before it.
+    ///
+    /// # Errors
+    /// The instruction cannot have left this state.
+    pub fn undo(&mut self, effects: &[Effect]) -> Result<(), Contradiction> {
+        effects.iter().try_for_each(|effect| self.undo_effect(effect))
+    }
+
+    fn undo_effect(&mut self, effect: &Effect) -> Result<(), Contradiction> {
+        match *effect {
+            Effect::Overwritten(to) => self.overwritten(to),
+            Effect::Unfollowed(to) => {
+                self.forget(to);
+                Ok(())
+            }
+            Effect::Constant { to, value, is_address } => {
+                let value = if is_address { value.wrapping_add(self.bias) } else { value };
+                self.require(to, value)?;
+                self.overwritten(to)
+            }
+            Effect::Zeroed { to, modified } => self.zeroed(to, modified),
+            Effect::Copied { to, from } => {
+                let (value, known) = self.bits(to);
+                self.overwritten(to)?;
+                self.learn(from, value, known)
+            }
+            Effect::Extended { to, from, from_width, is_signed } => {
+                self.extended(to, from, from_width, is_signed)
+            }
+            Effect::SignSpread { to, from } => self.sign_spread(to, from),
+            Effect::AddressOf { to, ref address } => self.address_of(to, address),
+            Effect::Arithmetic(ref arithmetic) => self.arithmetic(arithmetic),
+            Effect::Flags { modified } => {
+                self.flags = self.flags.before_change(modified);
+                Ok(())
+            }
+            Effect::Direction => {
+                self.is_downward = None;
+                Ok(())
+            }
+            Effect::Moved { register, by } => {
+                self.moved(register, by);
+                Ok(())
+            }
+            Effect::Stepped { register, size } => {
+                self.stepped(register, i64::from(size));
+                Ok(())
+            }
+            Effect::ConditionSet { to, code } => self.condition_set(to, code),
+            Effect::ConditionMoved { to, from, code } => self.condition_moved(to, from, code),
+            Effect::Exchanged(first, second) => self.exchanged(first, second),
+            Effect::FrameLeft => self.frame_left(),
+            Effect::ThreadBaseRead { to } => self.thread_base_read(to),
+            Effect::Touched(ref address) => match self.effective_address(address) {
+                Ok(avma) if !avma.is_user() || avma.0 < LOWEST_ADDRESS => Err(Contradiction),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn zeroed(&mut self, to: Part, modified: u32) -> Result<(), Contradiction> {
+        self.require(to, 0)?;
+        let zero = FlagSet::of_result(0, 64);
+        self.assume(zero.with(Flag::Carry, false).with(Flag::Overflow, false))?;
+        self.flags = self.flags.before_change(modified);
+        self.overwritten(to)
+    }
+
+    fn stepped(&mut self, register: Register, by: i64) {
+        match self.is_downward {
+            Some(true) => self.moved(register, -by),
+            Some(false) => self.moved(register, by),
+            None => self.forget(Part::whole(register)),
+        }
+    }
+
+    fn condition_set(&mut self, to: Part, code: ConditionCode) -> Result<(), Contradiction> {
+        if let Some(value) = self.part(to) {
+            if value > 1 {
+                return Err(Contradiction);
+            }
+            self.assume(self.flags.given(code, value == 1))?;
+        }
+        self.overwritten(to)
+    }
+
+    fn exchanged(&mut self, first: Part, second: Part) -> Result<(), Contradiction> {
+        let (of_first, of_second) = (self.bits(first), self.bits(second));
+        self.overwritten(first)?;
+        self.overwritten(second)?;
+        self.learn(first, of_second.0, of_second.1)?;
+        self.learn(second, of_first.0, of_first.1)
+    }
+
+    fn frame_left(&mut self) -> Result<(), Contradiction> {
+        let frame = self.get(Register::Rsp).map(|rsp| rsp.wrapping_sub(8));
+        self.forget(Part::whole(Register::Rsp));
+        self.forget(Part::whole(Register::Rbp));
+        frame.map_or(Ok(()), |frame| self.assume_value(Register::Rbp, frame))
+    }
+
+    fn thread_base_read(&mut self, to: Part) -> Result<(), Contradiction> {
+        if let Some(value) = self.part(to) {
+            if self.thread_base.is_some_and(|known| known != value) {
+                return Err(Contradiction);
+            }
+            self.thread_base = Some(value);
+        }
+        self.overwritten(to)
+    }
+
+    fn moved(&mut self, register: Register, by: i64) {
+        match self.get(register) {
+            Some(value) => {
+                self.values[register as usize] = value.wrapping_add_signed(by.wrapping_neg());
+            }
+            None => self.forget(Part::whole(register)),
+        }
+    }
+
+    fn extended(
+        &mut self,
+        to: Part,
+        from: Option<Part>,
+        from_width: u32,
+        is_signed: bool,
+    ) -> Result<(), Contradiction> {
+        let (value, known) = self.bits(to);
+        let low = u64::MAX >> (64 - from_width);
+        let sign = if is_signed { 1 << (from_width - 1) } else { 0 };
+        let upper = (to.mask() & !low | sign) & known;
+        let is_clear = value & upper == 0;
+        if !is_clear && (!is_signed || value & upper != upper) {
+            return Err(Contradiction);
+        }
+        self.overwritten(to)?;
+        from.map_or(Ok(()), |from| self.learn(from, value & low, known & low))
+    }
+
+    fn sign_spread(&mut self, to: Part, from: Part) -> Result<(), Contradiction> {
+        let all = to.mask();
+        let spread = self.part(to);
+        if spread.is_some_and(|value| value != 0 && value != all) {
+            return Err(Contradiction);
+        }
+        let is_negative = self.part(from).map(|value| value >> (from.width_bits - 1) & 1 != 0);
+        if let (Some(value), Some(is_negative)) = (spread, is_negative)
+            && (value != 0) != is_negative
+        {
+            return Err(Contradiction);
+        }
+        self.overwritten(to)
+    }
+
+    fn condition_moved(
+        &mut self,
+        to: Part,
+        from: Option<Part>,
+        code: ConditionCode,
+    ) -> Result<(), Contradiction> {
+        let (value, known) = self.bits(to);
+        let source = from.and_then(|from| self.part(from));
+        let is_other = self.part(to).zip(source).is_some_and(|(to, from)| to != from);
+        if is_other {
+            self.assume(self.flags.given(code, false))?;
+        }
+        let decided = self.flags.decides(code);
+        self.overwritten(to)?;
+        match (decided, from) {
+            (Some(true), Some(from)) => self.learn(from, value, known),
+            (Some(false), _) => self.learn(to, value, known),
+            _ => Ok(()),
+        }
+    }
+
+    /// `lea`: the sum is known, and of its parts perhaps all but one.
+    fn address_of(&mut self, to: Part, address: &Address) -> Result<(), Contradiction> {
+        let (value, known) = self.bits(to);
+        let width = to.mask();
+        self.overwritten(to)?;
+        if address.is_32_bit() {
+            return Ok(());
+        }
+        if let Ok(sum) = self.effective_address(address) {
+            return if (sum.0 ^ value) & known == 0 { Ok(()) } else { Err(Contradiction) };
+        }
+        if known != width {
+            return Ok(());
+        }
+        let register = |part: Option<AddressRegister>| part?.register;
+        let (base, index) = (register(address.base), register(address.index));
+        let rest = value.wrapping_add_signed(address.displacement.wrapping_neg());
+        let in_width = |register| Part { register, ..to };
+        match (base, index) {
+            (Some(both), Some(index)) if both == index => {
+                // An odd factor can be undone modulo 2^64, and so modulo 2^32.
+                let factor = u64::from(address.scale) + 1;
+                match inverse(factor) {
+                    Some(inverse) => {
+                        self.learn(in_width(both), rest.wrapping_mul(inverse) & width, width)
+                    }
+                    None => Ok(()),
+                }
+            }
+            (Some(base), None) => self.learn(in_width(base), rest & width, width),
+            (Some(base), Some(index)) => match (self.get(base), self.get(index)) {
+                (None, Some(index)) => {
+                    let base_value = rest.wrapping_sub(index.wrapping_mul(address.scale.into()));
+                    self.learn(in_width(base), base_value & width, width)
+                }
+                (Some(base), None) => {
+                    self.scaled(in_width(index), rest.wrapping_sub(base), address.scale)
+                }
+                _ => Ok(()),
+            },
+            (None, Some(index)) => self.scaled(in_width(index), rest, address.scale),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// The index that, scaled, gave `product`.
+    pub(super) fn scaled(
+        &mut self,
+        index: Part,
+        product: u64,
+        scale: u8,
+    ) -> Result<(), Contradiction> {
+        if product & (u64::from(scale) - 1) != 0 {
+            return Err(Contradiction);
+        }
+        let shift = scale.trailing_zeros();
+        let known = index.mask() >> shift;
+        self.learn(index, product >> shift & known, known)
+    }
+
+    fn arithmetic(&mut self, arithmetic: &Arithmetic) -> Result<(), Contradiction> {
+        let Arithmetic { operation, to, with, width_bits, modified } = *arithmetic;
+        let result = to.and_then(|to| self.part(to));
+        let is_self = matches!((to, with), (Some(to), Operand::Register(with)) if to == with);
+        let with = match with {
+            Operand::Immediate(value) => Some(value),
+            Operand::Register(part) if is_self && operation.keeps_equal() => self.part(part),
+            Operand::Register(part) if to.is_none_or(|to| to.register != part.register) => {
+                self.part(part)
+            }
+            Operand::Register(_) | Operand::Memory => None,
+        };
+        let before = if is_self && operation.keeps_equal() {
+            result
+        } else {
+            result.and_then(|result| operation.before(result, with, width_bits))
+        };
+        self.assume(operation.flags(before, with, result, width_bits))?;
+        self.flags = self.flags.before_change(modified);
+        let Some(to) = to.filter(|_| operation.writes()) else { return Ok(()) };
+        let (value, known) = self.bits(to);
+        self.overwritten(to)?;
+        let whole = to.mask() >> to.shift();
+        match before {
+            Some(before) => self.learn(to, before & whole, whole),
+            None => {
+                let part = operation.bits_before(value, known, with, width_bits)?;
+                self.learn(to, part.0, part.1)
+            }
+        }
+    }
+}
+
+/// The inverse of an odd number modulo 2^64.
+fn inverse(odd: u64) -> Option<u64> {
+    (!odd.is_multiple_of(2)).then(|| {
+        // Newton's iteration doubles the number of right bits, from 3.
+        (0..5).fold(odd, |inverse, _| {
+            inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)))
+        })
+    })
+}
