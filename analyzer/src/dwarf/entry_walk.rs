@@ -136,40 +136,10 @@ impl Kinds {
 }
 
 fn step(form: DwForm, encoding: Encoding) -> Step {
-    let word = u32::from(encoding.format.word_size());
-    let address = u32::from(encoding.address_size);
+    if let Some(n_bytes) = fixed_bytes(form, encoding) {
+        return Step::Bytes(n_bytes);
+    }
     match form {
-        gimli::DW_FORM_flag_present | gimli::DW_FORM_implicit_const => Step::Bytes(0),
-        gimli::DW_FORM_addr => Step::Bytes(address),
-        gimli::DW_FORM_data1
-        | gimli::DW_FORM_flag
-        | gimli::DW_FORM_ref1
-        | gimli::DW_FORM_strx1
-        | gimli::DW_FORM_addrx1 => Step::Bytes(1),
-        gimli::DW_FORM_data2
-        | gimli::DW_FORM_ref2
-        | gimli::DW_FORM_strx2
-        | gimli::DW_FORM_addrx2 => Step::Bytes(2),
-        gimli::DW_FORM_strx3 | gimli::DW_FORM_addrx3 => Step::Bytes(3),
-        gimli::DW_FORM_data4
-        | gimli::DW_FORM_ref4
-        | gimli::DW_FORM_ref_sup4
-        | gimli::DW_FORM_strx4
-        | gimli::DW_FORM_addrx4 => Step::Bytes(4),
-        gimli::DW_FORM_data8
-        | gimli::DW_FORM_ref8
-        | gimli::DW_FORM_ref_sig8
-        | gimli::DW_FORM_ref_sup8 => Step::Bytes(8),
-        gimli::DW_FORM_data16 => Step::Bytes(16),
-        gimli::DW_FORM_sec_offset
-        | gimli::DW_FORM_strp
-        | gimli::DW_FORM_strp_sup
-        | gimli::DW_FORM_line_strp
-        | gimli::DW_FORM_GNU_ref_alt
-        | gimli::DW_FORM_GNU_strp_alt => Step::Bytes(word),
-        // DWARF 2 gives it the size of an address.
-        gimli::DW_FORM_ref_addr if encoding.version == 2 => Step::Bytes(address),
-        gimli::DW_FORM_ref_addr => Step::Bytes(word),
         gimli::DW_FORM_udata
         | gimli::DW_FORM_sdata
         | gimli::DW_FORM_ref_udata
@@ -187,6 +157,44 @@ fn step(form: DwForm, encoding: Encoding) -> Step {
         gimli::DW_FORM_indirect => Step::Indirect,
         unknown => Step::Unknown(unknown),
     }
+}
+
+/// The bytes of a value whose form alone tells how many they are.
+fn fixed_bytes(form: DwForm, encoding: Encoding) -> Option<u32> {
+    Some(match form {
+        gimli::DW_FORM_flag_present | gimli::DW_FORM_implicit_const => 0,
+        gimli::DW_FORM_data1
+        | gimli::DW_FORM_flag
+        | gimli::DW_FORM_ref1
+        | gimli::DW_FORM_strx1
+        | gimli::DW_FORM_addrx1 => 1,
+        gimli::DW_FORM_data2
+        | gimli::DW_FORM_ref2
+        | gimli::DW_FORM_strx2
+        | gimli::DW_FORM_addrx2 => 2,
+        gimli::DW_FORM_strx3 | gimli::DW_FORM_addrx3 => 3,
+        gimli::DW_FORM_data4
+        | gimli::DW_FORM_ref4
+        | gimli::DW_FORM_ref_sup4
+        | gimli::DW_FORM_strx4
+        | gimli::DW_FORM_addrx4 => 4,
+        gimli::DW_FORM_data8
+        | gimli::DW_FORM_ref8
+        | gimli::DW_FORM_ref_sig8
+        | gimli::DW_FORM_ref_sup8 => 8,
+        gimli::DW_FORM_data16 => 16,
+        gimli::DW_FORM_addr => u32::from(encoding.address_size),
+        // DWARF 2 gives it the size of an address.
+        gimli::DW_FORM_ref_addr if encoding.version == 2 => u32::from(encoding.address_size),
+        gimli::DW_FORM_ref_addr
+        | gimli::DW_FORM_sec_offset
+        | gimli::DW_FORM_strp
+        | gimli::DW_FORM_strp_sup
+        | gimli::DW_FORM_line_strp
+        | gimli::DW_FORM_GNU_ref_alt
+        | gimli::DW_FORM_GNU_strp_alt => u32::from(encoding.format.word_size()),
+        _ => return None,
+    })
 }
 
 /// The walk.

@@ -1,6 +1,6 @@
 //! Location expressions, as far as they say where a variable is in terms of one register.
 
-use super::Reader;
+use super::{Reader, register_sum};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::Operation;
@@ -148,88 +148,11 @@ fn place(
                 _ => None,
             }
         }
-        [first, rest @ ..] => counted_from_one(first, rest, frame_base).or_else(|| sum(operations)),
+        [first, rest @ ..] => {
+            let counted = counted_from_one(first, rest, frame_base);
+            counted.or_else(|| register_sum::read(operations))
+        }
         [] => None,
-    }
-}
-
-/// The sum of two registers that operations compute, with nothing but constants otherwise.
-fn sum(operations: &[Operation<Reader>]) -> Option<Place> {
-    let [operations @ .., Operation::StackValue] = operations else { return None };
-    let mut stack: Vec<Linear> = Vec::new();
-    for operation in operations {
-        let value = match operation {
-            Operation::RegisterOffset { register, offset, base_type } if base_type.0 == 0 => {
-                Linear { registers: [Some((register.0, 1)), None], constant: *offset }
-            }
-            Operation::UnsignedConstant { value } => Linear::of(value.cast_signed()),
-            Operation::SignedConstant { value } => Linear::of(*value),
-            Operation::PlusConstant { value } => {
-                stack.pop()?.plus(Linear::of(value.cast_signed()))?
-            }
-            Operation::Plus => {
-                let second = stack.pop()?;
-                stack.pop()?.plus(second)?
-            }
-            Operation::Minus => {
-                let second = stack.pop()?.times(-1);
-                stack.pop()?.plus(second)?
-            }
-            Operation::Mul => {
-                let second = stack.pop()?.number()?;
-                stack.pop()?.times(second)
-            }
-            Operation::Shl => {
-                let by = u32::try_from(stack.pop()?.number()?).ok()?;
-                stack.pop()?.times(1i64.checked_shl(by)?)
-            }
-            // An index of 32 bits, which the code has extended.
-            Operation::And if stack.last()?.number() == Some(0xffff_ffff) => {
-                stack.pop();
-                stack.pop()?
-            }
-            _ => return None,
-        };
-        stack.push(value);
-    }
-    let [Linear { registers: [Some(first), Some(second)], constant }] = stack[..] else {
-        return None;
-    };
-    let ((base, 1), (index, scale)) =
-        (if first.1 == 1 { (first, second) } else { (second, first) })
-    else {
-        return None;
-    };
-    let scale = u8::try_from(scale).ok().filter(|scale| matches!(scale, 1 | 2 | 4 | 8))?;
-    Some(Place::Sum { base, index, scale, offset: constant })
-}
-
-/// A sum of multiples of at most two registers and a number.
-#[derive(Clone, Copy)]
-struct Linear {
-    registers: [Option<(u16, i64)>; 2],
-    constant: i64,
-}
-
-impl Linear {
-    const fn of(constant: i64) -> Self {
-        Self { registers: [None; 2], constant }
-    }
-
-    fn number(&self) -> Option<i64> {
-        (self.registers == [None; 2]).then_some(self.constant)
-    }
-
-    fn times(self, by: i64) -> Self {
-        let many = |term: Option<(u16, i64)>| term.map(|(it, times)| (it, times.wrapping_mul(by)));
-        Self { registers: self.registers.map(many), constant: self.constant.wrapping_mul(by) }
-    }
-
-    fn plus(self, other: Self) -> Option<Self> {
-        let mut terms = self.registers.into_iter().chain(other.registers).flatten();
-        let registers = [terms.next(), terms.next()];
-        let constant = self.constant.wrapping_add(other.constant);
-        terms.next().is_none().then_some(Self { registers, constant })
     }
 }
 
@@ -239,32 +162,29 @@ fn counted_from_one(
     rest: &[Operation<Reader>],
     frame_base: FrameBase,
 ) -> Option<Place> {
-    let (base, mut offset) = based(first, frame_base)?;
-    let mut is_value = false;
+    let (base, offset) = based(first, frame_base)?;
+    Some(match rest {
+        [rest @ .., Operation::StackValue] => Place::Value { base, offset: moved(offset, rest)? },
+        rest => Place::Memory { base, offset: moved(offset, rest)? },
+    })
+}
+
+/// An offset after sums with constants; `None` for anything else.
+fn moved(mut offset: i64, operations: &[Operation<Reader>]) -> Option<i64> {
     let mut constants: Vec<i64> = Vec::new();
-    for operation in rest {
+    for operation in operations {
         match operation {
-            Operation::PlusConstant { value } if !is_value && constants.is_empty() => {
+            Operation::PlusConstant { value } if constants.is_empty() => {
                 offset = offset.wrapping_add(value.cast_signed());
             }
-            Operation::UnsignedConstant { value } if !is_value => {
-                constants.push(value.cast_signed());
-            }
-            Operation::SignedConstant { value } if !is_value => constants.push(*value),
-            Operation::Plus if !is_value => {
-                offset = offset.wrapping_add(constants.pop()?);
-            }
-            Operation::Minus if !is_value => {
-                offset = offset.wrapping_sub(constants.pop()?);
-            }
-            Operation::StackValue if !is_value => is_value = true,
+            Operation::UnsignedConstant { value } => constants.push(value.cast_signed()),
+            Operation::SignedConstant { value } => constants.push(*value),
+            Operation::Plus => offset = offset.wrapping_add(constants.pop()?),
+            Operation::Minus => offset = offset.wrapping_sub(constants.pop()?),
             _ => return None,
         }
     }
-    if !constants.is_empty() {
-        return None;
-    }
-    Some(if is_value { Place::Value { base, offset } } else { Place::Memory { base, offset } })
+    constants.is_empty().then_some(offset)
 }
 
 fn based(operation: &Operation<Reader>, frame_base: FrameBase) -> Option<(Base, i64)> {

@@ -17,6 +17,7 @@ pub mod location;
 mod package;
 pub(crate) mod passing;
 mod reader;
+mod register_sum;
 pub mod scope;
 pub(crate) mod section;
 mod source;

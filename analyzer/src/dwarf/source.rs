@@ -124,31 +124,29 @@ impl Sources {
         let room = limit::MAX_UNITS.saturating_sub(self.slots.len()).min(max_units);
         let mut signatures = Vec::new();
         let (mut seen, mut shared_abbreviations) = (FxHashSet::default(), FxHashMap::default());
-        let mut note = |header: &gimli::UnitHeader<Reader>| {
+        let mut take = |sources: &mut Self, header: &gimli::UnitHeader<Reader>, section, offset| {
             let abbreviations = header.debug_abbrev_offset().0;
             if !seen.insert(abbreviations) {
                 shared_abbreviations.insert(abbreviations, None);
             }
+            signatures.extend(signature(header).map(|found| (found.0, sources.n_units())));
+            sources.slots.push(Slot::new(container, section, offset));
         };
         // A damaged header ends the walk: what came before it stays usable.
         let mut headers = dwarf.units();
-        while let Some(header) =
-            headers.next().ok().flatten().filter(|_| self.has_room(first, room))
+        while self.has_room(first, room)
+            && let Some(header) = headers.next().ok().flatten()
         {
             let Some(offset) = header.debug_info_offset() else { continue };
-            note(&header);
-            signatures.extend(signature(&header).map(|found| (found.0, self.n_units())));
-            self.slots.push(Slot::new(container, UnitSection::Info, offset.0));
+            take(self, &header, UnitSection::Info, offset.0);
         }
         let n_info_units = self.n_units() - first;
         let mut headers = dwarf.type_units();
-        while let Some(header) =
-            headers.next().ok().flatten().filter(|_| self.has_room(first, room))
+        while self.has_room(first, room)
+            && let Some(header) = headers.next().ok().flatten()
         {
             let Some(offset) = header.debug_types_offset() else { continue };
-            note(&header);
-            signatures.extend(signature(&header).map(|found| (found.0, self.n_units())));
-            self.slots.push(Slot::new(container, UnitSection::Types, offset.0));
+            take(self, &header, UnitSection::Types, offset.0);
         }
         signatures.sort_unstable();
         let units = first..self.n_units();
