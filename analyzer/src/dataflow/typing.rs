@@ -193,22 +193,7 @@ impl<'a, 'b> Typing<'a, 'b> {
             return Content::Unknown;
         };
         match definition {
-            Definition::Entry { .. } => {
-                let inputs = self.graph.inputs(value);
-                if inputs.is_empty() {
-                    return Content::Unknown;
-                }
-                let mut sum = Content::Unseen;
-                for input in inputs {
-                    match (&sum, self.of(*input)) {
-                        // What these are together needs no copy.
-                        (Content::Mixed, _) => break,
-                        (_, Content::Unseen) | (Content::Unknown, Content::Unknown) => {}
-                        (_, content) => sum = sum.join(content.clone()),
-                    }
-                }
-                sum
-            }
+            Definition::Entry { .. } => self.joined(value),
             Definition::Constant(number) => Content::Constant(number),
             Definition::StaticAddress(svma) => static_address(svma),
             Definition::FrameAddress(slot) => {
@@ -246,6 +231,24 @@ impl<'a, 'b> Typing<'a, 'b> {
             Definition::Number => Content::NUMBER,
             Definition::Parameter { .. } | Definition::Opaque => Content::Unknown,
         }
+    }
+
+    /// What a value is that comes from several places.
+    fn joined(&self, value: ValueIdx) -> Content {
+        let inputs = self.graph.inputs(value);
+        if inputs.is_empty() {
+            return Content::Unknown;
+        }
+        let mut sum = Content::Unseen;
+        for input in inputs {
+            match (&sum, self.of(*input)) {
+                // What these are together needs no copy.
+                (Content::Mixed, _) => break,
+                (_, Content::Unseen) | (Content::Unknown, Content::Unknown) => {}
+                (_, content) => sum = sum.join(content.clone()),
+            }
+        }
+        sum
     }
 
     /// What a sum of values is.
