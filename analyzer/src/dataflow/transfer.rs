@@ -244,44 +244,26 @@ impl<'a> Transfer<'a> {
         instruction: &Instruction,
         loaded: Option<ValueIdx>,
     ) {
-        let opaque = self.graph.opaque();
         match *effect {
             Effect::Overwritten(to) | Effect::Unfollowed(to) => {
                 let value = self.overwritten(at, instruction, loaded);
                 self.set(at, to, value);
             }
-            Effect::ThreadBaseRead { to } => {
-                let value = self.graph.define(Definition::ThreadPointer);
-                self.set(at, to, value);
-            }
+            Effect::ThreadBaseRead { to } => self.make(at, to, Definition::ThreadPointer),
             Effect::Constant { to, value, is_address: true } => {
-                let value = self.graph.define(Definition::StaticAddress(Svma(value)));
-                self.set(at, to, value);
+                self.make(at, to, Definition::StaticAddress(Svma(value)));
             }
             Effect::Constant { to, value, .. } => {
-                let value = self.graph.define(Definition::Constant(value.cast_signed()));
-                self.set(at, to, value);
+                self.make(at, to, Definition::Constant(value.cast_signed()));
             }
-            Effect::Zeroed { to, .. } => {
-                let value = self.graph.define(Definition::Constant(0));
-                self.set(at, to, value);
-            }
+            Effect::Zeroed { to, .. } => self.make(at, to, Definition::Constant(0)),
             Effect::Copied { to, from } => {
                 let value = self.part(at, from);
                 self.set(at, to, value);
             }
             Effect::Extended { to, from, from_width, .. } => {
-                let of = match from {
-                    // So few bits wrap, and leave nothing of what a number was a multiple of.
-                    Some(_) if from_width < 32 => None,
-                    Some(from) => Some(self.register(at, from.register)),
-                    None => loaded,
-                };
-                let value = self.graph.define(match of {
-                    Some(of) => Definition::Narrowed { of },
-                    None => Definition::Number,
-                });
-                self.set(at, to, value);
+                let definition = self.extended(at, from, from_width, loaded);
+                self.make(at, to, definition);
             }
             Effect::AddressOf { to, address } => {
                 let value = self.address_of(at, &address);
@@ -292,26 +274,22 @@ impl<'a> Transfer<'a> {
                 let step = self.graph.define(Definition::Number);
                 let base = self.register(at, register);
                 let sum = Sum { index: Some(step), scale: size as u8, ..Sum::of(base, 0) };
-                let value = self.graph.define(Definition::Sum(sum));
-                self.set(at, Part::whole(register), value);
+                self.make(at, Part::whole(register), Definition::Sum(sum));
             }
             Effect::Moved { register, by } => {
                 let base = self.register(at, register);
-                let value = self.graph.define(Definition::Sum(Sum::of(base, by)));
-                self.set(at, Part::whole(register), value);
+                self.make(at, Part::whole(register), Definition::Sum(Sum::of(base, by)));
             }
             Effect::SignSpread { to, .. } | Effect::ConditionSet { to, .. } => {
-                let value = self.graph.define(Definition::Number);
-                self.set(at, to, value);
+                self.make(at, to, Definition::Number);
             }
             Effect::ConditionMoved { to, from, .. } => {
                 let first = self.register(at, to.register);
                 let second = match from {
                     Some(from) => self.register(at, from.register),
-                    None => loaded.unwrap_or(opaque),
+                    None => loaded.unwrap_or(self.graph.opaque()),
                 };
-                let value = self.graph.define(Definition::Chosen { first, second });
-                self.set(at, to, value);
+                self.make(at, to, Definition::Chosen { first, second });
             }
             Effect::Exchanged(first, second) => {
                 let (a, b) = (self.part(at, first), self.part(at, second));
@@ -320,11 +298,34 @@ impl<'a> Transfer<'a> {
             }
             Effect::FrameLeft => {
                 for register in [Register::Rsp, Register::Rbp] {
-                    self.set(at, Part::whole(register), opaque);
+                    self.set(at, Part::whole(register), self.graph.opaque());
                 }
             }
             Effect::Flags { .. } | Effect::Direction | Effect::Touched(_) => {}
         }
+    }
+
+    /// What a value of fewer bits is as a whole register.
+    fn extended(
+        &mut self,
+        at: u32,
+        from: Option<Part>,
+        from_width: u32,
+        loaded: Option<ValueIdx>,
+    ) -> Definition {
+        let of = match from {
+            // So few bits wrap, and leave nothing of what a number was a multiple of.
+            Some(_) if from_width < 32 => None,
+            Some(from) => Some(self.register(at, from.register)),
+            None => loaded,
+        };
+        of.map_or(Definition::Number, |of| Definition::Narrowed { of })
+    }
+
+    /// Puts a new value into a register.
+    fn make(&mut self, at: u32, to: Part, definition: Definition) {
+        let value = self.graph.define(definition);
+        self.set(at, to, value);
     }
 
     /// The value of a register that the effects only know to be overwritten.
