@@ -30,30 +30,24 @@ struct Elements {
 /// behind what is enough are not looked at.
 pub(super) fn element<'a>(
     kinds: &mut Kinds,
-    regions: impl Iterator<Item = &'a Region>,
+    regions: impl Iterator<Item = &'a Region> + Clone,
     at: (u64, u32),
     now_s: u32,
 ) -> Option<Found> {
     let (addr, size) = at;
-    let mut elements = None;
-    let mut runs = Vec::new();
+    let mut objects = regions.clone().flat_map(|region| region.fresh_slots(now_s));
+    let Slot { kind, start: first, .. } = *objects.find(|slot| !slot.is_run)?;
+    let mut known = Elements { kind, first, n_below: 0, n_above: 0, votes: 0, stride: 0 };
     for region in regions {
         if region.has_changed_lately(now_s) {
             return None;
         }
-        elements = with_region(kinds, elements, region, (addr, now_s))?;
-        runs.extend(region.fresh_slots(now_s).filter(|slot| slot.is_run).copied());
-        let Some(known) = elements else { continue };
+        known = with_region(kinds, known, region, (addr, now_s))?;
         let length = kinds.get(known.kind).size();
         let is_between = known.n_below.min(known.n_above) >= ENOUGH_BESIDE
             && known.n_below + known.n_above >= ENOUGH_IN_ARRAY;
         if known.stride != u64::from(length) || !is_between {
             continue;
-        }
-        // Numbers that may be parts of elements do not speak against them.
-        let element = (known.kind, known.first);
-        if !runs.iter().all(|run: &Slot| run.is_part_of_one(kinds, element)) {
-            return None;
         }
         let offset = u32::try_from((addr - known.first) % known.stride).ok()?;
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
@@ -65,15 +59,16 @@ pub(super) fn element<'a>(
 
 /// The elements with those of one more page; `None` where there is anything else.
 fn with_region(
-    kinds: &Kinds,
-    mut elements: Option<Elements>,
+    kinds: &mut Kinds,
+    mut known: Elements,
     region: &Region,
     (addr, now_s): (u64, u32),
-) -> Option<Option<Elements>> {
-    for slot in region.fresh_slots(now_s).filter(|slot| !slot.is_run) {
-        let (kind, first) = (slot.kind, slot.start);
-        let new = Elements { kind, first, n_below: 0, n_above: 0, votes: 0, stride: 0 };
-        let known = elements.get_or_insert(new);
+) -> Option<Elements> {
+    for slot in region.fresh_slots(now_s) {
+        // Numbers that may be parts of elements do not speak against them.
+        if slot.is_part_of_one(kinds, (known.kind, known.first)) {
+            continue;
+        }
         if slot.kind != known.kind || slot.votes == 0 || slot.len != kinds.get(slot.kind).size() {
             return None;
         }
@@ -85,11 +80,11 @@ fn with_region(
         known.stride = gcd(known.stride, slot.start.abs_diff(known.first));
         known.first = known.first.min(slot.start);
     }
-    Some(elements)
+    Some(known)
 }
 
 /// A page and those around it in which an array's elements are looked for, the nearest first.
-pub(super) fn pages_around(page: u64) -> impl Iterator<Item = u64> {
+pub(super) fn pages_around(page: u64) -> impl Iterator<Item = u64> + Clone {
     let beside = (1..=limit::MAX_PAGES_AROUND)
         .flat_map(move |distance| [page.checked_sub(distance), page.checked_add(distance)]);
     std::iter::once(page).chain(beside.flatten())

@@ -49,7 +49,12 @@ impl Slot {
             None => (first - self.start).checked_rem(size).map(|rest| (size - rest) % size),
         };
         let Some(into) = into.filter(|_| self.is_run) else { return false };
-        into + u64::from(self.len) <= size && kinds.contains(kind, into as u32, self.kind)
+        let end = into + u64::from(self.len);
+        let scalar = kinds.get(self.kind).size().max(1);
+        end <= size
+            && (into as u32..end as u32)
+                .step_by(scalar as usize)
+                .all(|at| kinds.contains(kind, at, self.kind))
     }
 
     /// Votes that it takes to believe in it.

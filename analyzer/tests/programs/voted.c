@@ -24,5 +24,5 @@ int main(void) {
     ADDRESS("local", &alone);
     print_image();
     return (int)(plain_key(alone) + plain_count(alone) - 1 + (int)plain_double(numbers)
-                 + typed_key(array) + (int)typed_height((void *)numbers) + (int)typed_double(numbers));
+                 + typed_key(array) + (int)typed_height((void *)alone) + (int)typed_double(numbers));
 }
