@@ -362,10 +362,10 @@ fn registers(
         u64_abi if u64_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_32) => RegisterAbi::Bits32,
         _ => RegisterAbi::Bits64,
     };
-    for bit in 0..64 {
-        if mask & (1 << bit) == 0 {
-            continue;
-        }
+    let mut left = mask;
+    while left != 0 {
+        let bit = left.trailing_zeros();
+        left &= left - 1;
         let value = cursor.u64().ok_or(Undecodable::Short { field })?;
         if let (Machine::X86_64, Some(register)) = (machine, Register::from_perf(bit)) {
             registers.set(register, value);
