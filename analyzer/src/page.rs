@@ -108,15 +108,19 @@ impl PagedSection {
             Store::File { file, offset, cache, is_lost } => (file, *offset, cache, is_lost),
         };
         let key = (self.number, at / cache.page_bytes);
-        if let Some(page) = cache.lock().get(key) {
-            return Some(page);
-        }
+        let spare = {
+            let mut pages = cache.lock();
+            if let Some(page) = pages.get(key) {
+                return Some(page);
+            }
+            pages.spare.take()
+        };
         if is_lost.load(Ordering::Relaxed) {
             return None;
         }
         let start = key.1 * cache.page_bytes;
         let n_bytes = self.len.checked_sub(start)?.min(cache.page_bytes);
-        match read_shared(file.as_ref(), offset.saturating_add(start as u64), n_bytes) {
+        match read_over(spare, file.as_ref(), offset.saturating_add(start as u64), n_bytes) {
             Ok(bytes) => {
                 let page = Arc::new(Page { start, bytes });
                 cache.lock().insert(key, Arc::clone(&page), cache.max_pages);
@@ -129,6 +133,22 @@ impl PagedSection {
             }
         }
     }
+}
+
+/// Reads bytes of a file into memory that nobody else has any more, if it is as much.
+fn read_over(
+    spare: Option<Arc<[u8]>>,
+    file: &dyn FileBytes,
+    offset: u64,
+    n_bytes: usize,
+) -> Result<Arc<[u8]>, FileError> {
+    if let Some(mut bytes) = spare.filter(|spare| spare.len() == n_bytes)
+        && let Some(buffer) = Arc::get_mut(&mut bytes)
+    {
+        file.read_exact_at(offset, buffer)?;
+        return Ok(bytes);
+    }
+    read_shared(file, offset, n_bytes)
 }
 
 fn unpacked(unpack: &Unpack, len: usize) -> Option<Arc<Page>> {
@@ -196,6 +216,9 @@ struct Pages {
     /// The slot that is looked at next for one to give up.
     hand: usize,
     n_sections: u64,
+    /// The bytes of the page that was given up last, if nobody has it any more: to take new memory and
+    /// clear it for each page took as long as to read it.
+    spare: Option<Arc<[u8]>>,
 }
 
 #[derive(Debug)]
@@ -230,7 +253,8 @@ impl Pages {
         }
         if let Some(given_up) = self.slots.get_mut(self.hand) {
             self.slot_of.remove(&given_up.key);
-            *given_up = slot;
+            let old = std::mem::replace(given_up, slot);
+            self.spare = Arc::into_inner(old.page).map(|page| page.bytes);
             self.slot_of.insert(key, self.hand);
             self.hand = (self.hand + 1) % max_pages;
         }
