@@ -46,6 +46,9 @@ pub const MAX_FRAME_ROWS: usize = 1 << 16;
 /// Values of one function that are followed: about 60 bytes each. `sqlite3VdbeExec` has some 40,000.
 pub const MAX_VALUES: usize = 1 << 20;
 
+/// Runs of one function whose registers are found without hashing: 128 bytes each.
+pub const MAX_DENSE_RUNS: usize = 1 << 16;
+
 /// Offsets that an address may have before only the steps between them are kept: a tree's node has
 /// two children, a B-tree's search four ways on.
 pub const MAX_OFFSETS: usize = 4;

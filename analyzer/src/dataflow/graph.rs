@@ -1,6 +1,7 @@
 //! The values of one function and how they are made of each other: static single assignment, with
 //! what meets at a merge worked out where it is asked for.
 
+use super::by_place::ByPlace;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, Store, Sum, ValueIdx};
 use crate::dwarf::frame::FrameRule;
@@ -31,9 +32,12 @@ pub(crate) struct ValueGraph {
     /// How the CFA is computed at each instruction.
     pub(crate) frames: Vec<FrameRule>,
     pub(crate) definitions: Vec<Definition>,
-    /// What a place was last set to, by run: the instruction and the value, in order.
-    writes: FxHashMap<(u32, Place), Vec<(u32, ValueIdx)>>,
-    entries: FxHashMap<(u32, Place), ValueIdx>,
+    /// What a place was last set to, by run: the instruction and the value, in order; and which of these
+    /// lists are whose.
+    writes: Vec<Vec<(u32, ValueIdx)>>,
+    written: ByPlace,
+    /// The values of entries.
+    entries: ByPlace,
     shared: FxHashMap<SharedKey, ValueIdx>,
     inputs: Inputs,
     /// Which values are counts, by index.
@@ -64,13 +68,15 @@ impl ValueGraph {
     /// there are more than [`limit::MAX_VALUES`].
     pub(crate) fn of(function: &FunctionCode, frames: Vec<FrameRule>) -> Option<Self> {
         let (runs, ways) = runs(function);
+        let n_runs = ways.len();
         let mut graph = Self {
             runs,
             ways,
             frames,
             definitions: vec![Definition::Opaque],
-            writes: FxHashMap::default(),
-            entries: FxHashMap::default(),
+            writes: Vec::new(),
+            written: ByPlace::new(n_runs),
+            entries: ByPlace::new(n_runs),
             shared: FxHashMap::default(),
             inputs: Inputs::default(),
             is_count: Vec::new(),
@@ -134,11 +140,23 @@ impl ValueGraph {
             Place::Register(_) if value == self.opaque => self.define(Definition::Opaque),
             _ => value,
         };
-        let writes = self.writes.entry((run, place)).or_default();
-        match writes.last_mut() {
-            Some((last, known)) if *last == at => *known = value,
-            _ => writes.push((at, value)),
+        let writes = self.written.get(run, place).and_then(|of| self.writes.get_mut(of as usize));
+        match writes {
+            Some(writes) => match writes.last_mut() {
+                Some((last, known)) if *last == at => *known = value,
+                _ => writes.push((at, value)),
+            },
+            None => {
+                self.written.insert(run, place, self.writes.len() as u32);
+                self.writes.push(vec![(at, value)]);
+            }
         }
+    }
+
+    /// What `place` is set to in a run, in the order of the instructions.
+    fn writes_of(&self, run: u32, place: Place) -> &[(u32, ValueIdx)] {
+        let writes = self.written.get(run, place).and_then(|of| self.writes.get(of as usize));
+        writes.map_or(&[], |writes| writes)
     }
 
     /// What `place` holds before the instruction at `at`.
@@ -147,9 +165,9 @@ impl ValueGraph {
             return address;
         }
         let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
-        let writes = self.writes.get(&(run, place));
-        let n = writes.map_or(0, |writes| writes.partition_point(|(by, _)| *by < at));
-        match writes.and_then(|writes| writes[..n].last()) {
+        let writes = self.writes_of(run, place);
+        let n = writes.partition_point(|(by, _)| *by < at);
+        match writes[..n].last() {
             Some((_, value)) => *value,
             None => self.entry(run, place),
         }
@@ -180,11 +198,8 @@ impl ValueGraph {
     fn next_change(&self, at: u32, place: Place) -> u32 {
         let Some(run) = self.runs.get(at as usize).copied() else { return u32::MAX };
         let behind = self.runs.partition_point(|other| *other <= run) as u32;
-        let writes = self.writes.get(&(run, place));
-        let next = writes.and_then(|writes| {
-            let next = writes.partition_point(|(by, _)| *by < at);
-            writes.get(next).map(|(by, _)| by + 1)
-        });
+        let writes = self.writes_of(run, place);
+        let next = writes.get(writes.partition_point(|(by, _)| *by < at)).map(|(by, _)| by + 1);
         let is_frame = matches!(
             (self.frames.get(at as usize), place),
             (Some(FrameRule::Known(rule)), Place::Register(register))
@@ -222,31 +237,32 @@ impl ValueGraph {
 
     /// What places hold at the beginning of runs, as far as that is used.
     pub(crate) fn entries(&self) -> impl Iterator<Item = ((u32, Place), ValueIdx)> {
-        self.entries.iter().map(|(place, value)| (*place, *value))
+        self.entries.iter().map(|(place, value)| (place, ValueIdx(value)))
     }
 
     /// What places are set to in each run: the instructions and the values.
     pub(crate) fn writes(&self) -> impl Iterator<Item = ((u32, Place), &[(u32, ValueIdx)])> {
-        self.writes.iter().map(|(place, writes)| (*place, &**writes))
+        let writes = |of: u32| self.writes.get(of as usize).map_or(&[][..], |writes| writes);
+        self.written.iter().map(move |(place, of)| (place, writes(of)))
     }
 
     /// What `place` holds behind the instruction at `at`.
     fn after(&mut self, at: u32, place: Place) -> ValueIdx {
         let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
-        let writes = self.writes.get(&(run, place));
-        let n = writes.map_or(0, |writes| writes.partition_point(|(by, _)| *by <= at));
-        match writes.and_then(|writes| writes[..n].last()) {
+        let writes = self.writes_of(run, place);
+        let n = writes.partition_point(|(by, _)| *by <= at);
+        match writes[..n].last() {
             Some((_, value)) => *value,
             None => self.entry(run, place),
         }
     }
 
     fn entry(&mut self, run: u32, place: Place) -> ValueIdx {
-        if let Some(known) = self.entries.get(&(run, place)) {
-            return *known;
+        if let Some(known) = self.entries.get(run, place) {
+            return ValueIdx(known);
         }
         let value = self.define(Definition::Entry { run, place });
-        self.entries.insert((run, place), value);
+        self.entries.insert(run, place, value.0);
         value
     }
 
@@ -282,9 +298,12 @@ impl ValueGraph {
 
     /// Finds entries into which one value comes in on every way.
     fn simplify(&mut self) {
+        let is_entry = |value: &ValueIdx| !self.inputs.of(*value).is_empty();
+        let all = (0..self.definitions.len() as u32).map(ValueIdx);
+        let entries: Vec<ValueIdx> = all.filter(is_entry).collect();
         for _ in 0..limit::MAX_SIMPLIFICATIONS {
             let mut has_changed = false;
-            for value in (0..self.definitions.len() as u32).map(ValueIdx) {
+            for value in entries.iter().copied() {
                 if self.same[value.0 as usize] != value {
                     continue;
                 }
@@ -310,7 +329,10 @@ impl ValueGraph {
 
     /// The value that `value` turned out to be.
     pub(crate) fn canonical(&self, value: ValueIdx) -> ValueIdx {
-        let mut value = value;
+        let Some(next) = self.same.get(value.0 as usize).filter(|next| **next != value) else {
+            return value;
+        };
+        let mut value = *next;
         // Values point at others that were made no later way round; a chain ends at one that is
         // itself.
         for _ in 0..self.same.len() {
@@ -401,14 +423,32 @@ fn frame_slot(rule: FrameRule) -> Option<(u8, super::value::Slot)> {
 fn runs(function: &FunctionCode) -> (Vec<u32>, Vec<Vec<Way>>) {
     let (mut runs, mut ways) = (Vec::new(), Vec::new());
     for at in 0..function.n_instructions() {
-        let into = ways_into(function, at);
-        let is_straight = at > 0 && into == [Way::From(at as u32 - 1)];
-        if !is_straight {
-            ways.push(into);
+        if !is_straight(function, at) {
+            ways.push(ways_into(function, at));
         }
         runs.push(ways.len() as u32 - 1);
     }
     (runs, ways)
+}
+
+/// Whether only the instruction before leads to one, which may be a call that returns.
+fn is_straight(function: &FunctionCode, at: usize) -> bool {
+    let entrances = function.entrances(at);
+    if entrances.is_entry || entrances.is_landing_pad || entrances.is_unknown {
+        return false;
+    }
+    match (function.predecessors(at), entrances.is_return) {
+        ([before], false) => before.from as usize + 1 == at,
+        ([], true) => is_behind_call(function, at),
+        _ => false,
+    }
+}
+
+fn is_behind_call(function: &FunctionCode, at: usize) -> bool {
+    let call = at.checked_sub(1).and_then(|call| function.instruction(call));
+    call.is_some_and(|call| {
+        matches!(call.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+    })
 }
 
 fn ways_into(function: &FunctionCode, at: usize) -> Vec<Way> {
@@ -416,10 +456,7 @@ fn ways_into(function: &FunctionCode, at: usize) -> Vec<Way> {
     let mut ways: Vec<Way> = from.collect();
     let entrances = function.entrances(at);
     if entrances.is_return {
-        let call = at.checked_sub(1).and_then(|call| function.instruction(call));
-        let is_call = call.is_some_and(|call| {
-            matches!(call.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
-        });
+        let is_call = is_behind_call(function, at);
         ways.push(if is_call { Way::From(at as u32 - 1) } else { Way::Unknown });
     }
     if entrances.is_entry {

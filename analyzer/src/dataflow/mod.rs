@@ -10,6 +10,7 @@
 mod argument_sum;
 mod arithmetic;
 mod arm;
+mod by_place;
 mod call;
 mod content;
 mod extent;

@@ -17,29 +17,32 @@ pub(super) struct Users {
 impl Users {
     pub(super) fn of(graph: &ValueGraph) -> Self {
         let n = graph.definitions.len();
-        let mut uses: Vec<(u32, u32)> = Vec::new();
-        for value in (0..n as u32).map(ValueIdx) {
-            if graph.canonical(value) == value {
-                for_each_input(graph, value, |input| {
-                    uses.push((graph.canonical(input).0, value.0));
-                });
-            }
-        }
-        uses.sort_unstable();
-        uses.dedup();
-        let mut starts = vec![0; n + 1];
-        for (of, _) in &uses {
-            starts[*of as usize + 1] += 1;
-        }
+        let mut starts = vec![0_u32; n + 1];
+        for_each_use(graph, |of, _| starts[of as usize + 1] += 1);
         for at in 0..n {
             starts[at + 1] += starts[at];
         }
-        Self { starts, users: uses.into_iter().map(|(_, user)| user).collect() }
+        let mut users = vec![0; starts[n] as usize];
+        let mut next = starts.clone();
+        for_each_use(graph, |of, user| {
+            users[next[of as usize] as usize] = user;
+            next[of as usize] += 1;
+        });
+        Self { starts, users }
     }
 
     fn users_of(&self, value: u32) -> &[u32] {
         let at = value as usize;
         &self.users[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+}
+
+/// Which value is made of which, in the order of the users; what is in a sum twice is told twice.
+fn for_each_use(graph: &ValueGraph, mut note: impl FnMut(u32, u32)) {
+    for value in (0..graph.definitions.len() as u32).map(ValueIdx) {
+        if graph.canonical(value) == value {
+            for_each_input(graph, value, |input| note(graph.canonical(input).0, value.0));
+        }
     }
 }
 

@@ -1,0 +1,91 @@
+//! What is kept by a run of instructions and a place in it.
+
+use super::value::Place;
+use crate::limit;
+use rustc_hash::FxHashMap;
+
+/// General registers by their DWARF numbers.
+const N_REGISTERS: usize = 16;
+
+/// In place of a number: there is none.
+const NONE: u32 = u32::MAX;
+
+/// Numbers by run and place. Registers, which nearly all are about, are found without hashing.
+#[derive(Debug, Default)]
+pub(super) struct ByPlace {
+    registers: Vec<u32>,
+    others: FxHashMap<(u32, Place), u32>,
+}
+
+impl ByPlace {
+    pub(super) fn new(n_runs: usize) -> Self {
+        let n_runs = if n_runs > limit::MAX_DENSE_RUNS { 0 } else { n_runs };
+        Self { registers: vec![NONE; n_runs * N_REGISTERS], others: FxHashMap::default() }
+    }
+
+    pub(super) fn get(&self, run: u32, place: Place) -> Option<u32> {
+        if let Some(known) = at(run, place).and_then(|at| self.registers.get(at)) {
+            return (*known != NONE).then_some(*known);
+        }
+        self.others.get(&(run, place)).copied()
+    }
+
+    pub(super) fn insert(&mut self, run: u32, place: Place, number: u32) {
+        match at(run, place).and_then(|at| self.registers.get_mut(at)) {
+            Some(known) => *known = number,
+            None => {
+                self.others.insert((run, place), number);
+            }
+        }
+    }
+
+    /// All that is there.
+    pub(super) fn iter(&self) -> impl Iterator<Item = ((u32, Place), u32)> {
+        let registers = self.registers.iter().enumerate().filter(|(_, number)| **number != NONE);
+        let registers = registers.map(|(at, number)| {
+            let place = Place::Register((at % N_REGISTERS) as u8);
+            (((at / N_REGISTERS) as u32, place), *number)
+        });
+        registers.chain(self.others.iter().map(|(place, number)| (*place, *number)))
+    }
+}
+
+/// Where a register's number is in the table, if that has room for it.
+fn at(run: u32, place: Place) -> Option<usize> {
+    match place {
+        Place::Register(register) if usize::from(register) < N_REGISTERS => {
+            Some(run as usize * N_REGISTERS + usize::from(register))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::value::{Frame, Slot};
+
+    #[test]
+    fn every_place_has_a_number_of_its_own() {
+        for n_runs in [3, limit::MAX_DENSE_RUNS + 1] {
+            let mut numbers = ByPlace::new(n_runs);
+            let slot = Place::Slot(Slot { frame: Frame::Cfa, offset: -8 });
+            let registers = [0, 1, 15, 16, 255].map(Place::Register);
+            let places = [slot, Place::Lane { register: 0, lane: 0 }].into_iter().chain(registers);
+            let all = (0..3).flat_map(|run| places.clone().map(move |place| (run, place)));
+            let mut expected: Vec<((u32, Place), u32)> = all.zip(0..).collect();
+            for ((run, place), number) in &expected {
+                assert_eq!(numbers.get(*run, *place), None);
+                numbers.insert(*run, *place, *number);
+            }
+            let mut found: Vec<_> = numbers.iter().collect();
+            found.sort_by_key(|(_, number)| *number);
+            assert_eq!(found, expected);
+            expected.iter_mut().for_each(|(_, number)| *number += 1);
+            for ((run, place), number) in &expected {
+                numbers.insert(*run, *place, *number);
+                assert_eq!(numbers.get(*run, *place), Some(*number));
+            }
+        }
+    }
+}
