@@ -80,7 +80,7 @@ fn collect(unit: &ParsedUnit, found: &mut Vec<Derivation>) -> gimli::Result<()> 
         if found.len() >= limit::MAX_DERIVATIONS {
             break;
         }
-        let Some(met) = walk.next()? else { break };
+        let Some(met) = walk.next_where(|met| is_of_class(met.tag))? else { break };
         let (offset, depth) = (met.offset, met.depth);
         while open.last().is_some_and(|class| class.depth >= depth) {
             found.extend(open.pop().and_then(derivation));
@@ -110,6 +110,17 @@ fn collect(unit: &ParsedUnit, found: &mut Vec<Derivation>) -> gimli::Result<()> 
     }
     found.extend(open.into_iter().rev().filter_map(derivation));
     Ok(())
+}
+
+/// Whether an entry is a class, or tells what it is made from or for.
+const fn is_of_class(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_inheritance
+            | gimli::DW_TAG_template_type_parameter
+    )
 }
 
 fn derivation(class: Open) -> Option<Derivation> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 /// What of an entry's attributes walks ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Has {
+    /// `DW_AT_location` that is an expression: what has a list is not in one place all the time.
     pub(super) location: bool,
     pub(super) declaration: bool,
     /// `DW_AT_low_pc` or `DW_AT_ranges`.
@@ -75,6 +76,13 @@ impl Kinds {
             + self.far.capacity() * size_of::<(u64, Kind)>()
     }
 
+    /// Whether entries of a kind that is wanted can be there: of kinds that were not read nothing is known.
+    pub(super) fn may_have(&self, is_wanted: impl Fn(DwTag, Has) -> bool) -> bool {
+        let (near, far) = (self.near.iter().flatten(), self.far.values());
+        let is_empty = self.near.is_empty() && self.far.is_empty();
+        is_empty || near.chain(far).any(|kind| is_wanted(kind.tag, kind.has))
+    }
+
     fn get(&self, code: u64) -> Option<Kind> {
         let near = usize::try_from(code).ok().and_then(|code| *self.near.get(code)?);
         near.or_else(|| self.far.get(&code).copied())
@@ -108,7 +116,7 @@ impl Kinds {
         let (mut has, mut n_bytes, mut pending) = (Has::default(), 0_u32, 0_u32);
         for (name, form) in attributes {
             match name {
-                gimli::DW_AT_location => has.location = true,
+                gimli::DW_AT_location => has.location = is_expression(form),
                 gimli::DW_AT_declaration => has.declaration = true,
                 gimli::DW_AT_low_pc | gimli::DW_AT_ranges => has.code = true,
                 gimli::DW_AT_byte_size => has.byte_size = true,
@@ -133,6 +141,19 @@ impl Kinds {
         }
         Kind { tag, has_children, has, n_bytes, steps: (first, self.steps.len() as u32) }
     }
+}
+
+/// Whether a location in this form is an expression, or may be one.
+const fn is_expression(form: DwForm) -> bool {
+    matches!(
+        form,
+        gimli::DW_FORM_exprloc
+            | gimli::DW_FORM_block
+            | gimli::DW_FORM_block1
+            | gimli::DW_FORM_block2
+            | gimli::DW_FORM_block4
+            | gimli::DW_FORM_indirect
+    )
 }
 
 fn step(form: DwForm, encoding: Encoding) -> Step {
@@ -199,13 +220,13 @@ fn fixed_bytes(form: DwForm, encoding: Encoding) -> Option<u32> {
 
 /// The walk.
 #[derive(Debug)]
-pub(super) struct EntryWalk<'a, R = Reader> {
+pub(super) struct EntryWalk<'a> {
     known: &'a Kinds,
     /// Kinds that were not known before.
     met: Kinds,
     /// Where those are looked up.
     abbreviations: &'a gimli::Abbreviations,
-    input: R,
+    input: Reader,
     encoding: Encoding,
     /// Where the unit ends.
     end: usize,
@@ -220,36 +241,10 @@ impl<'a> EntryWalk<'a> {
         known: &'a Kinds,
         abbreviations: &'a gimli::Abbreviations,
     ) -> gimli::Result<Self> {
-        Ok(Self::of(header.range_from(start..)?, header, known, abbreviations))
-    }
-
-    /// Hands on the same walk over bytes in one piece, where what is ahead is on one page: without
-    /// pages it takes half the time.
-    pub(super) fn on_page<T>(
-        &self,
-        header: &gimli::UnitHeader<Reader>,
-        go: impl FnOnce(EntryWalk<'a, gimli::EndianSlice<'_, gimli::LittleEndian>>) -> T,
-    ) -> Option<T> {
-        let n_bytes = self.input.len();
-        let with_page = self.input.with_ahead(n_bytes, |bytes| {
-            let input = gimli::EndianSlice::new(bytes, gimli::LittleEndian);
-            let walk = || EntryWalk::of(input, header, self.known, self.abbreviations);
-            (bytes.len() == n_bytes).then(|| go(walk()))
-        });
-        with_page.ok()?
-    }
-}
-
-impl<'a, R: gimli::Reader<Offset = usize>> EntryWalk<'a, R> {
-    fn of(
-        input: R,
-        header: &gimli::UnitHeader<Reader>,
-        known: &'a Kinds,
-        abbreviations: &'a gimli::Abbreviations,
-    ) -> Self {
+        let input = header.range_from(start..)?;
         let (met, encoding) = (Kinds::default(), header.encoding());
         let end = header.length_including_self();
-        Self { known, met, abbreviations, input, encoding, end, depth: 0 }
+        Ok(Self { known, met, abbreviations, input, encoding, end, depth: 0 })
     }
 
     /// The kinds that were met and not known before.
@@ -259,28 +254,97 @@ impl<'a, R: gimli::Reader<Offset = usize>> EntryWalk<'a, R> {
 
     /// The next entry, its attributes left behind.
     pub(super) fn next(&mut self) -> gimli::Result<Option<Met>> {
+        self.next_where(|_| true)
+    }
+
+    /// The next entry that is wanted.
+    pub(super) fn next_where(
+        &mut self,
+        is_wanted: impl Fn(&Met) -> bool,
+    ) -> gimli::Result<Option<Met>> {
         while !self.input.is_empty() {
+            if let Some(met) = self.pass_page(&is_wanted) {
+                return Ok(Some(met));
+            }
+            if self.input.is_empty() {
+                break;
+            }
+            // This one goes on on another page, or is damaged.
             let offset = UnitOffset(self.end - self.input.len());
-            let code = self.input.read_uleb128()?;
-            if code == 0 {
-                self.depth -= 1;
-                continue;
+            let Self { known, met, abbreviations, input, encoding, .. } = self;
+            let mut skipper = Skipper { known, met, abbreviations, encoding: *encoding };
+            let kind = skipper.pass(input)?;
+            let met = met_at(kind, offset, &mut self.depth);
+            if let Some(met) = met.filter(&is_wanted) {
+                return Ok(Some(met));
             }
-            let (kind, steps) = match self.known.get(code) {
-                Some(kind) => (kind, &self.known.steps),
-                None => (self.look_up(code)?, &self.met.steps),
-            };
-            self.input.skip(kind.n_bytes as usize)?;
-            let steps = steps.get(kind.steps.0 as usize..kind.steps.1 as usize);
-            for step in steps.unwrap_or_default() {
-                skip(&mut self.input, *step, self.encoding)?;
-            }
-            let depth = self.depth;
-            self.depth += isize::from(kind.has_children);
-            let Kind { tag, has_children, has, .. } = kind;
-            return Ok(Some(Met { offset, depth, tag, has_children, has }));
         }
         Ok(None)
+    }
+
+    /// Goes over what is in one piece on the page that was read last, up to an entry that is wanted:
+    /// that takes half the time.
+    fn pass_page(&mut self, is_wanted: impl Fn(&Met) -> bool) -> Option<Met> {
+        let Self { known, met, abbreviations, input, encoding, end, depth } = self;
+        let mut skipper = Skipper { known, met, abbreviations, encoding: *encoding };
+        let n_left = input.len();
+        let bytes = input.on_page();
+        let mut ahead = gimli::EndianSlice::new(bytes, gimli::LittleEndian);
+        let (mut found, mut n_passed) = (None, 0);
+        while let Ok(kind) = skipper.pass(&mut ahead) {
+            let offset = UnitOffset(*end - n_left + n_passed);
+            n_passed = bytes.len() - ahead.len();
+            found = met_at(kind, offset, depth).filter(&is_wanted);
+            if found.is_some() {
+                break;
+            }
+        }
+        // It is no more than there is.
+        let _ = input.skip(n_passed);
+        found
+    }
+}
+
+/// What was met, and how deep what comes next is; nothing at the end of a list of children.
+#[inline]
+fn met_at(kind: Option<Kind>, offset: UnitOffset, depth: &mut isize) -> Option<Met> {
+    let Some(Kind { tag, has_children, has, .. }) = kind else {
+        *depth -= 1;
+        return None;
+    };
+    let met = Met { offset, depth: *depth, tag, has_children, has };
+    *depth += isize::from(has_children);
+    Some(met)
+}
+
+/// What it takes to go over an entry.
+struct Skipper<'a, 'b> {
+    known: &'a Kinds,
+    met: &'b mut Kinds,
+    abbreviations: &'a gimli::Abbreviations,
+    encoding: Encoding,
+}
+
+impl Skipper<'_, '_> {
+    #[inline]
+    fn pass<R: gimli::Reader<Offset = usize>>(
+        &mut self,
+        input: &mut R,
+    ) -> gimli::Result<Option<Kind>> {
+        let code = input.read_uleb128()?;
+        if code == 0 {
+            return Ok(None);
+        }
+        let (kind, steps) = match self.known.get(code) {
+            Some(kind) => (kind, &self.known.steps),
+            None => (self.look_up(code)?, &self.met.steps),
+        };
+        input.skip(kind.n_bytes as usize)?;
+        let steps = steps.get(kind.steps.0 as usize..kind.steps.1 as usize);
+        for step in steps.unwrap_or_default() {
+            skip(input, *step, self.encoding)?;
+        }
+        Ok(Some(kind))
     }
 
     fn look_up(&mut self, code: u64) -> gimli::Result<Kind> {
@@ -297,6 +361,7 @@ impl<'a, R: gimli::Reader<Offset = usize>> EntryWalk<'a, R> {
     }
 }
 
+#[inline]
 fn skip<R: gimli::Reader<Offset = usize>>(
     input: &mut R,
     mut step: Step,
@@ -336,7 +401,7 @@ pub(super) struct Table {
 /// Which abbreviations are wanted whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whole {
-    /// The root's only; nothing is read behind it.
+    /// The root's only; nothing is read behind it, and no kinds are made.
     Root,
     /// The root's, and those of variables.
     Variables,
@@ -425,9 +490,11 @@ impl Wanted {
             let tag = DwTag(input.read_uleb128_u16()?);
             let has_children = input.read_u8()? == gimli::DW_CHILDREN_yes.0;
             let line_table = read_attributes(&mut input, &start, &mut attributes)?;
-            let head = (tag, has_children);
-            let kind = kinds.kind(head, attributes.iter().copied(), self.encoding);
-            kinds.insert(code, kind);
+            if self.whole != Whole::Root {
+                let head = (tag, has_children);
+                let kind = kinds.kind(head, attributes.iter().copied(), self.encoding);
+                kinds.insert(code, kind);
+            }
             let is_variable = tag == gimli::DW_TAG_variable && self.whole == Whole::Variables;
             if code == self.root || is_variable {
                 let mut own = start;
@@ -483,23 +550,28 @@ fn read_attributes<R: gimli::Reader<Offset = usize>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::{Memory, PageCache, PagedSection};
     use object::{Object as _, ObjectSection as _};
 
-    /// The debug information of this very test program.
+    /// The debug information of this very test program, on pages that many entries reach over.
     fn dwarf() -> Dwarf {
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let elf = object::File::parse(&*bytes).unwrap();
+        let pages = Arc::new(PageCache::new(200, 1000));
         gimli::Dwarf::load(|id| {
             let section = elf.section_by_name(id.name());
             let bytes = section.map(|section| section.uncompressed_data().unwrap());
-            Ok::<_, gimli::Error>(Reader::of_bytes(bytes.unwrap_or_default().into_owned().into()))
+            let bytes = bytes.unwrap_or_default().into_owned();
+            let (len, file) = (bytes.len(), Arc::new(Memory(bytes)));
+            let section = PagedSection::of_file(file, 0, len, Arc::clone(&pages));
+            Ok::<_, gimli::Error>(Reader::new(section))
         })
         .unwrap()
     }
 
     type Entry = (UnitOffset, isize, DwTag, bool, Has);
 
-    fn all<R: gimli::Reader<Offset = usize>>(mut walk: EntryWalk<'_, R>) -> Vec<Entry> {
+    fn all(mut walk: EntryWalk<'_>) -> Vec<Entry> {
         std::iter::from_fn(|| walk.next().unwrap())
             .map(|met| (met.offset, met.depth, met.tag, met.has_children, met.has))
             .collect()
@@ -514,8 +586,12 @@ mod tests {
             let Some(kind) = entries.read_abbreviation().unwrap() else { continue };
             let mut has = Has::default();
             for spec in kind.attributes() {
-                match entries.read_attribute(*spec).unwrap().name() {
-                    gimli::DW_AT_location => has.location = true,
+                let attribute = entries.read_attribute(*spec).unwrap();
+                match attribute.name() {
+                    gimli::DW_AT_location => {
+                        has.location =
+                            matches!(attribute.value(), gimli::AttributeValue::Exprloc(_));
+                    }
                     gimli::DW_AT_declaration => has.declaration = true,
                     gimli::DW_AT_low_pc | gimli::DW_AT_ranges => has.code = true,
                     gimli::DW_AT_byte_size => has.byte_size = true,
@@ -539,7 +615,6 @@ mod tests {
             let walk = |kinds| EntryWalk::new(&header, root, kinds, &unit.abbreviations).unwrap();
             let none = Kinds::default();
             assert_eq!(all(walk(&none)), expected);
-            assert_eq!(walk(&none).on_page(&header, |walk| all(walk)), Some(expected.clone()));
             let table = Table::read(&dwarf, &header, Whole::Variables).unwrap();
             let kinds = &table.kinds;
             assert_eq!(all(EntryWalk::new(&header, root, kinds, &table.whole).unwrap()), expected);

@@ -68,6 +68,12 @@ impl Reader {
         Ok(look(&bytes[..bytes.len().min(n_bytes)]))
     }
 
+    /// What is ahead on the page that was read last.
+    #[inline]
+    pub(crate) fn on_page(&self) -> &[u8] {
+        self.page.as_ref().map_or(&[], |page| self.ahead(page))
+    }
+
     #[cold]
     fn turn_and_read(&mut self) -> Result<u8> {
         if self.at >= self.end {

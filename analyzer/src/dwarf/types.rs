@@ -1,5 +1,6 @@
 //! Types of the debug information as [`Layout`]s.
 
+use super::entry_walk::Met;
 use super::{DebugInfo, DieRef, Entry};
 use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use crate::limit;
@@ -194,15 +195,16 @@ impl DebugInfo {
         if !matches!(walk.next(), Ok(Some(root)) if root.has_children) {
             return;
         }
-        while let Ok(Some(met)) = walk.next() {
-            // Each entry is looked at for all that it is inside of.
-            if !(1..=limit::MAX_TYPE_DEPTH as isize).contains(&met.depth) {
+        // Each entry is looked at for all that it is inside of.
+        let is_outside = |depth: isize| !(1..=limit::MAX_TYPE_DEPTH as isize).contains(&depth);
+        let is_of_interest =
+            |met: &Met| is_outside(met.depth) || met.depth == 1 && is_wanted(met.tag);
+        while let Ok(Some(met)) = walk.next_where(is_of_interest) {
+            if is_outside(met.depth) {
                 break;
             }
-            if met.depth == 1 && is_wanted(met.tag) {
-                let Ok(entry) = unit.unit.entry(met.offset) else { break };
-                visit(self, &entry);
-            }
+            let Ok(entry) = unit.unit.entry(met.offset) else { break };
+            visit(self, &entry);
         }
     }
 
@@ -251,7 +253,7 @@ fn is_pointer(tag: gimli::DwTag) -> bool {
     )
 }
 
-fn is_transparent(tag: gimli::DwTag) -> bool {
+pub(super) const fn is_transparent(tag: gimli::DwTag) -> bool {
     matches!(
         tag,
         gimli::DW_TAG_typedef

@@ -1,6 +1,6 @@
 //! One compilation unit, walked once: its functions, its name spaces.
 
-use super::entry_walk::{EntryWalk, Kinds};
+use super::entry_walk::{EntryWalk, Kinds, Met, Table, Whole};
 use super::{Dwarf, Entry, Reader, code_range};
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -49,10 +49,8 @@ impl ParsedUnit {
         header: gimli::UnitHeader<Reader>,
         half: Half,
     ) -> gimli::Result<Self> {
-        let mut unit = dwarf.unit(header)?;
+        let mut unit = without_lines(&dwarf, header)?;
         let mut name = unit.name.as_ref().and_then(bounded_string);
-        // The table of files takes more memory than all else that is kept, and is seldom asked for.
-        unit.line_program = None;
         match half {
             Half::Whole => {}
             // Who asks must not take it for a unit that knows of no variables.
@@ -199,7 +197,11 @@ impl ParsedUnit {
         let mut open: Vec<(isize, u32)> = Vec::new();
         let mut n_ranges_left = limit::MAX_FUNCTION_RANGES;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
-            let Some(met) = walk.next()? else { break };
+            let inside = open.last().map_or(isize::MIN, |(inside, _)| *inside);
+            let is_wanted = |met: &Met| {
+                inside > met.depth || is_noted(met) || met.has_children && opens_scope(met.tag)
+            };
+            let Some(met) = walk.next_where(is_wanted)? else { break };
             let (offset, depth) = (met.offset, met.depth);
             // Units whose entries reach further have no names by scope behind that.
             let Ok(at) = u32::try_from(offset.0) else { break };
@@ -262,6 +264,30 @@ impl ParsedUnit {
     }
 }
 
+/// A unit without its table of files, which takes more memory than all else that is kept, and is seldom
+/// asked for.
+fn without_lines(
+    dwarf: &Dwarf,
+    header: gimli::UnitHeader<Reader>,
+) -> gimli::Result<gimli::Unit<Reader>> {
+    let root = Table::read(dwarf, &header, Whole::Root)?.whole;
+    let abbreviations = dwarf.abbreviations(&header)?;
+    let mut unit = gimli::Unit::new_with_abbreviations(dwarf, header, root)?;
+    unit.abbreviations = abbreviations;
+    Ok(unit)
+}
+
+/// Entries that a unit's walk notes whatever is around them.
+const fn is_noted(met: &Met) -> bool {
+    match met.tag {
+        gimli::DW_TAG_subprogram => met.has.code,
+        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+            met.has.byte_size
+        }
+        _ => false,
+    }
+}
+
 /// Entries whose descriptor is qualified by the name space around them.
 fn is_named_in_scope(tag: gimli::DwTag) -> bool {
     opens_scope(tag)
@@ -274,7 +300,7 @@ fn is_named_in_scope(tag: gimli::DwTag) -> bool {
         )
 }
 
-fn opens_scope(tag: gimli::DwTag) -> bool {
+const fn opens_scope(tag: gimli::DwTag) -> bool {
     matches!(
         tag,
         gimli::DW_TAG_namespace
@@ -290,9 +316,15 @@ fn opens_scope(tag: gimli::DwTag) -> bool {
 /// Text of any bytes, cut at the limit.
 pub(crate) fn bounded_string(bytes: &Reader) -> Option<Arc<str>> {
     use gimli::Reader as _;
-    let mut bytes = bytes.clone();
-    if bytes.len() > limit::MAX_NAME_BYTES {
-        bytes.truncate(limit::MAX_NAME_BYTES).ok()?;
+    let n_bytes = bytes.len().min(limit::MAX_NAME_BYTES);
+    // Nearly all are on one page.
+    let on_page = bytes.with_ahead(n_bytes, |ahead| {
+        (ahead.len() == n_bytes).then(|| Arc::from(String::from_utf8_lossy(ahead)))
+    });
+    if let Ok(Some(text)) = on_page {
+        return Some(text);
     }
+    let mut bytes = bytes.clone();
+    bytes.truncate(n_bytes).ok()?;
     Some(bytes.to_string_lossy().ok()?.into())
 }

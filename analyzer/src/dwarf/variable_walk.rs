@@ -1,6 +1,6 @@
 //! One pass over a unit for its static variables, which reads nothing else of it.
 
-use super::entry_walk::{EntryWalk, Kinds};
+use super::entry_walk::{EntryWalk, Has, Kinds};
 use super::{Dwarf, Reader};
 use crate::data_symbol::{DataPlace, Storage};
 use crate::limit;
@@ -27,8 +27,17 @@ pub(super) fn walk(
     room: usize,
 ) -> Found {
     let mut walk = Walk { dwarf, unit, found: Found::default() };
-    let _ = walk.entries(kinds, wanted, room);
+    // Half of a C library's units define no variables.
+    if kinds.may_have(|tag, has| is_wanted(tag, has, wanted)) {
+        let _ = walk.entries(kinds, wanted, room);
+    }
     walk.found
+}
+
+/// Whether an entry can be a static variable, or declare one that is wanted.
+fn is_wanted(tag: gimli::DwTag, has: Has, wanted: &FxHashSet<Arc<str>>) -> bool {
+    let is_declared = !wanted.is_empty() && has.declaration;
+    tag == gimli::DW_TAG_variable && (has.location || is_declared)
 }
 
 struct Walk<'a> {
@@ -44,29 +53,16 @@ impl Walk<'_> {
         wanted: &FxHashSet<Arc<str>>,
         room: usize,
     ) -> gimli::Result<()> {
-        let abbreviations = Arc::clone(&self.unit.abbreviations);
-        let header = self.unit.header.clone();
-        let walk = EntryWalk::new(&header, header.root_offset(), kinds, &abbreviations)?;
-        let on_page = walk.on_page(&header, |walk| self.collect(walk, wanted, room));
-        on_page.unwrap_or_else(|| self.collect(walk, wanted, room))
-    }
-
-    fn collect<R: gimli::Reader<Offset = usize>>(
-        &mut self,
-        mut walk: EntryWalk<'_, R>,
-        wanted: &FxHashSet<Arc<str>>,
-        room: usize,
-    ) -> gimli::Result<()> {
-        let (header, abbreviations) = (&self.unit.header, &self.unit.abbreviations);
+        let abbreviations = &self.unit.abbreviations;
+        let header = &self.unit.header;
+        let mut walk = EntryWalk::new(header, header.root_offset(), kinds, abbreviations)?;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
             if self.found.defined.len() >= room {
                 break;
             }
-            let Some(met) = walk.next()? else { break };
+            let met = walk.next_where(|met| is_wanted(met.tag, met.has, wanted))?;
+            let Some(met) = met else { break };
             let is_declared = !wanted.is_empty() && met.has.declaration;
-            if met.tag != gimli::DW_TAG_variable || !(met.has.location || is_declared) {
-                continue;
-            }
             let offset = met.offset;
             let mut entries = header.entries_raw(abbreviations, Some(offset))?;
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
@@ -76,6 +72,9 @@ impl Walk<'_> {
                 match (attribute.name(), attribute.value()) {
                     (gimli::DW_AT_location, gimli::AttributeValue::Exprloc(expression)) => {
                         place = self.place(expression);
+                        if !is_declared {
+                            break;
+                        }
                     }
                     (gimli::DW_AT_name, value) if is_declared => name = self.string(value),
                     _ => {}
