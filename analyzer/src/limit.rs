@@ -365,12 +365,16 @@ pub const MAX_CODE_RANGES: usize = 1 << 22;
 /// some ten thousand.
 pub const MAX_UNIT_AGGREGATES: usize = 1 << 15;
 
-/// Members of all of them, over all levels, that are noted: 40 bytes each.
+/// Members of all of them whose type is noted, 8 bytes each, and members over all levels that one search for
+/// what holds a type looks at.
 pub const MAX_CONTAINED_PARTS: usize = 1 << 18;
 
 /// Containers of one type that are weighed. The kernel's list heads have thousands, of which no
 /// access tells one.
 pub const MAX_CONTAINERS: usize = 256;
+
+/// Types of which it is kept what holds them: most have a few containers, of 16 bytes each.
+pub const MAX_KNOWN_CONTAINERS: usize = 1 << 12;
 
 /// Accesses through one pointer that are compared with a container's members.
 pub const MAX_SHAPE_ACCESSES: usize = 64;

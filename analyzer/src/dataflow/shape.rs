@@ -55,7 +55,7 @@ impl Typing<'_, '_> {
         let Origin::Object(layout) = &address.origin else { return None };
         let unit = self.around.scope.unit;
         let part = layout.innermost_element();
-        let containers = self.around.debug.containers(unit);
+        let known = self.around.debug.containers_of(unit, &part);
         let is_link = self.is_link(&part);
         let places: Vec<(i64, u8)> = accesses
             .iter()
@@ -80,7 +80,6 @@ impl Typing<'_, '_> {
                     })
                 })
         };
-        let known = containers.of(part.fingerprint);
         let mut fitting: Vec<&Container> = known.iter().filter(|it| fits(it, true)).collect();
         if fitting.is_empty() {
             // A part of a member, or several at once.
@@ -130,11 +129,11 @@ impl Typing<'_, '_> {
         if places.len() < 2 || are_elements(&places) {
             return None;
         }
-        let containers = self.around.debug.containers(self.around.scope.unit);
+        let (unit, debug) = (self.around.scope.unit, &mut *self.around.debug);
         // The part that the fewest types have.
         let known = places.iter().filter(|(_, layout)| layout.is_aggregate());
         let (at, known) = known
-            .map(|(at, layout)| (*at, containers.of(layout.fingerprint)))
+            .map(|(at, layout)| (*at, debug.containers_of(unit, layout)))
             .min_by_key(|(_, known)| known.len())?;
         let has_all = |container: &&Container| {
             places.iter().all(|(offset, layout)| {

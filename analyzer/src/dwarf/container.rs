@@ -1,5 +1,6 @@
 //! Which types of a unit hold another one inside of them, and where.
 
+use super::holding::HolderIndex;
 use super::{DebugInfo, DieRef, UnitIdx};
 use crate::layout::{Layout, Shape};
 use crate::limit;
@@ -13,19 +14,22 @@ pub(crate) struct Container {
     pub(crate) offset: u64,
 }
 
-/// The containers of each type of one unit, by the type's fingerprint.
+/// What was found out about containers.
 #[derive(Debug, Default)]
-pub(crate) struct Containers {
-    of: FxHashMap<u64, Vec<Container>>,
+pub(crate) struct ContainerTable {
+    indices: FxHashMap<UnitIdx, Arc<HolderIndex>>,
+    /// By the unit and the fingerprint of the type that is held.
+    known: FxHashMap<(UnitIdx, u64), Arc<[Container]>>,
+}
+
+/// The search for what holds the type with one fingerprint.
+struct Search {
+    fingerprint: u64,
+    found: Vec<Container>,
     n_parts: usize,
 }
 
-impl Containers {
-    /// What holds the type with this fingerprint.
-    pub(crate) fn of(&self, fingerprint: u64) -> &[Container] {
-        self.of.get(&fingerprint).map_or(&[], |found| found)
-    }
-
+impl Search {
     fn add(&mut self, container: &Arc<Layout>) {
         let mut parts: Vec<(&Layout, u64)> = vec![(container, 0)];
         while let Some((part, start)) = parts.pop() {
@@ -36,41 +40,57 @@ impl Containers {
                     return;
                 }
                 let offset = start.saturating_add(member.offset);
-                let found = self.of.entry(member.layout.fingerprint).or_default();
-                let is_known = found.iter().any(|known| {
-                    known.offset == offset && known.layout.fingerprint == container.fingerprint
-                });
-                if !is_known && found.len() < limit::MAX_CONTAINERS {
-                    found.push(Container { layout: Arc::clone(container), offset });
+                if member.layout.fingerprint == self.fingerprint {
+                    self.note(container, offset);
                 }
                 parts.push((&member.layout, offset));
             }
         }
     }
+
+    fn note(&mut self, container: &Arc<Layout>, offset: u64) {
+        let is_known = self.found.iter().any(|known| {
+            known.offset == offset && known.layout.fingerprint == container.fingerprint
+        });
+        if !is_known && self.found.len() < limit::MAX_CONTAINERS {
+            self.found.push(Container { layout: Arc::clone(container), offset });
+        }
+    }
 }
 
 impl DebugInfo {
-    /// The containers of the types that a unit defines. Worked out when they are first asked for.
-    pub(crate) fn containers(&mut self, unit_idx: UnitIdx) -> Arc<Containers> {
-        if let Some(known) = self.containers.get(&unit_idx) {
+    /// The types that a unit defines and that have one like `part` inside of them. Only what may have
+    /// it is laid out.
+    pub(crate) fn containers_of(&mut self, unit: UnitIdx, part: &Layout) -> Arc<[Container]> {
+        let key = (unit, part.fingerprint);
+        if let Some(known) = self.containers.known.get(&key) {
             return Arc::clone(known);
         }
-        let mut containers = Containers::default();
-        if let Some(unit) = self.unit(unit_idx) {
-            for offset in unit.aggregates() {
-                let layout = self.layout(DieRef { unit: unit_idx, offset });
-                if layout.is_aggregate() {
-                    containers.add(&layout);
-                }
+        let mut search = Search { fingerprint: part.fingerprint, found: Vec::new(), n_parts: 0 };
+        for offset in self.holder_index(unit).holders_of(part) {
+            let layout = self.layout(DieRef { unit, offset });
+            if layout.is_aggregate() {
+                search.add(&layout);
             }
         }
-        containers.of.values_mut().for_each(Vec::shrink_to_fit);
-        containers.of.shrink_to_fit();
-        let containers = Arc::new(containers);
-        if self.containers.len() >= limit::MAX_CACHED_UNITS {
-            self.containers.clear();
+        let found: Arc<[Container]> = search.found.into();
+        if self.containers.known.len() >= limit::MAX_KNOWN_CONTAINERS {
+            self.containers.known.clear();
         }
-        self.containers.insert(unit_idx, Arc::clone(&containers));
-        containers
+        self.containers.known.insert(key, Arc::clone(&found));
+        found
+    }
+
+    fn holder_index(&mut self, unit_idx: UnitIdx) -> Arc<HolderIndex> {
+        if let Some(known) = self.containers.indices.get(&unit_idx) {
+            return Arc::clone(known);
+        }
+        let unit = self.unit(unit_idx);
+        let index = Arc::new(unit.map_or_else(HolderIndex::default, |unit| HolderIndex::of(&unit)));
+        if self.containers.indices.len() >= limit::MAX_CACHED_UNITS {
+            self.containers.indices.clear();
+        }
+        self.containers.indices.insert(unit_idx, Arc::clone(&index));
+        index
     }
 }

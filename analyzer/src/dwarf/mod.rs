@@ -12,6 +12,7 @@ pub(crate) mod element;
 mod entry_walk;
 pub mod frame;
 pub(crate) mod function;
+mod holding;
 pub(crate) mod landing_pad;
 pub mod location;
 mod package;
@@ -71,7 +72,7 @@ pub struct DebugInfo {
     inner_types: FxHashMap<DieRef, Arc<element::InnerTypes>>,
     /// The functions that are entered at these addresses.
     entered: FxHashMap<Svma, Option<DieRef>>,
-    containers: FxHashMap<UnitIdx, Arc<container::Containers>>,
+    containers: container::ContainerTable,
 }
 
 type FunctionTable = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<function::FunctionScope>>;
@@ -99,7 +100,7 @@ impl DebugInfo {
             functions: FunctionTable::default(),
             inner_types: FxHashMap::default(),
             entered: FxHashMap::default(),
-            containers: FxHashMap::default(),
+            containers: container::ContainerTable::default(),
         };
         info.read_roots();
         Some(info)
