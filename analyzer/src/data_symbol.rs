@@ -93,6 +93,13 @@ impl DataSymbols {
         })
     }
 
+    /// Where the longest symbol ends that begins at `start`.
+    pub(crate) fn end_from(&self, start: DataPlace) -> Option<Svma> {
+        let first = self.by_place.partition_point(|symbol| symbol.start < start);
+        let symbol = self.by_place.get(first).filter(|symbol| symbol.start == start)?;
+        Some(Svma(start.at.0.saturating_add(symbol.len_bytes)))
+    }
+
     /// The nearest places on both sides of `place` where a symbol begins or ends.
     #[must_use]
     pub fn gap_around(&self, place: DataPlace) -> (Svma, Svma) {

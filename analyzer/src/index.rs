@@ -347,17 +347,21 @@ impl CodeSource for LoadObjectIndex {
 
 /// What the debug information must know of the rest of the file to tell which variables are there.
 fn data_facts(code: &CodeImage) -> DataFacts {
-    // The program may declare another of the names that the library gives the variable.
-    let mut copied = FxHashSet::default();
+    // The program may declare another of the names that the library gives the variable. What is mangled
+    // is no name in a declaration.
+    let (mut copied, mut copied_to) = (FxHashSet::default(), FxHashSet::default());
     for (place, name) in &code.linkage().copied {
-        let alias = code.image.data.at(DataPlace::fixed(*place));
-        copied.extend(alias.map(|alias| Arc::clone(&alias.name)));
-        copied.insert(Arc::clone(name));
+        let alias = code.image.data.at(DataPlace::fixed(*place)).map(|alias| &alias.name);
+        for name in alias.into_iter().chain([name]).filter(|name| !name.starts_with("_Z")) {
+            copied.insert(Arc::clone(name));
+            copied_to.insert(*place);
+        }
     }
     DataFacts {
         symbols: Arc::clone(&code.image.data),
         thread: code.image.thread,
         copied,
+        copied_to,
         extent: code.image.extent(),
         of_linker: code.image.linker_sections().collect(),
     }

@@ -3,6 +3,7 @@
 //! Everything here is asked by a worker, lazily: a unit is walked when a sample first touches its
 //! code, a type is laid out when an answer first needs it.
 
+mod address_hint;
 pub(crate) mod aggregate;
 pub(crate) mod array;
 mod code_range;
@@ -113,6 +114,7 @@ impl DebugInfo {
             let root = self.sources.for_walk(unit_idx, Whole::Root);
             let Some((dwarf, unit, _)) = root else { continue };
             self.sources.note_skeleton(unit_idx, &unit);
+            self.variables.note_unit(&unit, self.sources.is_skeleton(unit_idx));
             let Ok(root) = unit.entry(unit.header.root_offset()) else { continue };
             let ranges = code_range::ranges(&dwarf, &unit, &root, &mut n_left);
             let code = ranges.iter().filter(|range| code_range::is_code(range));

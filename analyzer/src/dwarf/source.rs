@@ -172,6 +172,11 @@ impl Sources {
         self.slots.len() - (first as usize) < room
     }
 
+    /// Whether the rest of a unit is in another file.
+    pub(super) fn is_skeleton(&self, idx: UnitIdx) -> bool {
+        self.slots.get(idx as usize).is_some_and(|slot| slot.link != Link::None)
+    }
+
     fn n_units(&self) -> UnitIdx {
         self.slots.len() as UnitIdx
     }
@@ -206,7 +211,10 @@ impl Sources {
     }
 
     /// The unit's sections and its header.
-    fn header(&mut self, idx: UnitIdx) -> Option<(Arc<Dwarf>, gimli::UnitHeader<Reader>)> {
+    pub(super) fn header(
+        &mut self,
+        idx: UnitIdx,
+    ) -> Option<(Arc<Dwarf>, gimli::UnitHeader<Reader>)> {
         let slot = self.slots.get(idx as usize)?;
         let (section, offset) = (slot.section, slot.offset);
         let dwarf = self.dwarf(slot.container)?;

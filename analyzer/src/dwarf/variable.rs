@@ -1,7 +1,8 @@
 //! Static and thread-local variables by place, found unit by unit as far as questions need it.
 
+use super::address_hint::{AddressHints, Extent};
 use super::entry_walk::Whole;
-use super::{DebugInfo, DieRef, UnitIdx, variable_walk};
+use super::{DebugInfo, DieRef, Reader, UnitIdx, variable_walk};
 use crate::data_symbol::{DataPlace, DataSymbols, Storage};
 use crate::layout::Layout;
 use crate::limit;
@@ -42,6 +43,8 @@ pub(crate) struct DataFacts {
     pub(crate) thread: Option<ThreadBlock>,
     /// Names of variables that the program has copies of while a library defines them.
     pub(crate) copied: FxHashSet<Arc<str>>,
+    /// Where these are.
+    pub(crate) copied_to: FxHashSet<Svma>,
     /// First address and end of the segments.
     pub(crate) extent: Option<(Svma, Svma)>,
     /// First address and end of the sections that linkers fill.
@@ -52,6 +55,7 @@ pub(crate) struct DataFacts {
 #[derive(Debug, Default)]
 pub(crate) struct VariableIndex {
     facts: DataFacts,
+    hints: AddressHints,
     by_place: Vec<(DataPlace, DieRef)>,
     declared: FxHashMap<Arc<str>, DieRef>,
     /// Variables that were asked for.
@@ -66,6 +70,28 @@ pub(crate) struct VariableIndex {
     is_unfinished: bool,
     /// What the last question that needed more was about.
     wanted: Option<DataPlace>,
+}
+
+impl VariableIndex {
+    /// Notes how a unit says addresses: with those of a table, or in other files, they are not in its bytes.
+    pub(super) fn note_unit(&mut self, unit: &gimli::Unit<Reader>, is_skeleton: bool) {
+        let is_plain = unit.addr_base.0 == 0 && unit.header.address_size() == 8;
+        self.hints.is_useless |= is_skeleton || !is_plain;
+    }
+
+    /// Whether the units that define what is at a place are known by its address. A variable that is only
+    /// declared, and copied here from a library, may be declared anywhere.
+    fn has_hints(&self, place: DataPlace) -> bool {
+        let symbol = || self.facts.symbols.at(place);
+        !self.hints.is_useless
+            && self.facts.extent.is_some()
+            && (self.facts.copied_to.is_empty()
+                || !symbol().is_some_and(|symbol| self.facts.copied_to.contains(&symbol.start.at)))
+    }
+
+    fn is_new(&self, unit: UnitIdx) -> bool {
+        self.is_walked.get(unit as usize) == Some(&false)
+    }
 }
 
 impl DebugInfo {
@@ -117,9 +143,15 @@ impl DebugInfo {
             return VariableRange { start: *start, end: *end, variable: None };
         }
         loop {
-            let range = self.known_at(place);
-            if range.variable.is_some() || !self.walk_on() {
+            let mut range = self.known_at(place);
+            if range.variable.is_some() || !self.walk_on(place) {
                 self.variables.wanted = self.variables.is_unfinished.then_some(place);
+                let hints = &self.variables.hints;
+                if range.variable.is_none() && hints.is_complete {
+                    // What no walk has found yet may be beside it.
+                    let (start, end) = hints.bounds(place, &self.variables.facts.symbols);
+                    (range.start, range.end) = (range.start.max(start), range.end.min(end));
+                }
                 return range;
             }
         }
@@ -146,6 +178,13 @@ impl DebugInfo {
             before.take(limit::MAX_OVERLAPPING_VARIABLES).copied().collect();
         let mut start = candidates.first().map_or(Svma(0), |(start, _)| start.at);
         for group in candidates.chunk_by(|a, b| a.0 == b.0) {
+            // What its symbol says ends before needs no type; to read one may take a unit's parsing.
+            if let Some(end) = self.variables.facts.symbols.end_from(group[0].0)
+                && end <= place.at
+            {
+                start = start.max(end);
+                continue;
+            }
             let Some(variable) = self.choose(group) else { continue };
             let variable_end = self.end_of(place.storage, &variable);
             if (variable.start..variable_end).contains(&place.at) {
@@ -211,16 +250,19 @@ impl DebugInfo {
     }
 
     /// Looks through some more units: whether there were any, and the question may have them.
-    fn walk_on(&mut self) -> bool {
+    fn walk_on(&mut self, place: DataPlace) -> bool {
         self.variables.is_walked.resize(self.sources.main_units().len(), false);
-        let mut n_bytes = 0;
+        let (mut n_bytes, mut hinted) = (0, None);
         while n_bytes < limit::WALKED_BYTES_AT_ONCE {
-            let Some(unit_idx) = self.next_unwalked() else { break };
+            let Some(next) = self.next_step(place, &mut hinted) else { break };
             if self.variables.n_bytes_left == 0 {
                 self.variables.is_unfinished = true;
                 break;
             }
-            let len = self.walk_unit(unit_idx).unwrap_or(1);
+            let len = match next {
+                Next::Walk(unit_idx) => self.walk_unit(unit_idx).unwrap_or(1),
+                Next::Look => self.look_for_addresses(),
+            };
             self.variables.n_bytes_left = self.variables.n_bytes_left.saturating_sub(len);
             n_bytes += len;
         }
@@ -231,20 +273,44 @@ impl DebugInfo {
     }
 
     /// Variables are mostly asked about by code of the unit that defines them: units at hand go
-    /// first.
-    fn next_unwalked(&mut self) -> Option<UnitIdx> {
+    /// first, then those that speak of the address. Without hints it may be any.
+    fn next_step(&mut self, place: DataPlace, hinted: &mut Option<Vec<UnitIdx>>) -> Option<Next> {
         let Self { variables, sources, .. } = self;
+        if let Some(at_hand) = sources.units_at_hand().find(|unit| variables.is_new(*unit)) {
+            return Some(Next::Walk(at_hand));
+        }
+        if variables.has_hints(place) {
+            if !variables.hints.is_complete {
+                return Some(Next::Look);
+            }
+            let around = || variables.hints.units(place, &variables.facts.symbols);
+            let units = hinted.get_or_insert_with(around);
+            return units.iter().copied().find(|unit| variables.is_new(*unit)).map(Next::Walk);
+        }
         while variables.is_walked.get(variables.next as usize) == Some(&true) {
             variables.next += 1;
         }
-        if variables.next as usize >= variables.is_walked.len() {
-            return None;
+        variables.is_new(variables.next).then_some(Next::Walk(variables.next))
+    }
+
+    /// Looks through the next unit for addresses; gives its length.
+    fn look_for_addresses(&mut self) -> u64 {
+        let variables = &mut self.variables;
+        let unit_idx = variables.hints.next;
+        variables.hints.next += 1;
+        if unit_idx as usize >= variables.is_walked.len() {
+            variables.hints.complete();
+            return 1;
         }
-        let is_new = |unit: &UnitIdx| variables.is_walked.get(*unit as usize) == Some(&false);
-        if let Some(at_hand) = sources.units_at_hand().find(is_new) {
-            return Some(at_hand);
+        let header = self.sources.header(unit_idx);
+        let Some((_, header)) = header.filter(|_| variables.is_new(unit_idx)) else { return 1 };
+        let len = header.length_including_self() as u64;
+        let entries = header.range_from(header.root_offset()..);
+        if let (Ok(entries), Some(fixed)) = (entries, variables.facts.extent) {
+            let thread_bytes = variables.facts.thread.map_or(0, |block| block.len_bytes);
+            variables.hints.add(unit_idx, entries, Extent { fixed, thread_bytes });
         }
-        is_new(&variables.next).then_some(variables.next)
+        len.max(1)
     }
 
     /// Looks through one of the file's own units, or the split one in its place; gives its length.
@@ -278,6 +344,14 @@ impl DebugInfo {
         }
         Some((unit.header.length_including_self() as u64).max(1))
     }
+}
+
+/// What comes next in the search for a variable.
+enum Next {
+    /// To look through a unit's entries.
+    Walk(UnitIdx),
+    /// To see where addresses stand.
+    Look,
 }
 
 /// Whether a symbol of this qualified name is of the variable: symbols may leave the scope out.
