@@ -201,8 +201,13 @@ impl LoadObjectIndex {
 
     pub(crate) fn calls(&mut self) -> &CallTable {
         self.calls.get_or_insert_with(|| {
-            let segments = self.code.image.segments.iter().filter(|it| it.is_executable);
-            CallTable::read(segments.map(|it| (it.start, it.memory_bytes)), &self.code)
+            let image = &self.code.image;
+            let named = image.functions.iter().map(|function| function.start.0);
+            let mut starts: Vec<u64> = named.chain(self.frames.starts()).collect();
+            starts.sort_unstable();
+            let segments = image.segments.iter().filter(|it| it.is_executable);
+            let ranges = segments.map(|it| (it.start, it.memory_bytes));
+            CallTable::read(ranges, &starts, &self.code)
         })
     }
 

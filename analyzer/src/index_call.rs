@@ -13,14 +13,12 @@ use crate::linkage::Slot as LinkageSlot;
 use crate::site::OwnedRoot;
 use crate::type_path::owned_root;
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
+use crate::x86_64::call_table::is_jump;
 use crate::x86_64::function::{FunctionCode, ImageBytes as _};
 use dataspace_proto::address::Svma;
 use iced_x86::FlowControl;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Opcode of `jmp rel32` (SDM volume 2).
-const JUMP: u8 = 0xe9;
 
 /// What was worked out of calls, as long as there is room.
 #[derive(Debug, Default)]
@@ -164,11 +162,13 @@ impl LoadObjectIndex {
         let mut jumps = Vec::new();
         for target in targets {
             let sites: Vec<Svma> = self.calls().to(target).collect();
-            let is_jump = |site: &Svma| {
-                self.code.bytes_at(*site, 1).is_some_and(|bytes| bytes == [JUMP])
+            let is_outside = |site: &Svma| {
+                self.code
+                    .bytes_at(*site, 1)
+                    .is_some_and(|bytes| matches!(*bytes, [it] if is_jump(it)))
                     && function.index_of(*site).is_none()
             };
-            jumps.extend(sites.into_iter().filter(is_jump).map(|site| (site, target)));
+            jumps.extend(sites.into_iter().filter(is_outside).map(|site| (site, target)));
         }
         jumps
     }

@@ -5,7 +5,8 @@ use crate::limit;
 use dataspace_proto::address::Svma;
 
 /// Direct near calls and jumps, sorted by target. Found by their opcode bytes, so that some are no
-/// instructions: whoever follows one decodes it.
+/// instructions: whoever follows one decodes it. Short jumps are kept that lead to where a function begins:
+/// that is how one calls its neighbour in the last place.
 #[derive(Debug, Default)]
 pub struct CallTable {
     /// Target and site, counted from `start`.
@@ -19,9 +20,25 @@ const OPCODES: [u8; 2] = [0xe8, 0xe9];
 /// Bytes of such an instruction.
 const LEN_BYTES: usize = 5;
 
+/// Opcode of `jmp rel8`.
+const SHORT_JUMP: u8 = 0xeb;
+
+/// Bytes of a short jump.
+const SHORT_LEN_BYTES: usize = 2;
+
+/// Whether the instruction with this first byte is a direct jump.
+pub(crate) const fn is_jump(opcode: u8) -> bool {
+    matches!(opcode, 0xe9 | SHORT_JUMP)
+}
+
 impl CallTable {
-    /// Reads the code ranges, each a start and a length in bytes.
-    pub fn read(ranges: impl Iterator<Item = (Svma, u64)>, image: &dyn ImageBytes) -> Self {
+    /// Reads the code ranges, each a start and a length in bytes. Functions begin at `starts`, which are
+    /// sorted.
+    pub fn read(
+        ranges: impl Iterator<Item = (Svma, u64)>,
+        starts: &[u64],
+        image: &dyn ImageBytes,
+    ) -> Self {
         let ranges: Vec<(Svma, u64)> = ranges.collect();
         let start = ranges.iter().map(|(start, _)| start.0).min().unwrap_or(0);
         let end = ranges.iter().map(|(start, len)| start.0.saturating_add(*len)).max().unwrap_or(0);
@@ -33,6 +50,7 @@ impl CallTable {
             let Ok(n) = usize::try_from(len_bytes) else { continue };
             let Some(code) = image.bytes_at(start, n) else { continue };
             table.add(start, &code, end);
+            table.add_short(start, &code, end, starts);
         }
         table.sites.sort_unstable();
         table
@@ -48,13 +66,33 @@ impl CallTable {
             let site = start.0.wrapping_add(at as u64);
             let next = site.wrapping_add(LEN_BYTES as u64);
             let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
-            if self.sites.len() >= limit::MAX_CALLS {
+            if !self.push(site, target, end) {
                 return;
             }
-            if (self.start..end).contains(&target) {
-                self.sites.push(((target - self.start) as u32, (site - self.start) as u32));
+        }
+    }
+
+    fn add_short(&mut self, start: Svma, code: &[u8], end: u64, starts: &[u64]) {
+        for (at, window) in code.windows(SHORT_LEN_BYTES).enumerate() {
+            let [SHORT_JUMP, distance] = window else { continue };
+            let site = start.0.wrapping_add(at as u64);
+            let next = site.wrapping_add(SHORT_LEN_BYTES as u64);
+            let target = next.wrapping_add_signed(i64::from(distance.cast_signed()));
+            if starts.binary_search(&target).is_ok() && !self.push(site, target, end) {
+                return;
             }
         }
+    }
+
+    /// Takes in what leads to the code, while there is room.
+    fn push(&mut self, site: u64, target: u64, end: u64) -> bool {
+        if self.sites.len() >= limit::MAX_CALLS {
+            return false;
+        }
+        if (self.start..end).contains(&target) {
+            self.sites.push(((target - self.start) as u32, (site - self.start) as u32));
+        }
+        true
     }
 
     /// Whether nothing was found: there is too much code, or none.
@@ -89,10 +127,23 @@ mod tests {
         // 1000: call 100b   1005: jmp 100b   100a: ret   100b: ret
         let code = vec![0xe8, 6, 0, 0, 0, 0xe9, 1, 0, 0, 0, 0xc3, 0xc3];
         let ranges = [(Svma(0x1000), code.len() as u64)];
-        let table = CallTable::read(ranges.into_iter(), &Code(code));
+        let table = CallTable::read(ranges.into_iter(), &[], &Code(code));
         let sites: Vec<u64> = table.to(Svma(0x100b)).map(|site| site.0).collect();
         assert_eq!(sites, [0x1000, 0x1005]);
         assert_eq!(table.to(Svma(0x100a)).count(), 0);
         assert_eq!(table.to(Svma(0)).count(), 0);
+    }
+
+    #[test]
+    fn short_jumps_are_found_if_they_lead_to_a_function() {
+        // 1000: jmp 1005   1002: jmp 1004   1004: ret   1005: jmp 1000
+        let code = vec![0xeb, 3, 0xeb, 0, 0xc3, 0xeb, 0xf9];
+        let ranges = [(Svma(0x1000), code.len() as u64)];
+        let table = CallTable::read(ranges.into_iter(), &[0x1000, 0x1005], &Code(code));
+        let sites = |to| table.to(Svma(to)).map(|site| site.0).collect::<Vec<u64>>();
+        assert_eq!(
+            (sites(0x1000), sites(0x1004), sites(0x1005)),
+            (vec![0x1005], vec![], vec![0x1000])
+        );
     }
 }
