@@ -98,7 +98,7 @@ impl LoadObjectIndex {
         });
         let separate_parts = separate.as_ref().map(|(image, file)| (image, file));
         let (debug_image, debug_file) = separate_parts.unwrap_or((&image, &sections));
-        let mut debug = DebugInfo::load(debug_image, debug_file, pages, companions);
+        let debug = DebugInfo::load(debug_image, debug_file, pages, companions);
         let frames = FrameTable::load(&image, &sections, separate_parts);
         let mut image = image;
         if let Some((debug_image, _)) = separate {
@@ -107,13 +107,9 @@ impl LoadObjectIndex {
                 image.set_functions(debug_image.functions);
             }
         }
-        let code = CodeImage::new(file, image);
-        if let Some(debug) = &mut debug {
-            debug.set_data_facts(data_facts(&code));
-        }
-        Ok(Self {
+        let mut index = Self {
             path: String::from_utf8_lossy(&key.path).into(),
-            code,
+            code: CodeImage::new(file, image),
             debug,
             frames,
             functions: FxHashMap::default(),
@@ -122,7 +118,12 @@ impl LoadObjectIndex {
             calls: None,
             call_cache: CallCache::default(),
             factory: InstructionInfoFactory::new(),
-        })
+        };
+        index.describe_known(|| source.companions(&query), pages);
+        if let Some(debug) = &mut index.debug {
+            debug.set_data_facts(data_facts(&index.code));
+        }
+        Ok(index)
     }
 
     /// What the analyzer must know first.

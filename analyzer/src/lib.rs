@@ -69,6 +69,7 @@ mod thread_storage;
 mod thunk;
 mod totals;
 mod type_path;
+mod undescribed;
 mod vote;
 mod voted_object;
 pub mod worker;

@@ -137,6 +137,13 @@ pub const MAX_TRAIL_NODES: usize = 192;
 /// Other functions that one trail leads into, as callees and callers: each has to be decoded.
 pub const MAX_TRAIL_FUNCTIONS: usize = 16;
 
+/// Bytes of a function that is known by its symbol: the longest of libstdc++ has 1,344.
+pub const MAX_KNOWN_FUNCTION_BYTES: u64 = 1 << 14;
+
+/// Functions without a symbol that are known because such functions call them: libstdc++'s `tree.cc` has
+/// four that are `static`.
+pub const MAX_KNOWN_CALLEES: usize = 16;
+
 /// Callers of a function that are shown before its entry. With more than these next to nothing would
 /// be ruled out.
 pub const MAX_CALLERS: usize = 16;

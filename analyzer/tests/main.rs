@@ -30,6 +30,7 @@ mod storage;
 mod support;
 #[allow(dead_code, reason = "the bench uses the other half")]
 mod truth;
+mod undescribed;
 mod undoing;
 mod voting;
 

@@ -15,9 +15,11 @@ pub mod frame;
 pub(crate) mod function;
 mod holding;
 pub(crate) mod landing_pad;
+mod libstdcxx;
 pub mod location;
 mod package;
 pub(crate) mod passing;
+pub(crate) mod prototype;
 mod reader;
 mod register_sum;
 pub mod scope;
@@ -43,6 +45,7 @@ use rustc_hash::FxHashMap;
 use section::SectionFile;
 use source::Sources;
 use split::SplitFiles;
+use std::ops::Range;
 use std::sync::Arc;
 use unit::ParsedUnit;
 
@@ -90,8 +93,18 @@ impl DebugInfo {
     ) -> Option<Self> {
         let loaded = section::load(image, file, section::Naming::Linked)?;
         let supplementary = supplementary::open(image, file.bytes(), pages, companions.as_ref());
+        Self::of(loaded.dwarf, supplementary, companions, pages)
+    }
+
+    /// What `dwarf` says; `None` where it has no units.
+    pub(crate) fn of(
+        dwarf: Dwarf,
+        supplementary: Option<Arc<Dwarf>>,
+        companions: Box<dyn CompanionFiles>,
+        pages: &Arc<PageCache>,
+    ) -> Option<Self> {
         let split = SplitFiles::new(companions, Arc::clone(pages));
-        let sources = Sources::new(loaded.dwarf, supplementary, split)?;
+        let sources = Sources::new(dwarf, supplementary, split)?;
         let mut info = Self {
             sources,
             code_ranges: Vec::new(),
@@ -103,14 +116,21 @@ impl DebugInfo {
             entered: FxHashMap::default(),
             containers: container::ContainerTable::default(),
         };
-        info.read_roots();
+        info.read_roots(info.sources.main_units());
         Some(info)
     }
 
-    /// Reads the address ranges in the root entry of every unit of the file.
-    fn read_roots(&mut self) {
+    /// Adds what is known of code that the file does not describe.
+    pub(crate) fn add(&mut self, dwarf: Dwarf) {
+        let container = self.sources.add(source::Origin::Kept, Arc::new(dwarf), usize::MAX);
+        let units = container.and_then(|container| self.sources.units_of(container));
+        self.read_roots(units.unwrap_or_default());
+    }
+
+    /// Reads the address ranges in the root entry of every unit of some.
+    fn read_roots(&mut self, units: Range<UnitIdx>) {
         let mut n_left = limit::MAX_CODE_RANGES;
-        for unit_idx in self.sources.main_units() {
+        for unit_idx in units {
             let root = self.sources.for_walk(unit_idx, Whole::Root);
             let Some((dwarf, unit, _)) = root else { continue };
             self.sources.note_skeleton(unit_idx, &unit);
@@ -125,11 +145,21 @@ impl DebugInfo {
 
     /// The unit whose code holds `svma`: the split unit where there is one.
     pub(crate) fn unit_of_code(&mut self, svma: Svma) -> Option<UnitIdx> {
+        let found = self.own_unit_at(svma)?;
+        Some(self.whole_unit(found))
+    }
+
+    /// Whether a unit says that it has code at `svma`.
+    pub(crate) fn has_unit_at(&self, svma: Svma) -> bool {
+        self.own_unit_at(svma).is_some()
+    }
+
+    /// The file's own unit whose code holds `svma`.
+    fn own_unit_at(&self, svma: Svma) -> Option<UnitIdx> {
         let end = self.code_ranges.partition_point(|(start, ..)| *start <= svma.0);
         // Ranges of units do not nest in sound input; a few are looked at in case they do.
         let holds = |range: &&(u64, u64, UnitIdx)| svma.0 < range.1;
-        let (.., found) = *self.code_ranges[..end].iter().rev().take(32).find(holds)?;
-        Some(self.whole_unit(found))
+        self.code_ranges[..end].iter().rev().take(32).find(holds).map(|(.., unit)| *unit)
     }
 
     /// The split unit of a skeleton; else the unit itself.

@@ -107,7 +107,8 @@ impl Program {
     pub(crate) fn loaded(&self, library: &Path, told: &str) -> Self {
         let bytes = std::fs::read(library).unwrap();
         let elf = object::File::parse(&*bytes).unwrap();
-        let function = elf.symbols().find(|symbol| symbol.name() == Ok(told)).unwrap();
+        let mut symbols = elf.symbols().chain(elf.dynamic_symbols());
+        let function = symbols.find(|symbol| symbol.name() == Ok(told)).unwrap();
         let bias = self.truth(&format!("&{told}")) - function.address();
         let mut truth = self.truth.clone();
         // Libraries are linked to begin at 0.
@@ -161,6 +162,7 @@ impl Program {
         let elf = object::File::parse(&*self.bytes).unwrap();
         let symbol = elf
             .symbols()
+            .chain(elf.dynamic_symbols())
             .find(|symbol| symbol.name() == Ok(name))
             .unwrap_or_else(|| panic!("no symbol {name}"));
         (symbol.address(), symbol.size())
