@@ -16,6 +16,7 @@ use crate::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
 use crate::x86_64::function::ImageBytes as _;
 use dataspace_proto::address::Svma;
+use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
 
@@ -66,9 +67,10 @@ impl<'a> TypePath<'a> {
             return self.repeated_answer(access);
         }
         match self.flow_answer(access) {
-            TypeAnswer::Unknown(reason) => {
-                self.part_answer(access).unwrap_or(TypeAnswer::Unknown(reason))
-            }
+            TypeAnswer::Unknown(reason) => self
+                .part_answer(access)
+                .or_else(|| self.copy_answer(access))
+                .unwrap_or(TypeAnswer::Unknown(reason)),
             answer => answer,
         }
     }
@@ -103,6 +105,19 @@ impl<'a> TypePath<'a> {
         let copied = (is_open && operand.displacement == 0)
             .then(|| self.flow.copied(self.svma, number, size))??;
         Some(named(&copied, Root::Pointer(""), 0, access))
+    }
+
+    /// What an inlined function copies that does nothing else, if it is copied whole.
+    fn copy_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
+        let is_store = match access.access {
+            Access::Store => true,
+            Access::Load => false,
+            Access::LoadStore | Access::Prefetch => return None,
+        };
+        let copied = self.debug.copied_at(self.svma, is_store)?;
+        let layout = self.debug.layout(copied);
+        let is_whole = access.size != 0 && layout.size == u64::from(access.size);
+        is_whole.then(|| named(&layout, Root::Pointer(""), 0, access))
     }
 
     /// What data flow says.

@@ -14,6 +14,7 @@ mod entry_walk;
 pub mod frame;
 pub(crate) mod function;
 mod holding;
+mod inlined;
 pub(crate) mod landing_pad;
 mod libstdcxx;
 pub mod location;
