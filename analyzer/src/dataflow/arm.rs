@@ -52,6 +52,11 @@ impl Arms {
         Self(arms.map(|(name, pointee)| Arm { name, pointee }).collect())
     }
 
+    /// Whether one of them points at objects of this type.
+    pub(super) fn has(&self, layout: &Arc<Layout>) -> bool {
+        self.0.iter().any(|arm| is_same_type(&arm.pointee, layout))
+    }
+
     /// The address in what the only one of them points at that fits the access best.
     pub(crate) fn chosen(&self, address: &Address, access: Use) -> Option<Address> {
         let mut best: Option<(Fit, &Arm)> = None;
@@ -94,8 +99,10 @@ fn fit(pointee: &Arc<Layout>, address: &Address, access: Use) -> Option<Fit> {
         let is_several = kind != ScalarKind::Byte && access.n_bytes.checked_rem(element.size)? == 0;
         return is_several.then_some(Fit { is_next, ..Fit::default() });
     }
+    // Behind one object lies another one only where something counts.
+    let is_many = address.is_many || step != 0;
     let each = starts.map(|start| {
-        let place = place_in(pointee, *start, step, access.n_bytes, true)?;
+        let place = place_in(pointee, *start, step, access.n_bytes, is_many)?;
         let path = element.descend_as(place, access.n_bytes, access.kind)?;
         match path.leaf.shape {
             Shape::Scalar(kind) if path.into == 0 && path.leaf.size == access.n_bytes => {

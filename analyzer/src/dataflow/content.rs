@@ -299,6 +299,17 @@ impl Content {
         matches!(self, Self::Address(address) if address.offset.only().is_some())
     }
 
+    /// Whether another content is an address of something that this one, one of several pointers, is
+    /// not.
+    pub(crate) fn is_converted_by(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Address(Address { origin: Origin::Arms(arms), .. }), Self::Address(other)) => {
+                matches!(&other.origin, Origin::Object(layout) if layout.innermost().is_aggregate() && !arms.has(layout))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether it is known to be this or that.
     pub(crate) const fn is_one_of_several(&self) -> bool {
         matches!(self, Self::Mixed | Self::Address(Address { origin: Origin::Arms(_), .. }))

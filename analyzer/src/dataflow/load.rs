@@ -4,11 +4,12 @@ use super::arm::{self, Arms, Use};
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::offset::Offset;
 use super::typing::Typing;
-use super::value::{Slot, Sum};
+use super::value::{Definition, Slot as FrameSlot, Sum};
 use crate::data_symbol::DataPlace;
 use crate::descent::ValueKind;
 use crate::dwarf::element;
 use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
+use crate::linkage::{Slot, ThreadTarget};
 use crate::x86_64::function::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl Typing<'_, '_> {
                 let slot = address.offset.starts().first().copied();
                 let Some(offset) = slot else { return Content::Unknown };
                 // The frame's variables keep their places but for a few that never have two.
-                let slot = Slot { frame: *frame, offset };
+                let slot = FrameSlot { frame: *frame, offset };
                 let mut variables = self.contents.frame.iter();
                 let here = variables.find_map(|variable| {
                     Some((Arc::clone(&variable.layout), variable.into(slot)?))
@@ -104,7 +105,27 @@ impl Typing<'_, '_> {
         offset.map_or(Content::Unknown, |offset| self.loaded_variable(DataPlace::thread(offset)))
     }
 
-    fn loaded_variable(&mut self, place: DataPlace) -> Content {
+    /// The variable of the thread's own whose distance from the thread's pointer the code read from a
+    /// slot that the loader fills (ABI for thread-local storage, section 4.4.6).
+    pub(super) fn thread_place(&self, sum: &Sum) -> Option<DataPlace> {
+        let definition = |value| {
+            let canonical = self.graph.canonical(value);
+            self.graph.definitions.get(canonical.0 as usize).copied()
+        };
+        let (base, index) = (definition(sum.base?)?, definition(sum.index?)?);
+        let Definition::Loaded { address: slot, .. } = index else { return None };
+        let is_slot = slot.is_static && slot.base.is_none() && slot.index.is_none();
+        if base != Definition::ThreadPointer || !is_slot || sum.scale != 1 {
+            return None;
+        }
+        let slot = self.around.image.linkage().at(Svma(slot.displacement.cast_unsigned()))?;
+        let Slot::ThreadDistance(ThreadTarget::Own { offset, is_certain: true }) = *slot else {
+            return None;
+        };
+        Some(DataPlace::thread(offset.checked_add_signed(sum.displacement)?))
+    }
+
+    pub(super) fn loaded_variable(&mut self, place: DataPlace) -> Content {
         let Some(variable) = self.around.debug.variable_in(place).variable else {
             return Content::Unknown;
         };

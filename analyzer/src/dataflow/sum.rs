@@ -2,7 +2,7 @@
 
 use super::graph::ValueGraph;
 use super::value::{Definition, Place, Sum, ValueIdx};
-use crate::x86_64::access::{Address, AddressRegister};
+use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
 
 impl ValueGraph {
     /// An operand's address in values; `None` where a register of it is none of the general ones.
@@ -25,6 +25,23 @@ impl ValueGraph {
             displacement: address.displacement,
             is_static: address.is_ip_relative,
         })
+    }
+
+    /// The address of an operand in memory; `None` for one of more than two values, or that a vector
+    /// indexes.
+    pub(crate) fn operand(&mut self, at: u32, address: &Address) -> Option<Sum> {
+        if address.segment == SegmentBase::Other || address.is_32_bit() {
+            return None;
+        }
+        let sum = self.sum(at, address)?;
+        match (address.segment, sum.index) {
+            (SegmentBase::Thread, None) if !sum.is_static => {
+                let thread = self.define(Definition::ThreadPointer);
+                Some(Sum { base: Some(thread), index: sum.base, scale: 1, ..sum })
+            }
+            (SegmentBase::Thread, _) => None,
+            _ => Some(sum),
+        }
     }
 }
 

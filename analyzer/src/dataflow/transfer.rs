@@ -165,7 +165,7 @@ impl<'a> Transfer<'a> {
         {
             return Some(self.reload(at, slot));
         }
-        let definition = match self.sum(at, &address) {
+        let definition = match self.graph.operand(at, &address) {
             Some(address) => Definition::Loaded { address, n_bytes: n_bytes as u8 },
             None => Definition::Opaque,
         };
@@ -175,14 +175,6 @@ impl<'a> Transfer<'a> {
     fn reload(&mut self, at: u32, slot: Slot) -> ValueIdx {
         let kept = self.graph.before(at, Place::Slot(slot));
         self.graph.define(Definition::Reloaded { slot, kept, at })
-    }
-
-    /// An operand's address in values; `None` for one in another segment, or that a vector indexes.
-    pub(super) fn sum(&mut self, at: u32, address: &Address) -> Option<Sum> {
-        if address.segment != SegmentBase::Flat || address.is_32_bit() {
-            return None;
-        }
-        self.graph.sum(at, address)
     }
 
     fn compare(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
@@ -452,7 +444,7 @@ impl<'a> Transfer<'a> {
         let address = access::operand(instruction);
         if let Some(slot) = self.operand_slot(at, &address) {
             self.keep(at, slot, n_bytes, value);
-        } else if let Some(address) = self.sum(at, &address)
+        } else if let Some(address) = self.graph.operand(at, &address)
             && n_bytes == POINTER_BYTES
         {
             self.graph.stores.push(Store { address, value });

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{added, indexed, masked, multiplied};
 use super::content::{Address, Content, Origin, PointerName, static_address};
-use super::fact::{Fact, Part, hinted, informed, refined};
+use super::fact::{Fact, Part, all, hinted, informed, refined};
 use super::graph::ValueGraph;
 use super::liveness::Used;
 use super::number::Number;
@@ -173,10 +173,9 @@ impl<'a, 'b> Typing<'a, 'b> {
         if self.graph.is_count(value) || made == Content::Unseen {
             return made;
         }
-        // What was read is one of several things: what is said counts only where it is said.
         let definition = self.graph.definitions.get(value.0 as usize);
         if made.is_one_of_several() && matches!(definition, Some(Definition::Loaded { .. })) {
-            return made;
+            return self.converted(value).filter(|to| made.is_converted_by(to)).unwrap_or(made);
         }
         let known = match self.contents.facts.get(&value) {
             Some(facts) => informed(made, facts.iter()),
@@ -186,6 +185,14 @@ impl<'a, 'b> Typing<'a, 'b> {
             Some(hint) => hinted(known, hint),
             None => known,
         }
+    }
+
+    /// What all that is said of a value takes it for. Where it is one of several things, that counts
+    /// only where it is said, unless it is none of them: then what was read is converted.
+    fn converted(&self, value: ValueIdx) -> Option<Content> {
+        let facts = self.contents.facts.get(&value);
+        let said = facts.and_then(|facts| all(facts.iter().filter(|fact| !fact.is_aside)));
+        said.or_else(|| self.contents.hints.get(&value).cloned())
     }
 
     fn made(&mut self, value: ValueIdx) -> Content {
@@ -216,6 +223,11 @@ impl<'a, 'b> Typing<'a, 'b> {
                 _ => Content::NUMBER,
             },
             Definition::Loaded { address: sum, n_bytes } => {
+                if n_bytes == 8
+                    && let Some(place) = self.thread_place(&sum)
+                {
+                    return self.loaded_variable(place);
+                }
                 let address = self.sum(&sum);
                 match self.loaded(&address, n_bytes) {
                     Content::Unknown => self.loaded_part(&sum),

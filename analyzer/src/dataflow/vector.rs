@@ -152,7 +152,7 @@ impl Transfer<'_> {
         if self.operand_slot(at, &address).is_some() {
             return None;
         }
-        let first = self.sum(at, &address)?;
+        let first = self.graph.operand(at, &address)?;
         let n_lanes = instruction.memory_size().size() as u32 / POINTER_BYTES;
         let mut lanes = [self.graph.opaque(); N_LANES as usize];
         for (lane, value) in lanes.iter_mut().enumerate().take(n_lanes as usize) {
