@@ -25,6 +25,7 @@
 #define TBL8_GROUPS 16
 #define NEXT_HOPS 32
 #define MAX_TUPLES 6
+#define RX_RSS_HASH 1
 
 struct ether_addr { uint8_t addr_bytes[6]; } __pkt;
 
@@ -271,20 +272,21 @@ static NOINLINE uint16_t gen_rx_burst(struct port *p, struct mbuf **pkts, uint16
 		const struct frame *t = &p->templates[port_random(p) % 64];
 		uint64_t r = port_random(p);
 		f->eth = t->eth;
-		f->ip = t->ip;
-		f->ip.src_addr ^= (uint32_t)(r & 0x03000000);
-		if (t->ip.next_proto_id == 6) {
-			f->l4.tcp = t->l4.tcp;
-			f->l4.tcp.src_port ^= (uint16_t)(r >> 40 & 1);
-			f->l4.tcp.tcp_flags = r >> 50 & 15 ? 0x10 : r >> 54 & 3;
-		} else
-			f->l4.udp = t->l4.udp;
+		f->ip.version_ihl = 0x45;
+		f->ip.time_to_live = 64;
+		f->ip.next_proto_id = t->ip.next_proto_id;
+		f->ip.src_addr = t->ip.src_addr ^ (uint32_t)(r & 0x03000000);
+		f->ip.dst_addr = t->ip.dst_addr;
+		f->l4.udp.src_port = t->l4.udp.src_port ^ (uint16_t)(r >> 40 & 1);
+		f->l4.udp.dst_port = t->l4.udp.dst_port;
+		if (t->ip.next_proto_id == 6) f->l4.tcp.tcp_flags = r >> 50 & 15 ? 0x10 : r >> 54 & 3;
 		m->port = p->id;
 		m->refcnt = 1;
 		m->data_off = 0;
 		m->pkt_len = m->data_len = (uint16_t)(60 + (r >> 32 & 511));
 		m->vlan_tci = p->pvid;
-		m->ol_flags = 1;
+		m->ol_flags = p->id & 3 ? RX_RSS_HASH : 0;
+		m->hash.rss = (f->ip.dst_addr ^ f->ip.src_addr >> 3 ^ f->l4.udp.src_port * 77u) * 0x9e3779b1u;
 		m->packet_type = 0;
 		p->stats.ibytes += m->pkt_len;
 	}
@@ -448,7 +450,7 @@ static void flow_unlink(struct flow_table *ft, struct flow *f)
 
 static NOINLINE struct flow *flow_lookup(struct flow_table *ft, const struct flow_key *key, uint32_t hash, uint64_t now)
 {
-	uint32_t sig = hash | 1, first = hash % FLOW_BUCKETS, second = (hash ^ (sig * 0x5bd1e995u)) % FLOW_BUCKETS;
+	uint32_t sig = hash | 1, first = hash >> 9 & (FLOW_BUCKETS - 1), second = (sig * 0x5bd1e995u) >> 22;
 	struct flow *f;
 
 	for (int alt = 0; alt < 2; alt++) {
@@ -528,7 +530,7 @@ static void parse_burst(struct mbuf **pkts, struct flow_key *keys, unsigned n)
 		m->l2_len = sizeof(*eth);
 		m->l3_len = (ip->version_ihl & 15) * 4;
 		m->packet_type = ip->next_proto_id == 6 ? 0x111 : 0x211;
-		m->hash.rss = softrss(&keys[i]);
+		if (!(m->ol_flags & RX_RSS_HASH)) m->hash.rss = softrss(&keys[i]);
 	}
 }
 
