@@ -104,7 +104,7 @@ struct Blk {
 	uint nfron;
 	Blk **pred;
 	uint npred;
-	BSet in[1], out[1], gen[1];
+	BSet in[1], out[1];
 	int nlive;
 	int loop;
 	char name[16];
@@ -114,7 +114,7 @@ struct Tmp {
 	char name[12];
 	Ins *def;
 	Use *use;
-	uint ndef, nuse;
+	uint ndef, nuse, cuse;
 	uint bid;
 	uint cost;
 	int slot;
@@ -161,13 +161,15 @@ static struct { ulong fn, ins, phi, spill, fold, gvn, dead; } stat;
 /* memory of one function */
 
 #define alloc(T, n) ((T *)note(HEAP_CALLOC(T, n)))
+/* room for one more */
 #define vgrow(v, T, n) do {                                   \
-	if (((n) & ((n) - 1)) == 0 && (n) >= 4) {             \
+	if ((n) == 0 && !(v))                                 \
+		(v) = alloc(T, 4);                            \
+	else if (((n) & ((n) - 1)) == 0 && (n) >= 4) {        \
 		T *old_ = (v);                                \
 		(v) = alloc(T, 2 * (n));                      \
 		for (uint i_ = 0; i_ < (n); i_++) (v)[i_] = old_[i_]; \
-	} else if ((n) == 0)                                  \
-		(v) = alloc(T, 4);                            \
+	}                                                     \
 } while (0)
 
 static void *
@@ -547,7 +549,13 @@ renblk(Blk *b, Name **stk, Fn *fn)
 static void
 adduse(Tmp *t, int type, Blk *b, Ins *i, Phi *p)
 {
-	vgrow(t->use, Use, t->nuse);
+	if (t->nuse == t->cuse) {
+		Use *old = t->use;
+		t->use = alloc(Use, t->cuse ? 2 * t->cuse : 4);
+		for (uint i_ = 0; i_ < t->nuse; i_++)
+			t->use[i_] = old[i_];
+		t->cuse = t->cuse ? 2 * t->cuse : 4;
+	}
 	Use *u = &t->use[t->nuse++];
 	u->type = type;
 	u->bid = b->id;
@@ -754,7 +762,6 @@ filllive(Fn *fn)
 		Blk *b = fn->rpo[n];
 		bsinit(b->in, fn->ntmp);
 		bsinit(b->out, fn->ntmp);
-		bsinit(b->gen, fn->ntmp);
 	}
 	do {
 		chg = 0;
@@ -948,7 +955,7 @@ main(int ac, char **av)
 	TR_GLOBAL(gvntab, "Ins * []");
 	TR_GLOBAL(gvnblk, "Blk * []");
 	TR_GLOBAL(seed, "unsigned long");
-	TR_CHECK(Blk, gen);
+	TR_CHECK(Blk, out);
 	TR_CHECK(Tmp, live);
 	TR_CHECK(Phi, narg);
 	ptr = HEAP_CALLOC(void *, NPtr);
