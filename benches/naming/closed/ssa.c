@@ -114,8 +114,8 @@ struct Tmp {
 	char name[12];
 	Ins *def;
 	Use *use;
-	uint ndef, nuse, cuse;
-	uint bid;
+	uint nuse, cuse;
+	uint ndef, bid;
 	uint cost;
 	int slot;
 	short cls, visit;
