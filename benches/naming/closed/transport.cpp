@@ -56,7 +56,7 @@ struct PoolBase {
 };
 PoolBase *PoolBase::first_pool;
 
-template <class Titem, size_t Tmax>
+template <class Titem, int Tmax>
 struct ItemPool : PoolBase {
 	Titem *data[Tmax];
 
@@ -66,7 +66,7 @@ struct ItemPool : PoolBase {
 	{
 		size_t index = this->first_free;
 		while (index < this->first_unused && this->data[index] != nullptr) index++;
-		if (index >= Tmax) abort();
+		if (index >= (size_t)Tmax) abort();
 		this->first_free = index + 1;
 		this->first_unused = std::max(this->first_unused, index + 1);
 		this->items++;
@@ -257,7 +257,7 @@ class Yapf {
 		PathNode *n = this->Find(tile);
 		if (n == nullptr) {
 			if (this->arena.size() == this->arena.capacity()) return;
-			this->arena.push_back({ tile, this->hash[(tile ^ tile >> 5) & 255], parent, cost, cost + 22 * (int)DistanceManhattan(tile, this->dest), (uint)this->queue.size(), false });
+			this->arena.push_back({ tile, this->hash[(tile ^ tile >> 5) & 255], parent, cost, cost + 30 * (int)DistanceManhattan(tile, this->dest), (uint)this->queue.size(), false });
 			n = this->hash[(tile ^ tile >> 5) & 255] = &this->arena.back();
 			this->queue.push_back(n);
 		} else {
@@ -323,6 +323,29 @@ private:
 };
 
 static Yapf *_yapf;
+
+/** Paths that were found not long ago. */
+struct KnownPath {
+	PathCache path;
+	uint expires, used;
+};
+typedef std::pair<TileIndex, TileIndex> PathKey;
+static std::map<PathKey, KnownPath, std::less<PathKey>, heap::Alloc<std::pair<const PathKey, KnownPath>>> _known_paths;
+
+static NOINLINE bool LookupPath(TileIndex from, TileIndex to, PathCache &cache)
+{
+	KnownPath &known = _known_paths[PathKey(from, to)];
+	if (known.used++ == 0 || known.expires < _tick_counter) {
+		known.path.from = from;
+		known.path.to = to;
+		known.path.length = 0;
+		if (!_yapf->FindPath(from, to, known.path)) return false;
+		known.expires = _tick_counter + 300 + known.used % 64;
+	}
+	cache.length = known.path.length;
+	for (uint i = 0; i < cache.length; i++) cache.dirs[i] = known.path.dirs[i];
+	return true;
+}
 
 /* ---- Vehicles ---- */
 
@@ -420,7 +443,7 @@ bool Vehicle::Tick()
 			this->lost_ticks--;
 			return false;
 		}
-		if (!_yapf->FindPath(this->tile, st->xy, this->path)) {
+		if (!LookupPath(this->tile, st->xy, this->path)) {
 			this->lost_ticks = 250;
 			return false;
 		}
@@ -703,7 +726,16 @@ static void GenerateWorld()
 	Order *orders = heap::Alloc<Order>().allocate(80);
 	for (int i = 0; i < 20; i++) {
 		OrderList *list = new (&lists[i]) OrderList{ &orders[4 * i], 4, 0, 0 };
-		for (int k = 0; k < 4; k++) new (&orders[4 * i + k]) Order{ 1, 0, (StationID)(tr_rand() % 24), k < 3 ? &orders[4 * i + k + 1] : nullptr };
+		Station *last = _station_pool.Get(tr_rand() % 24);
+		for (int k = 0; k < 4; k++) {
+			Station *next = nullptr;
+			for (int tries = 0; tries < 6; tries++) {
+				Station *st = _station_pool.Get(tr_rand() % 24);
+				if (st != last && (next == nullptr || DistanceManhattan(st->xy, last->xy) < DistanceManhattan(next->xy, last->xy))) next = st;
+			}
+			last = next;
+			new (&orders[4 * i + k]) Order{ 1, 0, next->index, k < 3 ? &orders[4 * i + k + 1] : nullptr };
+		}
 		for (int k = 0; k < 4; k++) {
 			TileIndex tile = _station_pool.Get(list->first->dest)->xy;
 			CargoID cargo = (CargoID)(tr_rand() % NUM_CARGO);
@@ -725,6 +757,7 @@ int main(int argc, char **argv)
 	TR_GLOBAL(_m, "Tile *");
 	TR_GLOBAL(_tick_counter, "unsigned int");
 	TR_GLOBAL(_tile_dir, "int []");
+	TR_GLOBALX(_known_paths);
 	TR_GLOBALX(_station_pool);
 	TR_GLOBALX(_town_pool);
 	TR_GLOBALX(_industry_pool);
@@ -745,7 +778,7 @@ int main(int argc, char **argv)
 		FOR_ALL(Industry, ind, _industry_pool) {
 			if ((_tick_counter + ind->index) % 4 == 0) ind->spec->callback(ind);
 		}
-		if (_tick_counter % 8 == 0) sum += DrawViewport(sprites, _town_pool.Get(_tick_counter / 8 % 10)->xy);
+		if (_tick_counter % 4 == 0) sum += DrawViewport(sprites, _town_pool.Get(_tick_counter / 4 % 10)->xy);
 	}
 	if (getenv("VERBOSE")) {
 		Money profit = 0;
