@@ -208,16 +208,16 @@ private:
 
 // ---- an R-tree that grows: quadratic split, nodes of a fixed size ----
 
-template <typename Value, std::size_t Max>
+template <typename Value, int Max>
 struct rtree_node;
 
-template <typename Value, std::size_t Max>
+template <typename Value, int Max>
 struct rtree_entry {
     box_d bounds;
     std::variant<std::unique_ptr<rtree_node<Value, Max>>, Value> what;
 };
 
-template <typename Value, std::size_t Max>
+template <typename Value, int Max>
 struct rtree_node {
     std::array<rtree_entry<Value, Max>, Max + 1> entries;
     std::size_t count = 0;
@@ -229,7 +229,7 @@ struct rtree_node {
     }
 };
 
-template <typename Value, std::size_t Max>
+template <typename Value, int Max>
 struct rtree_candidate {
     double distance;
     const rtree_node<Value, Max> *inner;
@@ -237,7 +237,7 @@ struct rtree_candidate {
     bool operator<(const rtree_candidate &o) const { return distance > o.distance; }
 };
 
-template <typename Value, std::size_t Max = 8>
+template <typename Value, int Max = 8>
 class rtree {
     using entry = rtree_entry<Value, Max>;
     using node = rtree_node<Value, Max>;
@@ -321,7 +321,7 @@ private:
             n.entries[n.count++] = {b, std::move(split)};
         } else
             n.entries[n.count++] = std::move(e);
-        return n.count > Max ? split(n) : nullptr;
+        return n.count > std::size_t(Max) ? split(n) : nullptr;
     }
 
     NOINLINE std::unique_ptr<node> split(node &n) {
@@ -342,7 +342,7 @@ private:
         box_d left = n.entries[a].bounds, right = n.entries[b].bounds;
         other->entries[other->count++] = std::move(n.entries[b]);
         n.entries[b] = std::move(n.entries[--n.count]);
-        for (std::size_t i = 0; i < n.count && other->count < Max / 2;) {
+        for (std::size_t i = 0; i < n.count && other->count < std::size_t(Max) / 2;) {
             const point_d c = n.entries[i].bounds.center(), l = left.center() - c, r = right.center() - c;
             if (i == a || l.x * l.x + l.y * l.y <= r.x * r.x + r.y * r.y) {
                 left.expand(n.entries[i++].bounds);

@@ -148,8 +148,8 @@ pub struct Counts {
 pub struct Graph {
     union_find: UnionFind,
     memo: FxMap<Expr, Id>,
-    classes: Vec<Option<Box<Class>>>,
-    spare: Vec<Box<Class>>,
+    classes: Vec<Option<Class>>,
+    spare: Vec<Class>,
     pending: Vec<(Expr, Id)>,
     version: u32,
     counts: Counts,
@@ -160,8 +160,8 @@ impl Graph {
         Graph {
             union_find: UnionFind { parents: heap::of::<Id, _>(|| Vec::with_capacity(4096)) },
             memo: heap::table::<Expr, Id, _>(|| FxMap::with_capacity_and_hasher(7000, Default::default())),
-            classes: heap::of::<Option<Box<Class>>, _>(|| Vec::with_capacity(4096)),
-            spare: heap::of::<Box<Class>, _>(|| Vec::with_capacity(4096)),
+            classes: heap::of::<Option<Class>, _>(|| Vec::with_capacity(4096)),
+            spare: heap::of::<Class, _>(|| Vec::with_capacity(4096)),
             pending: heap::of::<(Expr, Id), _>(|| Vec::with_capacity(512)),
             version: 0,
             counts: Counts::default(),
@@ -180,11 +180,11 @@ impl Graph {
         self.classes[self.union_find.find(id).at()].as_ref().unwrap()
     }
 
-    fn take_spare(&mut self, id: Id) -> Box<Class> {
+    fn take_spare(&mut self, id: Id) -> Class {
         let mut class = self.spare.pop().unwrap_or_else(|| {
             let nodes = heap::of::<Expr, _>(|| Vec::with_capacity(4));
             let parents = heap::of::<(Expr, Id), _>(|| Vec::with_capacity(4));
-            heap::of::<Class, _>(|| Box::new(Class { id, nodes, parents, constant: None, version: 0 }))
+            Class { id, nodes, parents, constant: None, version: 0 }
         });
         class.id = id;
         class.nodes.clear();
@@ -446,7 +446,8 @@ pub enum Term {
 pub struct Extractor<'a> {
     graph: &'a Graph,
     best: &'a mut FxMap<Id, Best>,
-    shared: BTreeMap<u32, Rc<Term>>,
+    shared: BTreeMap<u32, usize>,
+    terms: Vec<Rc<Term>>,
 }
 
 impl Extractor<'_> {
@@ -476,8 +477,8 @@ impl Extractor<'_> {
 
     fn build(&mut self, id: Id) -> Rc<Term> {
         let id = self.graph.union_find.find(id);
-        if let Some(term) = self.shared.get(&id.0) {
-            return term.clone();
+        if let Some(&at) = self.shared.get(&id.0) {
+            return self.terms[at].clone();
         }
         let node = self.best[&id].node;
         let term = if node.children().is_empty() {
@@ -490,7 +491,8 @@ impl Extractor<'_> {
             Term::Inner { node, children }
         };
         let term = heap::rc::<Term, _>(|| Rc::new(term));
-        heap::tree::<u32, Rc<Term>, _>(|| self.shared.insert(id.0, term.clone()));
+        heap::tree::<u32, usize, _>(|| self.shared.insert(id.0, self.terms.len()));
+        self.terms.push(term.clone());
         term
     }
 }
@@ -608,7 +610,7 @@ fn main() {
         }
         rules.iter_mut().for_each(|rule| rule.banned_until = 0);
         nodes += graph.memo.len();
-        let mut extractor = Extractor { graph: &graph, best: &mut best, shared: BTreeMap::new() };
+        let mut extractor = Extractor { graph: &graph, best: &mut best, shared: BTreeMap::new(), terms: heap::of::<Rc<Term>, _>(|| Vec::with_capacity(128)) };
         extractor.solve();
         let term = extractor.build(root);
         drop(extractor);
