@@ -128,10 +128,17 @@ impl UnionFind {
     }
 }
 
+/// A node that has the class among its children, and the node's own class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Parent {
+    node: Expr,
+    id: Id,
+}
+
 pub struct Class {
     id: Id,
     nodes: Vec<Expr>,
-    parents: Vec<(Expr, Id)>,
+    parents: Vec<Parent>,
     constant: Option<i32>,
     version: u32,
 }
@@ -150,7 +157,7 @@ pub struct Graph {
     memo: FxMap<Expr, Id>,
     classes: Vec<Option<Class>>,
     spare: Vec<Class>,
-    pending: Vec<(Expr, Id)>,
+    pending: Vec<Parent>,
     version: u32,
     counts: Counts,
 }
@@ -162,7 +169,7 @@ impl Graph {
             memo: heap::table::<Expr, Id, _>(|| FxMap::with_capacity_and_hasher(7000, Default::default())),
             classes: heap::of::<Option<Class>, _>(|| Vec::with_capacity(4096)),
             spare: heap::of::<Class, _>(|| Vec::with_capacity(4096)),
-            pending: heap::of::<(Expr, Id), _>(|| Vec::with_capacity(512)),
+            pending: heap::of::<Parent, _>(|| Vec::with_capacity(512)),
             version: 0,
             counts: Counts::default(),
         }
@@ -183,7 +190,7 @@ impl Graph {
     fn take_spare(&mut self, id: Id) -> Class {
         let mut class = self.spare.pop().unwrap_or_else(|| {
             let nodes = heap::of::<Expr, _>(|| Vec::with_capacity(4));
-            let parents = heap::of::<(Expr, Id), _>(|| Vec::with_capacity(4));
+            let parents = heap::of::<Parent, _>(|| Vec::with_capacity(4));
             Class { id, nodes, parents, constant: None, version: 0 }
         });
         class.id = id;
@@ -203,7 +210,7 @@ impl Graph {
         class.nodes.push(node);
         class.constant = node.fold(|id| self.class(id).constant);
         for &child in node.children() {
-            self.classes[child.at()].as_mut().unwrap().parents.push((node, id));
+            self.classes[child.at()].as_mut().unwrap().parents.push(Parent { node, id });
         }
         let constant = class.constant;
         self.classes.push(Some(class));
@@ -238,7 +245,7 @@ impl Graph {
 
     #[inline(never)]
     fn rebuild(&mut self) {
-        while let Some((node, id)) = self.pending.pop() {
+        while let Some(Parent { node, id }) = self.pending.pop() {
             self.memo.remove(&node);
             let node = node.map(|id| self.union_find.find_mut(id));
             let id = self.union_find.find_mut(id);
@@ -256,7 +263,7 @@ impl Graph {
             }
             class.nodes.sort_unstable();
             class.nodes.dedup();
-            for (node, id) in &mut class.parents {
+            for Parent { node, id } in &mut class.parents {
                 *node = node.map(|id| self.union_find.find(id));
                 *id = self.union_find.find(*id);
             }
