@@ -455,7 +455,11 @@ fn find_plane(cloud: &mut Cloud, label: u16) -> Plane {
     for _ in 0..12 {
         let mut pick = || cloud.points[heap::random() as usize % cloud.points.len()].position;
         let (a, b, c) = (pick(), pick(), pick());
-        let normal = (b - a).cross(c - a).normalized();
+        let across = (b - a).cross(c - a);
+        if across.dot(across) < 1e-3 {
+            continue;
+        }
+        let normal = across.normalized();
         let offset = normal.dot(a);
         let inliers = cloud.points.iter().filter(|p| free(p) && (normal.dot(p.position) - offset).abs() < 0.12).count() as u32;
         if inliers > best.inliers {
