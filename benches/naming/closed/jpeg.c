@@ -65,7 +65,7 @@ typedef struct {
   JDIMENSION downsampled_width;
   JQUANT_TBL *quant_table;
   JSAMPARRAY samples;
-  JBLOCKROW *coefs;
+  JBLOCKROW coefs;              /* row after row */
 } jpeg_component_info;
 
 typedef struct codec_struct *j_ptr;
@@ -189,19 +189,6 @@ alloc_sarray (JDIMENSION samplesperrow, JDIMENSION numrows)
   for (JDIMENSION currow = 0; currow < numrows; currow++) {
     result[currow] = workspace;
     workspace += samplesperrow;
-  }
-  return result;
-}
-
-LOCAL(JBLOCKROW *)
-alloc_barray (JDIMENSION blocksperrow, JDIMENSION numrows)
-{
-  JBLOCKROW *result = (JBLOCKROW *) HEAP_CALLOC(short *, numrows);
-  JBLOCKROW workspace = (JBLOCKROW) HEAP_CALLOC(short, blocksperrow * numrows * DCTSIZE2);
-
-  for (JDIMENSION currow = 0; currow < numrows; currow++) {
-    result[currow] = workspace;
-    workspace += blocksperrow;
   }
   return result;
 }
@@ -718,7 +705,7 @@ code_all_MCUs (j_ptr cinfo, struct jpeg_entropy *entropy)
         jpeg_component_info *compptr = &cinfo->comp_info[ci];
         for (int y = 0; y < compptr->v_samp_factor; y++)
           for (int x = 0; x < compptr->h_samp_factor; x++)
-            MCU_buffer[blkn++] = compptr->coefs[row * compptr->v_samp_factor + y][col * compptr->h_samp_factor + x];
+            MCU_buffer[blkn++] = compptr->coefs[(row * compptr->v_samp_factor + y) * compptr->width_in_blocks + col * compptr->h_samp_factor + x];
       }
       entropy->code_mcu(cinfo, MCU_buffer);
     }
@@ -732,7 +719,7 @@ compress_image (j_ptr cinfo, picture *pic, JSAMPIMAGE full)
     jpeg_component_info *compptr = &cinfo->comp_info[ci];
     if (ci) h2v2_downsample(compptr, full[ci], cinfo->image_height / 2);
     for (JDIMENSION row = 0; row < compptr->height_in_blocks; row++)
-      cinfo->fdct->forward_DCT(cinfo, compptr, ci ? compptr->samples : full[0], compptr->coefs[row], row * DCTSIZE, compptr->width_in_blocks);
+      cinfo->fdct->forward_DCT(cinfo, compptr, ci ? compptr->samples : full[0], compptr->coefs + row * compptr->width_in_blocks, row * DCTSIZE, compptr->width_in_blocks);
   }
   cinfo->dest->next_output_byte = cinfo->dest->buffer;
   cinfo->dest->free_in_buffer = 65536;
@@ -753,7 +740,7 @@ decompress_image (j_ptr cinfo, JSAMPIMAGE full, JSAMPARRAY rgb)
     jpeg_component_info *compptr = &cinfo->comp_info[ci];
     for (JDIMENSION row = 0; row < compptr->height_in_blocks; row++)
       for (JDIMENSION col = 0; col < compptr->width_in_blocks; col++)
-        cinfo->idct->inverse_DCT[ci](cinfo, compptr, compptr->coefs[row][col], full[ci] + row * DCTSIZE, col * DCTSIZE);
+        cinfo->idct->inverse_DCT[ci](cinfo, compptr, compptr->coefs[row * compptr->width_in_blocks + col], full[ci] + row * DCTSIZE, col * DCTSIZE);
   }
   cinfo->cdeconvert->color_convert(cinfo, rgb, full, 0, (int) cinfo->image_height);
 }
@@ -842,7 +829,7 @@ create_codec (JDIMENSION width, JDIMENSION height, int quality)
     compptr->height_in_blocks = height * f / 16;
     compptr->quant_table = cinfo->quant_tbl_ptrs[ci > 0];
     compptr->samples = alloc_sarray(width * f / 2, height * f / 2);
-    compptr->coefs = alloc_barray(compptr->width_in_blocks, compptr->height_in_blocks);
+    compptr->coefs = (JBLOCKROW) HEAP_CALLOC(short, compptr->width_in_blocks * compptr->height_in_blocks * DCTSIZE2);
     for (int i = 0; i < f * f; i++) cinfo->MCU_membership[cinfo->blocks_in_MCU++] = ci;
     idct->pub.inverse_DCT[ci] = jpeg_idct_ifast;
   }

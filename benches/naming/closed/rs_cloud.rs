@@ -207,7 +207,7 @@ impl Scanner {
 
 // ---- filters ----
 
-pub trait Filter {
+pub trait CloudFilter {
     fn run(&mut self, cloud: &mut Cloud);
     fn name(&self) -> &str;
 }
@@ -218,7 +218,7 @@ pub struct Crop {
     dropped: u64,
 }
 
-impl Filter for Crop {
+impl CloudFilter for Crop {
     #[inline(never)]
     fn run(&mut self, cloud: &mut Cloud) {
         let before = cloud.points.len();
@@ -235,7 +235,7 @@ impl Filter for Crop {
 }
 
 #[derive(Clone, Copy, Default)]
-pub struct Cell {
+pub struct Bin {
     sum: Vec3,
     count: u32,
     intensity: u32,
@@ -244,10 +244,10 @@ pub struct Cell {
 
 pub struct Downsample {
     size: f32,
-    cells: HashMap<(i32, i32, i32), Cell>,
+    cells: HashMap<(i32, i32, i32), Bin>,
 }
 
-impl Filter for Downsample {
+impl CloudFilter for Downsample {
     #[inline(never)]
     fn run(&mut self, cloud: &mut Cloud) {
         self.cells.clear();
@@ -539,13 +539,13 @@ pub struct Voxel {
     seen: u32,
 }
 
-pub struct Map {
+pub struct VoxelMap {
     voxels: HashMap<(i32, i32, i32), Voxel>,
     pose: Pose,
     updates: u32,
 }
 
-impl Map {
+impl VoxelMap {
     fn key(p: Vec3) -> (i32, i32, i32) {
         let v = p * (1.0 / 0.75);
         (v.x.floor() as i32, v.y.floor() as i32, v.z.floor() as i32)
@@ -617,8 +617,8 @@ fn main() {
     let cosines = heap::of::<f32, _>(|| (0..Scanner::STEPS).map(|i| (i as f32 / Scanner::STEPS as f32 * std::f32::consts::TAU).cos()).collect());
     let scanner = Scanner { packet: heap::of::<u8, _>(|| Vec::with_capacity(64)), cosines, azimuth: 0, packets: 0 };
     let mut scanner = heap::of::<Scanner, _>(|| Box::new(scanner));
-    let cells = heap::table::<(i32, i32, i32), Cell, _>(|| HashMap::with_capacity(880));
-    let mut filters = heap::of::<Box<dyn Filter>, _>(|| Vec::<Box<dyn Filter>>::with_capacity(2));
+    let cells = heap::table::<(i32, i32, i32), Bin, _>(|| HashMap::with_capacity(880));
+    let mut filters = heap::of::<Box<dyn CloudFilter>, _>(|| Vec::<Box<dyn CloudFilter>>::with_capacity(2));
     filters.push(heap::of::<Crop, _>(|| Box::new(Crop { min: Vec3::new(-20.0, -20.0, -4.0), max: Vec3::new(20.0, 20.0, 4.0), dropped: 0 })));
     filters.push(heap::of::<Downsample, _>(|| Box::new(Downsample { size: 0.5, cells })));
     let mut cloud = heap::of::<Cloud, _>(|| Box::<Cloud>::default());
@@ -634,8 +634,8 @@ fn main() {
     };
     let mut segmenter = heap::of::<Segmenter, _>(|| Box::new(segmenter));
     let voxels = heap::table::<(i32, i32, i32), Voxel, _>(|| HashMap::with_capacity(3500));
-    let map = Map { voxels, pose: Pose::identity(), updates: 0 };
-    let mut map = heap::of::<Map, _>(|| Box::new(map));
+    let map = VoxelMap { voxels, pose: Pose::identity(), updates: 0 };
+    let mut map = heap::of::<VoxelMap, _>(|| Box::new(map));
     let mut history: BTreeMap<u64, Summary> = BTreeMap::new();
     let mut sum = 0.0;
     for round in 0u64.. {

@@ -19,14 +19,14 @@ static SERVED: AtomicU64 = AtomicU64::new(0);
 
 // ---- tasks ----
 
-pub struct Ready {
+pub struct RunQueue {
     queue: Mutex<VecDeque<u32>>,
     wakes: AtomicU64,
 }
 
 pub struct TaskWaker {
     task: u32,
-    ready: Arc<Ready>,
+    ready: Arc<RunQueue>,
 }
 
 impl Wake for TaskWaker {
@@ -50,7 +50,7 @@ pub struct Task {
 
 pub struct Executor {
     tasks: Vec<Task>,
-    ready: Arc<Ready>,
+    ready: Arc<RunQueue>,
 }
 
 impl Executor {
@@ -133,7 +133,7 @@ impl Span {
 }
 
 #[derive(Clone, Copy, Default)]
-pub struct Header {
+pub struct HeaderLine {
     name: Span,
     value: Span,
     hash: u16,
@@ -165,7 +165,7 @@ pub struct Request {
     path: Span,
     query: Span,
     body: Span,
-    headers: Vec<Header>,
+    headers: Vec<HeaderLine>,
     buckets: [u16; 16],
     params: Vec<Span>,
 }
@@ -188,7 +188,7 @@ impl Request {
             path: Span::default(),
             query: Span::default(),
             body: Span::default(),
-            headers: heap::of::<Header, _>(|| Vec::with_capacity(16)),
+            headers: heap::of::<HeaderLine, _>(|| Vec::with_capacity(16)),
             buckets: [u16::MAX; 16],
             params: heap::of::<Span, _>(|| Vec::with_capacity(4)),
         }
@@ -245,7 +245,7 @@ impl Request {
                     let hash = hash_name(name.of(&self.raw));
                     let bucket = &mut self.buckets[hash as usize % 16];
                     let next = std::mem::replace(bucket, self.headers.len() as u16);
-                    self.headers.push(Header { name, value: Span { start: colon + 2, end: line.end }, hash, next });
+                    self.headers.push(HeaderLine { name, value: Span { start: colon + 2, end: line.end }, hash, next });
                 }
                 State::Body { left } => {
                     let take = left.min(self.raw.len() as u32 - self.at);
@@ -400,14 +400,14 @@ pub trait Layer {
 }
 
 #[derive(Clone, Copy, Default)]
-pub struct Bucket {
+pub struct Allowance {
     tokens: f32,
     last: u32,
     refused: u32,
 }
 
 pub struct Limiter {
-    buckets: BTreeMap<u32, Bucket>,
+    buckets: BTreeMap<u32, Allowance>,
     clock: u32,
     rate: f32,
 }
@@ -774,7 +774,7 @@ fn main() {
     let items = heap::rc::<Store, _>(|| Rc::new(Store { items: RefCell::new(items), reads: Cell::new(0) }));
     let (routes, handlers) = routes(items);
     let mut buckets = BTreeMap::new();
-    heap::tree::<u32, Bucket, _>(|| (0..CONNECTIONS as u32).for_each(|peer| drop(buckets.insert(peer * 7, Bucket::default()))));
+    heap::tree::<u32, Allowance, _>(|| (0..CONNECTIONS as u32).for_each(|peer| drop(buckets.insert(peer * 7, Allowance::default()))));
     let index = heap::table::<u64, u32, _>(|| HashMap::with_capacity(400));
     let slots = heap::of::<Session, _>(|| Vec::with_capacity(96));
     let mut layers = heap::of::<Box<dyn Layer>, _>(|| Vec::<Box<dyn Layer>>::with_capacity(4));
@@ -794,8 +794,8 @@ fn main() {
         table: RefCell::new(HeaderTable { recent: heap::of::<Field, _>(|| VecDeque::with_capacity(40)), hits: 0 }),
     };
     let server = heap::rc::<Server, _>(|| Rc::new(server));
-    let ready = Ready { queue: Mutex::new(heap::of::<u32, _>(|| VecDeque::with_capacity(256))), wakes: AtomicU64::new(0) };
-    let ready = heap::arc::<Ready, _>(|| Arc::new(ready));
+    let ready = RunQueue { queue: Mutex::new(heap::of::<u32, _>(|| VecDeque::with_capacity(256))), wakes: AtomicU64::new(0) };
+    let ready = heap::arc::<RunQueue, _>(|| Arc::new(ready));
     let mut executor = Executor { tasks: heap::of::<Task, _>(|| Vec::with_capacity(CONNECTIONS)), ready };
     let mut pipes = heap::of::<Rc<Pipe>, _>(|| Vec::with_capacity(CONNECTIONS));
     for number in 0..CONNECTIONS as u32 {
