@@ -83,3 +83,70 @@ impl Linear {
         terms.next().is_none().then_some(Self { registers, constant })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Reader, location};
+    use super::{Place, read};
+
+    // Operations, DWARF 5 section 7.7.1: DW_OP_breg1, 2 and 12 with what is added to them.
+    const RDX: [u8; 2] = [0x71, 0];
+    const RCX: [u8; 2] = [0x72, 0];
+    const R12: [u8; 2] = [0x7c, 0];
+    const R12_AND_8: [u8; 2] = [0x7c, 8];
+    const RDX_LESS_1: [u8; 2] = [0x71, 0x7f];
+    const LOW_HALF: [u8; 6] = [0x0c, 0xff, 0xff, 0xff, 0xff, AND];
+    const LOW_BYTES: [u8; 4] = [0x0a, 0xff, 0xff, AND];
+    const AND: u8 = 0x1a;
+    const MINUS: u8 = 0x1c;
+    const MUL: u8 = 0x1e;
+    const PLUS: u8 = 0x22;
+    const PLUS_16: [u8; 2] = [0x23, 16];
+    const SHL: u8 = 0x24;
+    const LIT_2: u8 = 0x32;
+    const LIT_3: u8 = 0x33;
+    const LIT_8: u8 = 0x38;
+    const CONST_64: [u8; 2] = [0x08, 64];
+    const STACK_VALUE: u8 = 0x9f;
+
+    fn place(parts: &[&[u8]]) -> Option<Place> {
+        let expression = gimli::Expression(Reader::of_bytes(parts.concat().into()));
+        let format = gimli::Format::Dwarf32;
+        let encoding = gimli::Encoding { address_size: 8, format, version: 5 };
+        read(&location::operations(expression, encoding).unwrap())
+    }
+
+    #[test]
+    fn a_sum_of_two_registers_is_base_and_index() {
+        let check = |parts: &[&[u8]], base, index, scale, offset| {
+            let found = place(&[parts, &[&[STACK_VALUE]]].concat());
+            assert_eq!(found, Some(Place::Sum { base, index, scale, offset }), "{parts:x?}");
+        };
+        check(&[&R12, &LOW_HALF, &RDX, &[PLUS]], 12, 1, 1, 0);
+        check(&[&R12_AND_8, &RDX, &[LIT_2, SHL, PLUS]], 12, 1, 4, 8);
+        check(&[&RDX, &[LIT_3, SHL], &R12_AND_8, &[PLUS]], 12, 1, 8, 8);
+        check(&[&R12, &RDX, &[PLUS], &PLUS_16], 12, 1, 1, 16);
+        check(&[&R12, &RDX, &[PLUS, LIT_8, MINUS]], 12, 1, 1, -8);
+        // What is added to an index before it is scaled counts as often as it.
+        check(&[&R12_AND_8, &RDX_LESS_1, &[LIT_8, MUL, PLUS]], 12, 1, 8, 0);
+    }
+
+    #[test]
+    fn what_is_no_sum_of_two_registers_is_none() {
+        let check = |parts: &[&[u8]]| {
+            assert_eq!(place(&[parts, &[&[STACK_VALUE]]].concat()), None, "{parts:x?}");
+        };
+        check(&[&R12, &RDX, &[PLUS], &RCX, &[PLUS]]);
+        check(&[&R12, &RDX, &[MUL]]);
+        check(&[&R12, &RDX, &[MINUS]]);
+        check(&[&R12, &RDX, &[LIT_3, MUL, PLUS]]);
+        check(&[&R12, &[LIT_2, SHL], &RDX, &[LIT_2, SHL, PLUS]]);
+        check(&[&R12, &RDX, &CONST_64, &[SHL, PLUS]]);
+        check(&[&R12, &LOW_BYTES, &RDX, &[PLUS]]);
+        check(&[&R12, &RDX]);
+        check(&[&R12, &PLUS_16]);
+        check(&[&R12, &[PLUS]]);
+        check(&[]);
+        assert_eq!(place(&[&R12, &RDX, &[PLUS]]), None, "an address, not a value");
+    }
+}
