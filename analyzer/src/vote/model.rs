@@ -1,6 +1,6 @@
 //! A heap that knows what lies where, to hold votes against: objects come, go and come again.
 
-use super::{Lesson, Touch, Votes};
+use super::{Found, Lesson, Touch, Votes};
 use crate::descriptor::{self, Root};
 use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use crate::site::Answer;
@@ -80,9 +80,19 @@ impl Ballots {
     /// The type and offset that an untyped access is given.
     pub(super) fn find(&mut self, addr: u64, size: u64) -> Option<(String, u64)> {
         let found = self.votes.find(self.touch(addr, size))?;
+        Some(self.named(found))
+    }
+
+    /// The type and offset of what is around a number that an instruction names.
+    pub(super) fn find_around(&mut self, addr: u64, size: u64) -> Option<(String, u64)> {
+        let found = self.votes.find_around(self.touch(addr, size))?;
+        Some(self.named(found))
+    }
+
+    fn named(&self, found: Found) -> (String, u64) {
         assert!(found.votes > 0);
         let name = self.votes.kind(found.kind).layout.name.to_string();
-        Some((name, u64::from(found.offset)))
+        (name, u64::from(found.offset))
     }
 }
 

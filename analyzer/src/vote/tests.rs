@@ -160,6 +160,35 @@ fn scalars_are_named_in_a_run_of_their_own() {
 }
 
 #[test]
+fn a_run_of_numbers_speaks_against_elements_only_where_they_have_others() {
+    let (long, double) = (number("long_int", 8), number("double", 8));
+    let members = [("x", 0, &double), ("id", 8, &long), ("y", 16, &double), ("z", 24, &double)];
+    let body = structure("body", 32, &members);
+    let near: &[u64] = &[0, 1, 2, 6, 7, 8];
+    // No two in one page of 128, and no common distance but their size.
+    let far: &[u64] = &[0, 131, 260, 641, 770, 903];
+    for (elements, at) in [(near, 4), (far, 451)] {
+        let start = HEAP + at * 32;
+        let with_run = |offsets: &[u64]| {
+            let mut ballots = Ballots::default();
+            for element in elements {
+                ballots.teach(HEAP + element * 32, &body, 8, 8);
+            }
+            for offset in offsets {
+                ballots.teach(start + offset, &double, 0, 8);
+            }
+            (ballots.find_around(start + 16, 8), ballots.find_around(start + 24, 8))
+        };
+        assert_eq!(with_run(&[]), (found("body", 16), found("body", 24)), "{at}");
+        assert_eq!(with_run(&[16]), (found("body", 16), found("body", 24)), "{at}");
+        assert_eq!(with_run(&[24, 16]), (found("body", 16), found("body", 24)), "{at}");
+        assert_eq!(with_run(&[8]), (None, None), "a double where the body has none, {at}");
+        assert_eq!(with_run(&[0, 8, 16, 24]), (None, None), "one more than it has, {at}");
+        assert_eq!(with_run(&[16, 24, 32]), (None, None), "beyond its end, {at}");
+    }
+}
+
+#[test]
 fn a_number_read_out_of_an_object_does_not_unmake_it() {
     let mut ballots = Ballots::default();
     let node = longs("node", 3);
