@@ -266,6 +266,26 @@ mod tests {
     }
 
     #[test]
+    fn pointers_of_a_vector_lead_to_elements() {
+        for (compiler, flags) in
+            [("g++", "-std=c++17 -g"), ("clang++", "-std=c++17 -g -fstandalone-debug")]
+        {
+            if !has_tool(compiler) {
+                continue;
+            }
+            let program = Program::compile(compiler, "storage.cpp", flags);
+            let found = contents(&mut info(&program), "std::vector<shop::Item,");
+            let of = |member: &str| {
+                let is_it = |(path, _): &&(String, String)| path.ends_with(member);
+                found.iter().find(is_it).map(|(_, of)| of.as_str())
+            };
+            for member in ["_M_start", "_M_finish", "_M_end_of_storage"] {
+                assert_eq!(of(member), Some("Elements shop::Item"), "{member} {compiler}");
+            }
+        }
+    }
+
+    #[test]
     fn the_state_of_a_future_has_its_variables() {
         let Some(program) = rust() else { return };
         let info = &mut info(&program);

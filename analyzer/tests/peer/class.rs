@@ -112,6 +112,7 @@ fn elements_of_containers_have_their_type() {
         for function in [
             "_Z9sum_itemsRKSt6vectorI4ItemSaIS0_EE",
             "_Z8nth_itemRSt6vectorI4ItemSaIS0_EEl",
+            "_Z12second_priceN9__gnu_cxx17__normal_iteratorIP4ItemSt6vectorIS1_SaIS1_EEEE",
             "_Z5ownedRKSt10unique_ptrI4ItemSt14default_deleteIS0_EE",
             "_Z6sharedRKSt10shared_ptrI4ItemE",
         ] {

@@ -65,6 +65,9 @@ FUNCTION long sum_longs(const std::vector<long> &numbers) {
     return sum;
 }
 FUNCTION int nth_item(std::vector<Item> &items, long i) { return items[i].price; }
+// What begins as an item, and has a member where the next item's price would be.
+struct Parcel { Item item; long sent; int n_stamps, grams; } parcel;
+FUNCTION int second_price(std::vector<Item>::iterator item) { return item[1].price; }
 FUNCTION long sum_hashed(const std::unordered_map<long, Item> &items) {
     long sum = 0;
     for (const auto &entry : items) sum += entry.second.price;
@@ -92,7 +95,7 @@ int main() {
     set_by_reference(n, Item(item));
     long sum = holder.first() + holder.size() + call_area(&square) + shape_id(square)
         + ns::lookup(registry, 2) + ns::hits(1) + of_ns(s) + of_ns2(s2) + sum_items(items)
-        + sum_longs(numbers) + nth_item(items, 1) + sum_hashed(hashed) + first_sorted(sorted)
+        + sum_longs(numbers) + nth_item(items, 1) + second_price(items.begin()) + sum_hashed(hashed) + first_sorted(sorted)
         + owned(unique) + shared(counted) + n;
     MEMBER(Item, price);
     Holder::tell();
