@@ -4,7 +4,7 @@
 use super::{HEAP, Misses, by_hand, by_type, labels};
 use crate::support::session::{Session, object, with};
 use dataspace_proto::reason::Reason;
-use dataspace_proto::register::Register::{R9, R10, Rax, Rbx, Rdi, Rsi};
+use dataspace_proto::register::Register::{R9, R10, Rax, Rbx, Rcx, Rdi, Rsi, Rsp};
 
 const REAL: &str = "{structure:node}.{double real}";
 const OTHER: &str = "{structure:other}.{long z}";
@@ -134,6 +134,28 @@ fn places_that_debug_information_computes_are_followed() {
             let line = session.exact(at[label], &with(&[(register, HEAP)]));
             misses.check(object(&line), &[right], label);
         }
+    }
+    misses.none();
+}
+
+/// The peer takes a first piece for the whole variable; we do not, wherever the piece is.
+#[test]
+fn a_piece_of_a_variable_is_no_more_than_that_piece() {
+    let program = by_hand();
+    let at = labels(&program, "at_");
+    let mut misses = Misses::default();
+    for mut session in [by_type(&program), Session::new(&program)] {
+        for (label, register) in
+            [("half_in_frame", Rsp), ("behind_half_in_frame", Rcx), ("half_behind_register", R9)]
+        {
+            let line = session.exact(at[label], &with(&[(register, HEAP)]));
+            let name = object(&line);
+            if !is_reason(name) && name != "<Stack>" {
+                misses.0.push(format!("{label}: {name}"));
+            }
+        }
+        let line = session.exact(at["other_half_in_frame"], &with(&[(Rcx, HEAP)]));
+        misses.check(object(&line), &[REAL], "other_half_in_frame");
     }
     misses.none();
 }

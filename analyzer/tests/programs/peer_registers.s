@@ -539,6 +539,28 @@ at_second_half:
     mov 16(%rdi), %rcx
     ret
     finish_placed second_half, s, .Lswapped, 5, 0x93, 8, 0x55, 0x93, 8
+
+    # Half of a pair is in the frame, the other half nowhere: what lies there is something else.
+    begin half_in_frame
+at_half_in_frame:
+    mov -8(%rsp), %rcx
+at_behind_half_in_frame:
+    mov 16(%rcx), %rdx
+    ret
+    finish_placed half_in_frame, s, .Lswapped, 6, 0x77, 0x70, 0x93, 8, 0x93, 8
+
+    begin other_half_in_frame
+    mov -16(%rsp), %rcx
+at_other_half_in_frame:
+    mov 16(%rcx), %rdx
+    ret
+    finish_placed other_half_in_frame, s, .Lswapped, 6, 0x93, 8, 0x77, 0x70, 0x93, 8
+
+    begin half_behind_register
+at_half_behind_register:
+    mov 8(%r9), %rcx
+    ret
+    finish_placed half_behind_register, s, .Lswapped, 6, 0x79, 0, 0x93, 8, 0x93, 8
 .Lend_text:
 
     .data
