@@ -268,3 +268,14 @@ fn a_librarys_block_is_learned_from_code_that_is_certain_of_it() {
         assert_eq!(object(&line), "{structure:job}.{array[4]:int costs}", "{flags}");
     }
 }
+
+#[test]
+fn what_a_threads_own_pointer_leads_to_is_named() {
+    let (_program, library) = with_library("initial-exec");
+    let mut session = Session::new(&library);
+    let store = library.access("put", library.truth("struct cache.slots"));
+    let base = dataspace_analyzer::x86_64::access::sampled_register(store.memory_base());
+    let heap = 0x7000_1234_5000;
+    let line = session.exact(store.ip(), &with(&[(base.unwrap(), heap), (Rdi, 3)]));
+    assert_eq!(object(&line), "{structure:cache}.{array[8]:int slots}");
+}
