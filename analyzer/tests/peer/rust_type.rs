@@ -4,6 +4,7 @@ use super::{HEAP, Misses, by_type, names};
 use crate::support::program::{Program, has_tool};
 use crate::support::session::{Session, object, with};
 use dataspace_proto::register::Register::{Rdi, Rsi};
+use iced_x86::{Instruction, Register as Named};
 
 fn builds() -> Vec<(Program, String)> {
     if !has_tool("rustc") {
@@ -126,6 +127,38 @@ fn what_smart_pointers_own_has_its_type() {
         let Some((_, last)) = shared.last() else { panic!("{build}") };
         if !last.ends_with("{structure:program::Node data}.{u32 depth}") && last != depth {
             misses.0.push(format!("shared: {last} {build}"));
+        }
+    }
+    misses.none();
+}
+
+/// What `ptr::write` and `ptr::read` copy through a pointer that was one to bytes is of their own
+/// type, if one instruction copies all of it.
+#[test]
+fn what_is_copied_whole_is_what_the_inlined_function_copies() {
+    let mut misses = Misses::default();
+    for (program, build) in builds() {
+        let mut session = by_type(&program);
+        for (function, size, whole) in [
+            ("write_entries", program.truth("sizeof Entry"), "{structure:program::Entry}"),
+            ("read_words", program.truth("sizeof Word"), "{structure:program::Word}.{u64 word}"),
+            ("write_wide", program.truth("sizeof Wide"), ""),
+        ] {
+            let mut named = names(&mut session, &program, function);
+            // Into the block: its pointer is the function's first argument.
+            named.retain(|(access, _)| {
+                access.memory_base() == Named::RDI && access.memory_index() != Named::None
+            });
+            let is_whole = |access: &Instruction| access.memory_size().size() as u64 == size;
+            for (access, name) in &named {
+                let right = if is_whole(access) { whole } else { "unidentified" };
+                misses.check(name, &[right], &format!("{function} {access} {build}"));
+            }
+            // Without vectors, 16 bytes are copied in two halves.
+            let n_whole = named.iter().filter(|(access, _)| is_whole(access)).count();
+            let has_vectors = build.starts_with("-O ");
+            let is_some = n_whole > 0 || !has_vectors || whole.is_empty();
+            assert!(is_some && !named.is_empty(), "{function} {build}: {named:?}");
         }
     }
     misses.none();

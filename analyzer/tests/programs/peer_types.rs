@@ -109,7 +109,62 @@ pub fn depths(nodes: &Vec<Node>) -> u32 {
     depth
 }
 
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Entry {
+    pub key: u64,
+    pub value: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Wide {
+    pub key: u64,
+    pub rest: [u64; 3],
+}
+
+/// Keeps values behind a header of a block that is bytes to whoever has it.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe fn write_entries(block: *mut u8, places: &[usize], entry: &Entry) {
+    for place in places {
+        unsafe { std::ptr::write(block.add(16 + place * 3).cast::<Entry>(), *entry) }
+    }
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe fn write_wide(block: *mut u8, places: &[usize], wide: &Wide) {
+    for place in places {
+        unsafe { std::ptr::write(block.add(16 + place * 3).cast::<Wide>(), *wide) }
+    }
+}
+
+#[repr(C)]
+pub struct Word {
+    pub word: u64,
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe fn read_words(block: *const u8, places: &[usize], words: &mut [Word]) {
+    for (place, word) in places.iter().zip(words) {
+        *word = unsafe { std::ptr::read(block.add(16 + place * 3).cast::<Word>()) };
+    }
+}
+
 fn main() {
+    let mut block = [0u64; 16];
+    let bytes = block.as_mut_ptr().cast::<u8>();
+    let mut words = [Word { word: 0 }, Word { word: 0 }];
+    unsafe {
+        write_entries(bytes, &[8], &Entry { key: 1, value: 2 });
+        write_wide(bytes, &[16], &Wide { key: 1, rest: [2; 3] });
+        read_words(bytes, &[8, 16], &mut words);
+    }
+    println!("sizeof Entry {}", size_of::<Entry>());
+    println!("sizeof Wide {}", size_of::<Wide>());
+    println!("sizeof Word {}", size_of::<Word>());
     println!("depth {}", std::mem::offset_of!(Node, depth));
     println!("key {}", std::mem::offset_of!(Node, key));
     println!("misses {}", std::mem::offset_of!(Stats, misses));
@@ -124,7 +179,7 @@ fn main() {
         + (total(&numbers) + nth(&numbers, 1)) as f64
         + (first_of(&[3, 4]) + walk(&list) + shared(&Arc::new(node(3, None)))) as f64
         + (boxed(Box::new(node(4, None))) + depths(&vec![node(5, None)])) as f64;
-    eprintln!("{sum}");
+    eprintln!("{sum} {}", words[1].word);
     for line in std::fs::read_to_string("/proc/self/maps").unwrap().lines() {
         println!("map {line}");
     }
