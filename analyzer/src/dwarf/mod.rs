@@ -3,6 +3,7 @@
 //! Everything here is asked by a worker, lazily: a unit is walked when a sample first touches its
 //! code, a type is laid out when an answer first needs it.
 
+mod abbreviation;
 mod address_hint;
 pub(crate) mod aggregate;
 pub(crate) mod array;
@@ -38,8 +39,8 @@ use crate::elf::ElfImage;
 use crate::file::CompanionFiles;
 use crate::limit;
 use crate::page::PageCache;
+use abbreviation::Whole;
 use dataspace_proto::address::Svma;
-use entry_walk::Whole;
 use gimli::UnitOffset;
 pub(crate) use reader::Reader;
 use rustc_hash::FxHashMap;
@@ -71,6 +72,7 @@ pub struct DebugInfo {
     code_ranges: Vec<(u64, u64, UnitIdx)>,
     pub(crate) layouts: types::LayoutTable,
     pub(crate) derivations: derivation::DerivationTable,
+    copying_codes: inlined::CopyingCodes,
     variables: variable::VariableIndex,
     /// Functions read so far, by unit and entry.
     functions: FunctionTable,
@@ -111,6 +113,7 @@ impl DebugInfo {
             code_ranges: Vec::new(),
             layouts: types::LayoutTable::default(),
             derivations: derivation::DerivationTable::default(),
+            copying_codes: inlined::CopyingCodes::default(),
             variables: variable::VariableIndex::default(),
             functions: FunctionTable::default(),
             inner_types: FxHashMap::default(),

@@ -3,7 +3,8 @@
 //! Every unit has one number, whatever file it is in. Numbers stay; what was read may be dropped
 //! and is read again.
 
-use super::entry_walk::{Kinds, Table, Whole, is_table_sound};
+use super::abbreviation::{Table, Whole, is_table_sound};
+use super::entry_walk::Kinds;
 use super::supplementary::Supplementary;
 use super::unit::{Half, ParsedUnit};
 use super::{DieRef, Dwarf, Reader, UnitIdx, split};

@@ -1,6 +1,7 @@
 //! One compilation unit, walked once: its functions, its name spaces.
 
-use super::entry_walk::{EntryWalk, Kinds, Met, Table, Whole};
+use super::abbreviation::{Table, Whole};
+use super::entry_walk::{EntryWalk, Kinds, Met};
 use super::{Dwarf, Entry, Reader, code_range};
 use crate::limit;
 use dataspace_proto::address::Svma;

@@ -1,7 +1,7 @@
 //! Static and thread-local variables by place, found unit by unit as far as questions need it.
 
+use super::abbreviation::Whole;
 use super::address_hint::{AddressHints, Extent};
-use super::entry_walk::Whole;
 use super::{DebugInfo, DieRef, Reader, UnitIdx, variable_walk};
 use crate::data_symbol::{DataPlace, DataSymbols, Storage};
 use crate::layout::Layout;
