@@ -5,6 +5,7 @@ mod ending;
 
 use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape, Step};
 use crate::limit;
+pub(crate) use ending::member_names;
 use ending::{End, Ends, Fit};
 
 /// The member that tells which variant is there, where the debug information gives it no name.

@@ -471,9 +471,6 @@ pub const MAX_PAGES_AROUND: u64 = 32;
 /// tells of the others.
 pub const MAX_VOTED_IN_REGION: usize = 16;
 
-/// Votes from which an object is around a number that an instruction names: memory may be in use anew.
-pub const MIN_VOTES_AROUND: u32 = 1;
-
 /// Size of an object that is voted for. Larger ones are tables, which have a type of their own all over.
 pub const MAX_VOTED_BYTES: u32 = 1 << 20;
 

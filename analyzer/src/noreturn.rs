@@ -217,27 +217,13 @@ const STUB_INSTRUCTIONS: usize = 2;
 mod tests {
     use super::*;
     use crate::elf::ElfImage;
-    use crate::file::{FileBytes, FileError};
+    use crate::page::Memory;
     use crate::program::Program;
     use std::sync::Arc;
 
-    struct Bytes(Arc<[u8]>);
-
-    impl FileBytes for Bytes {
-        fn len(&self) -> u64 {
-            self.0.len() as u64
-        }
-
-        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
-            let start = offset as usize;
-            buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
-            Ok(())
-        }
-    }
-
     /// What is said of some functions, each asked after those before it.
-    fn ask(bytes: &Arc<[u8]>, functions: &[Svma]) -> Vec<bool> {
-        let file = Bytes(Arc::clone(bytes));
+    fn ask(bytes: &[u8], functions: &[Svma]) -> Vec<bool> {
+        let file = Memory(bytes.to_vec());
         let image = ElfImage::parse(&file).unwrap();
         let code = CodeImage::new(Arc::new(file), image);
         functions.iter().map(|start| code.is_noreturn(Destination::Code(*start))).collect()
@@ -261,15 +247,14 @@ mod tests {
             ("comes_back", false),
         ];
         let program = Program::c("noreturn.c", "-O1 -no-pie");
-        let bytes: Arc<[u8]> = program.bytes.as_slice().into();
         let start = |name: &str| Svma(program.truth(&format!("&{name}")));
         for (name, is_seen) in FUNCTIONS {
-            let alone = ask(&bytes, &[start(name)]);
+            let alone = ask(&program.bytes, &[start(name)]);
             let returns = program.truth(&format!("returns {name}")) == 1;
             assert!(!(alone[0] && returns), "{name} does return");
             assert_eq!(alone, [is_seen], "{name}");
             for (other, is_other_seen) in FUNCTIONS {
-                let after = ask(&bytes, &[start(other), start(name)]);
+                let after = ask(&program.bytes, &[start(other), start(name)]);
                 assert_eq!(after, [is_other_seen, is_seen], "{name} after {other}");
             }
         }

@@ -424,10 +424,7 @@ fn arm_answer(
     let n_bytes = u64::from(access.size);
     let used = Use { n_bytes, kind: access.kind, step: counted.unwrap_or(0) };
     match arms.chosen(address, used) {
-        Some(chosen) => match &chosen.origin {
-            Origin::Object(layout) => pointed::answer(access, layout, &chosen, index),
-            _ => TypeAnswer::Unknown(Reason::Unidentified),
-        },
+        Some((layout, chosen)) => pointed::answer(access, layout, &chosen, index),
         None => TypeAnswer::Unknown(Reason::Unidentified),
     }
 }

@@ -85,9 +85,6 @@ impl Analyzer {
         }
         let Some(touch) = self.heap_access(sample, avma, Some(memory)) else { return };
         let Some(found) = self.votes.find_around(touch) else { return };
-        if self.votes.kind(found.kind).is_scalar() || found.votes < limit::MIN_VOTES_AROUND {
-            return;
-        }
         let Some(around) = self.name_of_votes(found, memory.size) else { return };
         if self.names.is_inside(named, around) {
             let evidence = Evidence::Both;

@@ -3,9 +3,9 @@
 use super::content::{Address, Origin, PointerName, is_same_type};
 use super::extent::place_in;
 use super::offset::gcd;
-use crate::descent::ValueKind;
+use crate::descent::{ValueKind, member_names};
 use crate::dwarf::DieRef;
-use crate::layout::{Layout, ScalarKind, Shape, Step};
+use crate::layout::{Layout, ScalarKind, Shape};
 use std::sync::Arc;
 
 /// The pointers that lie in the same bytes of a union.
@@ -57,8 +57,8 @@ impl Arms {
         self.0.iter().any(|arm| is_same_type(&arm.pointee, layout))
     }
 
-    /// The address in what the only one of them points at that fits the access best.
-    pub(crate) fn chosen(&self, address: &Address, access: Use) -> Option<Address> {
+    /// What the only one of them points at that fits the access best, and the address in that.
+    pub(crate) fn chosen(&self, address: &Address, access: Use) -> Option<(&Arc<Layout>, Address)> {
         let mut best: Option<(Fit, &Arm)> = None;
         let mut is_alone = false;
         for arm in &self.0 {
@@ -77,7 +77,7 @@ impl Arms {
         let (_, arm) = best.filter(|_| is_alone)?;
         let origin = Origin::Object(Arc::clone(&arm.pointee));
         let name = Some(PointerName::Variable(Arc::clone(&arm.name)));
-        Some(Address { origin, name, ..address.clone() })
+        Some((&arm.pointee, Address { origin, name, ..address.clone() }))
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
         return Vec::new();
     }
     let pointers = candidates.paths.iter().filter_map(|path| {
-        let name = last_member(union, &path.steps)?;
+        let name = member_names(union, &path.steps).into_iter().flatten().last()?;
         Some((name, path.leaf.pointee?, &path.leaf.spelled))
     });
     let found: Vec<_> = pointers.collect();
@@ -135,20 +135,4 @@ pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
         return Vec::new();
     }
     found.into_iter().map(|(name, pointee, _)| (name, pointee)).collect()
-}
-
-/// The name of the member that some steps end at.
-fn last_member(layout: &Layout, steps: &[Step]) -> Option<Arc<str>> {
-    let (mut part, mut last) = (layout, None);
-    for step in steps {
-        match (step, &part.shape) {
-            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
-                let member = members.get(usize::from(*idx))?;
-                (part, last) = (&member.layout, Some(&member.name));
-            }
-            (_, Shape::Array { element, .. }) => part = element,
-            _ => return None,
-        }
-    }
-    last.cloned()
 }

@@ -4,12 +4,12 @@ use super::arm::{self, Arms, Use};
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::offset::Offset;
 use super::typing::Typing;
-use super::value::{Definition, Slot as FrameSlot, Sum};
+use super::value::{Definition, Slot, Sum};
 use crate::data_symbol::DataPlace;
 use crate::descent::ValueKind;
 use crate::dwarf::element;
 use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
-use crate::linkage::{Slot, ThreadTarget};
+use crate::linkage::{self, ThreadTarget};
 use crate::x86_64::function::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Typing<'_, '_> {
                 let slot = address.offset.starts().first().copied();
                 let Some(offset) = slot else { return Content::Unknown };
                 // The frame's variables keep their places but for a few that never have two.
-                let slot = FrameSlot { frame: *frame, offset };
+                let slot = Slot { frame: *frame, offset };
                 let mut variables = self.contents.frame.iter();
                 let here = variables.find_map(|variable| {
                     Some((Arc::clone(&variable.layout), variable.into(slot)?))
@@ -77,10 +77,9 @@ impl Typing<'_, '_> {
 
     fn loaded_from_arm(&mut self, arms: &Arms, address: &Address) -> Content {
         let access = Use { n_bytes: 8, kind: ValueKind::Unknown, step: 0 };
-        let Some(address) = arms.chosen(address, access) else { return Content::Unknown };
-        match &address.origin {
-            Origin::Object(layout) => self.loaded_from(layout, &address),
-            _ => Content::Unknown,
+        match arms.chosen(address, access) {
+            Some((layout, address)) => self.loaded_from(layout, &address),
+            None => Content::Unknown,
         }
     }
 
@@ -112,14 +111,17 @@ impl Typing<'_, '_> {
             let canonical = self.graph.canonical(value);
             self.graph.definitions.get(canonical.0 as usize).copied()
         };
-        let (base, index) = (definition(sum.base?)?, definition(sum.index?)?);
-        let Definition::Loaded { address: slot, .. } = index else { return None };
-        let is_slot = slot.is_static && slot.base.is_none() && slot.index.is_none();
-        if base != Definition::ThreadPointer || !is_slot || sum.scale != 1 {
+        let (base, index) = (sum.base?, sum.index?);
+        if definition(base)? != Definition::ThreadPointer || sum.scale != 1 {
+            return None;
+        }
+        let Definition::Loaded { address: slot, .. } = definition(index)? else { return None };
+        if !slot.is_static || slot.base.is_some() || slot.index.is_some() {
             return None;
         }
         let slot = self.around.image.linkage().at(Svma(slot.displacement.cast_unsigned()))?;
-        let Slot::ThreadDistance(ThreadTarget::Own { offset, is_certain: true }) = *slot else {
+        let linkage::Slot::ThreadDistance(ThreadTarget::Own { offset, is_certain: true }) = *slot
+        else {
             return None;
         };
         Some(DataPlace::thread(offset.checked_add_signed(sum.displacement)?))
@@ -188,13 +190,13 @@ impl Typing<'_, '_> {
 
     /// What a pointer is that lies `into` a union of several.
     fn one_of(&mut self, union: &Layout, into: u64) -> Content {
-        let pointers = arm::pointers(union, into).into_iter();
-        let arms: Vec<_> =
-            pointers.map(|(name, pointee)| (name, self.around.debug.layout(pointee))).collect();
-        if arms.is_empty() {
+        let pointers = arm::pointers(union, into);
+        if pointers.is_empty() {
             return Content::Unknown;
         }
-        let origin = Origin::Arms(Arc::new(Arms::new(arms.into_iter())));
+        let pointers = pointers.into_iter();
+        let arms = pointers.map(|(name, pointee)| (name, self.around.debug.layout(pointee)));
+        let origin = Origin::Arms(Arc::new(Arms::new(arms)));
         Content::Address(Address::of(origin, Offset::exact(0)))
     }
 

@@ -251,11 +251,8 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
                 }
                 _ => continue,
             };
-            let Ok(register) = u8::try_from(register) else { continue };
-            if access::register_of_dwarf(u16::from(register)).is_none() {
-                continue;
-            }
-            for value in graph.held(around.function, code, Place::Register(register)) {
+            let Some(register) = general_register(register) else { continue };
+            for value in graph.held(around.function, code, register) {
                 found.push(Said { value, variable, place });
             }
         }
@@ -282,6 +279,12 @@ fn sums_of(graph: &ValueGraph) -> FxHashMap<(ValueIdx, ValueIdx, u8, i64), Value
     sums
 }
 
+/// The general register with this DWARF number.
+fn general_register(number: u16) -> Option<Place> {
+    access::register_of_dwarf(number)?;
+    u8::try_from(number).ok().map(Place::Register)
+}
+
 /// What registers, by their DWARF numbers, hold before the first instruction in a range of code.
 fn registers_before(
     graph: &mut ValueGraph,
@@ -292,9 +295,7 @@ fn registers_before(
     let at = u32::try_from(first_in(function, code)?).ok()?;
     let mut values = [ValueIdx(0); 2];
     for (value, register) in values.iter_mut().zip(registers) {
-        let known = access::register_of_dwarf(register).is_some();
-        let register = u8::try_from(register).ok().filter(|_| known)?;
-        *value = graph.before(at, Place::Register(register));
+        *value = graph.before(at, general_register(register)?);
     }
     Some(values)
 }

@@ -112,12 +112,13 @@ fn n_common(first: &End<'_>, other: &End<'_>) -> usize {
 fn is_same_member(root: &Layout, first: &Path<'_>, other: &Path<'_>, from: usize) -> bool {
     let is_alike = (first.offset, first.into, first.leaf.fingerprint)
         == (other.offset, other.into, other.leaf.fingerprint);
-    let below = |path: &Path<'_>| names(root, &path.steps).split_off(from.min(path.steps.len()));
+    let below =
+        |path: &Path<'_>| member_names(root, &path.steps).split_off(from.min(path.steps.len()));
     is_alike && first.steps.len() > from && below(first) == below(other)
 }
 
 /// The name of each step; nothing for one to an element.
-fn names(root: &Layout, steps: &[Step]) -> Vec<Option<Arc<str>>> {
+pub(crate) fn member_names(root: &Layout, steps: &[Step]) -> Vec<Option<Arc<str>>> {
     let mut part = root;
     let named = steps.iter().map(|step| match (step, &part.shape) {
         (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {

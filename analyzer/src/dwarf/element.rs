@@ -138,26 +138,13 @@ mod tests {
     use crate::descriptor::{self, Root};
     use crate::dwarf::section::SectionFile;
     use crate::elf::ElfImage;
-    use crate::file::{FileBytes, FileError, NoCompanions};
+    use crate::file::NoCompanions;
+    use crate::page::Memory;
     use crate::program::{Program, has_tool};
     use std::sync::Arc;
 
-    struct Bytes(Vec<u8>);
-
-    impl FileBytes for Bytes {
-        fn len(&self) -> u64 {
-            self.0.len() as u64
-        }
-
-        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
-            let start = offset as usize;
-            buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
-            Ok(())
-        }
-    }
-
     fn info(program: &Program) -> DebugInfo {
-        let file = Bytes(program.bytes.clone());
+        let file = Memory(program.bytes.clone());
         let image = ElfImage::parse(&file).unwrap();
         let pages = Arc::default();
         let file = SectionFile::paged(Arc::new(file), Arc::clone(&pages));

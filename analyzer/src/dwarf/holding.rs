@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::entry_walk::{EntryWalk, Met};
-use super::types::is_transparent;
+use super::types::{is_aggregate, is_transparent};
 use super::unit::{ParsedUnit, bounded_string};
 use crate::layout::Layout;
 use crate::limit;
@@ -134,9 +134,7 @@ impl Reading<'_> {
             let holder = around.last().filter(|(outer, _)| outer + 1 == depth);
             let holder = holder.and_then(|(_, holder)| *holder);
             match tag {
-                gimli::DW_TAG_structure_type
-                | gimli::DW_TAG_class_type
-                | gimli::DW_TAG_union_type => {
+                tag if is_aggregate(tag) => {
                     let at = self.place_of(offset);
                     around.push((depth, at));
                     if let Some(at) = at {
@@ -203,11 +201,7 @@ impl Reading<'_> {
             let (tag, found) = self.attributes(offset)?;
             match tag {
                 tag if is_transparent(tag) => next = found.made_from,
-                gimli::DW_TAG_structure_type
-                | gimli::DW_TAG_class_type
-                | gimli::DW_TAG_union_type
-                    if found.is_signed || !found.is_declaration =>
-                {
+                tag if is_aggregate(tag) && (found.is_signed || !found.is_declaration) => {
                     part = Part::Elsewhere;
                 }
                 _ => {}
@@ -244,13 +238,6 @@ impl Reading<'_> {
         }
         Ok((abbreviation.tag(), found))
     }
-}
-
-const fn is_aggregate(tag: gimli::DwTag) -> bool {
-    matches!(
-        tag,
-        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type
-    )
 }
 
 /// Whether an entry is an aggregate, or tells what one is made from or for.

@@ -244,6 +244,14 @@ impl DebugInfo {
 }
 
 /// Whether values of the type are addresses of what it is made from.
+/// Whether an entry is a structure, class or union.
+pub(super) const fn is_aggregate(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type
+    )
+}
+
 fn is_pointer(tag: gimli::DwTag) -> bool {
     matches!(
         tag,

@@ -2,6 +2,7 @@
 
 use super::abbreviation::{Table, Whole};
 use super::entry_walk::{EntryWalk, Kinds, Met};
+use super::types::is_aggregate;
 use super::{Dwarf, Entry, Reader, code_range};
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -220,10 +221,9 @@ impl ParsedUnit {
                 gimli::DW_TAG_subprogram if met.has.code => {
                     self.add_function(&self.unit.entry(offset)?, &mut n_ranges_left);
                 }
-                gimli::DW_TAG_structure_type
-                | gimli::DW_TAG_class_type
-                | gimli::DW_TAG_union_type
-                    if met.has.byte_size && self.aggregates.len() < limit::MAX_UNIT_AGGREGATES =>
+                tag if is_aggregate(tag)
+                    && met.has.byte_size
+                    && self.aggregates.len() < limit::MAX_UNIT_AGGREGATES =>
                 {
                     self.aggregates.push(at);
                 }
@@ -282,10 +282,7 @@ fn without_lines(
 const fn is_noted(met: &Met) -> bool {
     match met.tag {
         gimli::DW_TAG_subprogram => met.has.code,
-        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
-            met.has.byte_size
-        }
-        _ => false,
+        tag => is_aggregate(tag) && met.has.byte_size,
     }
 }
 

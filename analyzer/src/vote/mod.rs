@@ -181,8 +181,8 @@ impl Votes {
         self.look(touch, Region::exact)
     }
 
-    /// What votes say is around a number that an instruction names, which may be one of many that it
-    /// voted for itself.
+    /// The object that votes say is around a number that an instruction names, which may be one of many
+    /// that it voted for itself.
     pub(crate) fn find_around(&mut self, touch: Touch) -> Option<Found> {
         self.look(touch, Region::exact_object)
     }

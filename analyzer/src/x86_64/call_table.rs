@@ -15,7 +15,10 @@ pub struct CallTable {
 }
 
 /// Opcodes of `call rel32` and `jmp rel32` (SDM volume 2).
-const OPCODES: [u8; 2] = [0xe8, 0xe9];
+const OPCODES: [u8; 2] = [0xe8, JUMP];
+
+/// Opcode of `jmp rel32`.
+const JUMP: u8 = 0xe9;
 
 /// Bytes of such an instruction.
 const LEN_BYTES: usize = 5;
@@ -28,7 +31,7 @@ const SHORT_LEN_BYTES: usize = 2;
 
 /// Whether the instruction with this first byte is a direct jump.
 pub(crate) const fn is_jump(opcode: u8) -> bool {
-    matches!(opcode, 0xe9 | SHORT_JUMP)
+    matches!(opcode, JUMP | SHORT_JUMP)
 }
 
 impl CallTable {
