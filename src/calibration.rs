@@ -10,7 +10,7 @@ mod tally;
 mod verdict;
 mod workload;
 
-use crate::config::{CalibrationOptions, CommandOutput, LiveOptions, LiveTarget};
+use crate::config::{CalibrationOptions, CommandOutput, Comms, LiveOptions, LiveTarget};
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
 use crate::session::raw::RawSession;
@@ -78,6 +78,10 @@ pub(crate) fn run(
     let (mut workload, loops) = Workload::start()?;
     let session = RawSession::open(&LiveOptions {
         target: LiveTarget::Processes(vec![workload.pid()?]),
+        comms: Comms::default(),
+        // The period is to stay what is measured.
+        max_overhead: None,
+        ring_pages: None,
         events: options.event.iter().cloned().collect(),
         sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
         command_output: CommandOutput::Discard,

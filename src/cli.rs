@@ -25,6 +25,9 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not permitted, 4 this machine cannot,
 const TOP_EXAMPLES: &str = "\
 Examples:
   dataspace top -p 4711,4712
+  sudo dataspace top -u redis-server.service
+  sudo dataspace top -a --exclude-comm Xorg
+  sudo dataspace top --comm postgres
   dataspace top --json --duration 10 -p 4711 > snapshots.jsonl
   dataspace top -F 199 -- ./server --port 1
   dataspace top -e page-faults -p 4711
@@ -146,18 +149,34 @@ pub(crate) struct DoctorArgs {
 
 /// Whom to profile.
 #[derive(Debug, Default, Args)]
-#[group(multiple = false)]
 #[command(next_help_heading = TARGETS)]
 pub(crate) struct TargetArgs {
     /// Processes: all their threads, and the children born from now on.
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = value::task)]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = value::task,
+        group = "target")]
     pub(crate) pids: Vec<i32>,
     /// Single threads.
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', value_parser = value::task)]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', value_parser = value::task,
+        group = "target")]
     pub(crate) tids: Vec<i32>,
+    /// The service or other unit of systemd, through its restarts.
+    #[arg(short, long, value_name = "NAME", group = "target")]
+    pub(crate) unit: Option<String>,
+    /// A control group and those below it: its directory, or the path in /proc/PID/cgroup.
+    #[arg(long, value_name = "PATH", group = "target")]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// Every process of the machine.
+    #[arg(short, long, group = "target")]
+    pub(crate) all: bool,
     /// A command to run, counted from its first instruction.
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", group = "target")]
     pub(crate) command: Vec<OsString>,
+    /// Only processes of this name; without another target, all of them, now and later.
+    #[arg(long = "comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
+    pub(crate) comms: Vec<String>,
+    /// No processes of this name.
+    #[arg(long = "exclude-comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
+    pub(crate) excluded_comms: Vec<String>,
 }
 
 /// What to sample.
@@ -175,6 +194,13 @@ pub(crate) struct EventArgs {
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) frequency: Option<u64>,
+    /// Sample less where sampling takes more than this share of the target's CPU time, or of one
+    /// CPU: 1%, 0.5%, off.
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = value::share)]
+    pub(crate) max_overhead: value::Share,
+    /// Pages of each CPU's ring, a power of two [default: 512 KiB].
+    #[arg(short = 'm', long, value_name = "PAGES", value_parser = value::pages)]
+    pub(crate) mmap_pages: Option<usize>,
 }
 
 /// How to show a live session.

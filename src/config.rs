@@ -7,14 +7,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a live session samples, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LiveOptions {
     /// Whom to profile.
     pub(crate) target: LiveTarget,
+    /// Processes of which names only, and of which not.
+    pub(crate) comms: Comms,
     /// Events as `--event` takes them; none: the best one that there is.
     pub(crate) events: Vec<String>,
     /// How often, where the user said so.
     pub(crate) sampling: Option<Sampling>,
+    /// What sampling may cost, as a share of the CPU time; `None`: anything.
+    pub(crate) max_overhead: Option<f64>,
+    /// Pages of each CPU's ring, where the user said so.
+    pub(crate) ring_pages: Option<usize>,
     /// Where a command's own output goes.
     pub(crate) command_output: CommandOutput,
 }
@@ -28,6 +34,21 @@ pub(crate) enum LiveTarget {
     Threads(Vec<i32>),
     /// A program to start: its path or name, then its arguments.
     Command(Vec<OsString>),
+    /// The control group of a unit of systemd.
+    Unit(String),
+    /// A control group.
+    Cgroup(PathBuf),
+    /// Every process of the machine.
+    All,
+}
+
+/// Names of processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comms {
+    /// Only these; none: any.
+    pub(crate) include: Vec<String>,
+    /// Not these.
+    pub(crate) exclude: Vec<String>,
 }
 
 /// Where the output of a started command goes. Our standard output is for data only.

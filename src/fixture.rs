@@ -142,6 +142,7 @@ pub(crate) fn running() -> Snapshot {
             ..Accounting::default()
         },
         cost: Cost { own_cpu_ns: 97_200_000, own_rss_bytes: 35 << 20, target_ns: 170_000_000 },
+        governance: None,
         warnings: Vec::new(),
         objects: OBJECTS.iter().map(object).collect(),
     }

@@ -59,7 +59,23 @@ pub(crate) fn events(snapshot: &Snapshot) -> Vec<Segment> {
     if snapshot.events.is_empty() {
         return vec![Segment::new("no event yet", Tone::Faint)];
     }
-    snapshot.events.iter().map(|event| Segment::new(event_text(event), Tone::Plain)).collect()
+    let governed = snapshot.governance.iter().flat_map(|governance| &governance.events);
+    let mut governed = governed.copied();
+    let event = |event: &EventLine| {
+        let now = governed.next().unwrap_or_default();
+        let is_changed =
+            now.period.is_some_and(|period| event.period.is_some_and(|asked| asked != period))
+                || now.frequency_hz.is_some_and(|hz| event.frequency_hz != Some(hz));
+        let mut text = event_text(event);
+        if is_changed && let Some(number) = now.period.or(now.frequency_hz) {
+            text = format!("{text} → {number}");
+        }
+        if now.is_off {
+            text.push_str(" (off for the moment)");
+        }
+        Segment::new(text, if is_changed { Tone::Loss } else { Tone::Plain })
+    };
+    snapshot.events.iter().map(event).collect()
 }
 
 /// `samples … = attributed … + unknown … + not memory … + lost …`, then what else went amiss.
@@ -88,11 +104,14 @@ pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
 
 /// Time in which nothing was seen, contradictions, and the costs on both sides.
 pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
-    let Accounting { attributed, conflicts, voted, throttled_ns, invisible_ns, .. } =
+    let Accounting { attributed, conflicts, voted, throttled_ns, invisible_ns, outside, .. } =
         snapshot.accounting;
     let cost = snapshot.cost;
+    let gap_ns = snapshot.governance.as_ref().map_or(0, |governance| governance.gap_ns);
     let mut segments = Vec::new();
-    for (time_ns, what) in [(throttled_ns, "throttled"), (invisible_ns, "not visible")] {
+    let times =
+        [(throttled_ns, "throttled"), (invisible_ns, "not visible"), (gap_ns, "switched off")];
+    for (time_ns, what) in times {
         if time_ns > 0 {
             segments.push(Segment::new(format!("{what} {}", span(time_ns)), Tone::Loss));
         }
@@ -111,6 +130,13 @@ pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
     if cost.target_ns > 0 {
         let cpu = ratio(cost.target_ns, snapshot.elapsed_ns) * 100.0;
         segments.push(Segment::new(format!("target's cost {cpu:.1}% CPU"), Tone::Faint));
+    }
+    if let Some(event) = snapshot.governance.as_ref().and_then(|one| one.events.first()) {
+        let each_us = event.sample_cost_ns as f64 / 1000.0;
+        segments.push(Segment::new(format!("{each_us:.1} µs a sample"), Tone::Faint));
+    }
+    if outside > 0 {
+        segments.push(Segment::new(format!("others' samples {outside}"), Tone::Faint));
     }
     segments
 }

@@ -3,7 +3,7 @@
 use crate::analyzer::{Analyzer, Decided};
 use crate::attribution::Verdict;
 use crate::totals::{ObjectTotals, SpanSums, TOTAL};
-use dataspace_proto::accounting::{Accounting, Lost};
+use dataspace_proto::accounting::{Accounting, Collected, Lost};
 use dataspace_proto::event::{Event, Sampling};
 use dataspace_proto::memory::Level;
 use dataspace_proto::reason::Reason;
@@ -44,9 +44,16 @@ impl Analyzer {
             truncated,
             accounting: self.accounting(),
             cost,
+            governance: None,
             warnings: self.warnings.clone(),
             objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),
         }
+    }
+
+    /// What the collector counted, when it last said so.
+    #[must_use]
+    pub const fn collected(&self) -> &Collected {
+        &self.collected
     }
 
     /// Where every sample went so far.
@@ -75,6 +82,7 @@ impl Analyzer {
             },
             conflicts: self.counts.conflicts,
             voted: self.counts.voted,
+            outside: collected.outside,
             throttled_ns: collected.throttled_ns,
             invisible_ns: collected.invisible_ns,
         }

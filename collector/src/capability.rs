@@ -3,7 +3,7 @@
 use crate::event::EventSelector;
 use crate::procfs::Procfs;
 use crate::sys::attr::{self, Binding, EventSource, KernelFeatures, Source};
-use crate::sys::open;
+use crate::sys::open::{self, Place};
 use crate::tracefs::Tracefs;
 use dataspace_proto::event::Sampling;
 use perf_event_open_sys::bindings as abi;
@@ -224,9 +224,9 @@ fn tried(name: &'static str, source: Source, only_user: bool) -> EventCapability
     let open = |exclude_kernel| {
         let sampling = Sampling::Period(1_000_000_000);
         let event = EventSource { source, sampling, exclude_user: false, exclude_kernel };
-        let binding = Binding { inherit: false, enable_on_exec: true };
+        let binding = Binding { enable_on_exec: true, ..Binding::default() };
         let features = KernelFeatures { lost: false, build_id: false };
-        open::open(&attr::sampled(&event, binding, features), 0, -1).map(drop)
+        open::open(&attr::sampled(&event, binding, features), Place::OWN_THREAD).map(drop)
     };
     let (is_available, detail, remedy) = match (open(only_user), only_user) {
         (Ok(()), true) => (true, "user code".to_owned(), None),

@@ -16,6 +16,16 @@ pub enum Error {
     /// The target names nothing.
     #[error("no process, thread or command to profile was given")]
     NoTarget,
+    /// A control group, or the unit that has one, is not there.
+    #[error("control group {name}: {why}; {remedy}")]
+    Cgroup {
+        /// What was asked for.
+        name: String,
+        /// What is the matter.
+        why: String,
+        /// Where to look.
+        remedy: &'static str,
+    },
     /// None of the target's processes or threads is there.
     #[error("there is no process or thread {id}")]
     NoSuchProcess {
@@ -203,6 +213,7 @@ impl Error {
             Self::NoSuchEvent { .. } | Self::NoBreakpointLeft { .. } => ErrorKind::MachineCannot,
             Self::Unacceptable { .. }
             | Self::NoSuchProcess { .. }
+            | Self::Cgroup { .. }
             | Self::TooManyFiles { .. }
             | Self::Command { .. }
             | Self::System { .. }

@@ -76,11 +76,13 @@
 //! ```
 
 pub mod capability;
+mod cgroup;
 pub mod data_source;
 pub mod decode;
 pub mod error;
 pub mod event;
 pub mod live;
+pub mod membership;
 pub mod merge;
 pub mod period;
 pub mod procfs;

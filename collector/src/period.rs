@@ -5,6 +5,10 @@
 
 use dataspace_proto::event::EventIdx;
 
+/// Changes of one event that are kept: a governor makes four a second, and a sample waits for less
+/// than that in its ring.
+const MAX_CHANGES: usize = 64;
+
 /// The periods of a session's events, by time.
 #[derive(Clone, Debug, Default)]
 pub struct PeriodLog {
@@ -29,6 +33,9 @@ impl PeriodLog {
         }
         let changes = &mut self.changes[event_idx];
         changes.retain(|change| change.from_ns < from_ns);
+        if changes.len() >= MAX_CHANGES {
+            changes.remove(0);
+        }
         changes.push(Change { from_ns, period });
     }
 

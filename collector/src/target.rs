@@ -1,11 +1,15 @@
 //! What a session is attached to, and when that has ended.
 
+use crate::cgroup::{Cgroup, Hierarchies};
 use crate::error::Error;
+use crate::membership::{CommFilter, Membership};
 use crate::procfs::Procfs;
 use crate::sys::{pidfd, spawn};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::process::getpid;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// What to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +20,16 @@ pub enum TargetSpec {
     Tids(Vec<i32>),
     /// A command with its arguments, from its first instruction on, with its children.
     Command(Vec<OsString>),
+    /// A control group and those below it: a directory, or a path as `/proc/PID/cgroup` has it.
+    Cgroup(PathBuf),
+    /// The control group of a unit of systemd; a name without a suffix is a service's.
+    Unit(String),
+    /// Every process of the machine but this one.
+    All,
 }
+
+/// Processes of a target that its description names.
+const MAX_NAMED: usize = 4;
 
 /// Where a command's output goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,15 +53,27 @@ pub(crate) struct Watched {
     pub(crate) pidfd: OwnedFd,
 }
 
+/// Where a session's events are to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// On each thread of each target, where what is born inherits them.
+    Tasks,
+    /// On each CPU, for the tasks of a control group.
+    Cgroup(Cgroup),
+    /// On each CPU, for all tasks.
+    Cpus,
+}
+
 /// A target that was found, or forked.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// Those of the asked-for tasks that are there.
+    /// Those of the asked-for tasks that are there; none where the target has no end of its own.
     pub(crate) watched: Vec<Watched>,
     /// The command's process, not executed yet.
     pub(crate) held: Option<spawn::HeldChild>,
     /// For a person.
     pub(crate) description: String,
+    pub(crate) coverage: Coverage,
 }
 
 impl Target {
@@ -58,7 +83,16 @@ impl Target {
         output: CommandOutput,
         procfs: &Procfs,
     ) -> Result<Self, Error> {
+        let hierarchies = || Hierarchies::new(&procfs.text("self/mounts").unwrap_or_default());
         match spec {
+            TargetSpec::Cgroup(path) => Self::group(hierarchies().group(path)?, "cgroup", procfs),
+            TargetSpec::Unit(name) => Self::group(hierarchies().unit(name)?, "unit", procfs),
+            TargetSpec::All => Ok(Self {
+                watched: Vec::new(),
+                held: None,
+                description: "the whole system".into(),
+                coverage: Coverage::Cpus,
+            }),
             TargetSpec::Pids(pids) => Self::existing(pids, procfs, "process", |pid| {
                 let pidfd = pidfd::open_process(pid)?;
                 Ok(Watched { pid, tid: None, pidfd })
@@ -110,7 +144,32 @@ impl Target {
                 _ => Error::NoSuchProcess { id: first },
             });
         }
-        Ok(Self { watched, held: None, description: names.join(", ") })
+        let description = match names.len() {
+            0..=MAX_NAMED => names.join(", "),
+            n => format!("{} and {} more", names[..MAX_NAMED].join(", "), n - MAX_NAMED),
+        };
+        Ok(Self { watched, held: None, description, coverage: Coverage::Tasks })
+    }
+
+    /// The kernel counts by the group where its hierarchy can, else by the processes that are in
+    /// it now, and by their children.
+    fn group(group: Cgroup, noun: &str, procfs: &Procfs) -> Result<Self, Error> {
+        let name = group.path.file_name().unwrap_or(group.path.as_os_str()).to_string_lossy();
+        let description = format!("{noun} {name}");
+        if group.counts_events() {
+            let coverage = Coverage::Cgroup(group);
+            return Ok(Self { watched: Vec::new(), held: None, description, coverage });
+        }
+        let pids = group.processes().unwrap_or_default();
+        if pids.is_empty() {
+            return Err(Error::Cgroup {
+                name: group.path.display().to_string(),
+                why: "its hierarchy cannot count events, and no process is in it now".into(),
+                remedy: "a cgroup2 hierarchy counts whatever comes into the group later",
+            });
+        }
+        let found = Self::find(&TargetSpec::Pids(pids), CommandOutput::Inherit, procfs)?;
+        Ok(Self { description, ..found })
     }
 
     fn forked(argv: &[OsString], output: CommandOutput) -> Result<Self, Error> {
@@ -125,13 +184,43 @@ impl Target {
             watched: vec![Watched { pid, tid: None, pidfd }],
             held: Some(held),
             description: words.join(" "),
+            coverage: Coverage::Tasks,
         })
+    }
+
+    /// Which processes belong, of those that the kernel will show; those there are now are in it.
+    pub(crate) fn membership(&self, comms: CommFilter, procfs: &Procfs) -> Membership {
+        // On a thread's events nothing but the target is seen.
+        let takes_all = self.coverage == Coverage::Tasks || self.watched.is_empty();
+        let own_pid = getpid().as_raw_nonzero().get();
+        let own_pid = if self.watched.iter().any(|one| one.pid == own_pid) { 0 } else { own_pid };
+        let mut membership = Membership::new(takes_all, own_pid, comms);
+        for pid in self.processes() {
+            let name = procfs.comm(pid, pid).unwrap_or_default();
+            membership.add(pid, &name, procfs.tasks(pid).map_or(1, |tids| tids.len()), true);
+        }
+        membership
+    }
+
+    /// The processes there are now. Not those of the whole system: each of them is looked up when
+    /// it is first seen.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let mut pids: Vec<i32> = match &self.coverage {
+            Coverage::Cgroup(group) if self.watched.is_empty() => {
+                group.processes().unwrap_or_default()
+            }
+            _ => self.watched.iter().map(|watched| watched.pid).collect(),
+        };
+        pids.sort_unstable();
+        pids.dedup();
+        pids
     }
 
     /// Forgets the tasks that have ended: whatever was read of their numbers since may have been
     /// another's.
     pub(crate) fn drop_ended(&mut self) -> Result<(), Error> {
-        let first = self.watched.first().map_or(0, |watched| watched.tid.unwrap_or(watched.pid));
+        let Some(first) = self.watched.first() else { return Ok(()) };
+        let first = first.tid.unwrap_or(first.pid);
         self.watched.retain(|watched| !pidfd::has_ended(&watched.pidfd));
         if self.watched.is_empty() { Err(Error::NoSuchProcess { id: first }) } else { Ok(()) }
     }

@@ -1,5 +1,6 @@
 //! Counts whose sums must come out even: every sample the kernel took is somewhere.
 
+use crate::governance::Governance;
 use crate::reason::Reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,9 +10,9 @@ use std::collections::BTreeMap;
 /// `kernel_samples = delivered + ring_full + channel_full + undecodable`, where the left side is
 /// the kernel's own figure: the samples found in the rings plus what `read()` with
 /// `PERF_FORMAT_LOST` says it could not store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collected {
-    /// Samples that the kernel took.
+    /// Samples that the kernel took, but for those of `outside`.
     pub kernel_samples: u64,
     /// Samples handed on to the analyzer.
     pub delivered: u64,
@@ -21,6 +22,9 @@ pub struct Collected {
     pub channel_full: u64,
     /// Samples whose bytes do not fit their event's layout.
     pub undecodable: u64,
+    /// Samples of other processes, which events on whole CPUs take as well: they are none of the
+    /// target's.
+    pub outside: u64,
     /// Time in which the kernel had throttled an event.
     pub throttled_ns: u64,
     /// Time in which the event was scheduled but could not count (multiplexing), or the target
@@ -30,6 +34,8 @@ pub struct Collected {
     pub late: u64,
     /// By event: how many events the kernel counted, where it was read.
     pub event_counts: Vec<u64>,
+    /// What sampling costs and how it is kept in bounds.
+    pub governance: Governance,
 }
 
 /// The accounting line of a snapshot, in samples:
@@ -51,6 +57,10 @@ pub struct Accounting {
     /// Samples named after the votes of typed instructions (they are in `attributed`).
     #[serde(default)]
     pub voted: u64,
+    /// Samples of other processes, which events on whole CPUs take as well (they are not in
+    /// `kernel`).
+    #[serde(default)]
+    pub outside: u64,
     /// Time in which the kernel had throttled an event.
     pub throttled_ns: u64,
     /// Time in which an event could not count.

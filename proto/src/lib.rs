@@ -21,6 +21,7 @@ pub mod accounting;
 pub mod address;
 pub mod batch;
 pub mod event;
+pub mod governance;
 pub mod memory;
 pub mod reason;
 pub mod record;

@@ -3,6 +3,7 @@
 
 use crate::accounting::Accounting;
 use crate::event::SkidModel;
+use crate::governance::Governance;
 use crate::sample_line::Scope;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +29,9 @@ pub struct Snapshot {
     pub accounting: Accounting,
     /// What profiling costs.
     pub cost: Cost,
+    /// What sampling may cost and how it is kept there; `None` for a recording.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub governance: Option<Governance>,
     /// What a person should know: losses, removed events, damaged input.
     pub warnings: Vec<String>,
     /// `<Total>` first, then by samples since attach, most first.
@@ -68,7 +72,7 @@ pub struct Cost {
     pub own_cpu_ns: u64,
     /// Resident memory of the profiler's own process.
     pub own_rss_bytes: u64,
-    /// Time that taking the samples cost the target: samples × what one costs (estimated).
+    /// Time that taking the samples cost the target: samples × what one costs (calibrated).
     pub target_ns: u64,
 }
 

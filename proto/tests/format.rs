@@ -88,6 +88,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             ..Accounting::default()
         },
         cost: Cost::default(),
+        governance: None,
         warnings: Vec::new(),
         objects: vec![ObjectLine {
             id: 7,

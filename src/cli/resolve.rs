@@ -2,8 +2,8 @@
 
 use super::{DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
 use crate::config::{
-    CalibrationOptions, CommandOutput, Input, LiveOptions, LiveTarget, Output, RecordingOptions,
-    Selection, TopOptions,
+    CalibrationOptions, CommandOutput, Comms, Input, LiveOptions, LiveTarget, Output,
+    RecordingOptions, Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
 use dataspace_proto::event::Sampling;
@@ -20,30 +20,42 @@ impl TargetArgs {
     ///
     /// # Errors
     /// When nobody was named: what to type.
-    pub(crate) fn resolve(self) -> Result<LiveTarget, Failure> {
-        if !self.pids.is_empty() {
-            return Ok(LiveTarget::Processes(without_repeats(self.pids)));
-        }
-        if !self.tids.is_empty() {
-            return Ok(LiveTarget::Threads(without_repeats(self.tids)));
-        }
-        if !self.command.is_empty() {
-            return Ok(LiveTarget::Command(self.command));
-        }
-        Err(Failure::new(Kind::Usage, "no target given").with_remedy(
-            "dataspace top -p PID           a running process, as `pgrep -n NAME` finds it\n\
-             dataspace top -- COMMAND ARGS  a command to run\n\
-             dataspace demo                 a bundled program, to see it work",
-        ))
+    pub(crate) fn resolve(self) -> Result<(LiveTarget, Comms), Failure> {
+        let comms = Comms { include: self.comms, exclude: self.excluded_comms };
+        let target = if !self.pids.is_empty() {
+            LiveTarget::Processes(without_repeats(self.pids))
+        } else if !self.tids.is_empty() {
+            LiveTarget::Threads(without_repeats(self.tids))
+        } else if !self.command.is_empty() {
+            LiveTarget::Command(self.command)
+        } else if let Some(unit) = self.unit {
+            LiveTarget::Unit(unit)
+        } else if let Some(path) = self.cgroup {
+            LiveTarget::Cgroup(path)
+        } else if self.all || !comms.include.is_empty() {
+            LiveTarget::All
+        } else {
+            return Err(Failure::new(Kind::Usage, "no target given").with_remedy(
+                "dataspace top -p PID           a running process, as `pgrep -n NAME` finds it\n\
+                 dataspace top -- COMMAND ARGS  a command to run\n\
+                 dataspace top -u NAME          a service of systemd\n\
+                 dataspace demo                 a bundled program, to see it work",
+            ));
+        };
+        Ok((target, comms))
     }
 }
 
 impl EventArgs {
     /// The session that samples these events of `target`.
-    pub(crate) fn resolve(self, target: LiveTarget, output: Output) -> LiveOptions {
+    pub(crate) fn resolve(self, target: (LiveTarget, Comms), output: Output) -> LiveOptions {
+        let (target, comms) = target;
         LiveOptions {
             target,
+            comms,
             sampling: self.sampling(),
+            max_overhead: self.max_overhead.0,
+            ring_pages: self.mmap_pages,
             events: self.names(),
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,
@@ -187,9 +199,22 @@ mod tests {
         check(&["-t", "7"], LiveTarget::Threads(vec![7]));
         let command = ["./a", "-p", "--", "--json"].map(OsString::from).to_vec();
         check(&["--", "./a", "-p", "--", "--json"], LiveTarget::Command(command));
-        for wrong in
-            [&["-p", "0"][..], &["-p", "x"], &["-p", "1", "-t", "1"], &["-p", "1", "--", "a"]]
-        {
+        check(&["-u", "redis"], LiveTarget::Unit("redis".into()));
+        check(&["--cgroup", "/a"], LiveTarget::Cgroup("/a".into()));
+        check(&["-a"], LiveTarget::All);
+        check(&["--comm", "redis"], LiveTarget::All);
+        check(&["-p", "12", "--comm", "redis"], LiveTarget::Processes(vec![12]));
+        let comms = top(&["-a", "--comm", "a,b", "--exclude-comm", "c"]).unwrap().0.comms;
+        assert_eq!((comms.include.len(), comms.exclude), (2, vec!["c".to_owned()]));
+        assert!(top(&["--exclude-comm", "c"]).is_err(), "of what?");
+        for wrong in [
+            &["-p", "0"][..],
+            &["-a", "-p", "1"],
+            &["-a", "-u", "x"],
+            &["-p", "x"],
+            &["-p", "1", "-t", "1"],
+            &["-p", "1", "--", "a"],
+        ] {
             assert!(top(wrong).is_err(), "{wrong:?}");
         }
         assert_eq!(top(&[]).unwrap_err(), "no target given");

@@ -75,6 +75,45 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     if interval < MIN_INTERVAL { Err("the shortest interval is 50ms".into()) } else { Ok(interval) }
 }
 
+/// The longest name that the kernel keeps of a process (`TASK_COMM_LEN` without its end).
+const MAX_COMM_BYTES: usize = 15;
+
+/// A process's name.
+pub(super) fn comm(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("expected a process name".into()),
+        // The kernel cuts it there, and so do ps and pgrep.
+        _ => Ok(text.bytes().take(MAX_COMM_BYTES).map(char::from).collect()),
+    }
+}
+
+/// A share of the CPU time, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Share(pub(crate) Option<f64>);
+
+/// `1%`, `0.5%`, `off`.
+pub(super) fn share(text: &str) -> Result<Share, String> {
+    if text == "off" {
+        return Ok(Share(None));
+    }
+    let percent = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
+    match percent.filter(|percent| (0.01..=100.0).contains(percent)) {
+        Some(percent) => Ok(Share(Some(percent / 100.0))),
+        None => Err("expected a share between 0.01% and 100%, or off".into()),
+    }
+}
+
+/// Pages of a ring.
+pub(super) fn pages(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n_pages) if n_pages.is_power_of_two() && n_pages <= MAX_PAGES => Ok(n_pages),
+        _ => Err(format!("expected a power of two up to {MAX_PAGES}")),
+    }
+}
+
+/// 4 GiB of ring on each CPU.
+const MAX_PAGES: usize = 1 << 20;
+
 /// How many lines.
 pub(super) fn limit(text: &str) -> Result<usize, String> {
     match text.parse() {
@@ -139,6 +178,19 @@ mod tests {
             check(wrong, None);
         }
         assert!(interval("1ms").is_err());
+    }
+
+    #[test]
+    fn shares_are_percents_or_off() {
+        assert_eq!(share("1%"), Ok(Share(Some(0.01))));
+        assert_eq!(share("0.5"), Ok(Share(Some(0.005))));
+        assert_eq!(share("off"), Ok(Share(None)));
+        for wrong in ["0%", "101%", "x", "", "-1%", "nan"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(pages("1024"), Ok(1024));
+        assert!(pages("1000").is_err() && pages("0").is_err());
+        assert_eq!(comm("a-name-that-is-cut").as_deref(), Ok("a-name-that-is-"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::top;
 use crate::cli::{DemoArgs, Global};
-use crate::config::{LiveTarget, Output};
+use crate::config::{Comms, LiveTarget, Output};
 use crate::demo;
 use crate::diagnostic;
 use crate::interrupt::Interrupt;
@@ -22,7 +22,7 @@ pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, view.output == Output::Screen);
     let interrupt = Interrupt::listen()?;
     let workload = demo::PROGRAM.start()?;
-    let target = LiveTarget::Processes(vec![workload.pid()?]);
+    let target = (LiveTarget::Processes(vec![workload.pid()?]), Comms::default());
     let source = session::start_live(&args.event.resolve(target, view.output))?;
     let shown = top::show(&*source, &view, &interrupt);
     // The session has ended: it was not the workload's end that ended it.

@@ -2,6 +2,7 @@
 //! samples and publishes snapshots.
 
 use super::Source;
+use super::cost;
 use super::index_worker::{self, IndexWorker};
 use super::published::Published;
 use crate::file_source::FilePolicy;
@@ -13,6 +14,7 @@ use dataspace_collector::live::{Live, LiveConfig, Running};
 use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -48,6 +50,7 @@ impl LiveSession {
     /// # Errors
     /// The collector's, which say what would help.
     pub(super) fn start(config: LiveConfig) -> Result<Self, Error> {
+        let own_cpu_ns = Arc::clone(&config.consumer_cpu_ns);
         let live = Live::open(config)?;
         let target = Target {
             description: live.description().to_owned(),
@@ -69,7 +72,15 @@ impl LiveSession {
             .spawn(move || {
                 let worker = IndexWorker::start(policy);
                 let published = for_thread;
-                let session = AnalyzerThread { analyzer, target, worker, published, wishes, began };
+                let session = AnalyzerThread {
+                    analyzer,
+                    target,
+                    worker,
+                    published,
+                    wishes,
+                    began,
+                    own_cpu_ns,
+                };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
                     holder.end_early();
@@ -113,6 +124,8 @@ struct AnalyzerThread {
     published: Arc<Published>,
     wishes: Receiver<()>,
     began: Instant,
+    /// What this thread has used, for the governor.
+    own_cpu_ns: Arc<AtomicU64>,
 }
 
 impl AnalyzerThread {
@@ -134,6 +147,7 @@ impl AnalyzerThread {
                         self.analyzer.apply(record, &mut Unobserved);
                     }
                     batches.recycle(batch);
+                    self.own_cpu_ns.store(cost::thread_cpu_ns(), Ordering::Relaxed);
                 },
             }
             self.send_requests();
@@ -169,8 +183,10 @@ impl AnalyzerThread {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let cost = super::cost::so_far(&self.analyzer);
+        let governance = self.analyzer.collected().governance.clone();
+        let cost = cost::so_far(governance.target_ns);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
+        snapshot.governance = Some(governance);
         // Costs are shares of the time that passed here, not of that between two samples.
         snapshot.elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         snapshot

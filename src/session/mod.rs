@@ -16,6 +16,7 @@ use dataspace_analyzer::analyzer::{Config, Paths};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::LiveConfig;
+use dataspace_collector::membership::CommFilter;
 use dataspace_collector::recording::Recording;
 use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::sample_line::SampleLine;
@@ -53,8 +54,18 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         LiveTarget::Processes(pids) => TargetSpec::Pids(pids.clone()),
         LiveTarget::Threads(tids) => TargetSpec::Tids(tids.clone()),
         LiveTarget::Command(argv) => TargetSpec::Command(argv.clone()),
+        LiveTarget::Unit(name) => TargetSpec::Unit(name.clone()),
+        LiveTarget::Cgroup(path) => TargetSpec::Cgroup(path.clone()),
+        LiveTarget::All => TargetSpec::All,
     };
     let mut live = LiveConfig::new(target);
+    let names = |names: &[String]| names.iter().map(|name| name.as_bytes().into()).collect();
+    live.comms = CommFilter {
+        include: names(&options.comms.include),
+        exclude: names(&options.comms.exclude),
+    };
+    live.max_overhead = options.max_overhead;
+    live.ring_pages = options.ring_pages;
     for name in &options.events {
         let event = EventSelector::parse(name);
         live.events.push(event.map_err(|error| failure(&error.into()))?);

@@ -10,10 +10,11 @@ use crate::procfs::Procfs;
 use crate::ring::{Joint, RingReader};
 use crate::side_band::{self, SideBand};
 use crate::sys::attr::{self, Binding, KernelFeatures, Source};
-use crate::sys::open;
+use crate::sys::open::{self, Place};
+use crate::target::Watched;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::Record;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::thread;
@@ -31,21 +32,24 @@ const QUIET_PASSES: usize = 20;
 /// Gives the short-lived threads that cut the last list short the time to end.
 const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 
-/// One sampled event on one thread and one CPU.
+/// The thread of an event that counts on a whole CPU.
+const NO_TASK: i32 = -1;
+
+/// One sampled event on one CPU, of one thread or of all.
 #[derive(Debug)]
 pub(crate) struct OpenEvent {
     /// `None` once it was found to double an inherited one. Its samples and counts are then as if
     /// they had never been.
     pub(crate) fd: Option<OwnedFd>,
     pub(crate) event: EventIdx,
+    /// −1 where it counts all of a CPU's tasks, or those of a control group.
     pub(crate) pid: i32,
     pub(crate) tid: i32,
 }
 
 /// All that is open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Attached {
-    pub(crate) rings: Rings,
     /// By thread, then event, then CPU.
     pub(crate) events: Vec<OpenEvent>,
     /// Ids as they stand in samples, with the index in `events`; sorted.
@@ -59,13 +63,16 @@ pub(crate) struct Attached {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Opens events, thread by thread.
+/// Opens events: thread by thread, or on whole CPUs.
 #[derive(Debug)]
 pub(crate) struct Attacher<'a> {
     pub(crate) procfs: &'a Procfs,
     pub(crate) plans: &'a mut [EventPlan],
+    pub(crate) rings: &'a mut Rings,
     pub(crate) binding: Binding,
     pub(crate) features: KernelFeatures,
+    /// Side-band events are open already, and stay.
+    has_side_band: bool,
     attached: Attached,
     births: Births,
     joint: Joint,
@@ -75,21 +82,42 @@ impl<'a> Attacher<'a> {
     pub(crate) fn new(
         procfs: &'a Procfs,
         plans: &'a mut [EventPlan],
+        rings: &'a mut Rings,
         binding: Binding,
         features: KernelFeatures,
-        rings: Rings,
     ) -> Self {
-        let attached = Attached {
-            rings,
-            events: Vec::new(),
-            ids: Vec::new(),
-            side_band: Vec::new(),
-            suspects: HashSet::new(),
-            early: Vec::new(),
-            warnings: Vec::new(),
+        let (attached, births, joint) = Default::default();
+        let has_side_band = false;
+        Self { procfs, plans, rings, binding, features, has_side_band, attached, births, joint }
+    }
+
+    /// An attacher that opens sampled events beside side-band events that are open.
+    pub(crate) fn without_side_band(self) -> Self {
+        Self { has_side_band: true, ..self }
+    }
+
+    /// Opens events on every CPU, for all tasks or for those of `group`.
+    pub(crate) fn cpus(&mut self, group: Option<BorrowedFd<'_>>) -> Result<(), Error> {
+        let place = |cpu| match group {
+            Some(group) => Place::Cgroup { group, cpu },
+            None => Place::Cpu(cpu),
         };
-        let (births, joint) = (Births::default(), Joint::default());
-        Self { procfs, plans, binding, features, attached, births, joint }
+        // What happens to a mapping is told from before the first sample on.
+        for cpu_idx in 0..self.rings.outputs.len() {
+            self.side_band(place(self.rings.outputs[cpu_idx].cpu), NO_TASK, cpu_idx)?;
+        }
+        for event_idx in 0..self.plans.len() {
+            for cpu_idx in 0..self.rings.outputs.len() {
+                let place = place(self.rings.outputs[cpu_idx].cpu);
+                self.sampled(place, (NO_TASK, NO_TASK), event_idx, cpu_idx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens events on every thread of each of `watched`, or only on the one that is asked for.
+    pub(crate) fn tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
+        watched.iter().try_for_each(|watched| self.process(watched.pid, watched.tid))
     }
 
     /// Opens events on every thread of process `pid`; sampled ones only on `only`, if given.
@@ -146,29 +174,43 @@ impl<'a> Attacher<'a> {
     pub(crate) fn thread(&mut self, pid: i32, tid: i32, is_sampled: bool) -> Result<bool, Error> {
         // Also for one that is gone: it need not be tried again.
         self.births.opened(tid, u64::MAX / 2);
+        let n_cpus = self.rings.outputs.len();
+        let place =
+            |this: &Self, cpu_idx: usize| Place::Task { tid, cpu: this.rings.outputs[cpu_idx].cpu };
         if is_sampled {
             for event_idx in 0..self.plans.len() {
-                for cpu_idx in 0..self.attached.rings.outputs.len() {
-                    if !self.sampled(pid, tid, event_idx, cpu_idx)? {
+                for cpu_idx in 0..n_cpus {
+                    if !self.sampled(place(self, cpu_idx), (pid, tid), event_idx, cpu_idx)? {
                         return Ok(false);
                     }
                 }
             }
         }
         // After the sampled events: a birth that is told of has inherited them (`births`).
-        let attr = attr::side_band(self.features);
-        for output in &self.attached.rings.outputs {
-            match open::open(&attr, tid, output.cpu) {
-                Ok(fd) => {
-                    set_output(&fd, &output.side_band)?;
-                    self.attached.side_band.push(fd);
-                }
-                Err(Errno::SRCH) => return Ok(false),
-                Err(errno) => return Err(self.request("its side-band", pid, tid).error(errno)),
+        for cpu_idx in 0..n_cpus {
+            if !self.side_band(place(self, cpu_idx), pid, cpu_idx)? {
+                return Ok(false);
             }
         }
         self.births.opened(tid, now_ns());
         Ok(true)
+    }
+
+    /// Opens the event that tells of mappings, names, births and deaths. Whether its task is there.
+    fn side_band(&mut self, place: Place<'_>, pid: i32, cpu_idx: usize) -> Result<bool, Error> {
+        if self.has_side_band {
+            return Ok(true);
+        }
+        let inherit = matches!(place, Place::Task { .. });
+        match open::open(&attr::side_band(self.features, inherit), place) {
+            Ok(fd) => {
+                set_output(&fd, &self.rings.outputs[cpu_idx].side_band)?;
+                self.attached.side_band.push(fd);
+                Ok(true)
+            }
+            Err(Errno::SRCH) => Ok(false),
+            Err(errno) => Err(self.request("its side-band", pid, place.tid()).error(errno)),
+        }
     }
 
     fn request<'b>(&'b self, event: &'b str, pid: i32, tid: i32) -> Request<'b> {
@@ -177,13 +219,12 @@ impl<'a> Attacher<'a> {
 
     fn sampled(
         &mut self,
-        pid: i32,
-        tid: i32,
+        place: Place<'_>,
+        (pid, tid): (i32, i32),
         event_idx: usize,
         cpu_idx: usize,
     ) -> Result<bool, Error> {
-        let cpu = self.attached.rings.outputs[cpu_idx].cpu;
-        let fd = match self.open_or_without_kernel(tid, event_idx, cpu) {
+        let fd = match self.open_or_without_kernel(place, event_idx) {
             Ok(fd) => fd,
             Err(Errno::SRCH) => return Ok(false),
             Err(errno) => {
@@ -193,7 +234,7 @@ impl<'a> Attacher<'a> {
                 return Err(Request { sampling, ..request }.error(errno));
             }
         };
-        set_output(&fd, &self.attached.rings.outputs[cpu_idx].samples)?;
+        set_output(&fd, &self.rings.outputs[cpu_idx].samples)?;
         let id = open::id(fd.as_fd()).map_err(|errno| Error::System { call: "ID", errno })?;
         // More than 2^32 descriptors cannot be open, nor 2^16 events be asked for in one line.
         self.attached.ids.push((id, self.attached.events.len() as u32));
@@ -205,15 +246,14 @@ impl<'a> Attacher<'a> {
     /// Opens the event; on its first thread, where the kernel's side is refused, without that.
     fn open_or_without_kernel(
         &mut self,
-        tid: i32,
+        place: Place<'_>,
         event_idx: usize,
-        cpu: i32,
     ) -> Result<OwnedFd, Errno> {
         let is_first =
             !self.attached.events.iter().any(|open| usize::from(open.event.0) == event_idx);
         let plan = &mut self.plans[event_idx];
         let source = &mut plan.source;
-        match open::open(&attr::sampled(source, self.binding, self.features), tid, cpu) {
+        match open::open(&attr::sampled(source, self.binding, self.features), place) {
             Err(errno @ (Errno::ACCESS | Errno::PERM)) => {
                 // A tracepoint fires in the kernel only.
                 let would_be_empty =
@@ -223,7 +263,7 @@ impl<'a> Attacher<'a> {
                 }
                 source.exclude_kernel = true;
                 plan.event.includes_kernel = false;
-                open::open(&attr::sampled(source, self.binding, self.features), tid, cpu)
+                open::open(&attr::sampled(source, self.binding, self.features), place)
             }
             other => other,
         }
@@ -231,8 +271,8 @@ impl<'a> Attacher<'a> {
 
     /// Takes what the side-band rings hold: births, for us, and all of it for the session.
     fn read_side_band(&mut self) {
-        let layout = attr::layout(&attr::side_band(self.features));
-        for ring in self.attached.rings.rings.iter_mut().filter(|ring| !ring.carries_samples) {
+        let layout = attr::layout(&attr::side_band(self.features, true));
+        for ring in self.rings.rings.iter_mut().filter(|ring| !ring.carries_samples) {
             let Some((front, back, head)) = ring.mapped.unread() else { continue };
             let mut reader = RingReader::new(front, back, &mut self.joint);
             while let Ok(Some(raw)) = reader.next() {
@@ -271,9 +311,8 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     use dataspace_proto::event::Sampling;
     use perf_event_open_sys::bindings as abi;
 
-    let own_task = 0;
     let is_known = |attr: &attr::perf_event_attr| {
-        !matches!(open::open(attr, own_task, -1), Err(Errno::INVAL | Errno::TOOBIG))
+        !matches!(open::open(attr, Place::OWN_THREAD), Err(Errno::INVAL | Errno::TOOBIG))
     };
     let clock = attr::EventSource {
         source: Source::Software(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
@@ -281,10 +320,10 @@ pub(crate) fn kernel_features() -> KernelFeatures {
         exclude_user: false,
         exclude_kernel: true,
     };
-    let binding = Binding { inherit: false, enable_on_exec: false };
+    let binding = Binding::default();
     let all = KernelFeatures { lost: true, build_id: true };
     KernelFeatures {
         lost: is_known(&attr::sampled(&clock, binding, all)),
-        build_id: is_known(&attr::side_band(all)),
+        build_id: is_known(&attr::side_band(all, true)),
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Drain {
     /// The first thread of a process has left its events: perhaps by exec of a set-uid program.
     pub(crate) saw_leader_exit: bool,
     pub(crate) saw_loss: bool,
+    /// A task was born since events were opened, and has inherited them.
+    pub(crate) saw_birth: bool,
     pub(crate) n_side_band_lost: u64,
     pub(crate) n_corrupt_rings: u64,
     pub(crate) joint: Joint,
@@ -88,6 +90,7 @@ impl Drain {
             self.tally.n_undecodable += 1;
             return;
         };
+        self.tally.n_taken[event_idx] += 1;
         let mut sample = decoded.sample;
         sample.event = event;
         // The kernel fills ADDR of every event; only some of them have one.
@@ -135,10 +138,10 @@ impl Drain {
 
     /// Takes a record that is no sample.
     pub(crate) fn side_band(&mut self, record: Record) {
-        if let Record::Exit(exit) = &record
-            && exit.pid == exit.tid
-        {
-            self.saw_leader_exit = true;
+        match &record {
+            Record::Exit(exit) if exit.pid == exit.tid => self.saw_leader_exit = true,
+            Record::Fork(_) => self.saw_birth = true,
+            _ => {}
         }
         self.merge.add(record.time_ns().unwrap_or(0), SIDE_BAND, record);
     }

@@ -4,21 +4,32 @@ mod announce;
 mod attach;
 mod births;
 pub(crate) mod clock;
+mod coverage;
 mod drain;
+mod gate;
+mod governing;
+mod governor;
+mod group_watch;
 mod reader;
+mod reattach;
 pub(crate) mod refusal;
 mod removal;
 mod rings;
+mod sample_cost;
 mod tally;
 
 use crate::error::Error;
 use crate::event::{EventPlan, EventSelector};
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
+use crate::live::gate::Gate;
+use crate::live::group_watch::GroupWatch;
 use crate::live::rings::Rings;
+use crate::live::sample_cost::SampleCosts;
+use crate::membership::CommFilter;
 use crate::procfs::Procfs;
 use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::HeldChild;
-use crate::target::{CommandOutput, Target, TargetSpec, Watched};
+use crate::target::{CommandOutput, Coverage, Target, TargetSpec, Watched};
 use crate::tracefs::Tracefs;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch::BatchSender;
@@ -30,7 +41,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// What to attach to, and how.
@@ -47,14 +58,30 @@ pub struct LiveConfig {
     pub ring_pages: Option<usize>,
     /// Where the output of a command goes.
     pub command_output: CommandOutput,
+    /// Processes of which names belong to the target.
+    pub comms: CommFilter,
+    /// What sampling may cost at most, as a share of the target's CPU time or of one CPU (0.01):
+    /// beyond it periods are raised. `None`: they stay as they are.
+    pub max_overhead: Option<f64>,
+    /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
+    /// sampling costs. Its thread keeps it up to date.
+    pub consumer_cpu_ns: Arc<AtomicU64>,
 }
 
 impl LiveConfig {
     /// The best available event on `target`.
     #[must_use]
-    pub const fn new(target: TargetSpec) -> Self {
-        let command_output = CommandOutput::Inherit;
-        Self { target, events: Vec::new(), sampling: None, ring_pages: None, command_output }
+    pub fn new(target: TargetSpec) -> Self {
+        Self {
+            target,
+            events: Vec::new(),
+            sampling: None,
+            ring_pages: None,
+            command_output: CommandOutput::Inherit,
+            comms: CommFilter::default(),
+            max_overhead: None,
+            consumer_cpu_ns: Arc::default(),
+        }
     }
 }
 
@@ -73,12 +100,21 @@ pub struct Live {
 /// What the reader thread takes over.
 #[derive(Debug)]
 struct Parts {
+    rings: Rings,
     attached: Attached,
     plans: Vec<EventPlan>,
     features: KernelFeatures,
+    binding: Binding,
     watched: Vec<Watched>,
+    /// Where events are on whole CPUs for a control group.
+    group: Option<GroupWatch>,
+    gate: Gate,
+    procfs: Procfs,
     /// Mappings and names from before.
     before: Vec<Record>,
+    costs: SampleCosts,
+    max_overhead: Option<f64>,
+    consumer_cpu_ns: Arc<AtomicU64>,
 }
 
 impl Live {
@@ -95,24 +131,39 @@ impl Live {
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let features = kernel_features();
-        let rings = Rings::new(&online_cpus(), config.ring_pages, &procfs)?;
-        let counts_from_exec = target.held.is_some();
-        let inherit = !matches!(config.target, TargetSpec::Tids(_));
-        let binding = Binding { inherit, enable_on_exec: counts_from_exec };
-        let mut attacher = Attacher::new(&procfs, &mut plans, binding, features, rings);
-        for watched in &target.watched {
-            attacher.process(watched.pid, watched.tid)?;
+        let kinds: Vec<_> = plans.iter().map(|plan| plan.event.kind).collect();
+        // Before anything counts: rings are not read meanwhile.
+        let costs = SampleCosts::measure(&kinds, features);
+        let cpus = online_cpus();
+        coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
+        let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
+        let is_cpu_wide = target.coverage != Coverage::Tasks;
+        let binding = Binding {
+            inherit: !is_cpu_wide && !matches!(config.target, TargetSpec::Tids(_)),
+            enable_on_exec: target.held.is_some(),
+            is_cpu_wide,
+        };
+        let group = GroupWatch::of(&target.coverage)?;
+        let mut attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
+        match &target.coverage {
+            Coverage::Tasks => attacher.tasks(&target.watched)?,
+            Coverage::Cgroup(_) => attacher.cpus(group.as_ref().map(GroupWatch::directory))?,
+            Coverage::Cpus => attacher.cpus(None)?,
         }
         let attached = attacher.finish();
         target.drop_ended()?;
-        for watched in &target.watched {
-            check_is_open(watched, &attached, &procfs)?;
+        if !is_cpu_wide {
+            for watched in &target.watched {
+                check_is_open(watched, &attached, &procfs)?;
+            }
         }
-        let before = if counts_from_exec {
+        let is_open = !is_cpu_wide && config.comms.is_empty();
+        let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open);
+        let before = if binding.enable_on_exec {
             // What the child has mapped now is our own, and goes with exec.
             Vec::new()
         } else {
-            announce::what_was_before(&target.watched, &procfs)
+            announce::what_was_before(&gate.members(), &procfs)
         };
         let command = match config.target {
             TargetSpec::Command(argv) => argv.into_iter().next(),
@@ -122,9 +173,23 @@ impl Live {
             held: target.held,
             command,
             description: target.description,
-            pids: target.watched.iter().map(|watched| watched.pid).collect(),
+            pids: gate.members(),
             events: plans.iter().map(|plan| plan.event.clone()).collect(),
-            parts: Parts { attached, plans, features, watched: target.watched, before },
+            parts: Parts {
+                rings,
+                attached,
+                plans,
+                features,
+                binding,
+                watched: target.watched,
+                group,
+                gate,
+                procfs,
+                before,
+                costs,
+                max_overhead: config.max_overhead,
+                consumer_cpu_ns: config.consumer_cpu_ns,
+            },
         })
     }
 

@@ -5,17 +5,22 @@ use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::clock::now_ns;
 use crate::live::drain::Drain;
+use crate::live::gate::Gate;
+use crate::live::governing::Governing;
+use crate::live::group_watch::{GroupChange, GroupWatch};
 use crate::live::removal::Removal;
-use crate::live::rings::{CpuOutputs, Ring};
+use crate::live::rings::{CpuOutputs, Rings};
 use crate::live::tally::Tally;
 use crate::live::{Outcome, Parts, Shared};
 use crate::merge::Merge;
 use crate::period::PeriodLog;
+use crate::procfs::Procfs;
 use crate::ring::Joint;
 use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::Child;
 use crate::sys::{attr, open, pidfd};
 use crate::target::Watched;
+use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch::BatchSender;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::record::Record;
@@ -23,6 +28,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How often the analyzer is told the time, samples or not. Also the longest wait for a ring to
@@ -40,7 +46,7 @@ const N_WAITING: usize = 2_048;
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
     owners: Vec<&'a OwnedFd>,
-    watched: &'a [Watched],
+    pub(super) watched: &'a [Watched],
     shared: &'a Shared,
 }
 
@@ -75,10 +81,12 @@ pub(crate) fn run(
     shared: &Shared,
     child: Option<Child>,
 ) -> Outcome {
-    let Parts { attached, plans, features, watched, before } = parts;
-    let outputs = attached.rings.outputs;
+    let outputs = Arc::clone(&parts.rings.outputs);
+    let watched = parts.watched;
     let watch = Watch::new(&outputs, &watched, shared);
-    let mut tally = Tally::new(plans.len(), outputs.len(), features.lost);
+    let Parts { attached, plans, features, binding, .. } = parts;
+    let n_together = if binding.is_cpu_wide { 1 } else { outputs.len() };
+    let mut tally = Tally::new(plans.len(), n_together, features.lost);
     tally.read(&attached.events);
     let mut drain = Drain {
         merge: Merge::with_capacity(N_WAITING),
@@ -86,12 +94,13 @@ pub(crate) fn run(
         periods: periods(&plans),
         layouts: layouts(&plans, features),
         kinds: plans.iter().map(|plan| plan.event.kind).collect(),
-        side_band_layout: attr::layout(&attr::side_band(features)),
+        side_band_layout: attr::layout(&attr::side_band(features, true)),
         ids: attached.ids,
         suspects: attached.suspects,
         doubled: Vec::new(),
         saw_leader_exit: false,
         saw_loss: false,
+        saw_birth: false,
         n_side_band_lost: 0,
         n_corrupt_rings: 0,
         joint: Joint::default(),
@@ -99,12 +108,20 @@ pub(crate) fn run(
     for record in attached.early {
         drain.side_band(record);
     }
+    let governing =
+        Governing::new(parts.max_overhead, &plans, parts.costs, parts.consumer_cpu_ns, now_ns());
     let mut reader = Reader {
         drain,
-        rings: attached.rings.rings,
+        rings: parts.rings,
         events: attached.events,
         side_band: attached.side_band,
         plans,
+        features,
+        binding,
+        group: parts.group,
+        gate: parts.gate,
+        procfs: parts.procfs,
+        governing,
         sender,
         removal: Removal::default(),
         next_tick_ns: 0,
@@ -112,7 +129,7 @@ pub(crate) fn run(
         told_side_band_lost: 0,
         told_corrupt_rings: 0,
     };
-    reader.announce(before, attached.warnings, features.lost);
+    reader.announce(parts.before, attached.warnings, features.lost);
     reader.rounds(&watch);
     reader.finish(&watch, child.as_ref())
 }
@@ -129,18 +146,24 @@ fn periods(plans: &[EventPlan]) -> PeriodLog {
 }
 
 fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
-    let binding = Binding { inherit: true, enable_on_exec: false };
+    let binding = Binding::default();
     plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
 }
 
 #[derive(Debug)]
-struct Reader {
-    drain: Drain,
-    rings: Vec<Ring>,
-    events: Vec<OpenEvent>,
+pub(super) struct Reader {
+    pub(super) drain: Drain,
+    pub(super) rings: Rings,
+    pub(super) events: Vec<OpenEvent>,
     /// Held open.
-    side_band: Vec<OwnedFd>,
-    plans: Vec<EventPlan>,
+    pub(super) side_band: Vec<OwnedFd>,
+    pub(super) plans: Vec<EventPlan>,
+    pub(super) features: KernelFeatures,
+    pub(super) binding: Binding,
+    pub(super) group: Option<GroupWatch>,
+    pub(super) gate: Gate,
+    pub(super) procfs: Procfs,
+    pub(super) governing: Governing,
     sender: BatchSender,
     removal: Removal,
     next_tick_ns: u64,
@@ -179,7 +202,7 @@ impl Reader {
         }
     }
 
-    fn warn(&mut self, warning: String) {
+    pub(super) fn warn(&mut self, warning: String) {
         self.push(Record::Warning(warning.into()));
     }
 
@@ -194,7 +217,8 @@ impl Reader {
             let began_ns = now_ns();
             self.round();
             self.close_doubled();
-            self.hand_on(previous_began_ns);
+            self.hand_on(previous_began_ns, BatchSender::flush_or_drop_samples);
+            self.govern(began_ns, watch);
             if began_ns >= self.next_tick_ns {
                 self.tell_removed(watch);
                 self.tick(previous_began_ns);
@@ -202,10 +226,11 @@ impl Reader {
             }
             if began_ns >= self.next_counts_ns {
                 self.tell_counts();
+                self.look_after_group(watch);
                 self.next_counts_ns = began_ns + COUNTS_NS;
             }
             forget_ended(&mut poll_fds, watch.n_not_targets());
-            let is_over = poll_fds.len() == watch.n_not_targets();
+            let is_over = poll_fds.len() == watch.n_not_targets() && !watch.watched.is_empty();
             if is_over || watch.shared.stop.load(Ordering::Acquire) || self.sender.is_closed() {
                 return;
             }
@@ -213,21 +238,29 @@ impl Reader {
         }
     }
 
-    fn round(&mut self) {
-        for ring in &mut self.rings {
+    pub(super) fn round(&mut self) {
+        for ring in &mut self.rings.rings {
             self.drain.ring(ring, &self.events);
         }
     }
 
-    fn hand_on(&mut self, until_ns: u64) {
-        let Self { drain: Drain { merge, tally, .. }, sender, events, .. } = self;
-        merge.hand_on(until_ns, |source, record| {
-            if !tally.pushes(&record, events.get(source as usize)) {
-                return;
-            }
+    /// Pushes what happened up to `until_ns`, and `flush`es full batches.
+    pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
+        let Self { drain: Drain { merge, tally, .. }, sender, events, gate, .. } = self;
+        let mut push = |record: Record| {
             sender.push(record);
             if sender.is_full() {
-                sender.flush_or_drop_samples();
+                flush(sender);
+            }
+        };
+        merge.hand_on(until_ns, |source, record| {
+            if Tally::is_double(&record, events.get(source as usize)) {
+                return;
+            }
+            let is_pushed = gate.admits(&record, &mut push);
+            tally.passed(&record, is_pushed);
+            if is_pushed {
+                push(record);
             }
         });
     }
@@ -260,9 +293,31 @@ impl Reader {
     /// Counts go behind the samples that they count, and those have met a full channel or not.
     fn tell_collected(&mut self) {
         self.sender.flush_or_drop_samples();
+        let collected = self.collected();
+        self.push(Record::Collected(Box::new(collected)));
+    }
+
+    fn collected(&self) -> Collected {
         let n_dropped = self.sender.n_dropped_samples();
         let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
-        self.push(Record::Collected(Box::new(collected)));
+        Collected { governance: self.governance(), ..collected }
+    }
+
+    /// A control group that was removed and is there again is another one to the kernel.
+    fn look_after_group(&mut self, watch: &Watch<'_>) {
+        let Some(group) = &mut self.group else { return };
+        let name = group.name();
+        match group.check() {
+            Some(GroupChange::Gone) => self.warn(format!(
+                "control group {name} was removed; when it is there again, it is watched again"
+            )),
+            Some(GroupChange::Back) => {
+                self.side_band.clear();
+                self.reattach(watch);
+                self.warn(format!("control group {name} is there again, and watched"));
+            }
+            None => {}
+        }
     }
 
     fn tell_side_band_lost(&mut self) {
@@ -289,7 +344,7 @@ impl Reader {
     ///
     /// A breakpoint, fault or tracepoint writes the samples of both into one ring, one behind the
     /// other, so the double is still in the merge when it is found out, and is dropped there.
-    fn close_doubled(&mut self) {
+    pub(super) fn close_doubled(&mut self) {
         while let Some(tid) = self.drain.doubled.pop() {
             self.drain.suspects.remove(&tid);
             let Some(start) = self.events.iter().position(|open| open.tid == tid) else { continue };
@@ -309,26 +364,15 @@ impl Reader {
         self.round();
         self.close_doubled();
         self.drain.tally.read(&self.events);
-        let Self { drain: Drain { merge, tally, .. }, sender, events, .. } = &mut self;
-        let mut last_ns = now_ns();
-        merge.hand_on_all(|source, record| {
-            if !tally.pushes(&record, events.get(source as usize)) {
-                return;
-            }
-            last_ns = last_ns.max(record.time_ns().unwrap_or(0));
-            sender.push(record);
-            if sender.is_full() {
-                sender.flush_waiting();
-            }
-        });
+        self.hand_on(u64::MAX, BatchSender::flush_waiting);
         self.tell_side_band_lost();
         self.tell_imbalance();
         let exit_status = child.and_then(|child| exit_status(child, watch));
         self.tell_end(exit_status);
-        self.sender.push(Record::Tick { time_ns: last_ns });
+        // Nothing is younger: all events are off.
+        self.sender.push(Record::Tick { time_ns: now_ns() });
         self.sender.flush_waiting();
-        let n_dropped = self.sender.n_dropped_samples();
-        let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
+        let collected = self.collected();
         self.sender.push(Record::Collected(Box::new(collected.clone())));
         self.sender.flush_waiting();
         Outcome { collected, exit_status }
@@ -366,7 +410,7 @@ impl Reader {
     }
 }
 
-fn disable(events: &[OpenEvent]) {
+pub(super) fn disable(events: &[OpenEvent]) {
     for fd in events.iter().filter_map(|open| open.fd.as_ref()) {
         if let Err(errno) = open::disable(fd.as_fd()) {
             tracing::warn!(%errno, "an event could not be disabled");

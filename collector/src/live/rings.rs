@@ -3,11 +3,15 @@
 use crate::error::Error;
 use crate::live::refusal;
 use crate::procfs::Procfs;
+use crate::ring::{Joint, RingReader};
+use crate::sys::attr;
 use crate::sys::mmap::MappedRing;
-use crate::sys::{attr, open};
+use crate::sys::open::{self, Place};
+use perf_event_open_sys::bindings as abi;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Resource, getpid, getrlimit};
+use std::sync::Arc;
 
 /// 512 KiB a CPU: 800 samples with both sets of registers and 256 bytes of stack, so a tenth of a
 /// second at 8,000/s.
@@ -40,7 +44,8 @@ pub(crate) struct CpuOutputs {
 pub(crate) struct Rings {
     /// Side-band rings first: what happened to a mapping is known before the samples that need it.
     pub(crate) rings: Vec<Ring>,
-    pub(crate) outputs: Vec<CpuOutputs>,
+    /// Shared with whoever waits for them.
+    pub(crate) outputs: Arc<[CpuOutputs]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +71,7 @@ impl Rings {
 
     /// Maps all rings or, where their memory is refused, none.
     fn of_sizes(cpus: &[i32], sizes: Sizes, procfs: &Procfs) -> Result<Result<Self, Errno>, Error> {
-        let mut rings = Self { rings: Vec::new(), outputs: Vec::new() };
+        let (mut rings, mut outputs) = (Vec::new(), Vec::new());
         let mut sample_rings = Vec::new();
         for &cpu in cpus {
             let side_band = owner(cpu, sizes.side_band, procfs)?;
@@ -74,17 +79,17 @@ impl Rings {
             for (fd, n_pages, carries_samples) in
                 [(&side_band, sizes.side_band, false), (&samples, sizes.sample, true)]
             {
-                let into = if carries_samples { &mut sample_rings } else { &mut rings.rings };
+                let into = if carries_samples { &mut sample_rings } else { &mut rings };
                 match MappedRing::new(rustix::fd::AsFd::as_fd(fd), n_pages) {
                     Ok(mapped) => into.push(Ring { mapped, carries_samples }),
                     Err(errno @ (Errno::PERM | Errno::NOMEM)) => return Ok(Err(errno)),
                     Err(errno) => return Err(Error::System { call: "mapping a ring", errno }),
                 }
             }
-            rings.outputs.push(CpuOutputs { cpu, samples, side_band });
+            outputs.push(CpuOutputs { cpu, samples, side_band });
         }
-        rings.rings.append(&mut sample_rings);
-        Ok(Ok(rings))
+        rings.append(&mut sample_rings);
+        Ok(Ok(Self { rings, outputs: outputs.into() }))
     }
 }
 
@@ -96,11 +101,23 @@ impl Sizes {
     }
 }
 
+/// Samples that `ring` holds.
+pub(crate) fn n_samples_in(ring: &mut MappedRing) -> u64 {
+    let mut joint = Joint::default();
+    let Some((front, back, _)) = ring.unread() else { return 0 };
+    let mut reader = RingReader::new(front, back, &mut joint);
+    let mut n_samples = 0;
+    while let Ok(Some(raw)) = reader.next() {
+        n_samples += u64::from(raw.kind == abi::PERF_RECORD_SAMPLE);
+    }
+    n_samples
+}
+
 fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
     let ring_bytes = n_pages * rustix::param::page_size();
     let attr = attr::ring_owner(u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX));
     let pid = getpid().as_raw_nonzero().get();
-    open::open(&attr, pid, cpu).map_err(|errno| {
+    open::open(&attr, Place::Task { tid: pid, cpu }).map_err(|errno| {
         refusal::Request { event: "any event", pid, tid: pid, sampling: None, procfs }.error(errno)
     })
 }

@@ -4,6 +4,7 @@ use crate::live::attach::OpenEvent;
 use crate::sys::open::{self, Counts};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
+use dataspace_proto::governance::Governance;
 use dataspace_proto::record::Record;
 use std::collections::HashMap;
 
@@ -20,6 +21,10 @@ const MAX_THROTTLED: usize = 4096;
 pub(crate) struct Tally {
     /// Samples pushed to the analyzer's channel, by event.
     pub(crate) n_pushed: Vec<u64>,
+    /// Samples that the kernel took, by event, as far as they were found in the rings.
+    pub(crate) n_taken: Vec<u64>,
+    /// Samples of processes that are not the target's.
+    pub(crate) n_outside: u64,
     /// Samples whose bytes made no sense.
     pub(crate) n_undecodable: u64,
     /// LOST records of the sample rings: a lower bound, short of the last gap.
@@ -29,7 +34,10 @@ pub(crate) struct Tally {
     throttled_ns: u64,
     throttled_since: HashMap<u64, u64>,
     read: Read,
-    n_cpus: usize,
+    /// What events had counted that were closed since.
+    closed: Read,
+    /// Events that count one thread: as many as there are CPUs.
+    n_together: usize,
 }
 
 /// Sums of what `read()` says.
@@ -37,6 +45,8 @@ pub(crate) struct Tally {
 struct Read {
     n_lost: u64,
     invisible_ns: u64,
+    /// Time in which the first event counted: CPU time of its tasks, or time of whole CPUs.
+    running_ns: u64,
     values: Vec<u64>,
     lost: Vec<u64>,
 }
@@ -46,10 +56,11 @@ impl Read {
         Self { values: vec![0; n_events], lost: vec![0; n_events], ..Self::default() }
     }
 
-    fn clear(&mut self) {
-        (self.n_lost, self.invisible_ns) = (0, 0);
-        self.values.fill(0);
-        self.lost.fill(0);
+    fn begin_with(&mut self, other: &Self) {
+        (self.n_lost, self.invisible_ns) = (other.n_lost, other.invisible_ns);
+        self.running_ns = other.running_ns;
+        self.values.copy_from_slice(&other.values);
+        self.lost.copy_from_slice(&other.lost);
     }
 
     /// Adds the counts of one event on one thread, by CPU.
@@ -65,15 +76,18 @@ impl Read {
             self.values[event_idx] += counts.value;
             self.lost[event_idx] += counts.n_lost;
         }
+        if event_idx == 0 {
+            self.running_ns += running_ns;
+        }
         let invisible_ns = enabled_ns.saturating_sub(running_ns);
         if invisible_ns >= MIN_INVISIBLE_NS {
             self.invisible_ns += invisible_ns;
         }
     }
 
-    fn add_all(&mut self, events: &[OpenEvent], n_cpus: usize) {
+    fn add_all(&mut self, events: &[OpenEvent], n_together: usize) {
         for group in events.chunk_by(|a, b| (a.tid, a.event) == (b.tid, b.event)) {
-            for by_cpu in group.chunks(n_cpus.max(1)) {
+            for by_cpu in group.chunks(n_together.max(1)) {
                 let counts = by_cpu.iter().filter_map(|open| {
                     // An event that cannot be read has nothing to add.
                     open::read_counts(open.fd.as_ref()?).ok().flatten()
@@ -85,32 +99,51 @@ impl Read {
 }
 
 impl Tally {
-    pub(crate) fn new(n_events: usize, n_cpus: usize, knows_lost: bool) -> Self {
+    /// `n_together` events count one thread: each on a CPU of its own, and it runs on one at a time.
+    pub(crate) fn new(n_events: usize, n_together: usize, knows_lost: bool) -> Self {
         Self {
             n_pushed: vec![0; n_events],
+            n_taken: vec![0; n_events],
             read: Read::new(n_events),
-            n_cpus,
+            closed: Read::new(n_events),
+            n_together,
             knows_lost,
             ..Self::default()
         }
     }
 
-    /// Counts `record` if it is a sample. Whether it is to be pushed: one of an event that was
-    /// found to double another is not.
-    pub(crate) fn pushes(&mut self, record: &Record, open: Option<&OpenEvent>) -> bool {
-        if let Record::Sample(sample) = record {
-            if open.is_some_and(|open| open.fd.is_none()) {
-                return false;
+    /// Whether `record` is a sample of an event that was found to double another: as if it had
+    /// never been.
+    pub(crate) const fn is_double(record: &Record, open: Option<&OpenEvent>) -> bool {
+        matches!(record, Record::Sample(_)) && matches!(open, Some(open) if open.fd.is_none())
+    }
+
+    /// Counts `record`, if it is a sample, as pushed or as outside.
+    pub(crate) fn passed(&mut self, record: &Record, is_pushed: bool) {
+        match record {
+            Record::Sample(sample) if is_pushed => {
+                self.n_pushed[usize::from(sample.event.0)] += 1;
             }
-            self.n_pushed[usize::from(sample.event.0)] += 1;
+            Record::Sample(_) => self.n_outside += 1,
+            _ => {}
         }
-        true
     }
 
     /// Reads the counts of all open events again.
     pub(crate) fn read(&mut self, events: &[OpenEvent]) {
-        self.read.clear();
-        self.read.add_all(events, self.n_cpus);
+        self.read.begin_with(&self.closed);
+        self.read.add_all(events, self.n_together);
+    }
+
+    /// Reads the counts of all open events for the last time: they are about to be closed.
+    pub(crate) fn close(&mut self, events: &[OpenEvent]) {
+        self.read(events);
+        self.closed.begin_with(&self.read);
+    }
+
+    /// CPU time of the tasks that the first event counts, when its counts were last read.
+    pub(crate) const fn running_ns(&self) -> u64 {
+        self.read.running_ns
     }
 
     /// The kernel stopped the event `stream_id` or let it go.
@@ -140,7 +173,9 @@ impl Tally {
             throttled_ns: self.throttled_ns,
             invisible_ns: self.read.invisible_ns,
             late: n_late,
+            outside: self.n_outside,
             event_counts: self.read.values.clone(),
+            governance: Governance::default(),
         }
     }
 

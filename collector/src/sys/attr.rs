@@ -73,6 +73,10 @@ pub(crate) struct EventSource {
 }
 
 impl EventSource {
+    const fn is_software(&self) -> bool {
+        matches!(self.source, Source::Software(_))
+    }
+
     /// Whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
     /// what a tracepoint stands at is in the kernel.
     const fn has_stack(&self) -> bool {
@@ -80,13 +84,15 @@ impl EventSource {
     }
 }
 
-/// How an event is bound to its task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How an event is bound to its tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Binding {
     /// Threads and children born later are counted too.
     pub(crate) inherit: bool,
     /// Counting begins at the task's next exec, not at once.
     pub(crate) enable_on_exec: bool,
+    /// It counts whole CPUs, which are idle at times: a clock is not to count that.
+    pub(crate) is_cpu_wide: bool,
 }
 
 fn base(type_: u32, config: u64) -> perf_event_attr {
@@ -145,6 +151,7 @@ pub(crate) fn sampled(
     attr.read_format = features.read_format();
     attr.set_exclude_user(u64::from(event.exclude_user));
     attr.set_exclude_kernel(u64::from(event.exclude_kernel));
+    attr.set_exclude_idle(u64::from(binding.is_cpu_wide && event.is_software()));
     attr.set_disabled(u64::from(binding.enable_on_exec));
     attr.set_inherit(u64::from(binding.inherit));
     attr.set_enable_on_exec(u64::from(binding.enable_on_exec));
@@ -152,7 +159,8 @@ pub(crate) fn sampled(
 }
 
 /// The attr of the event that carries mappings, names, births and deaths, and counts nothing.
-pub(crate) fn side_band(features: KernelFeatures) -> perf_event_attr {
+/// `inherit` is for events on threads.
+pub(crate) fn side_band(features: KernelFeatures, inherit: bool) -> perf_event_attr {
     let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
     attr.set_exclude_kernel(1);
     attr.set_mmap(1);
@@ -163,7 +171,7 @@ pub(crate) fn side_band(features: KernelFeatures) -> perf_event_attr {
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
-    attr.set_inherit(1);
+    attr.set_inherit(u64::from(inherit));
     attr
 }
 

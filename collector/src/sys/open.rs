@@ -6,15 +6,54 @@ use perf_event_open_sys::bindings as abi;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
-/// Opens an event on `tid` (0: the calling thread, −1: every task) and `cpu` (−1: any).
-pub(crate) fn open(attr: &perf_event_attr, tid: i32, cpu: i32) -> Result<OwnedFd, Errno> {
+/// Which tasks an event counts, and on which CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// One thread (0: the calling one), on one CPU (−1: any).
+    Task {
+        /// The thread.
+        tid: i32,
+        /// The CPU.
+        cpu: i32,
+    },
+    /// Every task of one CPU.
+    Cpu(i32),
+    /// The tasks of a control group, on one CPU.
+    Cgroup {
+        /// The group's directory.
+        group: BorrowedFd<'a>,
+        /// The CPU.
+        cpu: i32,
+    },
+}
+
+impl Place<'_> {
+    /// The calling thread, on any CPU.
+    pub(crate) const OWN_THREAD: Self = Self::Task { tid: 0, cpu: -1 };
+
+    /// The thread; −1 where there is not one only.
+    pub(crate) const fn tid(self) -> i32 {
+        match self {
+            Self::Task { tid, .. } => tid,
+            Self::Cpu(_) | Self::Cgroup { .. } => -1,
+        }
+    }
+}
+
+/// Opens an event.
+pub(crate) fn open(attr: &perf_event_attr, place: Place<'_>) -> Result<OwnedFd, Errno> {
+    let (pid, cpu, flags) = match place {
+        Place::Task { tid, cpu } => (tid, cpu, 0),
+        Place::Cpu(cpu) => (-1, cpu, 0),
+        Place::Cgroup { group, cpu } => (group.as_raw_fd(), cpu, abi::PERF_FLAG_PID_CGROUP),
+    };
     // The kernel writes the size it expects into the attr, so it gets a copy.
     let mut attr = *attr;
-    let flags = libc::c_ulong::from(abi::PERF_FLAG_FD_CLOEXEC);
+    let flags = libc::c_ulong::from(abi::PERF_FLAG_FD_CLOEXEC | flags);
     // SAFETY: `attr` is a live perf_event_attr, fully initialised, whose `size` is its own size;
     // it has no pointer fields set (no kprobe or uprobe strings). The kernel writes only to
     // `attr.size`.
-    let fd = unsafe { perf::perf_event_open(&raw mut attr, tid, cpu, -1, flags) };
+    let fd = unsafe { perf::perf_event_open(&raw mut attr, pid, cpu, -1, flags) };
     if fd < 0 {
         return Err(last_errno());
     }
@@ -26,6 +65,22 @@ pub(crate) fn open(attr: &perf_event_attr, tid: i32, cpu: i32) -> Result<OwnedFd
 pub(crate) fn disable(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: PERF_EVENT_IOC_DISABLE takes flags, not a pointer; `fd` is borrowed for the call.
     check(unsafe { perf::ioctls::DISABLE(fd.as_raw_fd(), 0) })
+}
+
+/// Lets the event of `fd` count again, and what inherited it.
+pub(crate) fn enable(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: PERF_EVENT_IOC_ENABLE takes flags, not a pointer; `fd` is borrowed for the call.
+    check(unsafe { perf::ioctls::ENABLE(fd.as_raw_fd(), 0) })
+}
+
+/// Gives the event of `fd` another period, or another frequency if that is what it has. What
+/// inherited it keeps its own (`perf_event_period()` in Linux `kernel/events/core.c`).
+pub(crate) fn set_period(fd: BorrowedFd<'_>, period: u64) -> Result<(), Errno> {
+    let place = std::ptr::from_ref(&period) as u64;
+    // SAFETY: PERF_EVENT_IOC_PERIOD reads one u64 from the address that it is given (`_perf_ioctl()`
+    // in Linux `kernel/events/core.c`; the wrapper calls it a number); `period` lives through the
+    // call.
+    check(unsafe { perf::ioctls::PERIOD(fd.as_raw_fd(), place) })
 }
 
 /// Sends the records of `fd` to the ring of `owner`, an event on the same CPU.

@@ -1,0 +1,157 @@
+//! Does what the governor decides: periods of open events, events off and on.
+
+use crate::event::EventPlan;
+use crate::live::attach::OpenEvent;
+use crate::live::clock::{now_ns, thread_cpu_ns};
+use crate::live::governor::{Decision, Governor, Usage};
+use crate::live::reader::{Reader, Watch};
+use crate::live::sample_cost::SampleCosts;
+use crate::sys::open;
+use dataspace_proto::event::{EventIdx, EventKind, Sampling};
+use dataspace_proto::governance::Governance;
+use rustix::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The governor and what it is told.
+#[derive(Debug)]
+pub(super) struct Governing {
+    governor: Governor,
+    consumer_cpu_ns: Arc<AtomicU64>,
+    decisions: Vec<(usize, Decision)>,
+    usage: Usage,
+    /// CPU time of the target, and when that was read.
+    running: (u64, u64),
+    has_told: bool,
+}
+
+impl Governing {
+    pub(super) fn new(
+        max_overhead: Option<f64>,
+        plans: &[EventPlan],
+        costs: SampleCosts,
+        consumer_cpu_ns: Arc<AtomicU64>,
+        began_ns: u64,
+    ) -> Self {
+        let events: Vec<(EventKind, Sampling)> =
+            plans.iter().map(|plan| (plan.event.kind, plan.event.sampling)).collect();
+        Self {
+            governor: Governor::new(max_overhead, &events, &costs, began_ns),
+            consumer_cpu_ns,
+            decisions: Vec::new(),
+            usage: Usage::default(),
+            running: (0, began_ns),
+            has_told: false,
+        }
+    }
+}
+
+impl Reader {
+    /// Keeps the cost of sampling within its bounds.
+    pub(super) fn govern(&mut self, time_ns: u64, watch: &Watch<'_>) {
+        let mut decisions = std::mem::take(&mut self.governing.decisions);
+        decisions.clear();
+        self.governing.governor.cycle(time_ns, &self.drain.tally.n_taken, &mut decisions);
+        if self.governing.governor.is_due(time_ns) {
+            self.measure(time_ns);
+            let Governing { governor, usage, .. } = &mut self.governing;
+            governor.decide(usage, &mut decisions);
+        }
+        if !decisions.is_empty() {
+            self.apply(&decisions, watch);
+        }
+        self.governing.decisions = decisions;
+    }
+
+    fn measure(&mut self, time_ns: u64) {
+        let tally = &self.drain.tally;
+        let Governing { usage, consumer_cpu_ns, running, .. } = &mut self.governing;
+        usage.own_cpu_ns = thread_cpu_ns() + consumer_cpu_ns.load(Ordering::Relaxed);
+        usage.n_samples.clone_from(&tally.n_taken);
+        // Those that found no room cost as much; whose they were is not told at once.
+        if let Some(most) = usage.n_samples.iter_mut().max() {
+            *most += tally.n_lost_told;
+        }
+        let (running_ns, read_ns) = *running;
+        if tally.running_ns() != running_ns && time_ns > read_ns {
+            let busy_ns = tally.running_ns().saturating_sub(running_ns) as f64;
+            usage.n_target_cpus = busy_ns / (time_ns - read_ns) as f64;
+            *running = (tally.running_ns(), time_ns);
+        }
+        // Whole CPUs run even while they are idle.
+        if self.binding.is_cpu_wide && self.group.is_none() {
+            usage.n_target_cpus = 1.0;
+        }
+        usage.time_ns = time_ns;
+    }
+
+    fn apply(&mut self, decisions: &[(usize, Decision)], watch: &Watch<'_>) {
+        let mut needs_reattaching = false;
+        for &(event_idx, decision) in decisions {
+            let began_ns = now_ns();
+            // What inherited an event keeps its period, and a thread that is being born while
+            // events are switched on may stay blind.
+            let has_heirs = self.binding.inherit && self.drain.saw_birth;
+            match decision {
+                Decision::Sample(sampling) => {
+                    self.plans[event_idx].source.sampling = sampling;
+                    let (Sampling::Period(number) | Sampling::FrequencyHz(number)) = sampling;
+                    if has_heirs {
+                        needs_reattaching = true;
+                    } else {
+                        self.each(event_idx, |fd| open::set_period(fd, number));
+                    }
+                    if let Sampling::Period(period) = sampling {
+                        self.drain.periods.set(EventIdx(event_idx as u16), began_ns, period);
+                    }
+                    self.tell_change(event_idx, sampling);
+                }
+                Decision::Off => self.each(event_idx, open::disable),
+                Decision::On if has_heirs => needs_reattaching = true,
+                Decision::On => self.each(event_idx, open::enable),
+            }
+        }
+        if needs_reattaching {
+            self.reattach(watch);
+            for event_idx in self.governing.governor.switched_off() {
+                self.each(event_idx, open::disable);
+            }
+        }
+    }
+
+    fn each(
+        &self,
+        event_idx: usize,
+        act: impl Fn(rustix::fd::BorrowedFd<'_>) -> Result<(), rustix::io::Errno>,
+    ) {
+        let is_its = |open: &&OpenEvent| usize::from(open.event.0) == event_idx;
+        for fd in self.events.iter().filter(is_its).filter_map(|open| open.fd.as_ref()) {
+            if let Err(errno) = act(fd.as_fd()) {
+                tracing::warn!(%errno, "an event could not be governed");
+            }
+        }
+    }
+
+    fn tell_change(&mut self, event_idx: usize, sampling: Sampling) {
+        let governance = self.governance();
+        let name = &self.plans[event_idx].event.name;
+        let (what, number) = match sampling {
+            Sampling::Period(period) => ("period", period),
+            Sampling::FrequencyHz(hz) => ("frequency", hz),
+        };
+        let (taken, allowed) =
+            (governance.overhead * 100.0, governance.max_overhead.unwrap_or_default() * 100.0);
+        tracing::info!(event = %name, number, taken, "the governor changed the {what}");
+        if !std::mem::replace(&mut self.governing.has_told, true) {
+            let warning = format!(
+                "the {what} of {name} was changed to {number}, and may change again: sampling took \
+                 {taken:.1}% of a CPU, and {allowed}% are allowed (--max-overhead)"
+            );
+            self.warn(warning);
+        }
+    }
+
+    pub(super) fn governance(&self) -> Governance {
+        self.governing.governor.governance(now_ns(), &self.drain.tally.n_taken)
+    }
+}

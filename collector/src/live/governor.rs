@@ -1,0 +1,361 @@
+//! Keeps what sampling costs below what it may cost, by longer periods and, where no period helps,
+//! by switching events off for a while. Decides only; the reader applies.
+
+use crate::live::sample_cost::SampleCosts;
+use dataspace_proto::event::{EventKind, Sampling};
+use dataspace_proto::governance::{EventGovernance, Governance, PeriodChange};
+use std::collections::VecDeque;
+
+/// Time between two decisions: a storm is met in the first one, and tamed by the second.
+pub(crate) const DECISION_NS: u64 = 250_000_000;
+/// Breakpoints are switched on again so often.
+const CYCLE_NS: u64 = 1_000_000_000;
+/// Decisions in a row that have to find too much before a period is raised, unless it is far too
+/// much: reading debug information at the start is not to slow a session for its life.
+const PATIENCE: u32 = 3;
+/// So many times the budget is far too much.
+const FAR_TOO_MUCH: f64 = 2.0;
+/// What is aimed at when a period is changed, as a share of the budget: room for chance.
+const AIM: f64 = 0.85;
+/// Below this share of the budget a raised period may come down again.
+const LOW: f64 = 0.6;
+/// Decisions in a row below [`LOW`] before it does.
+const LOW_PATIENCE: u32 = 8;
+/// Fewer samples a second than this tell nothing: no period is raised beyond it.
+const MIN_SAMPLES_PER_SECOND: f64 = 20.0;
+/// Changes that are shown.
+const N_CHANGES_SHOWN: usize = 16;
+
+/// What was used since the session began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) time_ns: u64,
+    /// CPU time of the collector's and the analyzer's threads.
+    pub(crate) own_cpu_ns: u64,
+    /// How many CPUs the target keeps busy, as far as it is known.
+    pub(crate) n_target_cpus: f64,
+    /// Samples that the kernel took, by event, lost ones included.
+    pub(crate) n_samples: Vec<u64>,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Decision {
+    /// The event is to have this period, or frequency.
+    Sample(Sampling),
+    /// The event is to be switched off.
+    Off,
+    /// The event is to be switched on.
+    On,
+}
+
+#[derive(Clone, Debug)]
+struct Governed {
+    kind: EventKind,
+    asked: Sampling,
+    now: Sampling,
+    cost_ns: u64,
+    /// Since when it is off.
+    off_since_ns: Option<u64>,
+    /// When the cycle of a breakpoint began, and how many samples there were then.
+    cycle_began: (u64, u64),
+}
+
+/// The governor of one session.
+#[derive(Debug)]
+pub(crate) struct Governor {
+    max_overhead: Option<f64>,
+    events: Vec<Governed>,
+    last: Usage,
+    n_over: u32,
+    n_low: u32,
+    overhead: f64,
+    gap_ns: u64,
+    n_changes: u64,
+    changes: VecDeque<PeriodChange>,
+}
+
+impl Governor {
+    /// A governor of events of these kinds, sampled as is said; `max_overhead` is a share (0.01).
+    pub(crate) fn new(
+        max_overhead: Option<f64>,
+        events: &[(EventKind, Sampling)],
+        costs: &SampleCosts,
+        began_ns: u64,
+    ) -> Self {
+        let governed = |&(kind, asked): &(EventKind, Sampling)| Governed {
+            kind,
+            asked,
+            now: asked,
+            cost_ns: costs.of(kind),
+            off_since_ns: None,
+            cycle_began: (began_ns, 0),
+        };
+        let n_samples = vec![0; events.len()];
+        Self {
+            max_overhead,
+            events: events.iter().map(governed).collect(),
+            last: Usage { time_ns: began_ns, n_samples, ..Usage::default() },
+            n_over: 0,
+            n_low: 0,
+            overhead: 0.0,
+            gap_ns: 0,
+            n_changes: 0,
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// Whether it is time to [decide](Self::decide).
+    pub(crate) const fn is_due(&self, time_ns: u64) -> bool {
+        time_ns >= self.last.time_ns + DECISION_NS
+    }
+
+    /// Decides what is to be changed, by event.
+    pub(crate) fn decide(&mut self, usage: &Usage, into: &mut Vec<(usize, Decision)>) {
+        let elapsed_ns = usage.time_ns.saturating_sub(self.last.time_ns).max(1) as f64;
+        let kernel_ns = self.kernel_ns(usage);
+        let own_ns = usage.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) as f64;
+        let allowance_ns = elapsed_ns * usage.n_target_cpus.max(1.0);
+        self.overhead = (kernel_ns + own_ns) / allowance_ns;
+        if let Some(max) = self.max_overhead {
+            let excess = self.overhead / max;
+            self.n_over = if excess > 1.0 { self.n_over + 1 } else { 0 };
+            self.n_low = if excess < LOW { self.n_low + 1 } else { 0 };
+            // Our own work alone may be reading debug information: only the kernel's is a storm.
+            let is_storm = kernel_ns / allowance_ns > max * FAR_TOO_MUCH;
+            if self.n_over >= PATIENCE || is_storm {
+                self.scale(excess / AIM, usage, elapsed_ns, into);
+                self.n_over = 0;
+            } else if self.n_low >= LOW_PATIENCE {
+                self.scale((excess / AIM).max(0.5), usage, elapsed_ns, into);
+                self.n_low = 0;
+            }
+        }
+        self.last.clone_from(usage);
+    }
+
+    fn kernel_ns(&self, usage: &Usage) -> f64 {
+        let counts = usage.n_samples.iter().zip(&self.last.n_samples);
+        let costs = self.events.iter().zip(counts);
+        costs.map(|(event, (now, last))| (now.saturating_sub(*last) * event.cost_ns) as f64).sum()
+    }
+
+    /// Makes the cost of each event `factor` times less, but never less than was asked for.
+    fn scale(
+        &mut self,
+        factor: f64,
+        usage: &Usage,
+        elapsed_ns: f64,
+        into: &mut Vec<(usize, Decision)>,
+    ) {
+        for (event_idx, event) in self.events.iter_mut().enumerate() {
+            if matches!(event.kind, EventKind::Breakpoint { .. }) {
+                continue;
+            }
+            let n_new = usage.n_samples[event_idx] - self.last.n_samples[event_idx];
+            let per_second = n_new as f64 * 1e9 / elapsed_ns;
+            let factor = factor.min((per_second / MIN_SAMPLES_PER_SECOND).max(1.0)).max(
+                // What goes down again goes whatever its rate is.
+                if factor < 1.0 { factor } else { 0.0 },
+            );
+            let to = scaled(event.now, event.asked, factor);
+            if to == event.now {
+                continue;
+            }
+            let change = PeriodChange {
+                time_ns: usage.time_ns,
+                event: event_idx as u16,
+                from: number(event.now),
+                to: number(to),
+                overhead: self.overhead,
+            };
+            event.now = to;
+            self.n_changes += 1;
+            if self.changes.len() == N_CHANGES_SHOWN {
+                self.changes.pop_front();
+            }
+            self.changes.push_back(change);
+            into.push((event_idx, Decision::Sample(to)));
+        }
+    }
+
+    /// Switches breakpoints off that have cost this second's share, and on when the next begins.
+    /// To be asked in every round: a breakpoint's storm takes a whole CPU.
+    pub(crate) fn cycle(
+        &mut self,
+        time_ns: u64,
+        n_samples: &[u64],
+        into: &mut Vec<(usize, Decision)>,
+    ) {
+        let Some(max) = self.max_overhead else { return };
+        for (event_idx, event) in self.events.iter_mut().enumerate() {
+            if !matches!(event.kind, EventKind::Breakpoint { .. }) {
+                continue;
+            }
+            let (began_ns, n_then) = event.cycle_began;
+            let is_next = time_ns >= began_ns + CYCLE_NS;
+            if is_next {
+                event.cycle_began = (time_ns, n_samples[event_idx]);
+            }
+            match event.off_since_ns {
+                Some(since_ns) if is_next => {
+                    self.gap_ns += time_ns.saturating_sub(since_ns);
+                    event.off_since_ns = None;
+                    into.push((event_idx, Decision::On));
+                }
+                None => {
+                    let cost_ns = (n_samples[event_idx] - n_then) * event.cost_ns;
+                    if !is_next && cost_ns as f64 > max * CYCLE_NS as f64 {
+                        event.off_since_ns = Some(time_ns);
+                        into.push((event_idx, Decision::Off));
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The events that are off.
+    pub(crate) fn switched_off(&self) -> Vec<usize> {
+        let events = self.events.iter().enumerate();
+        events.filter(|(_, event)| event.off_since_ns.is_some()).map(|(idx, _)| idx).collect()
+    }
+
+    /// What a person is told.
+    pub(crate) fn governance(&self, time_ns: u64, n_samples: &[u64]) -> Governance {
+        let of = |event: &Governed| EventGovernance {
+            period: match event.now {
+                Sampling::Period(period) => Some(period),
+                Sampling::FrequencyHz(_) => None,
+            },
+            frequency_hz: match event.now {
+                Sampling::FrequencyHz(hz) => Some(hz),
+                Sampling::Period(_) => None,
+            },
+            sample_cost_ns: event.cost_ns,
+            is_off: event.off_since_ns.is_some(),
+        };
+        let open_gaps = self.events.iter().filter_map(|event| event.off_since_ns);
+        let open_gap_ns: u64 = open_gaps.map(|since_ns| time_ns.saturating_sub(since_ns)).sum();
+        let costs = self.events.iter().zip(n_samples);
+        Governance {
+            max_overhead: self.max_overhead,
+            overhead: self.overhead,
+            events: self.events.iter().map(of).collect(),
+            gap_ns: self.gap_ns + open_gap_ns,
+            target_ns: costs.map(|(event, n)| n * event.cost_ns).sum(),
+            n_changes: self.n_changes,
+            changes: self.changes.iter().copied().collect(),
+        }
+    }
+}
+
+const fn number(sampling: Sampling) -> u64 {
+    match sampling {
+        Sampling::Period(number) | Sampling::FrequencyHz(number) => number,
+    }
+}
+
+/// `now` with `factor` times fewer samples, but never more than `asked` gives.
+fn scaled(now: Sampling, asked: Sampling, factor: f64) -> Sampling {
+    // A float holds every period below 2^53: three months in nanoseconds.
+    match (now, asked) {
+        (Sampling::Period(now), Sampling::Period(asked)) => {
+            let to = (now as f64 * factor).ceil().min(1e15) as u64;
+            Sampling::Period(to.max(asked))
+        }
+        (Sampling::FrequencyHz(now), Sampling::FrequencyHz(asked)) => {
+            let to = (now as f64 / factor).floor() as u64;
+            Sampling::FrequencyHz(to.clamp(1, asked))
+        }
+        _ => now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::address::Avma;
+
+    const COSTS: SampleCosts =
+        SampleCosts { interrupt_ns: 14_000, breakpoint_ns: 15_000, in_kernel_ns: 2_000 };
+    const BREAKPOINT: EventKind = EventKind::Breakpoint { address: Avma(8), len_bytes: 8 };
+
+    fn sampling(governor: &Governor) -> Sampling {
+        governor.events[0].now
+    }
+
+    /// A target that makes `events_per_second` events, sampled as the governor says. Gives what it
+    /// cost in each quarter of a second, as a share.
+    fn run(
+        governor: &mut Governor,
+        events_per_second: f64,
+        cost_ns: f64,
+        quarters: usize,
+    ) -> Vec<f64> {
+        let mut usage = governor.last.clone();
+        let mut decisions = Vec::new();
+        (0..quarters)
+            .map(|_| {
+                let period = number(sampling(governor)) as f64;
+                let n = events_per_second / period / 4.0;
+                usage.time_ns += DECISION_NS;
+                usage.n_samples[0] += n as u64;
+                decisions.clear();
+                governor.decide(&usage, &mut decisions);
+                n * cost_ns / DECISION_NS as f64
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_storm_is_tamed_within_two_decisions_and_comes_back_when_it_is_over() {
+        let asked = Sampling::Period(1);
+        let mut governor = Governor::new(Some(0.01), &[(EventKind::Tracepoint, asked)], &COSTS, 0);
+        let shares = run(&mut governor, 300_000.0, 2_000.0, 8);
+        assert!(shares[0] > 0.5, "{shares:?}");
+        assert!(shares[1..].iter().all(|&share| share <= 0.01), "{shares:?}");
+        assert_eq!(governor.governance(0, &[0]).n_changes, 1);
+        run(&mut governor, 1_000.0, 2_000.0, 200);
+        assert_eq!(sampling(&governor), asked, "and never below what was asked for");
+    }
+
+    #[test]
+    fn a_clock_within_its_budget_is_left_alone() {
+        let asked = Sampling::Period(2_004_008);
+        let mut governor = Governor::new(Some(0.01), &[(EventKind::Clock, asked)], &COSTS, 0);
+        run(&mut governor, 1e9, 14_000.0, 100);
+        assert_eq!(sampling(&governor), asked);
+        let mut ungoverned =
+            Governor::new(None, &[(EventKind::Clock, Sampling::Period(10_000))], &COSTS, 0);
+        run(&mut ungoverned, 1e9, 14_000.0, 100);
+        assert_eq!(sampling(&ungoverned), Sampling::Period(10_000));
+    }
+
+    #[test]
+    fn some_samples_are_always_taken() {
+        let mut governor = Governor::new(
+            Some(1e-6),
+            &[(EventKind::Clock, Sampling::Period(1_000_000))],
+            &COSTS,
+            0,
+        );
+        run(&mut governor, 1e9, 14_000.0, 40);
+        assert!(number(sampling(&governor)) <= 50_000_000, "{:?}", sampling(&governor));
+    }
+
+    #[test]
+    fn a_breakpoint_rests_for_what_is_left_of_the_second() {
+        let mut governor =
+            Governor::new(Some(0.01), &[(BREAKPOINT, Sampling::Period(1))], &COSTS, 0);
+        let mut decisions = Vec::new();
+        governor.cycle(10_000_000, &[600], &mut decisions);
+        assert!(decisions.is_empty(), "600 × 15 µs are below 10 ms");
+        governor.cycle(12_000_000, &[700], &mut decisions);
+        assert_eq!(decisions, [(0, Decision::Off)]);
+        governor.cycle(900_000_000, &[700], &mut decisions);
+        governor.cycle(1_000_000_000, &[700], &mut decisions);
+        assert_eq!(decisions, [(0, Decision::Off), (0, Decision::On)]);
+        assert_eq!(governor.governance(1_000_000_000, &[700]).gap_ns, 988_000_000);
+    }
+}
