@@ -433,6 +433,10 @@ pub const MAX_DATA_RANGES: usize = 1 << 16;
 /// Mappings of one process; `vm.max_map_count` is 65,530 by default.
 pub const MAX_MAPPINGS: usize = 1 << 17;
 
+/// Processes that ended whose mappings are kept: samples of theirs may wait for debug information.
+/// Half a second of a fork/exec storm.
+pub const MAX_ENDED_PROCESSES: usize = 512;
+
 /// Processes whose mappings are kept.
 pub const MAX_PROCESSES: usize = 1 << 16;
 

@@ -71,10 +71,19 @@ pub(crate) enum DataObjectAt {
     },
 }
 
+/// One process's address space. A child shares its parent's mappings until one of them changes:
+/// most children do nothing but execute another program.
+#[derive(Clone, Debug, Default)]
+struct Space {
+    mappings: Arc<BTreeMap<Avma, Mapping>>,
+    /// Threads that are known beside the first one.
+    n_more_threads: u32,
+}
+
 /// All processes and load objects of a session.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTable {
-    spaces: FxHashMap<i32, BTreeMap<Avma, Mapping>>,
+    spaces: FxHashMap<i32, Space>,
     /// Processes that ended, oldest first: the first to be forgotten.
     ended: VecDeque<i32>,
     objects: Vec<LoadObject>,
@@ -96,7 +105,8 @@ impl ProcessTable {
             backing,
         };
         self.make_room();
-        insert(self.spaces.entry(mmap.pid).or_default(), mapping);
+        let space = self.spaces.entry(mmap.pid).or_default();
+        insert(Arc::make_mut(&mut space.mappings), mapping);
     }
 
     /// The part of a new mapping that held something else, or nothing, before.
@@ -128,37 +138,56 @@ impl ProcessTable {
     pub(crate) fn comm(&mut self, comm: &Comm) {
         self.n_changes += 1;
         if comm.is_exec {
-            self.spaces.entry(comm.pid).or_default().clear();
+            self.spaces.insert(comm.pid, Space::default());
+        } else if comm.time_ns == 0 && comm.tid != comm.pid {
+            // A thread from before the session.
+            self.spaces.entry(comm.pid).or_default().n_more_threads += 1;
         }
     }
 
     pub(crate) fn fork(&mut self, fork: &Fork) {
         if fork.pid == fork.parent_pid {
+            if let Some(space) = self.spaces.get_mut(&fork.pid) {
+                space.n_more_threads = space.n_more_threads.saturating_add(1);
+            }
             return;
         }
         self.n_changes += 1;
-        let inherited = self.spaces.get(&fork.parent_pid).cloned().unwrap_or_default();
+        let parent = self.spaces.get(&fork.parent_pid);
+        let mappings = parent.map(|space| Arc::clone(&space.mappings)).unwrap_or_default();
         self.make_room();
         self.ended.retain(|pid| *pid != fork.pid);
-        self.spaces.insert(fork.pid, inherited);
+        self.spaces.insert(fork.pid, Space { mappings, n_more_threads: 0 });
     }
 
+    /// Mappings stay for a while: samples may wait for debug information, and other threads may
+    /// still run when the first one ends.
     pub(crate) fn exit(&mut self, exit: &Exit) {
-        // Other threads may still run when the first one ends, so mappings stay for a while.
-        if exit.pid == exit.tid && self.spaces.contains_key(&exit.pid) {
-            self.ended.push_back(exit.pid);
+        let Some(space) = self.spaces.get_mut(&exit.pid) else { return };
+        if exit.pid != exit.tid {
+            space.n_more_threads = space.n_more_threads.saturating_sub(1);
+            return;
+        }
+        self.ended.push_back(exit.pid);
+        if self.ended.len() > limit::MAX_ENDED_PROCESSES
+            && let Some(pid) = self.ended.pop_front()
+        {
+            let is_over = self.spaces.get(&pid).is_some_and(|space| space.n_more_threads == 0);
+            if is_over {
+                self.spaces.remove(&pid);
+            }
         }
     }
 
     /// The mapping of process `pid` that holds `avma`.
     pub(crate) fn mapping(&self, pid: i32, avma: Avma) -> Option<&Mapping> {
-        let (_, mapping) = self.spaces.get(&pid)?.range(..=avma).next_back()?;
+        let (_, mapping) = self.spaces.get(&pid)?.mappings.range(..=avma).next_back()?;
         (avma < mapping.end).then_some(mapping)
     }
 
     /// The program of process `pid`, if it was opened and has thread-local variables.
     pub(crate) fn program(&self, pid: i32) -> Option<(LoadObjectIdx, ThreadBlock)> {
-        self.spaces.get(&pid)?.values().find_map(|mapping| {
+        self.spaces.get(&pid)?.mappings.values().find_map(|mapping| {
             let Backing::File(object) = mapping.backing else { return None };
             let ObjectState::Open(facts) = &self.object(object)?.state else { return None };
             let block = facts.thread.filter(|block| block.below_base.is_some())?;
@@ -195,7 +224,7 @@ impl ProcessTable {
     /// The same with the addresses around `avma` that have the same answer: no other mapping begins
     /// there, and no segment begins or ends.
     fn data_span(&self, pid: i32, avma: Avma) -> Option<DataSpan> {
-        let space = self.spaces.get(&pid)?;
+        let space = &self.spaces.get(&pid)?.mappings;
         // A load object's segments lie together: the nearest mapped file at or below the address
         // is the one, bss included, which is anonymous memory behind it.
         let mut below = space.range(..=avma).rev().map(|(_, mapping)| mapping).peekable();
@@ -403,6 +432,25 @@ mod tests {
         table.comm(&Comm { pid: 1, tid: 1, is_exec: true, ..Comm::default() });
         assert!(table.mapping(1, Avma(0x1000)).is_none());
         assert!(table.mapping(2, Avma(0x1000)).is_some());
+    }
+
+    #[test]
+    fn a_storm_of_children_leaves_few_spaces_and_no_living_process_loses_its_own() {
+        let mut table = ProcessTable::default();
+        table.mmap(&mmap(1, 0x1000, 0x1000, "/a"));
+        table.mmap(&mmap(2, 0x1000, 0x1000, "/b"));
+        let thread = Fork { pid: 2, tid: 3, parent_pid: 2, parent_tid: 2, ..Fork::default() };
+        table.fork(&thread);
+        table.exit(&Exit { pid: 2, tid: 2, ..Exit::default() });
+        for pid in 10..10_000 {
+            let born = Fork { pid, tid: pid, parent_pid: 1, parent_tid: 1, ..Fork::default() };
+            table.fork(&born);
+            table.exit(&Exit { pid, tid: pid, ..Exit::default() });
+        }
+        assert!(table.spaces.len() <= limit::MAX_ENDED_PROCESSES + 2);
+        assert!(table.mapping(9_999, Avma(0x1000)).is_some(), "its samples may still wait");
+        assert!(table.mapping(2, Avma(0x1000)).is_some(), "its other thread lives");
+        assert!(table.mapping(10, Avma(0x1000)).is_none());
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl Drain {
         }
         let period = decoded.period.filter(|&period| period != 0);
         sample.period = period.unwrap_or_else(|| self.periods.at(event, sample.time_ns));
+        self.tally.taken_weights[event_idx] += sample.period;
         if sample.tid != open.tid
             && self.suspects.contains(&sample.tid)
             && !self.doubled.contains(&sample.tid)

@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 
 /// Time between two decisions: a storm is met in the first one, and tamed by the second.
 pub(crate) const DECISION_NS: u64 = 250_000_000;
+/// Our own share is the mean over so many decisions, as an exponential average: 4 s. What it takes
+/// to read a large process's mappings, or the first names, is no reason to sample less.
+const OWN_MEMORY: f64 = 16.0;
 /// Breakpoints are switched on again so often.
 const CYCLE_NS: u64 = 1_000_000_000;
 /// Decisions in a row that have to find too much before a period is raised, unless it is far too
@@ -69,6 +72,7 @@ pub(crate) struct Governor {
     last: Usage,
     n_over: u32,
     n_low: u32,
+    own_share: f64,
     overhead: f64,
     gap_ns: u64,
     n_changes: u64,
@@ -98,6 +102,7 @@ impl Governor {
             last: Usage { time_ns: began_ns, n_samples, ..Usage::default() },
             n_over: 0,
             n_low: 0,
+            own_share: 0.0,
             overhead: 0.0,
             gap_ns: 0,
             n_changes: 0,
@@ -116,7 +121,8 @@ impl Governor {
         let kernel_ns = self.kernel_ns(usage);
         let own_ns = usage.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) as f64;
         let allowance_ns = elapsed_ns * usage.n_target_cpus.max(1.0);
-        self.overhead = (kernel_ns + own_ns) / allowance_ns;
+        self.own_share += (own_ns / allowance_ns - self.own_share) / OWN_MEMORY;
+        self.overhead = kernel_ns / allowance_ns + self.own_share;
         if let Some(max) = self.max_overhead {
             let excess = self.overhead / max;
             self.n_over = if excess > 1.0 { self.n_over + 1 } else { 0 };

@@ -39,6 +39,8 @@ const COUNTS_NS: u64 = 1_000_000_000;
 /// Reading a descriptor takes about a microsecond, and interrupts the CPU that runs its thread:
 /// beyond so many, counts are read only when something was lost, and at the end.
 const MAX_READ_EACH_SECOND: usize = 512;
+/// CPU time that is enough to tell whether samples stand for it.
+const SHORT_LIVES_NS: u64 = 1_000_000_000;
 /// Records that wait in order, at first: two rounds at 10,000 samples a second.
 const N_WAITING: usize = 2_048;
 
@@ -128,6 +130,7 @@ pub(crate) fn run(
         next_counts_ns: 0,
         told_side_band_lost: 0,
         told_corrupt_rings: 0,
+        has_told_short_lives: false,
     };
     reader.announce(parts.before, attached.warnings, features.lost);
     reader.rounds(&watch);
@@ -170,6 +173,7 @@ pub(super) struct Reader {
     next_counts_ns: u64,
     told_side_band_lost: u64,
     told_corrupt_rings: u64,
+    has_told_short_lives: bool,
 }
 
 impl Reader {
@@ -274,6 +278,10 @@ impl Reader {
     /// Says when the kernel took the events away. A tick lies between suspicion and certainty: a
     /// process that is just ending has no events left either, but not for that long.
     fn tell_removed(&mut self, watch: &Watch<'_>) {
+        // What counts whole CPUs stays.
+        if self.binding.is_cpu_wide {
+            return;
+        }
         if self.removal.is_open() || std::mem::take(&mut self.drain.saw_leader_exit) {
             for warning in self.removal.check(watch.watched, &self.events) {
                 self.warn(warning);
@@ -288,6 +296,31 @@ impl Reader {
         }
         self.tell_collected();
         self.tell_side_band_lost();
+        self.tell_short_lives();
+    }
+
+    /// A clock begins a whole period with each task that inherits it: tasks that live for less are
+    /// never sampled, and their time would be missing in silence.
+    fn tell_short_lives(&mut self) {
+        if self.has_told_short_lives || self.binding.is_cpu_wide {
+            return;
+        }
+        for (event_idx, plan) in self.plans.iter().enumerate() {
+            let is_whole = plan.event.kind == EventKind::Clock && plan.event.includes_kernel;
+            let idx = EventIdx(event_idx as u16);
+            let (count_ns, sampled_ns) = self.drain.tally.count_and_weights(idx);
+            if is_whole && count_ns > SHORT_LIVES_NS && sampled_ns < count_ns / 2 {
+                self.has_told_short_lives = true;
+                let (count_s, sampled_s) = (count_ns as f64 / 1e9, sampled_ns as f64 / 1e9);
+                let warning = format!(
+                    "{} counted {count_s:.1} s of CPU time, and its samples stand for \
+                     {sampled_s:.1} s: tasks that live for less than a period are never sampled; \
+                     --all, --cgroup and --unit sample whole CPUs and see them",
+                    plan.event.name
+                );
+                return self.warn(warning);
+            }
+        }
     }
 
     /// Counts go behind the samples that they count, and those have met a full channel or not.
@@ -366,6 +399,7 @@ impl Reader {
         self.drain.tally.read(&self.events);
         self.hand_on(u64::MAX, BatchSender::flush_waiting);
         self.tell_side_band_lost();
+        self.tell_short_lives();
         self.tell_imbalance();
         let exit_status = child.and_then(|child| exit_status(child, watch));
         self.tell_end(exit_status);

@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) n_pushed: Vec<u64>,
     /// Samples that the kernel took, by event, as far as they were found in the rings.
     pub(crate) n_taken: Vec<u64>,
+    /// What they stand for, in events.
+    pub(crate) taken_weights: Vec<u64>,
     /// Samples of processes that are not the target's.
     pub(crate) n_outside: u64,
     /// Samples whose bytes made no sense.
@@ -104,6 +106,7 @@ impl Tally {
         Self {
             n_pushed: vec![0; n_events],
             n_taken: vec![0; n_events],
+            taken_weights: vec![0; n_events],
             read: Read::new(n_events),
             closed: Read::new(n_events),
             n_together,
@@ -139,6 +142,12 @@ impl Tally {
     pub(crate) fn close(&mut self, events: &[OpenEvent]) {
         self.read(events);
         self.closed.begin_with(&self.read);
+    }
+
+    /// How much of what `event` counted its samples stand for: the count, and their weights.
+    pub(crate) fn count_and_weights(&self, event: EventIdx) -> (u64, u64) {
+        let event_idx = usize::from(event.0);
+        (self.read.values[event_idx], self.taken_weights[event_idx])
     }
 
     /// CPU time of the tasks that the first event counts, when its counts were last read.
