@@ -1,23 +1,30 @@
 //! What the analyzer is told before the first sample: names and mappings from before the session.
 
 use crate::procfs::Procfs;
-use dataspace_proto::record::{Comm, Record};
+use dataspace_proto::record::{Comm, Mmap, Record};
 
-/// Names of all threads and mappings of all processes, at time 0.
+/// Names of all threads and mappings of all processes, as of `time_ns` (0: before the session).
 ///
 /// To be read after the side-band events are open: a mapping is then in one of the two, or in
 /// both, which does no harm.
-pub(crate) fn what_was_before(pids: &[i32], procfs: &Procfs) -> Vec<Record> {
+pub(crate) fn what_was_before(pids: &[i32], time_ns: u64, procfs: &Procfs) -> Vec<Record> {
     let mut records = Vec::new();
     for &pid in pids {
         for tid in procfs.tasks(pid).unwrap_or_default() {
             // A thread without a name has just ended.
             let Ok(name) = procfs.comm(pid, tid) else { continue };
-            records.push(Record::Comm(Box::new(Comm { pid, tid, name, ..Comm::default() })));
+            records.push(Record::Comm(Box::new(Comm {
+                time_ns,
+                pid,
+                tid,
+                name,
+                ..Comm::default()
+            })));
         }
         match procfs.mappings(pid) {
             Ok(mappings) => {
-                records.extend(mappings.into_iter().map(|mmap| Record::Mmap(Box::new(mmap))));
+                let mappings = mappings.into_iter().map(|mmap| Mmap { time_ns, ..mmap });
+                records.extend(mappings.map(|mmap| Record::Mmap(Box::new(mmap))));
             }
             // It has ended.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

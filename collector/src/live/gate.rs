@@ -28,20 +28,20 @@ impl Gate {
             Record::Sample(sample) => match self.membership.standing(sample.pid) {
                 Standing::Member => true,
                 Standing::Outsider => false,
-                Standing::Stranger => self.meet(sample.pid, push),
+                Standing::Stranger => self.meet(sample.pid, sample.time_ns, push),
             },
             _ => self.membership.learn(record) || self.is_open,
         }
     }
 
     /// Looks up a process, once. Whether it is of the target.
-    fn meet(&mut self, pid: i32, push: impl FnMut(Record)) -> bool {
+    fn meet(&mut self, pid: i32, time_ns: u64, push: impl FnMut(Record)) -> bool {
         // One that is gone has no name: it belongs where every name does.
         let name = self.procfs.comm(pid, pid).unwrap_or_default();
         let n_threads = self.procfs.tasks(pid).map_or(1, |tids| tids.len());
         let is_member = self.membership.add(pid, &name, n_threads, true);
         if is_member {
-            announce::what_was_before(&[pid], &self.procfs).into_iter().for_each(push);
+            announce::what_was_before(&[pid], time_ns, &self.procfs).into_iter().for_each(push);
         }
         is_member
     }

@@ -163,7 +163,7 @@ impl Live {
             // What the child has mapped now is our own, and goes with exec.
             Vec::new()
         } else {
-            announce::what_was_before(&gate.members(), &procfs)
+            announce::what_was_before(&gate.members(), 0, &procfs)
         };
         let command = match config.target {
             TargetSpec::Command(argv) => argv.into_iter().next(),

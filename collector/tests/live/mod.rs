@@ -3,6 +3,8 @@
 mod clock;
 mod command;
 mod exact;
+mod governed;
 mod life;
 mod privilege;
 mod threads;
+mod wide;

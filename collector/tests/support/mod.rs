@@ -46,14 +46,7 @@ impl Program {
     /// Runs it with pipes as its input and output, which is how test and program wait for each
     /// other.
     pub(crate) fn spawn(&self) -> Partner {
-        let mut child = Command::new(self.path())
-            .current_dir(self.dir.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Partner { input: child.stdin.take(), child, output }
+        Partner::spawn(&self.path())
     }
 
     pub(crate) fn argv(&self) -> Vec<OsString> {
@@ -69,6 +62,17 @@ pub(crate) struct Partner {
 }
 
 impl Partner {
+    pub(crate) fn spawn(path: &Path) -> Self {
+        let mut child = Command::new(path)
+            .current_dir(path.parent().unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { input: child.stdin.take(), child, output }
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
