@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Size: memory and descriptors of `dataspace top` on large targets, and what their exit costs.
+
+scale.py DATASPACE [CASE…] [--seconds N]
+
+Cases: threads (10,000 in one process), processes (1,000), mappings (50,000 in one process), storm
+(fork and exec as fast as the machine goes, for N seconds; 600 by default). Prints one line a case, and
+for the storm one line each tenth of it; nothing is asserted. Wants root, gcc and a machine at rest.
+"""
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+N_THREADS, N_PROCESSES, N_MAPPINGS = 10_000, 1_000, 50_000
+
+
+def build(name, directory):
+    program = directory / name
+    command = ["gcc", "-O1", "-g", "-pthread", "-o", program, HERE / f"{name}.c"]
+    subprocess.run(command, check=True)
+    return program
+
+
+def size(pid):
+    """Resident memory in MB and open descriptors of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024, len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def crowd(program, kind, n):
+    process = subprocess.Popen(
+        [program, kind, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process
+
+
+def end_ms(process):
+    """How long the process takes to end when it is told to."""
+    began = time.monotonic()
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    process.wait()
+    return (time.monotonic() - began) * 1e3
+
+
+def session(dataspace, arguments):
+    command = [dataspace, "top", "--json", "--interval", "1", *arguments]
+    began = time.monotonic()
+    top = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    top.stdout.readline()
+    return top, time.monotonic() - began
+
+
+def finish(top):
+    """The accounting and the warnings of the last snapshot."""
+    output, errors = top.communicate(timeout=60)
+    lines = output.decode().strip().splitlines()
+    if not lines:
+        return errors.decode()
+    last = json.loads(lines[-1])
+    accounting = last["accounting"]
+    right = (accounting["attributed"] + sum(accounting["unknown"].values())
+             + accounting["not_memory"] + sum(accounting["lost"].values()))
+    return (f"samples {accounting['kernel']} (accounted for {right}), others' "
+            f"{accounting['outside']}, warnings {last['warnings']}")
+
+
+def one_process(dataspace, program, kind, n):
+    alone_ms = min(end_ms(crowd(program, kind, n)) for _ in range(3))
+    process = crowd(program, kind, n)
+    top, first_s = session(dataspace, ["-p", str(process.pid)])
+    time.sleep(5)
+    memory, n_open = size(top.pid)
+    watched_ms = end_ms(process)
+    print(f"{n} {kind}: first snapshot {first_s:.1f} s (the interval is 1 s), {memory:.1f} MB, "
+          f"{n_open} descriptors, exit {watched_ms:.0f} ms (alone {alone_ms:.0f} ms); {finish(top)}",
+          flush=True)
+
+
+def many_processes(dataspace, program):
+    crowds = [crowd(program, "sleep", 0) for _ in range(N_PROCESSES)]
+    pids = ",".join(str(process.pid) for process in crowds)
+    try:
+        for arguments in (["-p", pids], ["--comm", "crowd"], ["-a"]):
+            top, first_s = session(dataspace, [*arguments, "--duration", "6"])
+            time.sleep(4)
+            memory, n_open = size(top.pid)
+            print(f"{N_PROCESSES} processes by {arguments[0]}: first snapshot {first_s:.1f} s, "
+                  f"{memory:.1f} MB, {n_open} descriptors; {finish(top)}", flush=True)
+    finally:
+        for process in crowds:
+            end_ms(process)
+
+
+def storm(dataspace, program, seconds):
+    for arguments in (["--", str(program), str(seconds)], ["-a", "--duration", str(seconds)]):
+        beside = None
+        if arguments[0] == "-a":
+            beside = subprocess.Popen([program, str(seconds)], stderr=subprocess.PIPE)
+        top = subprocess.Popen([dataspace, "top", "--json", "--interval", "60", *arguments],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for part in range(10):
+            time.sleep(seconds / 10 * (0.98 if part == 9 else 1))
+            if top.poll() is not None:
+                break
+            memory, n_open = size(top.pid)
+            print(f"storm by {arguments[0]}, {part + 1}/10: {memory:.1f} MB, {n_open} descriptors",
+                  flush=True)
+        print(f"storm by {arguments[0]}: {finish(top)}", flush=True)
+        if beside:
+            print(beside.communicate()[1].decode().strip())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("dataspace")
+    parser.add_argument("cases", nargs="*", default=["threads", "processes", "mappings", "storm"])
+    parser.add_argument("--seconds", type=int, default=600)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        program = build("crowd", Path(directory))
+        for case in options.cases:
+            match case:
+                case "threads":
+                    one_process(options.dataspace, program, "threads", N_THREADS)
+                case "mappings":
+                    one_process(options.dataspace, program, "mappings", N_MAPPINGS)
+                case "processes":
+                    many_processes(options.dataspace, program)
+                case "storm":
+                    storm(options.dataspace, build("storm", Path(directory)), options.seconds)
+                case _:
+                    parser.error(f"no case {case}")
+
+
+if __name__ == "__main__":
+    main()
