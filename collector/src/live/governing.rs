@@ -12,11 +12,14 @@ use dataspace_proto::governance::Governance;
 use rustix::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 /// The governor and what it is told.
 #[derive(Debug)]
 pub(super) struct Governing {
     governor: Governor,
+    /// Being measured.
+    costs: Option<JoinHandle<SampleCosts>>,
     consumer_cpu_ns: Arc<AtomicU64>,
     decisions: Vec<(usize, Decision)>,
     usage: Usage,
@@ -29,19 +32,32 @@ impl Governing {
     pub(super) fn new(
         max_overhead: Option<f64>,
         plans: &[EventPlan],
-        costs: SampleCosts,
+        costs: Option<JoinHandle<SampleCosts>>,
         consumer_cpu_ns: Arc<AtomicU64>,
         began_ns: u64,
     ) -> Self {
         let events: Vec<(EventKind, Sampling)> =
             plans.iter().map(|plan| (plan.event.kind, plan.event.sampling)).collect();
         Self {
-            governor: Governor::new(max_overhead, &events, &costs, began_ns),
+            governor: Governor::new(max_overhead, &events, began_ns),
+            costs,
             consumer_cpu_ns,
             decisions: Vec::new(),
             usage: Usage::default(),
             running: (0, began_ns),
             has_told: false,
+        }
+    }
+}
+
+impl Governing {
+    /// Takes over what a sample costs, once that is measured.
+    fn take_costs(&mut self) {
+        if self.costs.as_ref().is_some_and(JoinHandle::is_finished)
+            && let Some(Ok(costs)) = self.costs.take().map(JoinHandle::join)
+        {
+            tracing::info!(?costs, "what a sample costs was measured");
+            self.governor.set_costs(&costs);
         }
     }
 }
@@ -53,6 +69,7 @@ impl Reader {
         decisions.clear();
         self.governing.governor.cycle(time_ns, &self.drain.tally.n_taken, &mut decisions);
         if self.governing.governor.is_due(time_ns) {
+            self.governing.take_costs();
             self.measure(time_ns);
             let Governing { governor, usage, .. } = &mut self.governing;
             governor.decide(usage, &mut decisions);

@@ -112,7 +112,7 @@ struct Parts {
     procfs: Procfs,
     /// Mappings and names from before.
     before: Vec<Record>,
-    costs: SampleCosts,
+    costs: Option<JoinHandle<SampleCosts>>,
     max_overhead: Option<f64>,
     consumer_cpu_ns: Arc<AtomicU64>,
 }
@@ -131,9 +131,8 @@ impl Live {
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let features = kernel_features();
-        let kinds: Vec<_> = plans.iter().map(|plan| plan.event.kind).collect();
-        // Before anything counts: rings are not read meanwhile.
-        let costs = SampleCosts::measure(&kinds, features);
+        let kinds = plans.iter().map(|plan| plan.event.kind).collect();
+        let costs = SampleCosts::begin(kinds, features);
         let cpus = online_cpus();
         coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
