@@ -12,7 +12,7 @@ use dataspace_proto::snapshot::{
     Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Window, Windows,
 };
 use std::collections::BTreeMap;
-use std::num::NonZeroU8;
+use std::num::{NonZeroU8, NonZeroU64};
 use std::sync::Arc;
 
 impl Analyzer {
@@ -104,6 +104,8 @@ impl Analyzer {
             Verdict::Unknown(reason) => (None, Some(reason)),
             Verdict::NotMemory => (None, None),
         };
+        let source = sample.data_source.unwrap_or_default();
+        let told = |latency: u16| (latency != 0).then_some(latency);
         SampleLine {
             time_ns: sample.time_ns,
             pid: sample.pid,
@@ -132,7 +134,21 @@ impl Analyzer {
             reason,
             not_memory: attribution.verdict == Verdict::NotMemory,
             latency: (sample.latency != 0).then_some(u64::from(sample.latency)),
-            level: sample.data_source.and_then(|source| source.level),
+            level: source.level,
+            missed_level: source.missed,
+            snoop: source.snoop.text().map(Into::into),
+            tlb: source.tlb.text().map(Into::into),
+            locked: source.locked,
+            remote: source.level.map(|_| source.is_remote),
+            hops: source.hops,
+            blocked: source.blocked.text().map(Into::into),
+            region: source.region,
+            instruction_latency: told(sample.instruction_latency),
+            retire_latency: told(sample.retire_latency),
+            page_size: sample.data_page.bytes(),
+            code_page_size: sample.code_page.bytes(),
+            phys_addr: sample.physical_addr.map(|address| address.0.get()),
+            cgroup_id: sample.cgroup.map(NonZeroU64::get),
             votes: (attribution.votes != 0).then_some(attribution.votes),
             calls_out: evidence.and(NonZeroU8::new(attribution.calls_out)).map(NonZeroU8::get),
         }
@@ -177,6 +193,7 @@ impl Analyzer {
             tlb_misses: sums.tlb_misses,
             locked: sums.locked,
             hitm: sums.hitm,
+            remote: sums.remote,
             threads: 0,
             levels: named(&mut Level::ALL.iter().map(|level| level.name()), &sums.levels),
             evidence: named(&mut Evidence::ALL.iter().map(|kind| kind.name()), &sums.evidence),

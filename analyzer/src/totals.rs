@@ -6,7 +6,7 @@
 use crate::descriptor::{Content, DataObject, ObjectLevel};
 use crate::limit;
 use dataspace_proto::event::EventIdx;
-use dataspace_proto::memory::{Access, N_LEVELS};
+use dataspace_proto::memory::{Access, N_LEVELS, Snoop};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{Evidence, Scope};
@@ -46,6 +46,7 @@ pub(crate) struct Sums {
     pub(crate) tlb_misses: u64,
     pub(crate) locked: u64,
     pub(crate) hitm: u64,
+    pub(crate) remote: u64,
     pub(crate) levels: [u32; N_LEVELS],
     pub(crate) evidence: [u32; 4],
 }
@@ -60,9 +61,10 @@ impl Sums {
         self.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));
         self.stores += u64::from(matches!(access, Some(Access::Store | Access::LoadStore)));
         self.latency = self.latency.wrapping_add(u64::from(sample.latency));
-        self.tlb_misses += u64::from(source.is_tlb_miss);
-        self.locked += u64::from(source.is_locked);
-        self.hitm += u64::from(source.is_hitm);
+        self.tlb_misses += u64::from(source.tlb.is_first_level_miss());
+        self.locked += u64::from(source.locked == Some(true));
+        self.hitm += u64::from(source.snoop.has(Snoop::HITM));
+        self.remote += u64::from(source.is_remote);
         if let Some(level) = source.level {
             let sum = &mut self.levels[level as usize];
             *sum = sum.wrapping_add(1);
@@ -90,6 +92,7 @@ impl Sums {
             (&mut self.tlb_misses, other.tlb_misses),
             (&mut self.locked, other.locked),
             (&mut self.hitm, other.hitm),
+            (&mut self.remote, other.remote),
         ] {
             *sum = wide(*sum, value);
         }

@@ -6,11 +6,13 @@
 //! without an error.
 
 use crate::data_source;
-use dataspace_proto::address::Avma;
+use dataspace_proto::address::{Avma, PhysicalAddress};
 use dataspace_proto::event::Machine;
+use dataspace_proto::memory::PageSize;
 use dataspace_proto::record::{CpuMode, Sample};
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
 use perf_event_open_sys::bindings as abi;
+use std::num::NonZeroU64;
 use thiserror::Error;
 
 /// Byte order of a recording; live rings have the machine's own.
@@ -292,10 +294,7 @@ fn tail(
         let weight = read!(cursor, u64, "WEIGHT");
         decoded.sample.latency = u32::try_from(weight).unwrap_or(u32::MAX);
     } else if field!(layout, PERF_SAMPLE_WEIGHT_STRUCT) {
-        // union perf_sample_weight: var1_dw is the low half whatever the byte order, as the union
-        // is read and written as one u64.
-        let weight = read!(cursor, u64, "WEIGHT_STRUCT");
-        decoded.sample.latency = weight as u32;
+        weights(read!(cursor, u64, "WEIGHT_STRUCT"), layout.machine, &mut decoded.sample);
     }
     if field!(layout, PERF_SAMPLE_DATA_SRC) {
         decoded.sample.data_source = Some(data_source::decode(read!(cursor, u64, "DATA_SRC")));
@@ -307,19 +306,46 @@ fn tail(
         decoded.sample.registers =
             registers(layout.interrupt_registers, layout.machine, cursor, "REGS_INTR")?;
     }
-    for (flag, name) in [
-        (abi::PERF_SAMPLE_PHYS_ADDR, "PHYS_ADDR"),
-        (abi::PERF_SAMPLE_CGROUP, "CGROUP"),
-        (abi::PERF_SAMPLE_DATA_PAGE_SIZE, "DATA_PAGE_SIZE"),
-        (abi::PERF_SAMPLE_CODE_PAGE_SIZE, "CODE_PAGE_SIZE"),
-    ] {
-        if layout.sample_type & u64::from(flag) != 0 {
-            cursor.skip(8, name)?;
-        }
-    }
+    addresses_and_pages(layout, cursor, &mut decoded.sample)?;
     if field!(layout, PERF_SAMPLE_AUX) {
         let n_bytes = read!(cursor, u64, "AUX");
         cursor.skip(n_bytes, "AUX")?;
+    }
+    Ok(())
+}
+
+/// `union perf_sample_weight`, whose halves stand where a `u64` has them in either byte order.
+///
+/// On x86-64 `var1_dw` is the latency of the data: Intel's cache latency (of the whole access up to
+/// Ice Lake), AMD's DcMissLat; `var2_w` that of the instruction: Intel's, AMD's TagToRetCtr; `var3_w`
+/// Intel's retire latency. Where AMD tells none, of what hits L1 and of stores, all are 0. POWER
+/// has its pipeline's stages there.
+const fn weights(weight: u64, machine: Machine, sample: &mut Sample) {
+    sample.latency = weight as u32;
+    if matches!(machine, Machine::X86_64) {
+        sample.instruction_latency = (weight >> 32) as u16;
+        sample.retire_latency = (weight >> 48) as u16;
+    }
+}
+
+/// `PERF_SAMPLE_PHYS_ADDR` to `PERF_SAMPLE_CODE_PAGE_SIZE`; 0 is what the kernel cannot tell.
+fn addresses_and_pages(
+    layout: &SampleLayout,
+    cursor: &mut Cursor<'_>,
+    sample: &mut Sample,
+) -> Result<(), Undecodable> {
+    if field!(layout, PERF_SAMPLE_PHYS_ADDR) {
+        let address = read!(cursor, u64, "PHYS_ADDR");
+        sample.physical_addr = NonZeroU64::new(address).map(PhysicalAddress);
+    }
+    if field!(layout, PERF_SAMPLE_CGROUP) {
+        sample.cgroup = NonZeroU64::new(read!(cursor, u64, "CGROUP"));
+    }
+    if field!(layout, PERF_SAMPLE_DATA_PAGE_SIZE) {
+        sample.data_page = PageSize::from_bytes(read!(cursor, u64, "DATA_PAGE_SIZE"));
+    }
+    if field!(layout, PERF_SAMPLE_CODE_PAGE_SIZE) {
+        sample.code_page = PageSize::from_bytes(read!(cursor, u64, "CODE_PAGE_SIZE"));
     }
     Ok(())
 }
@@ -480,10 +506,53 @@ mod tests {
         let decoded = sample(&layout, abi::PERF_RECORD_MISC_USER as u16, &bytes(&words)).unwrap();
         assert_eq!(decoded.sample.ip, Avma(0x401000));
         assert_eq!(decoded.sample.latency, 42);
+        assert_eq!(decoded.sample.instruction_latency, 2);
+        assert_eq!(decoded.sample.retire_latency, 1);
+        assert_eq!(decoded.sample.physical_addr.map(|at| at.0.get()), Some(0x9999));
         assert_eq!(decoded.sample.registers.get(Register::Rbx), Some(0xb0b));
         assert_eq!(decoded.sample.registers.get(Register::R8), Some(0x808));
         assert_eq!(decoded.sample.registers.get(Register::Rax), None);
         assert_eq!(decoded.sample.mode, CpuMode::User);
+    }
+
+    #[test]
+    fn a_plain_weight_is_one_number_and_other_machines_have_no_instruction_latency() {
+        let decode = |layout: &SampleLayout, word: u64| {
+            sample(layout, 0, &bytes(&[word])).unwrap().sample
+        };
+        let plain = layout(abi::PERF_SAMPLE_WEIGHT);
+        assert_eq!(decode(&plain, 300).latency, 300);
+        let long = decode(&plain, 1 << 33);
+        assert_eq!((long.latency, long.instruction_latency), (u32::MAX, 0));
+        let mut power = layout(abi::PERF_SAMPLE_WEIGHT_STRUCT);
+        power.machine = Machine::Other;
+        let sampled = decode(&power, 0x0001_0002_0000_002a);
+        assert_eq!((sampled.latency, sampled.instruction_latency), (42, 0));
+    }
+
+    #[test]
+    fn pages_control_group_and_physical_address_stand_in_the_order_of_the_kernel() {
+        let layout = layout(
+            abi::PERF_SAMPLE_PHYS_ADDR
+                | abi::PERF_SAMPLE_CGROUP
+                | abi::PERF_SAMPLE_DATA_PAGE_SIZE
+                | abi::PERF_SAMPLE_CODE_PAGE_SIZE,
+        );
+        let decoded = sample(&layout, 0, &bytes(&[0x1234_5000, 77, 1 << 21, 4096])).unwrap().sample;
+        assert_eq!(decoded.physical_addr.map(|at| at.0.get()), Some(0x1234_5000));
+        assert_eq!(decoded.cgroup.map(NonZeroU64::get), Some(77));
+        assert_eq!(decoded.data_page.bytes(), Some(2 << 20));
+        assert_eq!(decoded.code_page.bytes(), Some(4096));
+        let none = sample(&layout, 0, &bytes(&[0, 0, 0, 0])).unwrap().sample;
+        assert_eq!((none.physical_addr, none.cgroup, none.data_page.bytes()), (None, None, None));
+        // The same record of a big-endian machine.
+        let big = SampleLayout { endian: Endian::Big, ..layout };
+        let words: Vec<u8> = [0x1234_5000u64, 77, 1 << 21, 4096]
+            .iter()
+            .flat_map(|word| word.to_be_bytes())
+            .collect();
+        let swapped = sample(&big, 0, &words).unwrap().sample;
+        assert_eq!(format!("{swapped:?}"), format!("{decoded:?}"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use dataspace_collector::recording::{Recording, RecordingError};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::{Event, EventKind, SkidModel};
+use dataspace_proto::memory::{Access, DataSource, Level};
 use dataspace_proto::record::{CpuMode, FileIdentity, Mmap, Record, Sample};
 
 use dataspace_proto::register::Register;
@@ -12,9 +13,12 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The recordings that are kept beside the project, if they are there.
+/// The recordings that are kept beside the project, or where `DATASPACE_RECORDINGS` says, if they
+/// are there.
 fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings").join(name);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings");
+    let dir = std::env::var_os("DATASPACE_RECORDINGS").map_or(beside, PathBuf::from);
+    let path = dir.join(name);
     if path.exists() {
         return Some(path);
     }
@@ -380,7 +384,11 @@ struct Run {
     fields: &'static str,
 }
 
-const RUNS: [Run; 8] = [
+const RUNS: [Run; 9] = [
+    Run {
+        record: &["-e", "page-faults", "-c", "1", "-d", "-W", "--phys-data", "--data-page-size", "--code-page-size"],
+        fields: "pid,tid,time,addr,ip,phys_addr,data_page_size,code_page_size",
+    },
     // WEIGHT_STRUCT stands before REGS_INTR and PHYS_ADDR.
     Run {
         record: &["-e", "cpu-clock", "-W", "-d", "--phys-data", "--intr-regs=ax,bx,sp,ip"],
@@ -437,6 +445,19 @@ fn as_perf_says(sample: &Sample, events: &[&Event], fields: &str) -> String {
     if fields.contains("ip") {
         text += &format!(" {:x}", sample.ip.0);
     }
+    if fields.contains("phys_addr") {
+        text += &format!(" {:x}", sample.physical_addr.map_or(0, |address| address.0.get()));
+    }
+    if fields.contains("page_size") {
+        for page in [sample.data_page, sample.code_page] {
+            text += match page.bytes() {
+                None => " N/A",
+                Some(0x1000) => " 4K",
+                Some(0x20_0000) => " 2M",
+                Some(other) => panic!("pages of {other} bytes"),
+            };
+        }
+    }
     if fields.contains("iregs") {
         text += " ABI:2";
         let registers = [
@@ -450,6 +471,70 @@ fn as_perf_says(sample: &Sample, events: &[&Event], fields: &str) -> String {
         }
     }
     text
+}
+
+/// What `perf script -F data_src` says of a data source, as far as both have words for it: the level
+/// once by the mask and once by the number.
+fn data_source_as_perf_says(source: &DataSource) -> String {
+    let level = source.level.or(source.missed).map_or("N/A", |level| match level {
+        Level::Lfb => "LFB/MAB",
+        other => other.name(),
+    });
+    let outcome = if source.missed.is_some() { "miss" } else { "hit" };
+    let lock = match source.locked {
+        Some(true) => "Yes",
+        Some(false) => "No",
+        None => "N/A",
+    };
+    let capital = |text: Option<String>| match text.as_deref() {
+        Some("none") => "None".to_owned(),
+        other => other.unwrap_or("N/A").to_owned(),
+    };
+    format!(
+        "|OP {}|LVL {level} {outcome}|SNP {}|TLB {}|LCK {lock}|BLK N/A",
+        if source.access == Some(Access::Load) { "LOAD" } else { "N/A" },
+        capital(source.snoop.text()),
+        source.tlb.text().map_or("N/A".to_owned(), |text| text.replace('|', " or ")),
+    )
+}
+
+#[test]
+fn data_sources_and_latencies_of_real_processors_are_those_that_perf_tells() {
+    let names = [
+        "ivybridge-mem-loads.data",
+        "ivytown-mem-loads-system.data",
+        "skylake-load-latency-weight-struct.data",
+    ];
+    for path in names.iter().filter_map(|name| shared(name)) {
+        let file = path.to_str().expect("a path of ASCII");
+        let Some(text) = perf(&["script", "-i", file, "-F", "ip,addr,weight,data_src"]) else {
+            return;
+        };
+        let theirs = String::from_utf8_lossy(&text)
+            .lines()
+            .map(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let (weight, ip) = (words[words.len() - 2], words[words.len() - 1]);
+                // "LVL L1 or L1 hit": by both the mask and the number.
+                let source = words[2..words.len() - 2].join(" ");
+                let (before, behind) = source.split_once("|SNP").expect("a snoop");
+                let level = before.split_once(" or ").map_or(before, |(mask, _)| mask);
+                let level = level.trim_end_matches(" hit");
+                format!("{} {level} hit|SNP{behind} {weight} {ip}", words[0])
+            })
+            .collect();
+        let records = read_path(&path);
+        let ours = samples(&records)
+            .iter()
+            .map(|sample| {
+                let source = sample.data_source.expect("DATA_SRC was sampled");
+                let addr = sample.addr.unwrap_or_default().0;
+                let source = data_source_as_perf_says(&source);
+                format!("{addr:x} {source} {} {:x}", sample.latency, sample.ip.0)
+            })
+            .collect();
+        assert_eq!(sorted(ours), sorted(theirs), "{file}");
+    }
 }
 
 fn sorted(mut lines: Vec<String>) -> Vec<String> {

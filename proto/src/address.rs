@@ -1,6 +1,7 @@
 //! Addresses as newtypes, so that an address in a process is never taken for one in a file.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 macro_rules! address {
     ($(#[$doc:meta])* $name:ident) => {
@@ -60,3 +61,7 @@ impl Avma {
         self.0 < 1 << 56
     }
 }
+/// A physical memory address; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PhysicalAddress(pub NonZeroU64);
+

@@ -1,11 +1,12 @@
 //! What the collector hands to the analyzer: samples, side-band events, counters, the time.
 
 use crate::accounting::Collected;
-use crate::address::{Avma, FileOffset};
+use crate::address::{Avma, FileOffset, PhysicalAddress};
 use crate::event::{Event, EventIdx, Machine};
-use crate::memory::DataSource;
+use crate::memory::{DataSource, PageSize};
 use crate::register::Registers;
 use crate::stack::StackPiece;
+use std::num::NonZeroU64;
 
 /// One thing that happened, in time order.
 #[derive(Clone, Debug)]
@@ -103,8 +104,21 @@ pub struct Sample {
     pub stack: StackPiece,
     /// Where the data came from.
     pub data_source: Option<DataSource>,
-    /// Latency in core cycles, 0 where there is none.
+    /// Latency in core cycles, 0 where there is none: until the data was there (Intel's cache
+    /// latency, AMD's of the miss), else of the whole access.
     pub latency: u32,
+    /// Core cycles from the instruction's start to its end, 0 where there is none.
+    pub instruction_latency: u16,
+    /// Core cycles between the retirement of the instruction before and its own, 0 where there is none.
+    pub retire_latency: u16,
+    /// The page that the data address is on.
+    pub data_page: PageSize,
+    /// The page that IP is on.
+    pub code_page: PageSize,
+    /// Where the data address is in physical memory; the kernel tells it to the privileged only.
+    pub physical_addr: Option<PhysicalAddress>,
+    /// The control group of the thread, by its number ([`Cgroup`]).
+    pub cgroup: Option<NonZeroU64>,
 }
 
 /// How the kernel names the file behind a mapping.

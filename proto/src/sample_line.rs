@@ -1,6 +1,6 @@
 //! The answer for one sample, as `dataspace script` prints it (design section 8, fixed).
 
-use crate::memory::Access;
+use crate::memory::{Access, Level, Region};
 use crate::reason::Reason;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct Scope {
 }
 
 /// One sample and its answer. Every key is always there, `null` where there is nothing to say.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the JSON keys that design section 8 explains")]
 pub struct SampleLine {
     pub time_ns: u64,
@@ -95,7 +95,46 @@ pub struct SampleLine {
     pub reason: Option<Reason>,
     pub not_memory: bool,
     pub latency: Option<u64>,
-    pub level: Option<crate::memory::Level>,
+    pub level: Option<Level>,
+    /// The level that did not have the data, where it is not told which one had.
+    #[serde(default)]
+    pub missed_level: Option<Level>,
+    /// What other caches answered: `none`, `hit`, `miss`, `hitm`, `fwd`, `peer`; several with `|`.
+    #[serde(default)]
+    pub snoop: Option<Arc<str>>,
+    /// How the address was translated: `L1 hit`, `L1|L2 hit`, `L2 miss`, `walker hit`.
+    #[serde(default)]
+    pub tlb: Option<Arc<str>>,
+    #[serde(default)]
+    pub locked: Option<bool>,
+    /// The data came from another core's, node's or socket's side; `null` where no level is told.
+    #[serde(default)]
+    pub remote: Option<bool>,
+    /// 0 another core of this node, 1 another node, 2 another socket, 3 another board.
+    #[serde(default)]
+    pub hops: Option<u8>,
+    /// What of an earlier store it waited for: `data`, `address`, or both with `|`.
+    #[serde(default)]
+    pub blocked: Option<Arc<str>>,
+    #[serde(default)]
+    pub region: Option<Region>,
+    /// Core cycles from the instruction's start to its end.
+    #[serde(default)]
+    pub instruction_latency: Option<u16>,
+    /// Core cycles since the instruction before retired.
+    #[serde(default)]
+    pub retire_latency: Option<u16>,
+    /// Bytes of the page that the data is on.
+    #[serde(default)]
+    pub page_size: Option<u64>,
+    /// Bytes of the page that the code is on.
+    #[serde(default)]
+    pub code_page_size: Option<u64>,
+    #[serde(default, with = "hex_option")]
+    pub phys_addr: Option<u64>,
+    /// The number of the thread's control group.
+    #[serde(default)]
+    pub cgroup_id: Option<u64>,
     /// Samples of typed instructions that say what lies at the address, where nothing else does.
     #[serde(default)]
     pub votes: Option<u32>,

@@ -196,6 +196,9 @@ pub struct Metrics {
     pub locked: u64,
     /// Samples that found the line modified in another core's cache.
     pub hitm: u64,
+    /// Samples whose data came from another node or socket.
+    #[serde(default)]
+    pub remote: u64,
     /// Threads that touched it (`all` only).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threads: u64,

@@ -2,7 +2,7 @@
 
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
-use dataspace_proto::memory::{Access, Level};
+use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
@@ -41,6 +41,20 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         not_memory: false,
         latency: None,
         level: Some(Level::Lfb),
+        missed_level: None,
+        snoop: Some("hitm".into()),
+        tlb: Some("L2 miss".into()),
+        locked: Some(false),
+        remote: Some(true),
+        hops: Some(1),
+        blocked: None,
+        region: Some(Region::Memory3),
+        instruction_latency: Some(7),
+        retire_latency: None,
+        page_size: Some(4096),
+        code_page_size: None,
+        phys_addr: Some(0x1000),
+        cgroup_id: Some(77),
         votes: None,
         calls_out: None,
     };
@@ -52,7 +66,11 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
         r#""offset":8,"member":"key","candidates":["as.value","as.link"],"variable":null,"#,
         r#""evidence":"type","#,
-        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB","votes":null,"#,
+        r#""reason":"register_loss","not_memory":false,"latency":null,"level":"LFB","#,
+        r#""missed_level":null,"snoop":"hitm","tlb":"L2 miss","locked":false,"remote":true,"#,
+        r#""hops":1,"blocked":null,"region":"memory3","instruction_latency":7,"#,
+        r#""retire_latency":null,"page_size":4096,"code_page_size":null,"phys_addr":"0x1000","#,
+        r#""cgroup_id":77,"votes":null,"#,
         r#""calls_out":null}"#
     );
     assert_eq!(json, expected);
@@ -106,7 +124,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
     let json = serde_json::to_string(&snapshot).unwrap();
     let empty = concat!(
         r#"{"samples":0,"loads":0,"stores":0,"latency":0,"tlb_misses":0,"locked":0,"#,
-        r#""hitm":0,"events":{}}"#
+        r#""hitm":0,"remote":0,"events":{}}"#
     );
     let expected = [
         r#"{"schema":1,"target":{"description":"pid 1","pids":[1],"running":true},"#,
@@ -120,7 +138,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""kind":"member","offset":0,"size":8,"candidates":["as.value"],"#,
         r#""scope":[{"object":"/bin/t","unit":"t.c","function":"walk"}],"#,
         r#""metrics":{"all":{"samples":1,"loads":1,"stores":0,"latency":0,"tlb_misses":0,"#,
-        r#""locked":0,"hitm":0,"events":{"cpu-clock":3}},"#,
+        r#""locked":0,"hitm":0,"remote":0,"events":{"cpu-clock":3}},"#,
     ]
     .concat()
         + &format!(r#""60s":{empty},"10s":{empty},"1s":{empty}}}}}]}}"#);

@@ -77,25 +77,8 @@ mod tests {
             event: "cpu-clock".into(),
             period: 4,
             ip: 0x401_000,
-            trigger: None,
-            addr: None,
-            addr_source: None,
-            access: None,
-            size: None,
-            object: None,
-            scope: None,
-            type_name: None,
-            offset: None,
-            member: None,
-            candidates: None,
-            variable: None,
-            evidence: None,
-            reason: None,
             not_memory: true,
-            latency: None,
-            level: None,
-            votes: None,
-            calls_out: None,
+            ..SampleLine::default()
         }
     }
 
