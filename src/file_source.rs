@@ -2,12 +2,14 @@
 //! runs, by path and build-id where it does not. A file is hostile: it may be a FIFO, a device, a
 //! FUSE mount that never answers, or another file than the one that was mapped.
 
+mod code_names;
 mod companion;
 
 use crate::expendable::Expendable;
 use companion::Companions;
+use dataspace_analyzer::code_names::NamesFormat;
 use dataspace_analyzer::file::{
-    CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
+    CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey, NamesFile,
 };
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -76,7 +78,10 @@ impl SystemFiles {
         if let FileIdentity::BuildId(build_id) = &key.identity {
             places.extend(self.cached_by_build_id(build_id, "elf").map(Place::Path));
         }
-        if undeleted(&key.path).len() == key.path.len() {
+        // A path of another mount namespace is another file here, unless its build-id tells that not.
+        let is_of_here =
+            key.mount_namespace == 0 || matches!(key.identity, FileIdentity::BuildId(_));
+        if is_of_here && undeleted(&key.path).len() == key.path.len() {
             places.push(Place::Path(path));
         }
         places
@@ -166,6 +171,10 @@ impl FileSource for SystemFiles {
         self.open_all(query.pid, &self.debug_places(query))
     }
 
+    fn code_names(&self, key: &LoadObjectKey, format: NamesFormat) -> Option<NamesFile> {
+        self.names_file(key, format)
+    }
+
     fn companions(&self, query: &DebugFileQuery) -> Box<dyn CompanionFiles> {
         Box::new(Companions::new(self.clone(), query.clone()))
     }
@@ -206,16 +215,20 @@ impl Place {
                 }
                 rustix::fs::open(link, flags, Mode::empty())?
             }
-            Self::Inside { root, path } => {
-                let root = rustix::fs::open(root, flags | OFlags::DIRECTORY, Mode::empty())?;
-                let inside = path.strip_prefix("/").unwrap_or(path);
-                let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-                rustix::fs::openat2(root, inside, flags, Mode::empty(), resolve)?
-            }
+            Self::Inside { root, path } => find_inside(root, path, flags)?,
             Self::Path(path) => rustix::fs::open(path, flags, Mode::empty())?,
         };
         open_regular(&found)
     }
+}
+
+/// Finds a path below a directory, which is the root to every link on the way.
+fn find_inside(root: &Path, path: &Path, flags: OFlags) -> std::io::Result<OwnedFd> {
+    let of_root = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    let root = rustix::fs::open(root, of_root, Mode::empty())?;
+    let inside = path.strip_prefix("/").unwrap_or(path);
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(root, inside, flags, Mode::empty(), resolve)?)
 }
 
 /// Opens for reading what an `O_PATH` descriptor names, if it is a regular file: opening a FIFO or
@@ -398,7 +411,7 @@ mod tests {
 
     fn key(path: &Path, identity: FileIdentity) -> LoadObjectKey {
         let path = path.as_os_str().as_bytes().into();
-        LoadObjectKey { path, identity, pid: -1, range: (Avma(0), Avma(0)) }
+        LoadObjectKey { path, identity, pid: -1, range: (Avma(0), Avma(0)), mount_namespace: 0 }
     }
 
     fn open(path: &Path, identity: FileIdentity, symfs: Option<&Path>) -> Result<Vec<u8>, Reason> {
@@ -436,6 +449,25 @@ mod tests {
         assert_eq!(open(&path, inode(number), None).as_deref(), Ok(&b"bytes"[..]));
         assert_eq!(open(&path, inode(number + 1), None), Err(Reason::ObjectChanged));
         assert_eq!(open(&path, inode(0), None).as_deref(), Ok(&b"bytes"[..]), "not told");
+    }
+
+    #[test]
+    fn a_path_of_another_mount_namespace_is_not_opened_here() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "host").unwrap();
+        let number = std::fs::metadata(&path).unwrap().ino();
+        let files = SystemFiles::new(FilePolicy::default());
+        let open = |identity, mount_namespace| {
+            let key = LoadObjectKey { mount_namespace, ..key(&path, identity) };
+            files.load_object(&key).map(|file| file.len())
+        };
+        assert_eq!(open(FileIdentity::None, 0), Ok(4));
+        assert_eq!(open(FileIdentity::None, 77), Err(Reason::ObjectMissing));
+        // Numbers are given out anew in each file system.
+        assert_eq!(open(inode(number), 77), Err(Reason::ObjectMissing));
+        // What has a build-id is compared by that, by the index.
+        assert_eq!(open(FileIdentity::BuildId([1; 20].into()), 77), Ok(4));
     }
 
     #[test]

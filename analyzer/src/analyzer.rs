@@ -2,9 +2,13 @@
 
 use crate::attribution::{Attribution, Located, Needs, Verdict};
 use crate::call_site::CallSite;
+use crate::cgroup_table::CgroupTable;
+use crate::code_names::Names;
 use crate::code_place::NotLocated;
 use crate::limit;
+use crate::made_code::MadeCode;
 use crate::name_table::NameTable;
+use crate::named_code::KernelCode;
 use crate::process::{LoadObjectIdx, ObjectState, ProcessTable};
 use crate::recent::{CodePlace, KnownCode, RecentSites};
 use crate::search::Search;
@@ -21,6 +25,7 @@ use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{CpuMode, Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
+use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -95,6 +100,9 @@ pub struct Analyzer {
     pub(crate) votes: Votes,
     /// The threads' own storage, as far as it was learned.
     pub(crate) thread_storage: ThreadStorage,
+    kernel_code: KernelCode,
+    made_code: MadeCode,
+    pub(crate) cgroups: CgroupTable,
     /// Taken while a sample is weighed.
     pub(crate) search: Option<Box<Search>>,
     pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
@@ -127,6 +135,9 @@ impl Analyzer {
             names: NameTable::default(),
             votes: Votes::default(),
             thread_storage: ThreadStorage::default(),
+            kernel_code: KernelCode::default(),
+            made_code: MadeCode::default(),
+            cgroups: CgroupTable::default(),
             search: None,
             pending: FxHashMap::default(),
             n_pending: 0,
@@ -164,10 +175,12 @@ impl Analyzer {
                 let (start, end) = self.processes.newly_mapped(mmap);
                 self.votes.forget_range(mmap.pid, start.0, end.0);
                 self.processes.mmap(mmap);
+                self.made_code.mmap(mmap, &self.processes);
             }
             Record::Comm(comm) => {
                 if comm.is_exec {
                     self.thread_storage.forget_process(comm.pid);
+                    self.made_code.forget(comm.pid);
                     self.votes.forget_process(comm.pid);
                 }
                 self.processes.comm(comm);
@@ -178,6 +191,7 @@ impl Analyzer {
                     self.votes.forget_process(fork.pid);
                 }
                 self.processes.fork(fork);
+                self.made_code.fork(fork);
             }
             Record::Exit(exit) => {
                 self.thread_storage.forget_thread(exit.pid, exit.tid);
@@ -186,6 +200,9 @@ impl Analyzer {
                 }
                 self.processes.exit(exit);
             }
+            Record::Namespace(namespace) => self.processes.namespace(namespace),
+            Record::Cgroup(cgroup) => self.cgroups.add(cgroup),
+            Record::KernelSymbol(symbol) => self.kernel_code.add(symbol),
             Record::Collected(collected) => {
                 self.collected.clone_from(collected);
                 self.received_at_collected = self.counts.received;
@@ -221,6 +238,7 @@ impl Analyzer {
                     self.add_call(object, behind, call);
                 }
             }
+            Answer::CodeNames(names) => self.add_code_names(object, names),
             Answer::Unfinished => return self.ask_again(object, question),
         }
         let waiting = self.pending.remove(&(object, question)).unwrap_or_default();
@@ -338,6 +356,11 @@ impl Analyzer {
                 Ok(known) => known,
                 Err(NotLocated::Needs(needs)) => return Err(needs),
                 Err(NotLocated::Unknown(reason)) => {
+                    if reason == Reason::JitCode
+                        && let Some(needs) = self.made_code.needs(sample, ip, &mut self.processes)
+                    {
+                        return Err(needs);
+                    }
                     // The kernel at work on an address space that is not set up yet, as in exec.
                     let reason = if is_kernel { Reason::Kernel } else { reason };
                     return self.by_sampled_address(sample, Attribution::unknown(reason));
@@ -367,7 +390,6 @@ impl Analyzer {
     }
 
     fn decide(&mut self, sample: &Sample, attribution: &Attribution, observer: &mut dyn Observer) {
-        let scope = attribution.site.map(|site| &self.sites.get(site).scope);
         let (object, evidence) = match attribution.verdict {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;
@@ -387,9 +409,35 @@ impl Analyzer {
                 (self.names.get(named).charged_to, Some(evidence))
             }
         };
+        let scope = match attribution.site {
+            Some(site) => Some(&self.sites.get(site).scope),
+            None => named_code(&self.kernel_code, &self.made_code, sample),
+        };
         let charge = Charge { sample, access: attribution.access, evidence, scope };
         self.totals.charge(object, &charge);
         observer.decided(self, Decided { sample, attribution });
+    }
+
+    /// Where a sample's code is.
+    pub(crate) fn scope(&self, sample: &Sample, attribution: &Attribution) -> Option<&Arc<Scope>> {
+        match attribution.site {
+            Some(site) => Some(&self.sites.get(site).scope),
+            None => named_code(&self.kernel_code, &self.made_code, sample),
+        }
+    }
+
+    fn add_code_names(&mut self, object: LoadObjectIdx, names: Option<Names>) {
+        let Some(key) = self.processes.object(object).map(|known| Arc::clone(&known.key)) else {
+            return;
+        };
+        let Some(names) = names else { return };
+        if names.is_cut {
+            self.warn(format!(
+                "process {} names more code than is kept: some of it has no function",
+                key.pid
+            ));
+        }
+        self.made_code.answer(key.pid, object, names);
     }
 
     fn set_state(&mut self, object: LoadObjectIdx, state: ObjectState) {
@@ -427,6 +475,19 @@ impl Analyzer {
     fn forget_names(&mut self) {
         self.names.forget();
         self.sites.forget_names();
+    }
+}
+
+/// The function of code that is in no file, by the sampled address.
+fn named_code<'a>(
+    kernel: &'a KernelCode,
+    made: &'a MadeCode,
+    sample: &Sample,
+) -> Option<&'a Arc<Scope>> {
+    match sample.mode {
+        CpuMode::Kernel => kernel.find(sample.ip.0),
+        CpuMode::User => made.find(sample.pid, sample.ip),
+        CpuMode::Other | CpuMode::Unknown => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the index gets file bytes: through traits that the session implements, so that the analyzer
 //! itself does no I/O.
 
+use crate::code_names::NamesFormat;
 use dataspace_proto::address::Avma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -64,6 +65,9 @@ pub struct LoadObjectKey {
     pub pid: i32,
     /// The mapping's range in that process, by which `/proc/PID/map_files` names it.
     pub range: (Avma, Avma),
+    /// The mount namespace that the path is of; 0 for that of this program, or the recorder. Of
+    /// another one the file must not be opened by its path here.
+    pub mount_namespace: u64,
 }
 
 /// What names the separate debug file of a load object.
@@ -117,6 +121,14 @@ impl CompanionFiles for NoCompanions {
     }
 }
 
+/// A file in which a process says what the code that it makes is called.
+pub struct NamesFile {
+    /// Its bytes, as many as there are now: it grows.
+    pub bytes: Box<dyn FileBytes>,
+    /// Its inode number: another file has to be read from its beginning.
+    pub inode: u64,
+}
+
 /// Opens files for the index.
 pub trait FileSource: Send {
     /// Opens the load object that `key` names.
@@ -129,6 +141,13 @@ pub trait FileSource: Send {
     /// The files that may hold the debug information of a load object, best first. The index
     /// checks build-id or checksum itself.
     fn debug_files(&self, query: &DebugFileQuery) -> Vec<Box<dyn FileBytes>>;
+
+    /// The file in which the process of `key` names its code: its perf map, or the dump at the path
+    /// of `key`. To be opened anew each time. `None` if there is none, or none that can be trusted:
+    /// it has to be owned by the process's user or by root.
+    fn code_names(&self, _key: &LoadObjectKey, _format: NamesFormat) -> Option<NamesFile> {
+        None
+    }
 
     /// What opens the other files that the debug information of a load object names.
     fn companions(&self, _query: &DebugFileQuery) -> Box<dyn CompanionFiles> {

@@ -84,7 +84,9 @@ impl LoadObjectIndex {
         if let (FileIdentity::BuildId(mapped), Some(found)) = (&key.identity, &image.build_id)
             && !is_same_build(mapped, found)
         {
-            return Err(Reason::ObjectChanged);
+            // Of another mount namespace the file may be as it was, out of reach.
+            let is_here = key.mount_namespace == 0;
+            return Err(if is_here { Reason::ObjectChanged } else { Reason::ObjectMissing });
         }
         let query = debug_file_query(key, &image);
         let separate = match image.debug_section(".debug_info") {
@@ -145,6 +147,8 @@ impl LoadObjectIndex {
             Question::Site(query) => Response::Site(Box::new(self.site(query))),
             Question::Data(place) => Response::Data(self.data(place)),
             Question::Call(behind) => Response::Call(Arc::new(self.call_site(behind))),
+            // The names of code that is in no file are no business of this one's.
+            Question::CodeNames(_) => Response::CodeNames(None),
         };
         if self.is_unfinished() {
             return Response::Unfinished;

@@ -8,7 +8,7 @@ use crate::recent::{DataSpan, RecentData};
 use crate::thread_block::ThreadBlock;
 use dataspace_proto::address::{Avma, FileOffset, Svma};
 use dataspace_proto::reason::Reason;
-use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap};
+use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap, Namespace};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -87,7 +87,9 @@ pub(crate) struct ProcessTable {
     /// Processes that ended, oldest first: the first to be forgotten.
     ended: VecDeque<i32>,
     objects: Vec<LoadObject>,
-    by_identity: FxHashMap<(Arc<[u8]>, FileIdentity), LoadObjectIdx>,
+    by_identity: FxHashMap<(Arc<[u8]>, FileIdentity, u64), LoadObjectIdx>,
+    /// The mount namespaces of processes that are in another one than this program, or the recorder.
+    namespaces: FxHashMap<i32, u64>,
     /// How often mappings or the state of load objects may have changed.
     n_changes: u64,
     recent_data: RecentData,
@@ -157,7 +159,26 @@ impl ProcessTable {
         let mappings = parent.map(|space| Arc::clone(&space.mappings)).unwrap_or_default();
         self.make_room();
         self.ended.retain(|pid| *pid != fork.pid);
+        match self.namespaces.get(&fork.parent_pid).copied() {
+            // What the child is in besides is told of it after its birth.
+            Some(mount) => self.namespace(&Namespace { time_ns: 0, pid: fork.pid, mount }),
+            None => drop(self.namespaces.remove(&fork.pid)),
+        }
         self.spaces.insert(fork.pid, Space { mappings, n_more_threads: 0 });
+    }
+
+    /// From here on the paths of new mappings are those of this mount namespace.
+    pub(crate) fn namespace(&mut self, namespace: &Namespace) {
+        if namespace.mount == 0 {
+            self.namespaces.remove(&namespace.pid);
+        } else if self.namespaces.len() < limit::MAX_PROCESSES {
+            self.namespaces.insert(namespace.pid, namespace.mount);
+        }
+    }
+
+    /// The mount namespace of a process; 0 for that of this program, or the recorder.
+    pub(crate) fn mount_namespace(&self, pid: i32) -> u64 {
+        self.namespaces.get(&pid).copied().unwrap_or(0)
     }
 
     /// Mappings stay for a while: samples may wait for debug information, and other threads may
@@ -175,6 +196,7 @@ impl ProcessTable {
             let is_over = self.spaces.get(&pid).is_some_and(|space| space.n_more_threads == 0);
             if is_over {
                 self.spaces.remove(&pid);
+                self.namespaces.remove(&pid);
             }
         }
     }
@@ -290,23 +312,36 @@ impl ProcessTable {
             return Backing::Anonymous;
         }
         let path: Arc<[u8]> = path.into();
-        let identity = (Arc::clone(&path), mmap.identity.clone());
+        let mount_namespace = self.mount_namespace(mmap.pid);
+        // What has one build-id is one file wherever it is, but may be opened there only.
+        let namespace = match mmap.identity {
+            FileIdentity::BuildId(_) => u64::from(mount_namespace != 0),
+            _ => mount_namespace,
+        };
+        let identity = (Arc::clone(&path), mmap.identity.clone(), namespace);
         if let Some(known) = self.by_identity.get(&identity) {
             return Backing::File(*known);
-        }
-        if self.objects.len() >= limit::MAX_LOAD_OBJECTS {
-            return Backing::Anonymous;
         }
         let key = LoadObjectKey {
             path,
             identity: mmap.identity.clone(),
             pid: mmap.pid,
             range: (mmap.start, Avma(mmap.start.0.saturating_add(mmap.len_bytes))),
+            mount_namespace,
         };
-        let idx = LoadObjectIdx(self.objects.len() as u32);
-        self.objects.push(LoadObject { key: Arc::new(key), state: ObjectState::Unopened });
+        let Some(idx) = self.add_object(key) else { return Backing::Anonymous };
         self.by_identity.insert(identity, idx);
         Backing::File(idx)
+    }
+
+    /// One more load object, if there is room.
+    pub(crate) fn add_object(&mut self, key: LoadObjectKey) -> Option<LoadObjectIdx> {
+        if self.objects.len() >= limit::MAX_LOAD_OBJECTS {
+            return None;
+        }
+        let idx = LoadObjectIdx(self.objects.len() as u32);
+        self.objects.push(LoadObject { key: Arc::new(key), state: ObjectState::Unopened });
+        Some(idx)
     }
 
     fn make_room(&mut self) {
@@ -314,9 +349,11 @@ impl ProcessTable {
             let Some(pid) = self.ended.pop_front() else {
                 // None has ended: the table starts anew rather than grow.
                 self.spaces.clear();
+                self.namespaces.clear();
                 return;
             };
             self.spaces.remove(&pid);
+            self.namespaces.remove(&pid);
         }
     }
 }
@@ -462,6 +499,41 @@ mod tests {
             table.mapping(1, Avma(0x1000)).unwrap().backing,
             table.mapping(2, Avma(0x9000)).unwrap().backing
         );
+    }
+
+    #[test]
+    fn a_path_of_another_mount_namespace_is_another_file() {
+        let mut table = ProcessTable::default();
+        let mut object = |pid, mount, identity: FileIdentity| {
+            table.namespace(&Namespace { time_ns: 0, pid, mount });
+            table.mmap(&Mmap { identity, ..mmap(pid, 0x1000, 0x1000, "/a") });
+            table.mapping(pid, Avma(0x1000)).unwrap().backing
+        };
+        let none = || FileIdentity::None;
+        let home = object(1, 0, none());
+        assert_eq!(object(2, 0, none()), home);
+        let elsewhere = object(3, 77, none());
+        assert_ne!(elsewhere, home);
+        assert_eq!(object(4, 77, none()), elsewhere);
+        assert_ne!(object(5, 78, none()), elsewhere);
+        // One build-id is one file, opened by what is known there.
+        let build_id = || FileIdentity::BuildId([1; 20].into());
+        let known = object(3, 77, build_id());
+        assert_eq!(object(5, 78, build_id()), known);
+        assert_ne!(object(1, 0, build_id()), known);
+    }
+
+    #[test]
+    fn a_child_is_where_its_parent_is() {
+        let mut table = ProcessTable::default();
+        table.namespace(&Namespace { time_ns: 0, pid: 1, mount: 77 });
+        let fork = |pid, parent_pid| Fork { pid, tid: pid, parent_pid, ..Fork::default() };
+        table.fork(&fork(2, 1));
+        assert_eq!(table.mount_namespace(2), 77);
+        table.namespace(&Namespace { time_ns: 0, pid: 2, mount: 0 });
+        assert_eq!((table.mount_namespace(2), table.mount_namespace(1)), (0, 77));
+        table.fork(&fork(1, 2));
+        assert_eq!(table.mount_namespace(1), 0, "a number that is used again");
     }
 
     /// The first load object with these segments of data (start, length), behind one of code.

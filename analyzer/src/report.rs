@@ -122,7 +122,7 @@ impl Analyzer {
             object: named
                 .and_then(|named| named.object.leaf())
                 .map(|leaf| Arc::clone(&leaf.descriptor)),
-            scope: attribution.site.map(|site| Scope::clone(&self.sites.get(site).scope)),
+            scope: self.scope(sample, attribution).map(|scope| Scope::clone(scope)),
             type_name: named.map(|named| Arc::clone(&named.object.type_name)),
             offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.offset),
             member: named.and_then(|named| named.object.member.clone()),
@@ -149,6 +149,7 @@ impl Analyzer {
             code_page_size: sample.code_page.bytes(),
             phys_addr: sample.physical_addr.map(|address| address.0.get()),
             cgroup_id: sample.cgroup.map(NonZeroU64::get),
+            cgroup: sample.cgroup.and_then(|id| self.cgroups.path(id.get())),
             votes: (attribution.votes != 0).then_some(attribution.votes),
             calls_out: evidence.and(NonZeroU8::new(attribution.calls_out)).map(NonZeroU8::get),
         }

@@ -1,6 +1,7 @@
 //! What the analyzer asks of workers, and the worker that answers.
 
 use crate::call_site::CallSite;
+use crate::code_names::{CodeNames, Names, NamesFormat};
 use crate::data_symbol::DataPlace;
 use crate::file::{FileSource, LoadObjectKey};
 use crate::index::{LoadObjectIndex, ObjectFacts};
@@ -24,6 +25,8 @@ pub enum Question {
     Data(DataPlace),
     /// The call that returns to this address.
     Call(Svma),
+    /// What a file of this format calls the code that its process makes.
+    CodeNames(NamesFormat),
 }
 
 /// Work for a worker.
@@ -48,6 +51,8 @@ pub enum Answer {
     Data(DataRange),
     /// To [`Question::Call`].
     Call(Arc<CallSite>),
+    /// To [`Question::CodeNames`]; `None` if there is no such file.
+    CodeNames(Option<Names>),
     /// Not yet: to be asked again, when what else waits has had its turn.
     Unfinished,
     /// To any: the load object cannot be asked.
@@ -70,6 +75,7 @@ pub struct Worker {
     source: Box<dyn FileSource>,
     pages: Arc<PageCache>,
     objects: FxHashMap<LoadObjectIdx, Result<LoadObjectIndex, Reason>>,
+    code_names: CodeNames,
 }
 
 impl std::fmt::Debug for Worker {
@@ -82,11 +88,22 @@ impl Worker {
     /// A worker that opens files through `source`.
     #[must_use]
     pub fn new(source: Box<dyn FileSource>) -> Self {
-        Self { source, pages: Arc::default(), objects: FxHashMap::default() }
+        Self {
+            source,
+            pages: Arc::default(),
+            objects: FxHashMap::default(),
+            code_names: CodeNames::default(),
+        }
     }
 
     /// Answers one request. Reads files; may take long.
     pub fn answer(&mut self, request: &Request) -> Response {
+        if let Question::CodeNames(format) = request.question {
+            let source = self.source.as_ref();
+            let names = self.code_names.read(request.object, &request.key, format, source);
+            let answer = Answer::CodeNames(names);
+            return Response { object: request.object, question: request.question, answer };
+        }
         let opened = self.objects.entry(request.object).or_insert_with(|| {
             LoadObjectIndex::open_with(&request.key, self.source.as_ref(), &self.pages)
         });

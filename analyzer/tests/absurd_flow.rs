@@ -244,6 +244,7 @@ fn site_allocations(program: &Program, function: &str) -> u64 {
         identity: FileIdentity::None,
         pid: 1,
         range: (Avma(0), Avma(0)),
+        mount_namespace: 0,
     };
     let instead = Some(program.bytes.clone());
     let files = crate::support::session::TestFiles { instead, ..Default::default() };

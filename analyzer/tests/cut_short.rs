@@ -60,6 +60,7 @@ fn answers(program: &Program, function: &str, n_reads: usize) -> (Vec<Option<Str
         identity: FileIdentity::None,
         pid: 1,
         range: (Avma(0), Avma(0)),
+        mount_namespace: 0,
     };
     let mut found = Vec::new();
     let (start, len_bytes) = program.function_range(function);

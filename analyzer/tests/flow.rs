@@ -39,6 +39,7 @@ fn index(program: &Program) -> LoadObjectIndex {
         identity: FileIdentity::None,
         pid: 1,
         range: (Avma(0), Avma(0)),
+        mount_namespace: 0,
     };
     LoadObjectIndex::open(&key, &TestFiles::default()).unwrap()
 }

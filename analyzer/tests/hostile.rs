@@ -25,6 +25,7 @@ pub(crate) fn ask(bytes: Vec<u8>, program: &Program, function: &str) -> Result<u
         identity: FileIdentity::None,
         pid: 1,
         range: (Avma(0), Avma(0)),
+        mount_namespace: 0,
     };
     bounded(|| {
         let files = TestFiles { instead: Some(bytes), ..TestFiles::default() };

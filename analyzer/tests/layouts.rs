@@ -24,8 +24,13 @@ struct Globals {
 impl Globals {
     fn of(program: Program, bias: u64) -> Self {
         let path = program.path.as_os_str().as_bytes().into();
-        let key =
-            LoadObjectKey { path, identity: FileIdentity::None, pid: 1, range: (Avma(0), Avma(0)) };
+        let key = LoadObjectKey {
+            path,
+            identity: FileIdentity::None,
+            pid: 1,
+            range: (Avma(0), Avma(0)),
+            mount_namespace: 0,
+        };
         let index = LoadObjectIndex::open(&key, &TestFiles::default()).unwrap();
         Self { program, index, bias }
     }

@@ -225,7 +225,7 @@ fn tried(name: &'static str, source: Source, only_user: bool) -> EventCapability
         let sampling = Sampling::Period(1_000_000_000);
         let event = EventSource { source, sampling, exclude_user: false, exclude_kernel };
         let binding = Binding { enable_on_exec: true, ..Binding::default() };
-        let features = KernelFeatures { lost: false, build_id: false };
+        let features = KernelFeatures::default();
         open::open(&attr::sampled(&event, binding, features), Place::OWN_THREAD).map(drop)
     };
     let (is_available, detail, remedy) = match (open(only_user), only_user) {

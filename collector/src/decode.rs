@@ -517,9 +517,8 @@ mod tests {
 
     #[test]
     fn a_plain_weight_is_one_number_and_other_machines_have_no_instruction_latency() {
-        let decode = |layout: &SampleLayout, word: u64| {
-            sample(layout, 0, &bytes(&[word])).unwrap().sample
-        };
+        let decode =
+            |layout: &SampleLayout, word: u64| sample(layout, 0, &bytes(&[word])).unwrap().sample;
         let plain = layout(abi::PERF_SAMPLE_WEIGHT);
         assert_eq!(decode(&plain, 300).latency, 300);
         let long = decode(&plain, 1 << 33);

@@ -92,3 +92,4 @@ pub mod side_band;
 mod sys;
 pub mod target;
 pub mod tracefs;
+mod undecoded;

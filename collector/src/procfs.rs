@@ -97,6 +97,15 @@ impl Procfs {
         start_time(&self.read(&format!("{pid}/stat"))?).ok_or(io::ErrorKind::InvalidData.into())
     }
 
+    /// The inode number of the mount namespace of a process, which is a number or `self`; `None` if
+    /// it may not be seen.
+    #[must_use]
+    pub fn mount_namespace(&self, pid: impl fmt::Display) -> Option<u64> {
+        let link = fs::read_link(self.root.join(format!("{pid}/ns/mnt"))).ok()?;
+        // mnt:[4026531841]
+        link.to_str()?.strip_prefix("mnt:[")?.strip_suffix(']')?.parse().ok()
+    }
+
     /// The number in a file such as `sys/kernel/perf_event_paranoid`; `None` if there is none.
     #[must_use]
     pub fn number(&self, path: &str) -> Option<i64> {

@@ -1,9 +1,12 @@
-//! The records of a ring that are no samples: mappings, names, births, deaths, losses.
+//! The records of a ring that are no samples: mappings, names, births, deaths, losses, and what else
+//! the kernel tells.
 
 use crate::decode::{Cursor, Endian, SampleLayout, cpu_mode, sample_id};
 use crate::ring::RawRecord;
 use dataspace_proto::address::{Avma, FileOffset};
-use dataspace_proto::record::{Comm, CpuMode, Exit, FileIdentity, Fork, Mmap, Record};
+use dataspace_proto::record::{
+    Cgroup, Comm, CpuMode, Exit, FileIdentity, Fork, KernelSymbol, Mmap, Namespace, Record,
+};
 use perf_event_open_sys::bindings as abi;
 
 /// `PROT_EXEC` of MMAP2's `prot`.
@@ -28,6 +31,21 @@ pub enum SideBand {
         /// Stopped, not let go.
         begins: bool,
     },
+    /// A kind that came into the kernel after this program was written.
+    Unknown(u32),
+}
+
+/// The last kind of `enum perf_event_type` that is known here, of Linux 6.19.
+const LAST_KNOWN_KIND: u32 = abi::PERF_RECORD_CALLCHAIN_DEFERRED;
+
+/// Whether records of this kind of the kernel's are known, if perhaps of no use.
+///
+/// Of no use are: `READ` (counts, which are read otherwise), `ITRACE_START`, `AUX_OUTPUT_HW_ID`
+/// (of traces, which are not decoded), `SWITCH` (who runs when), `BPF_EVENT` (a program's number;
+/// its code is told by `KSYMBOL`), `TEXT_POKE` (kernel code, which is not decoded),
+/// `CALLCHAIN_DEFERRED` (call chains).
+pub(crate) const fn is_known(kind: u32) -> bool {
+    kind != 0 && kind <= LAST_KNOWN_KIND
 }
 
 /// Decodes a record that is not a sample. `None` for kinds we have no use for, and for records
@@ -47,6 +65,7 @@ pub fn decode(layout: &SampleLayout, raw: &RawRecord<'_>) -> Option<SideBand> {
             let begins = raw.kind == abi::PERF_RECORD_THROTTLE;
             Some(SideBand::Throttled { time_ns, stream_id, begins })
         }
+        kind if !is_known(kind) => Some(SideBand::Unknown(kind)),
         _ => {
             let own_ns = own_time_ns(raw, layout.endian);
             let time_ns = own_ns.or_else(|| sample_id(layout, raw.payload)?.time_ns);
@@ -66,7 +85,7 @@ pub(crate) fn own_time_ns(raw: &RawRecord<'_>, endian: Endian) -> Option<u64> {
     cursor.u64()
 }
 
-/// Decodes a mapping, a name, a birth or a death that happened at `time_ns`.
+/// Decodes what is told of a task, of the kernel's code or of a control group, as of `time_ns`.
 pub(crate) fn task_record(raw: &RawRecord<'_>, endian: Endian, time_ns: u64) -> Option<Record> {
     let mut cursor = Cursor::new(raw.payload, endian);
     match raw.kind {
@@ -89,8 +108,36 @@ pub(crate) fn task_record(raw: &RawRecord<'_>, endian: Endian, time_ns: u64) -> 
                 Record::Exit(Exit { time_ns, pid, tid })
             })
         }
+        abi::PERF_RECORD_NAMESPACES => namespace(&mut cursor, time_ns).map(Record::Namespace),
+        abi::PERF_RECORD_CGROUP => {
+            let cgroup = Cgroup { time_ns, id: cursor.u64()?, path: text(cursor.rest()) };
+            Some(Record::Cgroup(Box::new(cgroup)))
+        }
+        abi::PERF_RECORD_KSYMBOL => {
+            let (start, len_bytes) = (Avma(cursor.u64()?), cursor.u32()?);
+            cursor.u16()?; // BPF, or code that was moved out of line
+            let flags = u32::from(cursor.u16()?);
+            let is_removed = flags & abi::PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER != 0;
+            let name = text(cursor.rest());
+            let symbol = KernelSymbol { time_ns, start, len_bytes, is_removed, name };
+            Some(Record::KernelSymbol(Box::new(symbol)))
+        }
         _ => None,
     }
+}
+
+/// The mount namespace of a process. The kernel tells of each thread; they have one for all, but
+/// for a moment in `unshare`.
+fn namespace(cursor: &mut Cursor<'_>, time_ns: u64) -> Option<Namespace> {
+    let (pid, tid) = (cursor.task_id()?, cursor.task_id()?);
+    let n_namespaces = cursor.u64()?;
+    let mount = u64::from(abi::MNT_NS_INDEX);
+    if pid != tid || n_namespaces <= mount {
+        return None;
+    }
+    // Device and inode of each.
+    cursor.take(mount * 16 + 8)?;
+    Some(Namespace { time_ns, pid, mount: cursor.u64()? })
 }
 
 fn has(raw: &RawRecord<'_>, flag: u32) -> bool {
@@ -193,6 +240,49 @@ mod tests {
         assert_eq!(&*mmap.path, b"/a b (deleted)");
         assert_eq!(mmap.identity, FileIdentity::BuildId([0xab; 3].into()));
         assert!(mmap.is_executable);
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn namespaces_control_groups_and_kernel_symbols_are_laid_out_as_the_kernel_says() {
+        let record = |kind, payload: &[u8]| {
+            task_record(&RawRecord { kind, misc: 0, payload }, Endian::Little, 5)
+        };
+        // pid 7, tid 7; seven pairs of device and inode: NET UTS IPC PID USER MNT CGROUP.
+        let mut namespaces = vec![0x7_0000_0007, 7];
+        namespaces.extend((0..7).flat_map(|index| [4, 0xf000_0000 + index]));
+        let Some(Record::Namespace(namespace)) = record(16, &words(&namespaces)) else { panic!() };
+        let expected = Namespace { time_ns: 5, pid: 7, mount: 0xf000_0005 };
+        assert_eq!(namespace, expected);
+        namespaces[0] = 0x8_0000_0007;
+        assert!(record(16, &words(&namespaces)).is_none(), "of a thread");
+
+        let mut cgroup = words(&[77]);
+        cgroup.extend(b"/system.slice/a\0");
+        let Some(Record::Cgroup(cgroup)) = record(19, &cgroup) else { panic!() };
+        assert_eq!((cgroup.id, &*cgroup.path), (77, &b"/system.slice/a"[..]));
+
+        // addr, len 0x40, type 1 (BPF), flags 0 or 1 (unregister), name.
+        for (flags, is_removed) in [(0u64, false), (1, true)] {
+            let mut symbol = words(&[0xffff_ffff_c000_1000, 0x40 | 1 << 32 | flags << 48]);
+            symbol.extend(b"bpf_prog_a\0\0\0\0\0\0");
+            let Some(Record::KernelSymbol(symbol)) = record(17, &symbol) else { panic!() };
+            assert_eq!((symbol.start, symbol.len_bytes), (Avma(0xffff_ffff_c000_1000), 0x40));
+            assert_eq!((&*symbol.name, symbol.is_removed), (&b"bpf_prog_a"[..], is_removed));
+        }
+    }
+
+    #[test]
+    fn kinds_that_are_not_known_are_told() {
+        let raw = RawRecord { kind: 23, misc: 0, payload: &[0; 16] };
+        assert!(matches!(decode(&layout(), &raw), Some(SideBand::Unknown(23))));
+        for kind in 12..=22 {
+            let raw = RawRecord { kind, misc: 0, payload: &[0; 16] };
+            assert!(!matches!(decode(&layout(), &raw), Some(SideBand::Unknown(_))), "{kind}");
+        }
     }
 
     #[test]

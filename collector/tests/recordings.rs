@@ -386,7 +386,17 @@ struct Run {
 
 const RUNS: [Run; 9] = [
     Run {
-        record: &["-e", "page-faults", "-c", "1", "-d", "-W", "--phys-data", "--data-page-size", "--code-page-size"],
+        record: &[
+            "-e",
+            "page-faults",
+            "-c",
+            "1",
+            "-d",
+            "-W",
+            "--phys-data",
+            "--data-page-size",
+            "--code-page-size",
+        ],
         fields: "pid,tid,time,addr,ip,phys_addr,data_page_size,code_page_size",
     },
     // WEIGHT_STRUCT stands before REGS_INTR and PHYS_ADDR.

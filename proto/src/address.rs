@@ -64,4 +64,3 @@ impl Avma {
 /// A physical memory address; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysicalAddress(pub NonZeroU64);
-

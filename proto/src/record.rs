@@ -29,6 +29,12 @@ pub enum Record {
     Fork(Fork),
     /// A task ended.
     Exit(Exit),
+    /// A process is in a mount namespace.
+    Namespace(Namespace),
+    /// A control group has a path.
+    Cgroup(Box<Cgroup>),
+    /// Code came into the kernel while it runs, or left it.
+    KernelSymbol(Box<KernelSymbol>),
     /// What the kernel and the collector counted so far. Each one replaces the one before.
     Collected(Box<Collected>),
     /// Something a person should know, said once.
@@ -50,6 +56,9 @@ impl Record {
             Record::Comm(comm) => Some(comm.time_ns),
             Record::Fork(fork) => Some(fork.time_ns),
             Record::Exit(exit) => Some(exit.time_ns),
+            Record::Namespace(namespace) => Some(namespace.time_ns),
+            Record::Cgroup(cgroup) => Some(cgroup.time_ns),
+            Record::KernelSymbol(symbol) => Some(symbol.time_ns),
             Record::Tick { time_ns } => Some(*time_ns),
             Record::Machine(_) | Record::Event(_) | Record::Collected(_) | Record::Warning(_) => {
                 None
@@ -205,4 +214,41 @@ pub struct Exit {
     pub pid: i32,
     /// Thread.
     pub tid: i32,
+}
+
+/// A process is in a mount namespace, by which its paths mean other files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// When; 0 for what was so before the session.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: i32,
+    /// The namespace's inode number; 0 for the one that this program, or the recorder, is in.
+    pub mount: u64,
+}
+
+/// A control group has a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cgroup {
+    /// When.
+    pub time_ns: u64,
+    /// Its number, as samples hold it.
+    pub id: u64,
+    /// Its path below the hierarchy's root.
+    pub path: Box<[u8]>,
+}
+
+/// Code that the kernel made or loaded while it runs: a BPF program, a trampoline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelSymbol {
+    /// When.
+    pub time_ns: u64,
+    /// First address.
+    pub start: Avma,
+    /// Length.
+    pub len_bytes: u32,
+    /// It is gone, not come.
+    pub is_removed: bool,
+    /// Its name.
+    pub name: Box<[u8]>,
 }

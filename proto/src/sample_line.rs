@@ -135,6 +135,9 @@ pub struct SampleLine {
     /// The number of the thread's control group.
     #[serde(default)]
     pub cgroup_id: Option<u64>,
+    /// Its path, where that was told.
+    #[serde(default)]
+    pub cgroup: Option<Arc<str>>,
     /// Samples of typed instructions that say what lies at the address, where nothing else does.
     #[serde(default)]
     pub votes: Option<u32>,

@@ -55,6 +55,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         code_page_size: None,
         phys_addr: Some(0x1000),
         cgroup_id: Some(77),
+        cgroup: Some("/a".into()),
         votes: None,
         calls_out: None,
     };
@@ -70,7 +71,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""missed_level":null,"snoop":"hitm","tlb":"L2 miss","locked":false,"remote":true,"#,
         r#""hops":1,"blocked":null,"region":"memory3","instruction_latency":7,"#,
         r#""retire_latency":null,"page_size":4096,"code_page_size":null,"phys_addr":"0x1000","#,
-        r#""cgroup_id":77,"votes":null,"#,
+        r#""cgroup_id":77,"cgroup":"/a","votes":null,"#,
         r#""calls_out":null}"#
     );
     assert_eq!(json, expected);

@@ -161,6 +161,7 @@ impl Cases {
             identity: FileIdentity::None,
             pid: 1,
             range: (Avma(0), Avma(0)),
+            mount_namespace: 0,
         };
         let files = TestFiles { instead: Some(image.bytes.clone()), ..TestFiles::default() };
         let Ok(mut index) = LoadObjectIndex::open(&key, &files) else { return };

@@ -1,15 +1,22 @@
-//! What the analyzer is told before the first sample: names and mappings from before the session.
+//! What the analyzer is told before the first sample: names, namespaces and mappings from before the
+//! session.
 
 use crate::procfs::Procfs;
-use dataspace_proto::record::{Comm, Mmap, Record};
+use dataspace_proto::record::{Comm, Mmap, Namespace, Record};
 
-/// Names of all threads and mappings of all processes, as of `time_ns` (0: before the session).
+/// Names of all threads, mount namespaces and mappings of all processes, as of `time_ns` (0: before
+/// the session).
 ///
 /// To be read after the side-band events are open: a mapping is then in one of the two, or in
 /// both, which does no harm.
 pub(crate) fn what_was_before(pids: &[i32], time_ns: u64, procfs: &Procfs) -> Vec<Record> {
     let mut records = Vec::new();
+    let own_mount = procfs.mount_namespace("self");
     for &pid in pids {
+        // Before the mappings, whose paths are those of the namespace.
+        if let Some(mount) = procfs.mount_namespace(pid).filter(|mount| Some(*mount) != own_mount) {
+            records.push(Record::Namespace(Namespace { time_ns, pid, mount }));
+        }
         for tid in procfs.tasks(pid).unwrap_or_default() {
             // A thread without a name has just ended.
             let Ok(name) = procfs.comm(pid, tid) else { continue };

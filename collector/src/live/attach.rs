@@ -293,8 +293,26 @@ impl<'a> Attacher<'a> {
         }
     }
 
+    /// Asks for what the kernel tells of itself, by CPU. Without the privilege there is none: then code
+    /// that comes into the kernel has no name, and control groups no path.
+    fn machine(&mut self) {
+        let attr = attr::machine_side_band(self.features);
+        for output in self.rings.outputs.iter() {
+            match open::open(&attr, Place::Cpu(output.cpu)) {
+                Ok(fd) if set_output(&fd, &output.side_band).is_ok() => {
+                    self.attached.side_band.push(fd);
+                }
+                Ok(_) => {}
+                Err(errno) => return tracing::debug!(%errno, "the kernel does not tell of itself"),
+            }
+        }
+    }
+
     /// All that was opened.
     pub(crate) fn finish(mut self) -> Attached {
+        if !self.has_side_band {
+            self.machine();
+        }
         self.attached.ids.sort_unstable();
         self.attached
     }
@@ -321,9 +339,15 @@ pub(crate) fn kernel_features() -> KernelFeatures {
         exclude_kernel: true,
     };
     let binding = Binding::default();
-    let all = KernelFeatures { lost: true, build_id: true };
+    let none = KernelFeatures::default();
+    let is_allowed = |attr: &attr::perf_event_attr| open::open(attr, Place::OWN_THREAD).is_ok();
+    let with_build_id = KernelFeatures { build_id: true, ..none };
+    let with_namespaces = KernelFeatures { namespaces: true, ..none };
     KernelFeatures {
-        lost: is_known(&attr::sampled(&clock, binding, all)),
-        build_id: is_known(&attr::side_band(all, true)),
+        lost: is_known(&attr::sampled(&clock, binding, KernelFeatures { lost: true, ..none })),
+        build_id: is_known(&attr::side_band(with_build_id, true)),
+        namespaces: is_allowed(&attr::side_band(with_namespaces, true)),
+        ksymbol: is_known(&attr::machine_side_band(KernelFeatures { ksymbol: true, ..none })),
+        cgroup: is_known(&attr::machine_side_band(KernelFeatures { cgroup: true, ..none })),
     }
 }

@@ -8,6 +8,7 @@ use crate::merge::Merge;
 use crate::period::PeriodLog;
 use crate::ring::{Joint, RawRecord, RingReader};
 use crate::side_band::{self, SideBand};
+use crate::undecoded::Undecoded;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::record::Record;
 use perf_event_open_sys::bindings as abi;
@@ -39,6 +40,9 @@ pub(crate) struct Drain {
     pub(crate) saw_birth: bool,
     pub(crate) n_side_band_lost: u64,
     pub(crate) n_corrupt_rings: u64,
+    pub(crate) undecoded: Undecoded,
+    /// The inode number of the mount namespace that this program is in.
+    pub(crate) own_mount: Option<u64>,
     pub(crate) joint: Joint,
 }
 
@@ -133,15 +137,19 @@ impl Drain {
             Some(SideBand::Throttled { time_ns, stream_id, begins }) => {
                 self.tally.throttled(time_ns, stream_id, begins);
             }
+            Some(SideBand::Unknown(kind)) => self.undecoded.unknown(kind),
             None => {}
         }
     }
 
     /// Takes a record that is no sample.
-    pub(crate) fn side_band(&mut self, record: Record) {
-        match &record {
+    pub(crate) fn side_band(&mut self, mut record: Record) {
+        match &mut record {
             Record::Exit(exit) if exit.pid == exit.tid => self.saw_leader_exit = true,
             Record::Fork(_) => self.saw_birth = true,
+            Record::Namespace(namespace) if Some(namespace.mount) == self.own_mount => {
+                namespace.mount = 0;
+            }
             _ => {}
         }
         self.merge.add(record.time_ns().unwrap_or(0), SIDE_BAND, record);

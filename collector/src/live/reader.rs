@@ -20,6 +20,7 @@ use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::Child;
 use crate::sys::{attr, open, pidfd};
 use crate::target::Watched;
+use crate::undecoded::Undecoded;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch::BatchSender;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
@@ -27,6 +28,7 @@ use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -105,6 +107,8 @@ pub(crate) fn run(
         saw_birth: false,
         n_side_band_lost: 0,
         n_corrupt_rings: 0,
+        undecoded: Undecoded::default(),
+        own_mount: Procfs::new(Path::new("/proc")).mount_namespace("self"),
         joint: Joint::default(),
     };
     for record in attached.early {
@@ -400,6 +404,9 @@ impl Reader {
         self.hand_on(u64::MAX, BatchSender::flush_waiting);
         self.tell_side_band_lost();
         self.tell_short_lives();
+        for warning in self.drain.undecoded.warnings() {
+            self.warn(warning);
+        }
         self.tell_imbalance();
         let exit_status = child.and_then(|child| exit_status(child, watch));
         self.tell_end(exit_status);

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn what_can_be_measured_here_is_plausible() {
         let kinds = [EventKind::Clock, EventKind::PageFault];
-        let features = KernelFeatures { lost: false, build_id: false };
+        let features = KernelFeatures::default();
         let costs = SampleCosts::measure(&kinds, features);
         println!("{costs:?}");
         assert!((100..1_000_000).contains(&costs.interrupt_ns), "{costs:?}");

@@ -40,7 +40,7 @@ impl BuildIds {
             CpuMode::Kernel => self.of_kernel.get(kernel_name(path)),
             _ => self.of_user.get(path),
         };
-        build_id.map(AsRef::as_ref)
+        build_id.map(AsRef::as_ref).filter(|build_id: &&[u8]| !build_id.is_empty())
     }
 
     /// Takes in the header section, which is a sequence of records.
@@ -67,7 +67,15 @@ impl BuildIds {
         if n_bytes <= MAX_TABLE_BYTES && !entry.path.is_empty() && !entry.build_id.is_empty() {
             self.n_bytes = n_bytes;
             let by_path = if entry.is_kernel { &mut self.of_kernel } else { &mut self.of_user };
-            by_path.insert(entry.path.into(), entry.build_id.into());
+            match by_path.get_mut(entry.path) {
+                // One path, several files: other mount namespaces, or a new build. Which of them a
+                // mapping is of, the table does not tell.
+                Some(known) if **known != *entry.build_id => *known = Box::default(),
+                Some(_) => {}
+                None => {
+                    by_path.insert(entry.path.into(), entry.build_id.into());
+                }
+            }
         }
     }
 }
@@ -154,6 +162,19 @@ mod tests {
         let mut ids = BuildIds::default();
         ids.add_section(&section, Endian::Little);
         assert_eq!(ids.get(CpuMode::User, b"/bin/true"), Some(&[3; 20][..]));
+    }
+
+    #[test]
+    fn a_path_of_two_files_has_no_build_id() {
+        let mut section = record(USER, true, &[1; 20], b"/bin/true");
+        section.extend(record(USER, true, &[2; 20], b"/bin/true"));
+        section.extend(record(USER, true, &[1; 20], b"/bin/true"));
+        section.extend(record(USER, true, &[3; 20], b"/bin/false"));
+        section.extend(record(USER, true, &[3; 20], b"/bin/false"));
+        let mut ids = BuildIds::default();
+        ids.add_section(&section, Endian::Little);
+        assert_eq!(ids.get(CpuMode::User, b"/bin/true"), None);
+        assert_eq!(ids.get(CpuMode::User, b"/bin/false"), Some(&[3; 20][..]));
     }
 
     #[test]

@@ -13,6 +13,8 @@ const HEADER_LEN: usize = 8;
 
 /// What `perf` itself writes between the kernel's records (`enum perf_user_event_type`).
 pub(super) mod user {
+    /// The kernel's own types are below.
+    pub(in super::super) const FIRST: u32 = 64;
     pub(in super::super) const HEADER_ATTR: u32 = 64;
     pub(in super::super) const HEADER_EVENT_TYPE: u32 = 65;
     pub(in super::super) const HEADER_TRACING_DATA: u32 = 66;
@@ -24,6 +26,11 @@ pub(super) mod user {
     pub(in super::super) const HEADER_FEATURE: u32 = 80;
     pub(in super::super) const COMPRESSED: u32 = 81;
     pub(in super::super) const COMPRESSED2: u32 = 83;
+    /// Known, and of no use: `HEADER_TRACING_DATA`, `ID_INDEX`, `AUXTRACE_ERROR`, `THREAD_MAP`,
+    /// `CPU_MAP`, `STAT_CONFIG`, `STAT`, `STAT_ROUND`, `TIME_CONV`, `FINISHED_INIT`,
+    /// `BPF_METADATA`, `SCHEDSTAT_CPU`, `SCHEDSTAT_DOMAIN`.
+    pub(in super::super) const NOT_NEEDED: [u32; 13] =
+        [HEADER_TRACING_DATA, 69, 72, 73, 74, 75, 76, 77, 79, 82, 84, 85, 86];
 }
 
 #[derive(Clone, Copy)]

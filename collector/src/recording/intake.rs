@@ -6,11 +6,14 @@ use super::build_id::{BuildIds, until_nul};
 use super::event_stream::user;
 use super::event_table::EventTable;
 use super::feature;
+use super::home::Home;
 use super::order::Order;
 use super::side_band;
 use super::tally::Tally;
 use crate::decode::{self, Cursor, Endian};
 use crate::ring::RawRecord;
+use crate::side_band::is_known;
+use crate::undecoded::Undecoded;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::Machine;
 use dataspace_proto::record::Record;
@@ -37,7 +40,8 @@ pub(super) struct Intake {
     is_machine_announced: bool,
     /// The time of the last record that had one.
     last_time_ns: u64,
-    has_warned_of_aux: bool,
+    undecoded: Undecoded,
+    home: Home,
     has_warned_of_attr: bool,
     is_finished: bool,
 }
@@ -54,7 +58,8 @@ impl Intake {
             machine: Machine::X86_64,
             is_machine_announced: false,
             last_time_ns: 0,
-            has_warned_of_aux: false,
+            undecoded: Undecoded::default(),
+            home: Home::default(),
             has_warned_of_attr: false,
             is_finished: false,
         }
@@ -101,7 +106,10 @@ impl Intake {
             | abi::PERF_RECORD_MMAP2
             | abi::PERF_RECORD_COMM
             | abi::PERF_RECORD_FORK
-            | abi::PERF_RECORD_EXIT => self.side_band(record),
+            | abi::PERF_RECORD_EXIT
+            | abi::PERF_RECORD_NAMESPACES
+            | abi::PERF_RECORD_CGROUP
+            | abi::PERF_RECORD_KSYMBOL => self.side_band(record),
             abi::PERF_RECORD_LOST => {
                 let mut cursor = Cursor::new(record.payload, self.endian);
                 let n = cursor.u64().and_then(|_id| cursor.u64()).unwrap_or(0);
@@ -112,7 +120,8 @@ impl Intake {
                 self.tally.lose_samples(n);
             }
             abi::PERF_RECORD_THROTTLE | abi::PERF_RECORD_UNTHROTTLE => self.throttling(record),
-            abi::PERF_RECORD_AUX => self.aux(),
+            abi::PERF_RECORD_AUX => self.undecoded.aux(record, self.endian),
+            kind if kind < user::FIRST => self.other(kind),
             _ => self.user_record(record),
         }
     }
@@ -130,7 +139,8 @@ impl Intake {
                 self.build_ids.add_record(record.misc, record.payload, self.endian);
             }
             user::FINISHED_ROUND => self.order.finish_round(),
-            user::AUXTRACE_INFO | user::AUXTRACE => self.aux(),
+            user::AUXTRACE_INFO => self.undecoded.auxtrace_info(record, self.endian),
+            user::AUXTRACE => self.undecoded.auxtrace(record, self.endian),
             user::EVENT_UPDATE => {
                 if let (Some(UPDATE_NAME), Some(id)) = (cursor.u64(), cursor.u64()) {
                     self.events.set_name(id, until_nul(cursor.rest()));
@@ -141,7 +151,18 @@ impl Intake {
                     self.feature(id, cursor.rest());
                 }
             }
-            _ => self.tally.n_ignored += 1,
+            user::COMPRESSED | user::COMPRESSED2 => {} // of nothing: they come as what they contain
+            kind if user::NOT_NEEDED.contains(&kind) => self.tally.n_ignored += 1,
+            kind => self.undecoded.unknown(kind),
+        }
+    }
+
+    /// A record of the kernel's that is of no use here, or that is not known.
+    fn other(&mut self, kind: u32) {
+        if is_known(kind) {
+            self.tally.n_ignored += 1;
+        } else {
+            self.undecoded.unknown(kind);
         }
     }
 
@@ -156,17 +177,6 @@ impl Intake {
         };
         let mut ids = Cursor::new(payload.get(len..).unwrap_or_default(), self.endian);
         self.events.add(attr, std::iter::from_fn(move || ids.u64()));
-    }
-
-    fn aux(&mut self) {
-        if !self.has_warned_of_aux {
-            self.has_warned_of_aux = true;
-            self.warn(
-                "the recording holds AUX data (Arm SPE, Intel PT or the like), which is not \
-                 decoded: its samples are missing"
-                    .to_owned(),
-            );
-        }
     }
 
     fn sample(&mut self, record: &RawRecord<'_>) {
@@ -224,6 +234,9 @@ impl Intake {
         let time = self.record_time_ns(record);
         let key = self.time_key(time);
         match side_band::parse(record, self.endian, key, &self.build_ids) {
+            Some(Record::Namespace(namespace)) => {
+                self.order.push(key, Record::Namespace(self.home.seen(namespace)));
+            }
             Some(record) => self.order.push(key, record),
             None => self.tally.n_ignored += 1,
         }
@@ -251,6 +264,9 @@ impl Intake {
                  and all are counted as such",
                 self.n_lost()
             ));
+        }
+        for warning in self.undecoded.warnings() {
+            self.warn(warning);
         }
         if self.tally.n_undecodable > 0 {
             self.warn(format!(

@@ -15,6 +15,7 @@ mod event_stream;
 mod event_table;
 mod feature;
 mod header;
+mod home;
 mod intake;
 mod order;
 mod preamble;

@@ -20,13 +20,19 @@ const SAMPLE_FIELDS: u64 = ID_FIELDS
         | abi::PERF_SAMPLE_REGS_USER
         | abi::PERF_SAMPLE_REGS_INTR) as u64;
 
-/// Which of the newer parts of the interface the running kernel has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which of the newer parts of the interface the running kernel has, and gives us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelFeatures {
     /// `PERF_FORMAT_LOST` (6.0).
     pub(crate) lost: bool,
     /// `attr.build_id` (5.12).
     pub(crate) build_id: bool,
+    /// `attr.namespaces` (4.12), which needs `CAP_PERFMON`.
+    pub(crate) namespaces: bool,
+    /// `attr.ksymbol` and `attr.bpf_event` (5.1).
+    pub(crate) ksymbol: bool,
+    /// `attr.cgroup` (5.7, with `CONFIG_CGROUP_PERF`).
+    pub(crate) cgroup: bool,
 }
 
 impl KernelFeatures {
@@ -172,6 +178,17 @@ pub(crate) fn side_band(features: KernelFeatures, inherit: bool) -> perf_event_a
     attr.set_comm_exec(1);
     attr.set_task(1);
     attr.set_inherit(u64::from(inherit));
+    attr.set_namespaces(u64::from(features.namespaces));
+    attr
+}
+
+/// The attr of the event that carries what the kernel tells of itself: its new code, and control
+/// groups. Only events on a CPU and no task get it (`is_sb_event()` in Linux `kernel/events/core.c`).
+pub(crate) fn machine_side_band(features: KernelFeatures) -> perf_event_attr {
+    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
+    attr.set_exclude_kernel(1);
+    attr.set_ksymbol(u64::from(features.ksymbol));
+    attr.set_cgroup(u64::from(features.cgroup));
     attr
 }
 

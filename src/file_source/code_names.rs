@@ -1,0 +1,210 @@
+//! Opens the files in which runtimes name the code they make: `perf-PID.map` and `jit-PID.dump`. They
+//! are in directories that anyone may write to, and they grow.
+
+use super::{Opened, SystemFiles, find_inside, living_task, open_regular, undeleted};
+use crate::expendable::Expendable;
+use dataspace_analyzer::code_names::NamesFormat;
+use dataspace_analyzer::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
+use dataspace_proto::record::FileIdentity;
+use rustix::fs::OFlags;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file's times are those of the last tick of a clock, and so is when a process began.
+const SLACK_S: i64 = 1;
+
+/// Who may have written a file, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Writer {
+    uid: u32,
+    /// What was last written to before is of another process that had the number, in seconds since
+    /// 1970.
+    since_s: Option<i64>,
+}
+
+impl Writer {
+    fn may_have_written(self, metadata: &Metadata) -> bool {
+        let is_owner = metadata.uid() == self.uid || metadata.uid() == 0;
+        is_owner && self.since_s.is_none_or(|since| metadata.mtime() + SLACK_S >= since)
+    }
+}
+
+impl SystemFiles {
+    /// The names' file of the process of `key`.
+    pub(super) fn names_file(&self, key: &LoadObjectKey, format: NamesFormat) -> Option<NamesFile> {
+        let policy = self.policy.clone();
+        let key = key.clone();
+        let opened = self.expendable.run(move || {
+            let task = policy.is_live.then(|| living_task(key.pid));
+            let root = task.map(|task| PathBuf::from(format!("/proc/{task}/root")));
+            let root = root.filter(|root| root.join(".").exists());
+            let writer = match (task, &root) {
+                (Some(task), Some(_)) => process(task)?,
+                // Of a process that is gone there is what it left behind, here or nowhere.
+                _ if key.mount_namespace != 0 => return None,
+                _ => Writer { uid: rustix::process::geteuid().as_raw(), since_s: None },
+            };
+            let root = root.or(policy.symfs).unwrap_or_else(|| PathBuf::from("/"));
+            let path = match format {
+                NamesFormat::PerfMap => {
+                    let pid = task.map_or(key.pid, |task| innermost_pid(task, key.pid));
+                    PathBuf::from(format!("tmp/perf-{pid}.map"))
+                }
+                NamesFormat::JitDump => PathBuf::from(OsStr::from_bytes(undeleted(&key.path))),
+            };
+            let opened = open(&root, &path, writer, &key.identity);
+            tracing::debug!(?root, ?path, ?writer, ?opened, "names of code");
+            opened.ok()
+        })??;
+        let inode = opened.file.metadata().ok()?.ino();
+        let bytes = GrowingFile {
+            len: opened.state.len,
+            file: Arc::new(opened.file),
+            expendable: Arc::clone(&self.expendable),
+        };
+        Some(NamesFile { bytes: Box::new(bytes), inode })
+    }
+}
+
+/// Opens a regular file below `root` that `writer` may have written; no link as the last step.
+fn open(root: &Path, path: &Path, writer: Writer, identity: &FileIdentity) -> io::Result<Opened> {
+    let found = find_inside(root, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW)?;
+    let opened = open_regular(&found)?;
+    let is_trusted = writer.may_have_written(&opened.file.metadata()?);
+    if is_trusted && super::is_same_inode(&opened.file, identity) {
+        return Ok(opened);
+    }
+    Err(io::ErrorKind::PermissionDenied.into())
+}
+
+/// The user of a running process, and when it began.
+fn process(task: i32) -> Option<Writer> {
+    let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    // Real, effective, saved, file system: the last one makes files.
+    let uid = uids.split_whitespace().nth(3)?.parse().ok()?;
+    Some(Writer { uid, since_s: began_s(task) })
+}
+
+/// When a process began, in seconds since 1970.
+fn began_s(task: i32) -> Option<i64> {
+    use rustix::time::{ClockId, clock_gettime};
+    let stat = std::fs::read_to_string(format!("/proc/{task}/stat")).ok()?;
+    // Behind the name, which may hold anything: field 22, in ticks since boot.
+    let ticks: i64 = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?.parse().ok()?;
+    let per_second = i64::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+    let booted_s =
+        clock_gettime(ClockId::Realtime).tv_sec - clock_gettime(ClockId::Boottime).tv_sec;
+    Some(booted_s + ticks.checked_div(per_second)?)
+}
+
+/// The number that a process has in the innermost namespace that it is in, which it knows itself by.
+fn innermost_pid(task: i32, pid: i32) -> i32 {
+    let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NStgid:"));
+    numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+}
+
+/// A file that is written to while it is read: what is there now stays.
+#[derive(Debug)]
+struct GrowingFile {
+    file: Arc<File>,
+    len: u64,
+    expendable: Arc<Expendable>,
+}
+
+impl FileBytes for GrowingFile {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
+        let n_bytes = buffer.len() as u64;
+        let failed = |cause: String| FileError { offset, n_bytes, cause };
+        let (file, n) = (Arc::clone(&self.file), buffer.len());
+        let read = self.expendable.run(move || {
+            let mut bytes = vec![0; n];
+            file.read_exact_at(&mut bytes, offset).map(|()| bytes)
+        });
+        let bytes = read
+            .ok_or_else(|| failed("the file does not answer".to_owned()))?
+            .map_err(|error| failed(error.to_string()))?;
+        buffer.copy_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FilePolicy;
+    use super::*;
+    use dataspace_proto::address::Avma;
+    use std::os::unix::fs::symlink;
+
+    fn key(pid: i32, path: &str) -> LoadObjectKey {
+        LoadObjectKey {
+            path: path.as_bytes().into(),
+            identity: FileIdentity::None,
+            pid,
+            range: (Avma(0), Avma(0)),
+            mount_namespace: 0,
+        }
+    }
+
+    fn own(since_s: Option<i64>) -> Writer {
+        Writer { uid: rustix::process::geteuid().as_raw(), since_s }
+    }
+
+    #[test]
+    fn a_map_is_a_plain_file_of_its_process() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("perf-7.map");
+        let opens =
+            |writer| open(root.path(), Path::new("perf-7.map"), writer, &FileIdentity::None);
+        assert!(opens(own(None)).is_err(), "there is none");
+        std::fs::write(&path, "1000 10 f\n").unwrap();
+        assert!(opens(own(None)).is_ok());
+        let written_s = std::fs::metadata(&path).unwrap().mtime();
+        assert!(opens(own(Some(written_s))).is_ok());
+        assert!(opens(own(Some(written_s + 10))).is_err(), "of the last one with that number");
+        let is_root = rustix::process::geteuid().is_root();
+        let stranger = Writer { uid: 4711, since_s: None };
+        assert_eq!(opens(stranger).is_ok(), is_root, "root may write for all, and no other");
+        std::fs::rename(&path, root.path().join("elsewhere")).unwrap();
+        symlink("elsewhere", &path).unwrap();
+        assert!(opens(own(None)).is_err(), "a link");
+    }
+
+    #[test]
+    fn a_map_of_a_running_process_is_found_and_grows() {
+        let pid = std::process::id();
+        let path = format!("/tmp/perf-{pid}.map");
+        std::fs::write(&path, "1000 10 f\n").unwrap();
+        let files = SystemFiles::new(FilePolicy { symfs: None, is_live: true });
+        let pid = i32::try_from(pid).unwrap();
+        let file = files.names_file(&key(pid, "[perf map]"), NamesFormat::PerfMap).unwrap();
+        std::fs::write(&path, "1000 10 f\n2000 10 g\n").unwrap();
+        let mut bytes = vec![0; usize::try_from(file.bytes.len()).unwrap()];
+        file.bytes.read_exact_at(0, &mut bytes).unwrap();
+        assert_eq!(bytes, b"1000 10 f\n");
+        std::fs::remove_file(&path).unwrap();
+        assert!(files.names_file(&key(pid, "[perf map]"), NamesFormat::PerfMap).is_none());
+    }
+
+    #[test]
+    fn a_map_of_another_mount_namespace_is_not_looked_for_here() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("tmp")).unwrap();
+        std::fs::write(root.path().join("tmp/perf-7.map"), "1000 10 f\n").unwrap();
+        let policy = FilePolicy { symfs: Some(root.path().to_path_buf()), is_live: false };
+        let files = SystemFiles::new(policy);
+        let is_there = |key: &LoadObjectKey| files.names_file(key, NamesFormat::PerfMap).is_some();
+        assert!(is_there(&key(7, "[perf map]")));
+        assert!(!is_there(&LoadObjectKey { mount_namespace: 77, ..key(7, "[perf map]") }));
+    }
+}
