@@ -76,10 +76,15 @@ unsafe impl GlobalAlloc for Counting {
 
 /// What `work` gives; fails where it held more than [`MAX_BYTES`] at once.
 pub(crate) fn bounded<T>(work: impl FnOnce() -> T) -> T {
+    measured(work).0
+}
+
+/// The same, with how many bytes it held at most.
+pub(crate) fn measured<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);
     let result = work();
-    let held = PEAK.get() - before;
+    let held = PEAK.get().saturating_sub(before);
     assert!(held <= MAX_BYTES, "{held} bytes were held at once");
-    result
+    (result, held)
 }

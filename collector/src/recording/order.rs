@@ -6,7 +6,7 @@
 //! queue can be emptied (`tools/perf/util/session.c`, the comment above
 //! `perf_event__process_finished_round()`).
 
-use dataspace_proto::record::{Comm, Mmap, Record};
+use dataspace_proto::record::{Cgroup, Comm, KernelSymbol, Mmap, Record};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -142,6 +142,8 @@ fn owned_bytes(record: &Record) -> usize {
     match record {
         Record::Mmap(mmap) => size_of::<Mmap>() + mmap.path.len(),
         Record::Comm(comm) => size_of::<Comm>() + comm.name.len(),
+        Record::Cgroup(cgroup) => size_of::<Cgroup>() + cgroup.path.len(),
+        Record::KernelSymbol(symbol) => size_of::<KernelSymbol>() + symbol.name.len(),
         _ => 0,
     }
 }
