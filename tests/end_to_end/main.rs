@@ -10,6 +10,8 @@ mod command_line;
 mod dependency;
 mod handed;
 mod live;
+mod made_code;
+mod namespace;
 mod reason;
 mod recording;
 mod screen;

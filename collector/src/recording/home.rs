@@ -1,7 +1,8 @@
-//! Which mount namespace of a recording is the recorder's: its paths are those of the machine.
+//! Which mount namespace of a recording is the recorder's, and who is in another one.
 
 use crate::procfs::Procfs;
-use dataspace_proto::record::Namespace;
+use dataspace_proto::record::{Fork, Namespace};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The first mount namespace of a machine: the fixed number that it has since Linux 6.18
@@ -18,17 +19,23 @@ pub(super) struct Home {
     /// This program's own, if the recording is of this machine and day: numbers of other machines
     /// may be the same by chance, but then the files are compared by inode or build-id.
     own: Option<u64>,
+    /// Processes that are somewhere else.
+    elsewhere: HashSet<i32>,
 }
+
+/// More processes than a machine has at one time by default (`kernel.pid_max` of small ones).
+const MAX_ELSEWHERE: usize = 1 << 15;
 
 impl Default for Home {
     fn default() -> Self {
-        Self { of_init: None, own: Procfs::new(Path::new("/proc")).mount_namespace("self") }
+        let own = Procfs::new(Path::new("/proc")).mount_namespace("self");
+        Self { of_init: None, own, elsewhere: HashSet::new() }
     }
 }
 
 impl Home {
-    /// `namespace` with 0 for the recorder's.
-    pub(super) fn seen(&mut self, namespace: Namespace) -> Namespace {
+    /// A process is in this namespace; from here on it is 0 if it is the recorder's.
+    pub(super) fn seen(&mut self, namespace: &mut Namespace) {
         if namespace.pid == INIT_PID {
             self.of_init = Some(namespace.mount);
         }
@@ -36,7 +43,29 @@ impl Home {
             Some(home) => namespace.mount == home,
             None => INITIAL.contains(&namespace.mount) || Some(namespace.mount) == self.own,
         };
-        if is_home { Namespace { mount: 0, ..namespace } } else { namespace }
+        if is_home {
+            namespace.mount = 0;
+        }
+        self.put(namespace.pid, is_home);
+    }
+
+    /// A process is where its parent is.
+    pub(super) fn born(&mut self, fork: &Fork) {
+        if fork.pid != fork.parent_pid {
+            self.put(fork.pid, !self.is_elsewhere(fork.parent_pid));
+        }
+    }
+
+    pub(super) fn is_elsewhere(&self, pid: i32) -> bool {
+        self.elsewhere.contains(&pid)
+    }
+
+    fn put(&mut self, pid: i32, is_home: bool) {
+        if is_home {
+            self.elsewhere.remove(&pid);
+        } else if self.elsewhere.len() < MAX_ELSEWHERE {
+            self.elsewhere.insert(pid);
+        }
     }
 }
 
@@ -46,8 +75,13 @@ mod tests {
 
     #[test]
     fn the_first_process_is_at_home_and_else_who_has_the_first_number() {
-        let mut home = Home { of_init: None, own: Some(0xf000_0123) };
-        let mut mount = |pid, mount| home.seen(Namespace { time_ns: 1, pid, mount }).mount;
+        let own = Some(0xf000_0123);
+        let mut home = Home { of_init: None, own, elsewhere: HashSet::new() };
+        let mut mount = |pid, mount| {
+            let mut namespace = Namespace { time_ns: 1, pid, mount };
+            home.seen(&mut namespace);
+            namespace.mount
+        };
         assert_eq!(mount(7, 0xf000_0000), 0);
         assert_eq!(mount(7, 0xefff_fff8), 0);
         assert_eq!(mount(7, 0xf000_0123), 0, "ours");

@@ -12,7 +12,7 @@ use super::side_band;
 use super::tally::Tally;
 use crate::decode::{self, Cursor, Endian};
 use crate::ring::RawRecord;
-use crate::side_band::is_known;
+use crate::side_band::{is_known, task_record};
 use crate::undecoded::Undecoded;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::Machine;
@@ -233,10 +233,7 @@ impl Intake {
     fn side_band(&mut self, record: &RawRecord<'_>) {
         let time = self.record_time_ns(record);
         let key = self.time_key(time);
-        match side_band::parse(record, self.endian, key, &self.build_ids) {
-            Some(Record::Namespace(namespace)) => {
-                self.order.push(key, Record::Namespace(self.home.seen(namespace)));
-            }
+        match task_record(record, self.endian, key) {
             Some(record) => self.order.push(key, record),
             None => self.tally.n_ignored += 1,
         }
@@ -292,7 +289,8 @@ impl Intake {
         if let Some(event) = self.events.announce() {
             return Some(Record::Event(Box::new(event)));
         }
-        let record = self.order.pop()?;
+        let mut record = self.order.pop()?;
+        side_band::complete(&mut record, &mut self.home, &self.build_ids);
         if let Record::Sample(_) = record {
             self.tally.n_delivered += 1;
             if self.tally.n_delivered.is_multiple_of(SAMPLES_PER_COLLECTED) {

@@ -1,32 +1,40 @@
-//! Mappings, names, births and deaths of a recording, whose build-ids may stand elsewhere in it.
+//! What a recording tells of a mapping or a namespace elsewhere than in the record itself.
 
 use super::build_id::BuildIds;
-use crate::decode::{Endian, cpu_mode};
-use crate::ring::RawRecord;
-use crate::side_band;
-use dataspace_proto::record::{FileIdentity, Record};
+use super::home::Home;
+use dataspace_proto::record::{CpuMode, FileIdentity, Mmap, Record};
 
-/// Reads a side-band record that happened at `time_ns`; `None` if it is another one or damaged.
-pub(super) fn parse(
-    raw: &RawRecord<'_>,
-    endian: Endian,
-    time_ns: u64,
-    build_ids: &BuildIds,
-) -> Option<Record> {
-    let mut record = side_band::task_record(raw, endian, time_ns)?;
-    if let Record::Mmap(mmap) = &mut record
-        && let FileIdentity::None | FileIdentity::Inode { .. } = mmap.identity
-        && let Some(build_id) = build_ids.get(cpu_mode(raw.misc), &mmap.path)
+/// The process of what the kernel itself has mapped.
+const KERNEL_PID: i32 = -1;
+
+/// Completes a record when its time has come.
+pub(super) fn complete(record: &mut Record, home: &mut Home, build_ids: &BuildIds) {
+    match record {
+        Record::Namespace(namespace) => home.seen(namespace),
+        Record::Fork(fork) => home.born(fork),
+        // The recorder reads build-ids at its end, by path: of a process in another mount namespace,
+        // if that is over by then, from the file that the path means to itself.
+        Record::Mmap(mmap) if !home.is_elsewhere(mmap.pid) => identify(mmap, build_ids),
+        _ => {}
+    }
+}
+
+fn identify(mmap: &mut Mmap, build_ids: &BuildIds) {
+    let mode = if mmap.pid == KERNEL_PID { CpuMode::Kernel } else { CpuMode::User };
+    if let FileIdentity::None | FileIdentity::Inode { .. } = mmap.identity
+        && let Some(build_id) = build_ids.get(mode, &mmap.path)
     {
         mmap.identity = FileIdentity::BuildId(build_id.into());
     }
-    Some(record)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataspace_proto::record::Mmap;
+    use crate::decode::Endian;
+    use crate::ring::RawRecord;
+    use crate::side_band::task_record;
+    use dataspace_proto::record::{Fork, Namespace};
     use perf_event_open_sys::bindings as abi;
 
     fn words(words: &[u64]) -> Vec<u8> {
@@ -35,7 +43,7 @@ mod tests {
 
     fn mmap_of(kind: u32, misc: u32, payload: &[u8]) -> Mmap {
         let record = RawRecord { kind, misc: misc as u16, payload };
-        match parse(&record, Endian::Little, 9, &BuildIds::default()) {
+        match task_record(&record, Endian::Little, 9) {
             Some(Record::Mmap(mmap)) => *mmap,
             other => panic!("{other:?}"),
         }
@@ -75,5 +83,35 @@ mod tests {
         payload.extend(b"x\0");
         let mmap = mmap_of(abi::PERF_RECORD_MMAP2, abi::PERF_RECORD_MISC_MMAP_BUILD_ID, &payload);
         assert_eq!(mmap.identity, FileIdentity::BuildId([0; 20].into()));
+    }
+
+    #[test]
+    fn build_ids_by_path_are_those_of_the_recorders_own_namespace() {
+        let mut build_ids = BuildIds::default();
+        let mut entry = vec![0xff; 4];
+        entry.extend([7; 20]);
+        entry.extend([20, 0, 0, 0]);
+        entry.extend(b"/bin/a\0");
+        build_ids.add_record(2, &entry, Endian::Little);
+        let mut home = Home::default();
+        let mut identity = |record: Record| {
+            let mut record = record;
+            complete(&mut record, &mut home, &build_ids);
+            match record {
+                Record::Mmap(mmap) => Some(mmap.identity),
+                _ => None,
+            }
+        };
+        let mmap = |pid| {
+            let path = b"/bin/a"[..].into();
+            Record::Mmap(Box::new(Mmap { pid, path, ..Mmap::default() }))
+        };
+        let known = Some(FileIdentity::BuildId([7; 20].into()));
+        assert_eq!(identity(mmap(5)), known);
+        identity(Record::Namespace(Namespace { time_ns: 1, pid: 5, mount: 0xf000_4711 }));
+        identity(Record::Fork(Fork { pid: 6, tid: 6, parent_pid: 5, ..Fork::default() }));
+        assert_eq!(identity(mmap(5)), Some(FileIdentity::None));
+        assert_eq!(identity(mmap(6)), Some(FileIdentity::None), "a child is where its parent is");
+        assert_eq!(identity(mmap(7)), known);
     }
 }

@@ -6,6 +6,10 @@ use std::collections::HashMap;
 /// More events than are ever throttled at one time.
 const MAX_THROTTLED: usize = 1 << 16;
 
+/// More than can be lost: 8,000 CPUs that lose a sample each microsecond need four years for it. A
+/// count beyond it is damage, and would overflow the sums that it is in.
+const MAX_LOST: u64 = 1 << 60;
+
 /// What was counted so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -53,10 +57,12 @@ impl Tally {
     /// `perf` writes that figure as `PERF_RECORD_LOST_SAMPLES` at the end, and it covers what
     /// `PERF_RECORD_LOST` tells; otherwise both stand for themselves.
     pub(super) const fn n_lost(&self, counts_lost_samples: bool) -> u64 {
-        if counts_lost_samples && self.n_lost_samples > 0 {
-            return self.n_lost_samples;
-        }
-        self.n_lost_records.saturating_add(self.n_lost_samples)
+        let n_lost = if counts_lost_samples && self.n_lost_samples > 0 {
+            self.n_lost_samples
+        } else {
+            self.n_lost_records.saturating_add(self.n_lost_samples)
+        };
+        if n_lost > MAX_LOST { MAX_LOST } else { n_lost }
     }
 
     /// Whether [`Self::n_lost`] may count records that are no samples.
@@ -90,6 +96,9 @@ mod tests {
         tally.lose_samples(7);
         assert_eq!((tally.n_lost(true), tally.is_lost_approximate(true)), (7, false));
         assert_eq!((tally.n_lost(false), tally.is_lost_approximate(false)), (17, true));
+        tally.lose_samples(u64::MAX);
+        let collected = tally.collected(tally.n_lost(false), 0, 0);
+        assert_eq!(collected.kernel_samples, collected.ring_full, "a damaged count stays even");
     }
 
     #[test]
