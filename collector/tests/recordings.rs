@@ -612,6 +612,36 @@ fn a_pipe_made_here_gives_what_perf_script_gives() {
 }
 
 #[test]
+fn control_groups_of_samples_have_paths() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("perf.data");
+    let record = ["record", "-q", "-e", "cpu-clock", "--all-cgroups", "--namespaces", "-o"];
+    let file = path.to_str().unwrap();
+    if perf(&[&record[..], &[file, "--"], &WORKLOAD].concat()).is_none() {
+        return;
+    }
+    let records = read_path(&path);
+    let mut paths = std::collections::HashMap::new();
+    let mut n_namespaces = 0;
+    for record in &records {
+        match record {
+            Record::Cgroup(cgroup) => drop(paths.insert(cgroup.id, cgroup.path.clone())),
+            // What is recorded here is in the namespace that this test is in.
+            Record::Namespace(namespace) if namespace.mount == 0 => n_namespaces += 1,
+            Record::Namespace(other) => panic!("{other:?}"),
+            _ => {}
+        }
+    }
+    assert!(n_namespaces > 0);
+    for sample in samples(&records) {
+        let id = sample.cgroup.expect("CGROUP was sampled").get();
+        let path = paths.get(&id).unwrap_or_else(|| panic!("{id} of {paths:?}"));
+        assert!(path.starts_with(b"/"), "{path:?}");
+    }
+    assert_eq!(warnings(&records), [""; 0]);
+}
+
+#[test]
 fn samples_that_a_full_ring_lost_are_counted() {
     const N_READS: u64 = 300_000;
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
 //! Code that is in no file: what its maker calls it is the function of its samples.
 
-use crate::support::{Running, compile, record, snapshot_once};
+use crate::support::{Running, compile, last_snapshot, record, snapshot_once};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 /// Samples of code that is made at run time, and the functions that they are in.
 fn made(snapshot: &Value) -> (u64, Vec<String>) {
@@ -49,4 +50,33 @@ fn recorded_code_is_named_by_what_the_program_left_behind() {
         assert!(functions.len() > 20, "{how}: {} samples", functions.len());
         assert!(functions.iter().all(|function| *function == Some("jit_reader")), "{how}");
     }
+}
+
+#[test]
+fn code_that_comes_into_the_kernel_is_named_live_and_recorded() {
+    let program = compile("bpf", &["-O1"]);
+    let said = Command::new(&program).arg("1").output().unwrap().stdout;
+    // Without its compiler the kernel interprets the program, and has no code to name.
+    let jit = std::fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").unwrap_or_default();
+    if !said.is_empty() || jit.trim() == "0" {
+        eprintln!("not run: no BPF program can be loaded and run as code");
+        return;
+    }
+    let program = program.to_str().unwrap();
+    let is_ours = |scope: &Value| {
+        let function = scope["function"].as_str().unwrap_or_default();
+        function.starts_with("bpf_prog_") && function.ends_with("_dataspace_t")
+    };
+    let Some(snapshot) = last_snapshot(&["top", "--json", "--", program, "3"]) else { return };
+    let objects = snapshot["objects"].as_array().unwrap();
+    let kernel = objects.iter().find(|object| object["object"] == "<Unknown>.(kernel)");
+    let scopes = kernel.map_or(&Value::Null, |kernel| &kernel["scope"]);
+    assert!(scopes.as_array().is_some_and(|scopes| scopes.iter().any(is_ours)), "{scopes}");
+
+    let Some(recorded) = record(program.as_ref(), &["3"], "cpu-clock", &["-a"], &[]) else {
+        return;
+    };
+    let ours = recorded.lines.iter().filter(|line| is_ours(&line["scope"])).collect::<Vec<_>>();
+    assert!(ours.len() > 20, "{} samples", ours.len());
+    assert!(ours.iter().all(|line| line["reason"] == "kernel"));
 }
