@@ -1,13 +1,12 @@
 //! What this machine and these privileges allow, and the one command that would allow more.
 
-use crate::event::EventSelector;
+use crate::error::Error;
+use crate::event::{self, EventPlan, EventSelector};
+use crate::live::refusal;
+use crate::machine::{Machine, Processor};
 use crate::procfs::Procfs;
-use crate::sys::attr::{self, Binding, EventSource, KernelFeatures, Source};
-use crate::sys::open::{self, Place};
 use crate::tracefs::Tracefs;
-use dataspace_proto::event::Sampling;
-use perf_event_open_sys::bindings as abi;
-use rustix::io::Errno;
+use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -15,6 +14,9 @@ use std::path::Path;
 pub(crate) const CAP_SYS_ADMIN: u32 = 21;
 /// `CAP_PERFMON`.
 pub(crate) const CAP_PERFMON: u32 = 38;
+
+/// What lets an unprivileged user sample the kernel's side too.
+const PARANOID: &str = "sudo sysctl kernel.perf_event_paranoid=1";
 
 /// The capabilities that matter, by their bit (Linux `include/uapi/linux/capability.h`).
 const PRIVILEGES: [(&str, u32, &str); 6] = [
@@ -31,6 +33,10 @@ const PRIVILEGES: [(&str, u32, &str); 6] = [
 pub struct Capabilities {
     /// The kernel's release, as `uname -r` says it.
     pub kernel: String,
+    /// Its processor.
+    pub processor: Processor,
+    /// The instruction set in the kernel's name for it; empty if unknown.
+    pub architecture: String,
     /// Whether each event can be had.
     pub events: Vec<EventCapability>,
     /// Whether this process has each capability.
@@ -43,7 +49,7 @@ pub struct Capabilities {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCapability {
     /// Its name, or that of its kind.
-    pub name: &'static str,
+    pub name: String,
     /// Whether it can be opened on our own process.
     pub is_available: bool,
     /// What is the matter, or what is worth knowing.
@@ -86,10 +92,12 @@ pub fn probe(root: &Path) -> Capabilities {
     let own = procfs.status("self").unwrap_or_default();
     let held = own.effective_capabilities.unwrap_or(0);
     let is_privileged = held & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0;
-    let kernel = procfs.text("sys/kernel/osrelease").unwrap_or_default();
+    let machine = Machine::read(root);
     Capabilities {
-        kernel: kernel.trim().to_owned(),
-        events: events(root),
+        events: events(&machine, root),
+        kernel: machine.kernel.text,
+        processor: machine.processor,
+        architecture: machine.architecture,
         privileges: privileges(held),
         limits: limits(&procfs, is_privileged, held),
     }
@@ -175,78 +183,86 @@ const fn paranoid_meaning(level: i64) -> &'static str {
     }
 }
 
-fn events(root: &Path) -> Vec<EventCapability> {
-    let tracefs = Tracefs::new(root);
+fn events(machine: &Machine, root: &Path) -> Vec<EventCapability> {
+    let (procfs, tracefs) = (Procfs::new(&root.join("proc")), Tracefs::new(root));
+    let look = Look { machine, procfs: &procfs, tracefs: &tracefs };
     let mut events: Vec<_> = ["cpu-clock", "task-clock", "page-faults"]
         .into_iter()
-        .map(|name| selected(name, name, &tracefs))
+        .flat_map(|name| look.selected(Some(name), name))
         .collect();
     // Any address will do: nothing touches the first page.
-    events.push(selected("mem:ADDRESS", "mem:0x1000/8:rw:u", &tracefs));
+    events.extend(look.selected(Some("mem:ADDRESS"), "mem:0x1000/8:rw:u"));
     events.push(tracepoints(&tracefs));
-    events.push(tried("cycles", Source::Hardware(u64::from(abi::PERF_COUNT_HW_CPU_CYCLES)), false));
-    let devices = root.join("sys/bus/event_source/devices");
-    let described = |paths: &[&str]| paths.iter().any(|path| devices.join(path).exists());
-    for (name, is_available, what) in [
-        (
-            "mem-loads",
-            described(&["cpu/events/mem-loads", "cpu_core/events/mem-loads"]),
-            "Intel load latency sampling (PEBS)",
-        ),
-        ("ibs_op", described(&["ibs_op"]), "AMD instruction-based sampling (IBS)"),
-    ] {
-        let detail = if is_available {
-            what.to_owned()
-        } else {
-            format!("{what} is not offered by this CPU or hypervisor")
-        };
-        events.push(EventCapability { name, is_available, detail, remedy: None });
-    }
+    events.extend(look.selected(Some("cycles"), "cycles"));
+    events.extend(look.memory());
     events
 }
 
-fn selected(name: &'static str, selector: &str, tracefs: &Tracefs) -> EventCapability {
-    let plan = EventSelector::parse(selector).ok().and_then(|s| s.plan(None, tracefs).ok());
-    match plan {
-        Some(plan) => tried(name, plan.source.source, plan.source.exclude_kernel),
-        None => EventCapability {
-            name,
-            is_available: false,
-            detail: "it cannot be described".to_owned(),
-            remedy: None,
-        },
+/// What is looked at.
+struct Look<'a> {
+    machine: &'a Machine,
+    procfs: &'a Procfs,
+    tracefs: &'a Tracefs,
+}
+
+impl Look<'_> {
+    /// The events that sample memory accesses here.
+    fn memory(&self) -> Vec<EventCapability> {
+        match event::memory_events(self.machine) {
+            Ok(Ok(names)) => names.iter().flat_map(|name| self.selected(None, name)).collect(),
+            Ok(Err(why)) => vec![missing("memory accesses", why)],
+            Err(error) => vec![missing("memory accesses", error.to_string())],
+        }
+    }
+
+    /// Whether each event that `selector` stands for can be had; called `name`, or what it is called.
+    fn selected(&self, name: Option<&str>, selector: &str) -> Vec<EventCapability> {
+        let plans = EventSelector::parse(selector)
+            .map_err(Error::from)
+            .and_then(|selector| selector.plan(None, self.machine, self.tracefs));
+        match plans {
+            Ok(plans) => plans
+                .into_iter()
+                .map(|mut plan| {
+                    let name = name.map_or_else(|| plan.event.name.clone(), str::to_owned);
+                    self.tried(name, &mut plan)
+                })
+                .collect(),
+            Err(error) => vec![missing(name.unwrap_or(selector), error.to_string())],
+        }
+    }
+
+    /// Opens the event on our own process, with the kernel's side if that is permitted.
+    fn tried(&self, name: String, plan: &mut EventPlan) -> EventCapability {
+        let wants_kernel = !plan.source.exclude_kernel;
+        let opened = refusal::opens_on_ourselves(plan, self.procfs);
+        if let Err(error) = opened {
+            return missing(&name, error.to_string());
+        }
+        let has_kernel = plan.event.includes_kernel;
+        let mut detail = match (wants_kernel, has_kernel) {
+            (false, _) => "user code".to_owned(),
+            (true, true) => "user code and kernel".to_owned(),
+            (true, false) => "user code only".to_owned(),
+        };
+        if plan.event.kind == EventKind::Memory {
+            detail += match plan.event.skid {
+                SkidModel::Exact => ", at the very instruction",
+                SkidModel::AfterOne => ", one instruction behind",
+                SkidModel::Unknown(_) => ", some instructions behind",
+            };
+        }
+        let remedy = (wants_kernel && !has_kernel).then(|| PARANOID.to_owned());
+        EventCapability { name, is_available: true, detail, remedy }
     }
 }
 
-/// Opens the event on our own process, with the kernel's side if that is permitted.
-fn tried(name: &'static str, source: Source, only_user: bool) -> EventCapability {
-    const PARANOID: &str = "sudo sysctl kernel.perf_event_paranoid=1";
-    let open = |exclude_kernel| {
-        let sampling = Sampling::Period(1_000_000_000);
-        let event = EventSource { source, sampling, exclude_user: false, exclude_kernel };
-        let binding = Binding { enable_on_exec: true, ..Binding::default() };
-        let features = KernelFeatures::default();
-        open::open(&attr::sampled(&event, binding, features), Place::OWN_THREAD).map(drop)
-    };
-    let (is_available, detail, remedy) = match (open(only_user), only_user) {
-        (Ok(()), true) => (true, "user code".to_owned(), None),
-        (Ok(()), false) => (true, "user code and kernel".to_owned(), None),
-        (Err(Errno::ACCESS | Errno::PERM), false) if open(true).is_ok() => {
-            (true, "user code only".to_owned(), Some(PARANOID.to_owned()))
-        }
-        (Err(errno @ (Errno::ACCESS | Errno::PERM)), _) => {
-            (false, errno.to_string(), Some(PARANOID.to_owned()))
-        }
-        (Err(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP), _) => {
-            (false, "not offered by this CPU or hypervisor".to_owned(), None)
-        }
-        (Err(errno), _) => (false, errno.to_string(), None),
-    };
-    EventCapability { name, is_available, detail, remedy }
+fn missing(name: &str, detail: String) -> EventCapability {
+    EventCapability { name: name.to_owned(), is_available: false, detail, remedy: None }
 }
 
 fn tracepoints(tracefs: &Tracefs) -> EventCapability {
-    let name = "SYSTEM:TRACEPOINT";
+    let name = "SYSTEM:TRACEPOINT".to_owned();
     match tracefs.place() {
         Ok(place) => EventCapability {
             name,
@@ -294,7 +310,8 @@ mod tests {
         assert!(limit(&capabilities, "perf_event_mlock_kb").remedy.is_some());
         assert!(capabilities.privileges.iter().all(|privilege| !privilege.is_held));
         let event = |name| capabilities.events.iter().find(|event| event.name == name).unwrap();
-        assert!(event("ibs_op").is_available && !event("mem-loads").is_available);
+        let memory = event("ibs_op//");
+        assert_eq!(memory.is_available, Path::new("/sys/bus/event_source/devices/ibs_op").exists());
         assert!(event("SYSTEM:TRACEPOINT").remedy.as_ref().unwrap().contains("mount -t tracefs"));
     }
 

@@ -4,6 +4,7 @@ use crate::event::EventParseError;
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a live session cannot be opened.
@@ -42,16 +43,21 @@ pub enum Error {
     },
     /// `perf_event_paranoid` forbids it.
     #[error(
-        "perf_event_paranoid is {level}, which forbids {event} on process {pid}; run as root, give \
-         this program CAP_PERFMON, or: sudo sysctl kernel.perf_event_paranoid=1"
+        "perf_event_paranoid is {level}, which forbids {what} without CAP_PERFMON, so {event} on \
+         {}: sudo setcap cap_perfmon+ep \"$(command -v dataspace)\", or: sudo sysctl \
+         kernel.perf_event_paranoid={wanted}", whom(*pid)
     )]
     Paranoid {
         /// The event.
         event: String,
-        /// The process.
+        /// The process; −1 where it is all of them.
         pid: i32,
+        /// What the level forbids.
+        what: String,
         /// The sysctl's value.
         level: i64,
+        /// The strictest value that allows it.
+        wanted: i64,
     },
     /// The process belongs to another user, or hides from its own.
     #[error(
@@ -64,14 +70,16 @@ pub enum Error {
         why: String,
     },
     /// The kernel forbids it for no reason that we can tell.
-    #[error("the kernel refused {event} on process {pid} ({errno}); run as root")]
+    #[error("the kernel refused {event} on {} ({errno}): {why}", whom(*pid))]
     Refused {
         /// The event.
         event: String,
-        /// The process.
+        /// The process; −1 where it is all of them.
         pid: i32,
         /// `EACCES` or `EPERM`.
         errno: Errno,
+        /// Who is likely to have done it, and what helps.
+        why: String,
     },
     /// The rings do not fit what this user may lock.
     #[error(
@@ -92,14 +100,65 @@ pub enum Error {
         wanted_kb: i64,
     },
     /// There is no such event on this machine.
-    #[error("this machine has no event {event} ({errno}){remedy}")]
+    #[error("there is no {event} here: {why} ({errno}){remedy}")]
     NoSuchEvent {
         /// The event.
         event: String,
-        /// `ENOENT`, `ENODEV` or `EOPNOTSUPP`.
+        /// `ENOENT`, `ENODEV`, `EOPNOTSUPP` or `ENOSYS`.
         errno: Errno,
+        /// What has not got it.
+        why: String,
         /// What would help, if anything.
         remedy: &'static str,
+    },
+    /// The machine has no such PMU.
+    #[error("{event}: this machine has no PMU {pmu}; it has {pmus}")]
+    NoPmu {
+        /// The event.
+        event: String,
+        /// The PMU.
+        pmu: String,
+        /// Those it has.
+        pmus: String,
+    },
+    /// The PMU counts for many CPUs at once.
+    #[error("{event}: {pmu} counts for many CPUs at once and takes no samples")]
+    SharedPmu {
+        /// The event.
+        event: String,
+        /// The PMU.
+        pmu: String,
+    },
+    /// The PMU writes a trace.
+    #[error(
+        "{event}: {pmu} writes a trace instead of samples, which is not decoded; without a PMU for \
+         memory accesses, -e cpu-clock samples where time goes"
+    )]
+    TracePmu {
+        /// The event.
+        event: String,
+        /// The PMU.
+        pmu: String,
+    },
+    /// The PMU cannot filter by this latency.
+    #[error("{event}: ldlat={latency} is no latency that IBS filters by: {min} to {max} cycles")]
+    LatencyOutOfRange {
+        /// The event.
+        event: String,
+        /// What was asked for, in cycles.
+        latency: u64,
+        /// The least, in cycles.
+        min: u64,
+        /// The most, in cycles.
+        max: u64,
+    },
+    /// A file of sysfs makes no sense.
+    #[error("{} makes no sense: {why}", file.display())]
+    Sysfs {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        why: String,
     },
     /// The files that describe tracepoints are not there or may not be read.
     #[error("tracepoint {event} cannot be looked up: {why}; {remedy}")]
@@ -169,6 +228,18 @@ pub enum Error {
         /// What `execvp` said; `ENOENT` where it was not found.
         errno: Errno,
     },
+    /// The kernel does not open the event, or map its ring.
+    #[error("{event} cannot be opened ({errno}): {why}")]
+    NotOpened {
+        /// The event.
+        event: String,
+        /// What the kernel said.
+        errno: Errno,
+        /// What that means here, and what helps.
+        why: String,
+        /// What the caller can do about it.
+        kind: ErrorKind,
+    },
     /// Any other system call failed.
     #[error("{call} failed: {errno}")]
     System {
@@ -204,13 +275,20 @@ impl Error {
             | Self::NoTarget
             | Self::ThreadNotProcess { .. }
             | Self::ZeroSampling
+            | Self::LatencyOutOfRange { .. }
             | Self::FrequencyTooHigh { .. } => ErrorKind::Usage,
             Self::Paranoid { .. }
             | Self::ForeignProcess { .. }
             | Self::Refused { .. }
             | Self::RingMemory { .. }
             | Self::Tracepoint { .. } => ErrorKind::NotPermitted,
-            Self::NoSuchEvent { .. } | Self::NoBreakpointLeft { .. } => ErrorKind::MachineCannot,
+            Self::NoSuchEvent { .. }
+            | Self::NoBreakpointLeft { .. }
+            | Self::NoPmu { .. }
+            | Self::SharedPmu { .. }
+            | Self::TracePmu { .. }
+            | Self::Sysfs { .. } => ErrorKind::MachineCannot,
+            Self::NotOpened { kind, .. } => *kind,
             Self::Unacceptable { .. }
             | Self::NoSuchProcess { .. }
             | Self::Cgroup { .. }
@@ -220,4 +298,9 @@ impl Error {
             | Self::Thread(_) => ErrorKind::Failed,
         }
     }
+}
+
+/// A process, or all of them.
+fn whom(pid: i32) -> String {
+    if pid > 0 { format!("process {pid}") } else { "whole CPUs".to_owned() }
 }

@@ -82,6 +82,7 @@ pub mod decode;
 pub mod error;
 pub mod event;
 pub mod live;
+pub mod machine;
 pub mod membership;
 pub mod merge;
 pub mod period;

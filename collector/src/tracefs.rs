@@ -47,6 +47,7 @@ impl Tracefs {
             Err(_) => Err(Error::NoSuchEvent {
                 event,
                 errno: rustix::io::Errno::NOENT,
+                why: "this kernel has no such tracepoint".to_owned(),
                 remedy: "; the names are below /sys/kernel/tracing/events",
             }),
         }

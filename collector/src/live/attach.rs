@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::event::EventPlan;
 use crate::live::births::Births;
 use crate::live::clock::now_ns;
-use crate::live::refusal::Request;
+use crate::live::opening::{Opened, open_planned};
+use crate::live::refusal::{Request, Scope};
 use crate::live::rings::Rings;
 use crate::procfs::Procfs;
 use crate::ring::{Joint, RingReader};
@@ -41,6 +42,8 @@ pub(crate) struct OpenEvent {
     /// `None` once it was found to double an inherited one. Its samples and counts are then as if
     /// they had never been.
     pub(crate) fd: Option<OwnedFd>,
+    /// What leads its group: kept open, not read.
+    pub(crate) leader: Option<OwnedFd>,
     pub(crate) event: EventIdx,
     /// −1 where it counts all of a CPU's tasks, or those of a control group.
     pub(crate) pid: i32,
@@ -209,12 +212,11 @@ impl<'a> Attacher<'a> {
                 Ok(true)
             }
             Err(Errno::SRCH) => Ok(false),
-            Err(errno) => Err(self.request("its side-band", pid, place.tid()).error(errno)),
+            Err(errno) => {
+                let request = Request::new("its side-band", pid, place.tid(), self.procfs);
+                Err(request.on(Scope::of(place)).error(errno))
+            }
         }
-    }
-
-    fn request<'b>(&'b self, event: &'b str, pid: i32, tid: i32) -> Request<'b> {
-        Request { event, pid, tid, sampling: None, procfs: self.procfs }
     }
 
     fn sampled(
@@ -224,14 +226,16 @@ impl<'a> Attacher<'a> {
         event_idx: usize,
         cpu_idx: usize,
     ) -> Result<bool, Error> {
-        let fd = match self.open_or_without_kernel(place, event_idx) {
-            Ok(fd) => fd,
+        if !self.plans[event_idx].is_on(self.rings.outputs[cpu_idx].cpu) {
+            return Ok(true);
+        }
+        let Opened { event: fd, leader } = match self.open_planned(place, event_idx) {
+            Ok(opened) => opened,
             Err(Errno::SRCH) => return Ok(false),
             Err(errno) => {
-                let plan = &self.plans[event_idx].event;
-                let sampling = Some(plan.sampling);
-                let request = self.request(&plan.name, pid, tid);
-                return Err(Request { sampling, ..request }.error(errno));
+                let plan = &self.plans[event_idx];
+                let request = Request::planned(plan, pid, tid, self.procfs);
+                return Err(request.on(Scope::of(place)).error(errno));
             }
         };
         set_output(&fd, &self.rings.outputs[cpu_idx].samples)?;
@@ -239,34 +243,17 @@ impl<'a> Attacher<'a> {
         // More than 2^32 descriptors cannot be open, nor 2^16 events be asked for in one line.
         self.attached.ids.push((id, self.attached.events.len() as u32));
         let event = EventIdx(event_idx as u16);
-        self.attached.events.push(OpenEvent { fd: Some(fd), event, pid, tid });
+        self.attached.events.push(OpenEvent { fd: Some(fd), leader, event, pid, tid });
         Ok(true)
     }
 
-    /// Opens the event; on its first thread, where the kernel's side is refused, without that.
-    fn open_or_without_kernel(
+    /// Opens the event; the first time, with less where the kernel refuses all of it.
+    fn open_planned(
         &mut self,
         place: Place<'_>,
         event_idx: usize,
-    ) -> Result<OwnedFd, Errno> {
-        let is_first =
-            !self.attached.events.iter().any(|open| usize::from(open.event.0) == event_idx);
-        let plan = &mut self.plans[event_idx];
-        let source = &mut plan.source;
-        match open::open(&attr::sampled(source, self.binding, self.features), place) {
-            Err(errno @ (Errno::ACCESS | Errno::PERM)) => {
-                // A tracepoint fires in the kernel only.
-                let would_be_empty =
-                    source.exclude_user || matches!(source.source, Source::Tracepoint(_));
-                if !is_first || source.exclude_kernel || would_be_empty {
-                    return Err(errno);
-                }
-                source.exclude_kernel = true;
-                plan.event.includes_kernel = false;
-                open::open(&attr::sampled(source, self.binding, self.features), place)
-            }
-            other => other,
-        }
+    ) -> Result<Opened<OwnedFd>, Errno> {
+        open_planned(&mut self.plans[event_idx], self.binding, self.features, place)
     }
 
     /// Takes what the side-band rings hold: births, for us, and all of it for the session.

@@ -10,6 +10,7 @@ mod gate;
 mod governing;
 mod governor;
 mod group_watch;
+pub(crate) mod opening;
 mod reader;
 mod reattach;
 pub(crate) mod refusal;
@@ -19,12 +20,13 @@ mod sample_cost;
 mod tally;
 
 use crate::error::Error;
-use crate::event::{EventPlan, EventSelector};
+use crate::event::{self, EventPlan, EventSelector};
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
 use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
 use crate::live::rings::Rings;
 use crate::live::sample_cost::SampleCosts;
+use crate::machine::Machine;
 use crate::membership::CommFilter;
 use crate::procfs::Procfs;
 use crate::sys::attr::{Binding, KernelFeatures};
@@ -303,10 +305,18 @@ fn check_is_open(watched: &Watched, attached: &Attached, procfs: &Procfs) -> Res
 }
 
 fn plans(config: &LiveConfig) -> Result<Vec<EventPlan>, Error> {
-    let tracefs = Tracefs::new(Path::new("/"));
-    let best = [EventSelector::cpu_clock()];
-    let selectors = if config.events.is_empty() { &best[..] } else { &config.events };
-    selectors.iter().map(|selector| selector.plan(config.sampling, &tracefs)).collect()
+    let root = Path::new("/");
+    let (machine, tracefs) = (Machine::read(root), Tracefs::new(root));
+    if config.events.is_empty() {
+        return event::best(config.sampling, &machine, &tracefs, |plan| {
+            refusal::opens_on_ourselves(plan, &Procfs::new(Path::new("/proc")))
+        });
+    }
+    let mut plans = Vec::new();
+    for selector in &config.events {
+        plans.extend(selector.plan(config.sampling, &machine, &tracefs)?);
+    }
+    Ok(plans)
 }
 
 /// A thread takes a descriptor for each event and CPU: as many as we may have.

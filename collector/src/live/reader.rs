@@ -187,7 +187,7 @@ impl Reader {
         for plan in &self.plans {
             self.sender.push(Record::Event(Box::new(plan.event.clone())));
         }
-        for warning in self.plans.iter().filter_map(|plan| plan.warning.clone()).chain(warnings) {
+        for warning in self.plans.iter().flat_map(|plan| plan.warnings.clone()).chain(warnings) {
             self.sender.push(Record::Warning(warning.into()));
         }
         if !knows_lost {
@@ -389,7 +389,7 @@ impl Reader {
             let events = &mut self.events[start..start + n_events];
             disable(events);
             for open in events {
-                open.fd = None;
+                (open.fd, open.leader) = (None, None);
             }
         }
     }

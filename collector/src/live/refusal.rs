@@ -1,8 +1,15 @@
-//! What an errno of `perf_event_open` means here: who refused, on which value, what would help.
+//! What an errno of `perf_event_open` or of a ring's mapping means here: who refused, on which value,
+//! what is the least that would help.
 
 use crate::capability::{CAP_PERFMON, CAP_SYS_ADMIN};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+use crate::event::EventPlan;
+use crate::live::attach::kernel_features;
+use crate::live::opening::open_planned;
+use crate::machine::{KernelRelease, Processor};
 use crate::procfs::Procfs;
+use crate::sys::attr::{Binding, Counter, Levels, Source};
+use crate::sys::open::Place;
 use dataspace_proto::event::Sampling;
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
@@ -11,6 +18,8 @@ use rustix::process::{Resource, geteuid, getrlimit};
 const PARANOID_ALL: i64 = 3;
 /// From this level on, none of the kernel's own.
 const PARANOID_KERNEL: i64 = 2;
+/// From this level on, none of whole CPUs.
+const PARANOID_CPU: i64 = 1;
 
 /// What was asked of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -20,18 +29,63 @@ pub(crate) struct Request<'a> {
     pub(crate) tid: i32,
     pub(crate) sampling: Option<Sampling>,
     pub(crate) procfs: &'a Procfs,
+    pub(crate) source: Option<Source>,
+    pub(crate) scope: Scope,
 }
 
-impl Request<'_> {
-    /// The error that `errno` is.
+/// Whom an event was to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// One thread.
+    Task,
+    /// All that runs on a CPU.
+    Cpu,
+    /// A control group.
+    Cgroup,
+}
+
+impl Scope {
+    /// Whom an event counts there.
+    pub(crate) const fn of(place: Place<'_>) -> Self {
+        match place {
+            Place::Task { .. } => Self::Task,
+            Place::Cpu(_) => Self::Cpu,
+            Place::Cgroup { .. } => Self::Cgroup,
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Something that is no event of a user's on thread `tid` of process `pid`.
+    pub(crate) const fn new(event: &'a str, pid: i32, tid: i32, procfs: &'a Procfs) -> Self {
+        let scope = Scope::Task;
+        Self { event, pid, tid, sampling: None, procfs, source: None, scope }
+    }
+
+    /// A planned event there.
+    pub(crate) fn planned(plan: &'a EventPlan, pid: i32, tid: i32, procfs: &'a Procfs) -> Self {
+        let source = Some(plan.source.source);
+        let sampling = Some(plan.event.sampling);
+        Self { sampling, source, ..Self::new(&plan.event.name, pid, tid, procfs) }
+    }
+
+    /// The same on more than a thread.
+    pub(crate) const fn on(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// The error that `errno` of `perf_event_open` is.
     pub(crate) fn error(&self, errno: Errno) -> Error {
         let event = self.event.to_owned();
         match errno {
             Errno::ACCESS | Errno::PERM => self.not_permitted(errno),
             Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::NOSYS => {
-                Error::NoSuchEvent { event, errno, remedy: "" }
+                let (why, remedy) = self.not_there(errno);
+                Error::NoSuchEvent { event, errno, why, remedy }
             }
-            Errno::NOSPC => Error::NoBreakpointLeft { event, tid: self.tid },
+            Errno::NOSPC if self.is_breakpoint() => {
+                Error::NoBreakpointLeft { event, tid: self.tid }
+            }
             Errno::SRCH => Error::NoSuchProcess { id: self.tid },
             Errno::MFILE => Error::TooManyFiles {
                 n_threads: self.procfs.tasks(self.pid).map_or(0, |tasks| tasks.len()),
@@ -39,28 +93,75 @@ impl Request<'_> {
                 limit: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
             },
             Errno::INVAL => self.unacceptable(errno),
-            _ => Error::System { call: "perf_event_open", errno },
+            _ => {
+                let (why, kind) = self.failed(errno);
+                Error::NotOpened { event, errno, why, kind }
+            }
         }
+    }
+
+    const fn counter(&self) -> Option<Counter> {
+        match self.source {
+            Some(Source::Counter(counter)) => Some(counter),
+            _ => None,
+        }
+    }
+
+    /// A request without a source is one that others make on our behalf: the name tells then.
+    fn is_breakpoint(&self) -> bool {
+        match self.source {
+            Some(source) => matches!(source, Source::Breakpoint { .. }),
+            None => self.event.starts_with("mem:"),
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        Processor::parse(&self.procfs.text("cpuinfo").unwrap_or_default()).is_virtual
+    }
+
+    fn kernel(&self) -> KernelRelease {
+        KernelRelease::parse(&self.procfs.text("sys/kernel/osrelease").unwrap_or_default())
+    }
+
+    fn number(&self, sysctl: &str) -> String {
+        let value = self.procfs.number(&format!("sys/{sysctl}"));
+        value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
     }
 
     fn not_permitted(&self, errno: Errno) -> Error {
         let (event, pid) = (self.event.to_owned(), self.pid);
         let level = self.procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(PARANOID_KERNEL);
         if is_privileged(self.procfs) {
-            return Error::Refused { event, pid, errno };
+            let why = guard(self.procfs);
+            return Error::Refused { event, pid, errno, why };
         }
+        let paranoid = |what: &str, wanted| {
+            let (event, what) = (event.clone(), what.to_owned());
+            Error::Paranoid { event, pid, what, level, wanted }
+        };
         if level >= PARANOID_ALL {
-            return Error::Paranoid { event, pid, level };
+            return paranoid("all events of users", self.wanted_level());
+        }
+        match self.scope {
+            Scope::Cpu if level >= PARANOID_CPU => return paranoid("events of whole CPUs", 0),
+            Scope::Cgroup if level >= PARANOID_CPU => {
+                return paranoid("events of control groups", 0);
+            }
+            _ => {}
         }
         let uid = self.procfs.status(self.pid).ok().and_then(|status| status.effective_uid);
         match uid {
-            Some(uid) if uid != geteuid().as_raw() => {
+            Some(uid) if uid != geteuid().as_raw() && self.scope == Scope::Task => {
                 let why = format!("belongs to user {uid}");
                 Error::ForeignProcess { pid, why }
             }
             // A tracepoint or the kernel's own time: the level decides.
             _ if level >= PARANOID_KERNEL - 1 && self.wants_kernel() => {
-                Error::Paranoid { event, pid, level }
+                paranoid("samples of the kernel", 1)
+            }
+            _ if is_filtered(self.procfs) => {
+                let why = guard(self.procfs);
+                Error::Refused { event, pid, errno, why }
             }
             _ => {
                 let why = "does not let itself be looked into (set-uid, or not dumpable)".into();
@@ -69,29 +170,198 @@ impl Request<'_> {
         }
     }
 
-    /// Whether the event's name says that only the kernel's side would do.
+    /// The least strict level that would do.
+    fn wanted_level(&self) -> i64 {
+        match self.scope {
+            Scope::Cpu | Scope::Cgroup => 0,
+            Scope::Task if self.wants_kernel() => 1,
+            Scope::Task => 2,
+        }
+    }
+
+    /// Whether only the kernel's side would do: the event's name says so, or the PMU cannot leave it
+    /// out.
     fn wants_kernel(&self) -> bool {
+        if let Some(counter) = self.counter() {
+            return counter.levels == Levels::FilteredByReader || self.event.ends_with('k');
+        }
         self.event.ends_with(":k")
             || (self.event.contains(':')
                 && !self.event.starts_with("mem:")
                 && !self.event.ends_with(":u"))
     }
 
+    /// Why there is no such event, and what would help.
+    fn not_there(&self, errno: Errno) -> (String, &'static str) {
+        if errno == Errno::NOSYS {
+            return (
+                "this kernel is built without perf events, or a filter of system calls hides them"
+                    .to_owned(),
+                "",
+            );
+        }
+        let Some(counter) = self.counter() else {
+            return ("this machine has no such event".to_owned(), "");
+        };
+        if self.is_virtual() {
+            let what = match counter.precise_ip {
+                0 => "is given no PMU that counts it",
+                _ => "is given no PMU that samples it precisely",
+            };
+            return (format!("this virtual machine {what}"), "; try -e cpu-clock");
+        }
+        match (errno, counter.precise_ip) {
+            (Errno::OPNOTSUPP, 0) => {
+                ("the PMU counts it, but takes no samples".to_owned(), "; try -e cpu-clock")
+            }
+            (Errno::OPNOTSUPP, level) => (
+                format!("the PMU has no samples of it as precise as {level}"),
+                "; ask for P, which takes what there is",
+            ),
+            _ => ("this processor's PMU has no such event".to_owned(), ""),
+        }
+    }
+
+    /// `EINVAL` in the words of what was asked.
     fn unacceptable(&self, errno: Errno) -> Error {
         let event = self.event.to_owned();
         let max = self.procfs.number("sys/kernel/perf_event_max_sample_rate");
         let max_hz = max.and_then(|max| u64::try_from(max).ok()).unwrap_or(u64::MAX);
-        match self.sampling {
-            Some(Sampling::FrequencyHz(hz)) if hz > max_hz => {
-                Error::FrequencyTooHigh { event, hz, max_hz }
+        if let Some(Sampling::FrequencyHz(hz)) = self.sampling
+            && hz > max_hz
+        {
+            return Error::FrequencyTooHigh { event, hz, max_hz };
+        }
+        if let Some(why) = self.counter().and_then(|counter| self.unacceptable_counter(&counter)) {
+            let kind = ErrorKind::MachineCannot;
+            return Error::NotOpened { event, errno, why, kind };
+        }
+        let sampling = match self.sampling {
+            Some(Sampling::FrequencyHz(hz)) => format!("{hz} samples a second"),
+            Some(Sampling::Period(period)) => format!("a period of {period}"),
+            None => "a ring of its own".into(),
+        };
+        Error::Unacceptable { event, sampling, errno }
+    }
+
+    fn unacceptable_counter(&self, counter: &Counter) -> Option<String> {
+        let kernel = self.kernel();
+        let is_ibs = self.event.starts_with("ibs_");
+        if is_ibs && self.scope == Scope::Task && kernel.is_before(6, 2) {
+            return Some(format!(
+                "AMD IBS samples single processes from Linux 6.2 on, and this is {kernel}; sample \
+                 whole CPUs (-a) or -e cpu-clock"
+            ));
+        }
+        if is_ibs && counter.levels == Levels::Bits {
+            return Some("AMD IBS cannot leave out the kernel or user code by itself".to_owned());
+        }
+        (counter.precise_ip > 0).then(|| {
+            format!(
+                "the kernel does not take its config {:#x} with precise_ip {}; ask for P, which \
+                 takes what there is",
+                counter.config[0], counter.precise_ip
+            )
+        })
+    }
+
+    /// Everything else, and what the caller can do about it.
+    fn failed(&self, errno: Errno) -> (String, ErrorKind) {
+        let kernel = self.kernel();
+        match errno {
+            Errno::NODATA => (
+                "this processor tells where loads hit only in a group behind mem-loads-aux; name \
+                 the event as cpu/mem-loads/P"
+                    .to_owned(),
+                ErrorKind::MachineCannot,
+            ),
+            Errno::NOSPC => (
+                "no counter of the PMU is free for it; ask for fewer events".to_owned(),
+                ErrorKind::MachineCannot,
+            ),
+            Errno::BUSY => (
+                format!(
+                    "another profiler or the NMI watchdog (kernel.nmi_watchdog is {}) holds the \
+                     PMU; end it, or: sudo sysctl kernel.nmi_watchdog=0",
+                    self.number("kernel/nmi_watchdog")
+                ),
+                ErrorKind::MachineCannot,
+            ),
+            Errno::NFILE => (
+                format!(
+                    "the whole system has its {} files open (fs.file-max); raise it with: sudo \
+                     sysctl fs.file-max=NUMBER",
+                    self.number("fs/file-max")
+                ),
+                ErrorKind::Failed,
+            ),
+            Errno::TOOBIG => (
+                format!("Linux {kernel} does not know all of the fields that it needs"),
+                ErrorKind::MachineCannot,
+            ),
+            Errno::NOMEM => ("the kernel has no memory left for it".to_owned(), ErrorKind::Failed),
+            Errno::OVERFLOW => (
+                format!(
+                    "the stack that samples carry is deeper than kernel.perf_event_max_stack ({})",
+                    self.number("kernel/perf_event_max_stack")
+                ),
+                ErrorKind::Failed,
+            ),
+            Errno::BADF => (
+                "the control group or the event that leads its group is gone".to_owned(),
+                ErrorKind::Failed,
+            ),
+            Errno::INTR => ("a signal came in between; try again".to_owned(), ErrorKind::Failed),
+            Errno::FAULT => (
+                "the kernel could not read what we asked: a fault of ours".to_owned(),
+                ErrorKind::Failed,
+            ),
+            _ => (format!("the kernel says: {errno}"), ErrorKind::Failed),
+        }
+    }
+}
+
+/// The error that `errno` of mapping a ring of `n_pages` is, where less would not do either.
+pub(crate) fn mapping(errno: Errno, n_pages: usize, wanted_kb: i64, procfs: &Procfs) -> Error {
+    match errno {
+        Errno::PERM | Errno::NOMEM => {
+            let memlock = getrlimit(Resource::Memlock).current;
+            Error::RingMemory {
+                n_pages,
+                errno,
+                mlock_kb: procfs.number("sys/kernel/perf_event_mlock_kb").unwrap_or(0),
+                memlock: memlock
+                    .map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes")),
+                wanted_kb,
             }
-            Some(Sampling::FrequencyHz(hz)) => {
-                Error::Unacceptable { event, sampling: format!("{hz} samples a second"), errno }
-            }
-            Some(Sampling::Period(period)) => {
-                Error::Unacceptable { event, sampling: format!("a period of {period}"), errno }
-            }
-            None => Error::Unacceptable { event, sampling: "a ring of its own".into(), errno },
+        }
+        errno => {
+            let why = match errno {
+                Errno::INVAL => {
+                    "its size is no power of two, or the event is inherited on all CPUs"
+                }
+                Errno::ACCESS => "a security module forbids it",
+                Errno::AGAIN => "too much memory is locked already",
+                Errno::NODEV => "the event's CPU is off line",
+                _ => "the kernel refuses it",
+            };
+            let (event, why) = (format!("a ring of {n_pages} pages"), why.to_owned());
+            Error::NotOpened { event, errno, why, kind: ErrorKind::Failed }
+        }
+    }
+}
+
+/// Whether `plan` can be opened on ourselves, as the kernel and our privileges are.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Result<(), Error> {
+    let binding = Binding { enable_on_exec: true, ..Binding::default() };
+    match open_planned(plan, binding, kernel_features(), Place::OWN_THREAD) {
+        Ok(_) => Ok(()),
+        Err(errno) => {
+            let pid = rustix::process::getpid().as_raw_nonzero().get();
+            Err(Request::planned(plan, pid, pid, procfs).error(errno))
         }
     }
 }
@@ -101,3 +371,30 @@ pub(crate) fn is_privileged(procfs: &Procfs) -> bool {
     let capabilities = procfs.status("self").ok().and_then(|status| status.effective_capabilities);
     capabilities.is_some_and(|bits| bits & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0)
 }
+
+/// Whether a filter of system calls is in force: `Seccomp: 2` (Linux `fs/proc/array.c`).
+fn is_filtered(procfs: &Procfs) -> bool {
+    let status = procfs.text("self/status").unwrap_or_default();
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
+    mode.is_some_and(|mode| mode.trim() == "2")
+}
+
+/// Who may have refused where level and capabilities do not explain it.
+fn guard(procfs: &Procfs) -> String {
+    if is_filtered(procfs) {
+        return "a filter of system calls is in force (Seccomp is 2 in /proc/self/status): allow \
+                perf_event_open in the container's profile"
+            .to_owned();
+    }
+    // The first user namespace maps all 2^32 - 1 users onto themselves.
+    let map = procfs.text("self/uid_map").unwrap_or_default();
+    let map: Vec<_> = map.split_whitespace().collect();
+    if !map.is_empty() && map != ["0", "0", "4294967295"] {
+        return "our capabilities hold in this user namespace only: run outside of it".to_owned();
+    }
+    "a security module (SELinux, AppArmor, lockdown) forbids it: its log says which rule".to_owned()
+}
+
+#[cfg(test)]
+#[path = "refusal/tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use crate::sys::open::{self, Place};
 use perf_event_open_sys::bindings as abi;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Resource, getpid, getrlimit};
+use rustix::process::getpid;
 use std::sync::Arc;
 
 /// 512 KiB a CPU: 800 samples with both sets of registers and 256 bytes of stack, so a tenth of a
@@ -83,7 +83,7 @@ impl Rings {
                 match MappedRing::new(rustix::fd::AsFd::as_fd(fd), n_pages) {
                     Ok(mapped) => into.push(Ring { mapped, carries_samples }),
                     Err(errno @ (Errno::PERM | Errno::NOMEM)) => return Ok(Err(errno)),
-                    Err(errno) => return Err(Error::System { call: "mapping a ring", errno }),
+                    Err(errno) => return Err(no_room(sizes, errno, procfs)),
                 }
             }
             outputs.push(CpuOutputs { cpu, samples, side_band });
@@ -117,22 +117,15 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
     let ring_bytes = n_pages * rustix::param::page_size();
     let attr = attr::ring_owner(u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX));
     let pid = getpid().as_raw_nonzero().get();
-    open::open(&attr, Place::Task { tid: pid, cpu }).map_err(|errno| {
-        refusal::Request { event: "any event", pid, tid: pid, sampling: None, procfs }.error(errno)
-    })
+    open::open(&attr, Place::Task { tid: pid, cpu })
+        .map_err(|errno| refusal::Request::new("any event", pid, pid, procfs).error(errno))
 }
 
 fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
-    let memlock = getrlimit(Resource::Memlock).current;
     // Each ring has a control page beside its data.
     let page_kb = (rustix::param::page_size() / 1024) as i64;
-    Error::RingMemory {
-        n_pages: sizes.sample,
-        errno,
-        mlock_kb: procfs.number("sys/kernel/perf_event_mlock_kb").unwrap_or(0),
-        memlock: memlock.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes")),
-        wanted_kb: (SAMPLE_PAGES + SIDE_BAND_PAGES + 2) as i64 * page_kb,
-    }
+    let wanted_kb = (SAMPLE_PAGES + SIDE_BAND_PAGES + 2) as i64 * page_kb;
+    refusal::mapping(errno, sizes.sample, wanted_kb, procfs)
 }
 
 #[cfg(test)]

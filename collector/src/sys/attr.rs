@@ -1,6 +1,7 @@
 //! `perf_event_attr` of the events that a session opens.
 
 use crate::decode::{NATIVE, SampleLayout};
+use crate::machine::N_CONFIG_WORDS;
 use dataspace_proto::event::{Machine, Sampling};
 use dataspace_proto::register::PERF_MASK;
 use dataspace_proto::stack::N_STACK_BYTES;
@@ -50,8 +51,8 @@ impl KernelFeatures {
 pub(crate) enum Source {
     /// `PERF_TYPE_SOFTWARE` with this config.
     Software(u64),
-    /// `PERF_TYPE_HARDWARE` with this config.
-    Hardware(u64),
+    /// Any event of a PMU, hardware's generic ones among them.
+    Counter(Counter),
     /// `PERF_TYPE_TRACEPOINT` with this id.
     Tracepoint(u64),
     /// `PERF_TYPE_BREAKPOINT`.
@@ -63,6 +64,48 @@ pub(crate) enum Source {
         /// `HW_BREAKPOINT_*`.
         access: u32,
     },
+}
+
+/// An event of a PMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    /// The PMU's number, or `PERF_TYPE_HARDWARE`, `_HW_CACHE`, `_RAW`.
+    pub(crate) kind: u32,
+    /// `config`, `config1` … `config4`.
+    pub(crate) config: [u64; N_CONFIG_WORDS],
+    /// How close to the trigger samples have to be: 0 (anywhere) to 3 (at it, and evenly spread).
+    pub(crate) precise_ip: u8,
+    /// What each sample tells of the access, for an event of memory.
+    pub(crate) access: Option<AccessFields>,
+    /// `config` of the event that has to lead a group with this one: `mem-loads-aux`.
+    pub(crate) leader: Option<u64>,
+    /// How levels that were not asked for are left out.
+    pub(crate) levels: Levels,
+    /// Whether a hypervisor's level was asked for (`:h`).
+    pub(crate) has_hypervisor: bool,
+}
+
+/// What samples tell of a memory access beside its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AccessFields {
+    /// Latencies: three figures (`PERF_SAMPLE_WEIGHT_STRUCT`, Linux 5.12) or one.
+    pub(crate) has_weight_struct: bool,
+    /// The size of the page (Linux 5.11).
+    pub(crate) has_page_size: bool,
+    /// The physical address, which takes the privilege to see the kernel.
+    pub(crate) has_physical: bool,
+}
+
+/// How a PMU leaves out user code, or the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Levels {
+    /// By the `exclude_*` bits, in hardware.
+    Bits,
+    /// By the same bits, which the kernel only takes with these bits of `config2` (`swfilt` of AMD
+    /// IBS): it samples all and keeps what was asked for.
+    FilteredByKernel(u64),
+    /// Not at all: the bits must be clear, and the reader drops what was not asked for.
+    FilteredByReader,
 }
 
 /// A sampled event, as far as its attr goes.
@@ -86,7 +129,26 @@ impl EventSource {
     /// Whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
     /// what a tracepoint stands at is in the kernel.
     const fn has_stack(&self) -> bool {
-        matches!(self.source, Source::Software(_) | Source::Hardware(_))
+        matches!(self.source, Source::Software(_) | Source::Counter(_))
+    }
+
+    /// Leaves out the levels that were not asked for, as the PMU does it.
+    fn exclude(&self, attr: &mut perf_event_attr) {
+        if let Source::Counter(Counter { levels, config, has_hypervisor, .. }) = self.source {
+            // IBS knows no hypervisor's level (`perf_ibs_init()` in Linux
+            // `arch/x86/events/amd/ibs.c`).
+            attr.set_exclude_hv(u64::from(levels == Levels::Bits && !has_hypervisor));
+            match levels {
+                Levels::Bits => {}
+                Levels::FilteredByKernel(_) if !self.exclude_user && !self.exclude_kernel => {}
+                Levels::FilteredByKernel(filter) => {
+                    attr.__bindgen_anon_4.config2 = config[2] | filter;
+                }
+                Levels::FilteredByReader => return,
+            }
+        }
+        attr.set_exclude_user(u64::from(self.exclude_user));
+        attr.set_exclude_kernel(u64::from(self.exclude_kernel));
     }
 }
 
@@ -99,6 +161,48 @@ pub(crate) struct Binding {
     pub(crate) enable_on_exec: bool,
     /// It counts whole CPUs, which are idle at times: a clock is not to count that.
     pub(crate) is_cpu_wide: bool,
+}
+
+impl Binding {
+    fn bind(self, attr: &mut perf_event_attr) {
+        attr.set_disabled(u64::from(self.enable_on_exec));
+        attr.set_inherit(u64::from(self.inherit));
+        attr.set_enable_on_exec(u64::from(self.enable_on_exec));
+    }
+}
+
+impl Counter {
+    fn attr(&self) -> perf_event_attr {
+        let [config, config1, config2, config3, config4] = self.config;
+        let mut attr = base(self.kind, config);
+        attr.__bindgen_anon_3.config1 = config1;
+        attr.__bindgen_anon_4.config2 = config2;
+        attr.config3 = config3;
+        attr.config4 = config4;
+        attr.set_precise_ip(u64::from(self.precise_ip));
+        if let Some(access) = self.access {
+            attr.sample_type |= access.sample_type();
+        }
+        attr
+    }
+}
+
+impl AccessFields {
+    fn sample_type(self) -> u64 {
+        let weight = if self.has_weight_struct {
+            abi::PERF_SAMPLE_WEIGHT_STRUCT
+        } else {
+            abi::PERF_SAMPLE_WEIGHT
+        };
+        let mut fields = abi::PERF_SAMPLE_DATA_SRC | weight;
+        if self.has_page_size {
+            fields |= abi::PERF_SAMPLE_DATA_PAGE_SIZE;
+        }
+        if self.has_physical {
+            fields |= abi::PERF_SAMPLE_PHYS_ADDR;
+        }
+        u64::from(fields)
+    }
 }
 
 fn base(type_: u32, config: u64) -> perf_event_attr {
@@ -129,7 +233,7 @@ pub(crate) fn sampled(
 ) -> perf_event_attr {
     let mut attr = match event.source {
         Source::Software(config) => base(abi::PERF_TYPE_SOFTWARE, config),
-        Source::Hardware(config) => base(abi::PERF_TYPE_HARDWARE, config),
+        Source::Counter(counter) => counter.attr(),
         Source::Tracepoint(id) => base(abi::PERF_TYPE_TRACEPOINT, id),
         Source::Breakpoint { address, len_bytes, access } => {
             let mut attr = base(abi::PERF_TYPE_BREAKPOINT, 0);
@@ -139,7 +243,7 @@ pub(crate) fn sampled(
             attr
         }
     };
-    attr.sample_type = SAMPLE_FIELDS;
+    attr.sample_type |= SAMPLE_FIELDS;
     match event.sampling {
         Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
         Sampling::FrequencyHz(hz) => {
@@ -155,13 +259,29 @@ pub(crate) fn sampled(
     attr.sample_regs_intr = PERF_MASK;
     attr.sample_regs_user = PERF_MASK;
     attr.read_format = features.read_format();
-    attr.set_exclude_user(u64::from(event.exclude_user));
-    attr.set_exclude_kernel(u64::from(event.exclude_kernel));
+    event.exclude(&mut attr);
     attr.set_exclude_idle(u64::from(binding.is_cpu_wide && event.is_software()));
-    attr.set_disabled(u64::from(binding.enable_on_exec));
-    attr.set_inherit(u64::from(binding.inherit));
-    attr.set_enable_on_exec(u64::from(binding.enable_on_exec));
+    binding.bind(&mut attr);
     attr
+}
+
+/// The attr of the event that has to lead the group of `event`; `None` where it stands alone.
+///
+/// It counts and samples nothing: the kernel only asks that it be there (`intel_pmu_hw_config()` in
+/// Linux `arch/x86/events/intel/core.c`). perf samples it too, which doubles the interrupts.
+pub(crate) fn leader(
+    event: &EventSource,
+    binding: Binding,
+    features: KernelFeatures,
+) -> Option<perf_event_attr> {
+    let Source::Counter(Counter { kind, leader: Some(config), .. }) = event.source else {
+        return None;
+    };
+    let mut attr = base(kind, config);
+    attr.read_format = features.read_format();
+    event.exclude(&mut attr);
+    binding.bind(&mut attr);
+    Some(attr)
 }
 
 /// The attr of the event that carries mappings, names, births and deaths, and counts nothing.

@@ -42,6 +42,15 @@ impl Place<'_> {
 
 /// Opens an event.
 pub(crate) fn open(attr: &perf_event_attr, place: Place<'_>) -> Result<OwnedFd, Errno> {
+    open_in_group(attr, place, None)
+}
+
+/// Opens an event, in the group of `leader` if there is one.
+pub(crate) fn open_in_group(
+    attr: &perf_event_attr,
+    place: Place<'_>,
+    leader: Option<BorrowedFd<'_>>,
+) -> Result<OwnedFd, Errno> {
     let (pid, cpu, flags) = match place {
         Place::Task { tid, cpu } => (tid, cpu, 0),
         Place::Cpu(cpu) => (-1, cpu, 0),
@@ -49,11 +58,12 @@ pub(crate) fn open(attr: &perf_event_attr, place: Place<'_>) -> Result<OwnedFd, 
     };
     // The kernel writes the size it expects into the attr, so it gets a copy.
     let mut attr = *attr;
+    let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
     let flags = libc::c_ulong::from(abi::PERF_FLAG_FD_CLOEXEC | flags);
     // SAFETY: `attr` is a live perf_event_attr, fully initialised, whose `size` is its own size;
     // it has no pointer fields set (no kprobe or uprobe strings). The kernel writes only to
-    // `attr.size`.
-    let fd = unsafe { perf::perf_event_open(&raw mut attr, pid, cpu, -1, flags) };
+    // `attr.size`. The descriptors are borrowed for the call.
+    let fd = unsafe { perf::perf_event_open(&raw mut attr, pid, cpu, leader, flags) };
     if fd < 0 {
         return Err(last_errno());
     }

@@ -1,0 +1,76 @@
+//! What is opened for a selector.
+
+use crate::sys::attr::{Counter, EventSource, Levels, Source};
+use dataspace_proto::event::{Event, SkidModel};
+
+/// How far back the trigger of an imprecise counter may be, in instructions: interrupts of
+/// `cycles` without PEBS were seen up to this far behind on the machines of ten years.
+const IMPRECISE_RANGE: u32 = 8;
+
+/// What is opened for a selector; one of several on a machine with several kinds of core.
+#[derive(Clone, Debug)]
+pub(crate) struct EventPlan {
+    /// As the analyzer is told.
+    pub(crate) event: Event,
+    /// As the kernel is told.
+    pub(crate) source: EventSource,
+    /// The CPUs that have it; `None` where all have.
+    pub(crate) cpus: Option<Vec<i32>>,
+    /// Whether samples of operations that access no memory come too, to be dropped and counted.
+    pub(crate) drops_non_memory: bool,
+    /// Whether samples of user code come though they were not asked for.
+    pub(crate) drops_user: bool,
+    /// Whether samples of the kernel come though they were not asked for.
+    pub(crate) drops_kernel: bool,
+    /// How imprecise its samples may become where the kernel refuses better ones.
+    pub(crate) lowest_precise_ip: u8,
+    /// Whether it was opened once, and what the kernel accepts is known.
+    pub(crate) is_settled: bool,
+    /// What a person should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl EventPlan {
+    /// A plan that is not opened yet.
+    pub(crate) fn new(event: Event, source: EventSource) -> Self {
+        let mut plan = Self {
+            event,
+            source,
+            cpus: None,
+            drops_non_memory: false,
+            drops_user: false,
+            drops_kernel: false,
+            lowest_precise_ip: 0,
+            is_settled: false,
+            warnings: Vec::new(),
+        };
+        plan.follow_source();
+        plan
+    }
+
+    /// Whether it is to be opened on `cpu`.
+    pub(crate) fn is_on(&self, cpu: i32) -> bool {
+        self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// Brings what follows from the source in line with it.
+    pub(crate) fn follow_source(&mut self) {
+        let EventSource { source, exclude_user, exclude_kernel, .. } = self.source;
+        self.event.includes_kernel = !exclude_kernel;
+        if let Source::Counter(Counter { levels, .. }) = source {
+            let by_reader = levels == Levels::FilteredByReader;
+            self.drops_user = by_reader && exclude_user;
+            self.drops_kernel = by_reader && exclude_kernel;
+        }
+    }
+}
+
+/// How far samples of this precision skid. Where it is exact, each sample still says for itself
+/// whether the hardware vouches for its IP.
+pub(crate) const fn skid(precise_ip: u8) -> SkidModel {
+    match precise_ip {
+        0 => SkidModel::Unknown(IMPRECISE_RANGE),
+        1 => SkidModel::AfterOne,
+        _ => SkidModel::Exact,
+    }
+}

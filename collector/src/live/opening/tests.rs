@@ -1,0 +1,1 @@
+//! The order of fallbacks, with the errnos of kernels that are not at hand.

@@ -1,0 +1,1 @@
+//! Every errno, with the values that explain it.

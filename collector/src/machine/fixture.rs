@@ -1,0 +1,1 @@
+//! Machines to test with.

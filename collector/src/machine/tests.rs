@@ -1,0 +1,1 @@
+//! Trees of sysfs as kernels write them, read back.
