@@ -374,6 +374,9 @@ fn tracepoint<'a>(
 }
 
 #[cfg(test)]
+mod goldens;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -337,3 +337,11 @@ pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
         machine: if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Other },
     }
 }
+
+/// The bytes of `attr`, as the kernel gets them.
+#[cfg(test)]
+pub(crate) fn bytes(attr: &perf_event_attr) -> [u8; size_of::<perf_event_attr>()] {
+    // SAFETY: the structure is one of the kernel's interface: integers without padding between
+    // them, all of which `base()` initialises, and of the size of the array.
+    unsafe { std::mem::transmute(*attr) }
+}
