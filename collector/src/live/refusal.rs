@@ -316,7 +316,7 @@ impl<'a> Request<'a> {
                 "the kernel could not read what we asked: a fault of ours".to_owned(),
                 ErrorKind::Failed,
             ),
-            _ => (format!("the kernel says: {errno}"), ErrorKind::Failed),
+            _ => ("the kernel gives no reason".to_owned(), ErrorKind::Failed),
         }
     }
 }
