@@ -51,6 +51,7 @@ const DOCTOR_EXAMPLES: &str = "\
 Examples:
   dataspace doctor                              what you may do here
   sudo dataspace doctor                         what root could do
+  dataspace doctor --json                       the same for a program
   dataspace doctor --calibrate                  how far the samples of the best event skid here
   dataspace doctor --calibrate -e task-clock --duration 30 --json
 
@@ -140,8 +141,8 @@ pub(crate) struct DoctorArgs {
     /// Calibrate so long: 5, 0.5, 10s, 1m [default: 10s].
     #[arg(long, value_name = "SECS", value_parser = value::duration, requires = "calibrate")]
     pub(crate) duration: Option<Duration>,
-    /// Print one JSON object with all that was measured.
-    #[arg(long, requires = "calibrate")]
+    /// Print one JSON object with all that was found or measured.
+    #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) event: EventArgs,
@@ -183,8 +184,9 @@ pub(crate) struct TargetArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = EVENTS)]
 pub(crate) struct EventArgs {
-    /// Events in perf's spelling: cpu-clock, page-faults, mem:0x404028/8:rw, syscalls:sys_enter_read
-    /// [default: the best one that this machine and these privileges allow].
+    /// Events in perf's spelling: mem, loads and stores (what this machine has for them), cpu-clock,
+    /// page-faults, mem:0x404028/8:rw, syscalls:sys_enter_read, cpu/mem-loads,ldlat=30/P, ibs_op//,
+    /// cycles:pp, r1cd [default: the best one that this machine and these privileges allow].
     #[arg(short, long = "event", value_name = "NAME", value_parser = value::event_list)]
     pub(crate) events: Vec<value::EventList>,
     /// Take one sample each N events.

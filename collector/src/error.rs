@@ -100,7 +100,7 @@ pub enum Error {
         wanted_kb: i64,
     },
     /// There is no such event on this machine.
-    #[error("there is no {event} here: {why} ({errno}){remedy}")]
+    #[error("{event} cannot be had: {why} ({errno}){remedy}")]
     NoSuchEvent {
         /// The event.
         event: String,

@@ -240,7 +240,7 @@ mod tests {
             let Command::Doctor(doctor) = cli.command else { return Err("another command".into()) };
             doctor.resolve(false).map_err(|failure| failure.to_string())
         };
-        assert_eq!(doctor(&[]), Ok(None));
+        assert_eq!((doctor(&[]), doctor(&["--json"])), (Ok(None), Ok(None)));
         let options = doctor(&["--calibrate"]).unwrap().unwrap();
         assert_eq!((options.event, options.sampling, options.is_json), (None, None, false));
         assert_eq!(options.duration, Duration::from_secs(10));
@@ -252,7 +252,7 @@ mod tests {
         for wrong in [
             &["-e", "cpu-clock"][..],
             &["-F99"],
-            &["--json"],
+            &["--json", "-e", "cpu-clock"],
             &["--duration", "1"],
             &["--calibrate", "-e", "cpu-clock,faults"],
         ] {

@@ -1,10 +1,13 @@
 //! `dataspace doctor`: what this machine and these privileges allow, and what would allow more.
 
+mod document;
+
 use super::calibrate;
 use crate::cli::{DoctorArgs, Global};
 use crate::diagnostic;
 use crate::text::visible;
 use dataspace_collector::capability::{self, Capabilities};
+use dataspace_collector::machine::Processor;
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::Path;
 
@@ -35,14 +38,18 @@ pub(crate) struct Finding {
 /// Runs the command.
 pub(super) fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<()> {
     let has_color = global.color.resolve(stdout().is_terminal());
+    let is_json = args.json;
     let calibration = args.resolve(has_color)?;
     diagnostic::start(global.verbose, false);
     if let Some(options) = calibration {
         return calibrate::run(&options);
     }
-    let findings = findings(&capability::probe(Path::new("/")));
+    let found = capability::probe(Path::new("/"));
     let mut out = stdout().lock();
-    render(&findings, has_color, &mut out)?;
+    if is_json {
+        return document::write(&found, &mut out);
+    }
+    render(&findings(&found), has_color, &mut out)?;
     Ok(())
 }
 
@@ -52,11 +59,17 @@ fn findings(found: &Capabilities) -> Vec<Finding> {
     let kernel = Finding {
         name: "kernel".to_owned(),
         status: Status::Good,
-        detail: found.kernel.clone(),
+        detail: format!("{} {}", found.kernel, found.architecture).trim_end().to_owned(),
+        remedy: None,
+    };
+    let processor = Finding {
+        name: "processor".to_owned(),
+        status: Status::Good,
+        detail: processor(&found.processor),
         remedy: None,
     };
     let events = found.events.iter().map(|event| Finding {
-        name: event.name.to_owned(),
+        name: event.name.clone(),
         status: status(event.is_available),
         detail: event.detail.clone(),
         remedy: event.remedy.clone(),
@@ -83,7 +96,22 @@ fn findings(found: &Capabilities) -> Vec<Finding> {
         remedy: None,
     };
     let rest = privileges.chain(limits).chain([calibration]);
-    std::iter::once(kernel).chain(events).chain(rest).collect()
+    [kernel, processor].into_iter().chain(events).chain(rest).collect()
+}
+
+fn processor(processor: &Processor) -> String {
+    let Processor { family, model, is_virtual, .. } = processor;
+    let mut text = match processor.name.as_str() {
+        "" => "unnamed".to_owned(),
+        name => name.to_owned(),
+    };
+    if *family != 0 {
+        text += &format!(" (family {family}, model {model})");
+    }
+    if *is_virtual {
+        text += ", in a virtual machine";
+    }
+    text
 }
 
 /// Writes the findings, one a line, each remedy on a line below.
@@ -110,10 +138,60 @@ pub(crate) fn render(findings: &[Finding], has_color: bool, out: &mut dyn Write)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataspace_collector::capability::{EventCapability, Limit, Privilege};
 
     fn finding(name: &str, status: Status, detail: &str, remedy: Option<&str>) -> Finding {
         let remedy = remedy.map(str::to_owned);
         Finding { name: name.into(), status, detail: detail.into(), remedy }
+    }
+
+    /// A machine with memory events, one of which this user may not have.
+    fn found() -> Capabilities {
+        let event =
+            |name: &str, is_available, detail: &str, remedy: Option<&str>| EventCapability {
+                name: name.into(),
+                is_available,
+                detail: detail.into(),
+                remedy: remedy.map(str::to_owned),
+            };
+        let remedy = "sudo sysctl kernel.perf_event_paranoid=1";
+        Capabilities {
+            kernel: "6.12.0-amd64".into(),
+            architecture: "x86_64".into(),
+            processor: Processor::parse(
+                "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n\
+                 model name\t: Intel(R) Xeon(R) Platinum 8480+\nflags\t\t: fpu hypervisor\n",
+            ),
+            events: vec![
+                event("cpu-clock", true, "user code only", Some(remedy)),
+                event("cpu/mem-loads,ldlat=30/P", true, "user code, at the very instruction", None),
+                event("cpu/mem-stores/P", false, "no counter of the PMU is free for it", None),
+            ],
+            privileges: vec![Privilege {
+                name: "CAP_PERFMON",
+                is_held: false,
+                purpose: "events of other users' processes, and of the kernel",
+                remedy: Some("sudo setcap cap_perfmon+ep \"$(command -v dataspace)\"".into()),
+            }],
+            limits: vec![Limit {
+                name: "RLIMIT_MEMLOCK",
+                value: None,
+                meaning: "bytes of rings beyond perf_event_mlock_kb",
+                remedy: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn the_machine_is_told_to_people_and_programs_alike() {
+        let mut out = Vec::new();
+        render(&findings(&found()), false, &mut out).unwrap();
+        crate::golden::check("golden/doctor-machine.txt", &String::from_utf8(out).unwrap());
+        let mut out = Vec::new();
+        document::write(&found(), &mut out).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let text = serde_json::to_string_pretty(&document).unwrap();
+        crate::golden::check("golden/doctor.json", &text);
     }
 
     #[test]

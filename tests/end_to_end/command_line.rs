@@ -24,7 +24,7 @@ fn errors_have_their_exit_codes_and_say_what_helps() {
     check(&["report", "-i", "Cargo.toml"], 1, "Cargo.toml");
     check(&["report", "-i", "/dev/null"], 1, "/dev/null");
     check(&["frobnicate"], 2, "Usage");
-    check(&["doctor", "--json"], 2, "--calibrate");
+    check(&["doctor", "--json", "-F", "99"], 2, "--calibrate");
     check(&["doctor", "-e", "cpu-clock"], 2, "dataspace doctor --calibrate");
     check(&["doctor", "--calibrate", "-e", "cpu-clock,task-clock"], 2, "one event");
     check(&["doctor", "--calibrate", "-e", "no-such-event"], 2, "cpu-clock");
@@ -48,6 +48,21 @@ fn doctor_says_what_is_there() {
     assert!(text.contains("cpu-clock") && text.contains("perf_event_paranoid"), "{text}");
     assert!(text.contains("dataspace doctor --calibrate"), "{text}");
     assert!(!text.contains('\x1b'), "no colour on a pipe");
+}
+
+#[test]
+fn doctor_says_the_same_to_a_program() {
+    let output = run(&["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(found["kernel"], release.trim());
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+    let is_virtual = cpuinfo.split_whitespace().any(|flag| flag == "hypervisor");
+    assert_eq!(found["processor"]["is_virtual"], is_virtual);
+    let events = found["events"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["name"] == "cpu-clock"), "{found}");
+    assert!(found["privileges"].is_array() && found["limits"].is_array());
 }
 
 #[test]

@@ -1,0 +1,112 @@
+//! What `dataspace doctor` found, as one JSON object.
+
+use dataspace_collector::capability::Capabilities;
+use dataspace_collector::machine::Vendor;
+use serde::Serialize;
+use std::io::Write;
+
+/// Rises when a field's meaning changes.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    kernel: &'a str,
+    architecture: &'a str,
+    processor: ProcessorLine<'a>,
+    events: Vec<EventLine<'a>>,
+    privileges: Vec<PrivilegeLine<'a>>,
+    limits: Vec<LimitLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct ProcessorLine<'a> {
+    name: &'a str,
+    vendor: Option<&'static str>,
+    family: u32,
+    model: u32,
+    is_virtual: bool,
+}
+
+#[derive(Serialize)]
+struct EventLine<'a> {
+    name: &'a str,
+    is_available: bool,
+    detail: &'a str,
+    remedy: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct PrivilegeLine<'a> {
+    name: &'a str,
+    is_held: bool,
+    purpose: &'a str,
+    remedy: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct LimitLine<'a> {
+    name: &'a str,
+    /// Nothing where it is unlimited.
+    value: Option<i64>,
+    meaning: &'a str,
+    remedy: Option<&'a str>,
+}
+
+/// Writes what was found as one line.
+pub(super) fn write(found: &Capabilities, out: &mut dyn Write) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *out, &document(found))?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+fn document(found: &Capabilities) -> Document<'_> {
+    let processor = &found.processor;
+    Document {
+        schema: SCHEMA,
+        kernel: &found.kernel,
+        architecture: &found.architecture,
+        processor: ProcessorLine {
+            name: &processor.name,
+            vendor: match processor.vendor {
+                Vendor::Intel => Some("intel"),
+                Vendor::Amd => Some("amd"),
+                Vendor::Arm => Some("arm"),
+                Vendor::Other => None,
+            },
+            family: processor.family,
+            model: processor.model,
+            is_virtual: processor.is_virtual,
+        },
+        events: found
+            .events
+            .iter()
+            .map(|event| EventLine {
+                name: &event.name,
+                is_available: event.is_available,
+                detail: &event.detail,
+                remedy: event.remedy.as_deref(),
+            })
+            .collect(),
+        privileges: found
+            .privileges
+            .iter()
+            .map(|privilege| PrivilegeLine {
+                name: privilege.name,
+                is_held: privilege.is_held,
+                purpose: privilege.purpose,
+                remedy: privilege.remedy.as_deref(),
+            })
+            .collect(),
+        limits: found
+            .limits
+            .iter()
+            .map(|limit| LimitLine {
+                name: limit.name,
+                value: limit.value,
+                meaning: limit.meaning,
+                remedy: limit.remedy.as_deref(),
+            })
+            .collect(),
+    }
+}
