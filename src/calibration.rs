@@ -76,16 +76,7 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&EventLine, Duration),
 ) -> anyhow::Result<Calibration> {
     let (mut workload, loops) = Workload::start()?;
-    let session = RawSession::open(&LiveOptions {
-        target: LiveTarget::Processes(vec![workload.pid()?]),
-        comms: Comms::default(),
-        // The period is to stay what is measured.
-        max_overhead: None,
-        ring_pages: None,
-        events: options.event.iter().cloned().collect(),
-        sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
-        command_output: CommandOutput::Discard,
-    })?;
+    let session = open(workload.pid()?, options)?;
     let event = session.events().first().context("no event was opened")?;
     check_is_measurable(event)?;
     let event = event_line(event);
@@ -111,6 +102,28 @@ pub(crate) fn run(
     }
     let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     Ok(Calibration { event, elapsed_ns, collected: outcome.collected, tally, warnings })
+}
+
+/// Opens one event on process `pid`. Where the best of the machine is several, loads and stores or
+/// one for each kind of core, the first is measured: their skids are not one.
+fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
+    let open = |events| {
+        RawSession::open(&LiveOptions {
+            target: LiveTarget::Processes(vec![pid]),
+            comms: Comms::default(),
+            // The period is to stay what is measured.
+            max_overhead: None,
+            ring_pages: None,
+            events,
+            sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
+            command_output: CommandOutput::Discard,
+        })
+    };
+    let session = open(options.event.iter().cloned().collect())?;
+    match session.events() {
+        [first, _, ..] => open(vec![first.name.clone()]),
+        _ => Ok(session),
+    }
 }
 
 /// The loops wait for memory: only events that come with time, or with accesses, meet that wait.

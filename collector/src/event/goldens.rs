@@ -3,6 +3,19 @@
 //! What is expected is put together from the offsets, bits and numbers of Linux
 //! `include/uapi/linux/perf_event.h`, written out here, and from each machine's encodings as the
 //! kernel names them; nothing of it comes from the structure that the attr is made with.
+//!
+//! Where this is not what `perf mem record` asks for, it is so on purpose:
+//! - `ldlat` is what was asked for, not combined with the default of sysfs ([`Field::set`]);
+//! - `mem-loads-aux` counts and is not sampled ([`attr::leader`]);
+//! - a memory event is never imprecise, for it would tell neither address nor source
+//!   (`Asked::precision`), and begins at the precision that `caps/max_precise` names;
+//! - registers and 256 bytes of stack come too, because the trigger is found with them, and time is
+//!   CLOCK_MONOTONIC, as in all records;
+//! - physical addresses and page sizes are asked for wherever they are to be had, not on request;
+//! - hypervisors are left out on all PMUs that know them;
+//! - there is no tracking in it: mappings have events and rings of their own.
+//!
+//! [`Field::set`]: crate::machine::Field::set
 
 use super::*;
 use crate::machine::fixture::Fixture;
@@ -412,4 +425,25 @@ fn the_best_event_is_the_memory_pmus_where_it_opens() {
         assert_eq!(names(&clock), ["cpu-clock"], "{machine}");
         assert!(clock[0].warnings[0].contains("cpu-clock is sampled instead"), "{machine}");
     }
+}
+
+#[test]
+fn whatever_sysfs_holds_and_people_type_no_plan_panics() {
+    use proptest::test_runner::{Config, TestRunner};
+    let fixture = Fixture::new("alder_lake");
+    let devices = "sys/bus/event_source/devices/cpu_core";
+    let texts = (
+        "(config[0-9]?:)?[0-9,:-]{0,20}",
+        "[a-z]{0,6}(=[0-9a-fx?]{0,20})?(,[a-z]{0,6}=[0-9]{0,3})?",
+        "(cpu|cpu_core|mem-loads|mem)?/?[a-z0-9=,_-]{0,20}/?:?[ukhpPG]{0,4}",
+    );
+    let mut runner = TestRunner::new(Config { cases: 200, ..Config::default() });
+    let result = runner.run(&texts, |(format, event, text)| {
+        fixture.set(&format!("{devices}/format/event"), &format);
+        fixture.set(&format!("{devices}/events/mem-loads"), &event);
+        let _ = planned(&fixture, &text);
+        let _ = planned(&fixture, "mem");
+        Ok(())
+    });
+    result.unwrap();
 }

@@ -9,7 +9,8 @@
 
 use crate::event::{EventPlan, skid};
 use crate::sys::attr::{
-    self, Binding, Counter, EventSource, KernelFeatures, Levels, Source, perf_event_attr,
+    self, AccessFields, Binding, Counter, EventSource, KernelFeatures, Levels, Source,
+    perf_event_attr,
 };
 use crate::sys::open::{self, Place};
 use dataspace_proto::event::{EventKind, SkidModel};
@@ -213,23 +214,7 @@ fn lacks(before: &EventSource, plan: &EventPlan) -> Vec<String> {
         });
     }
     if let (Some(before), Some(after)) = (before.access, after.access) {
-        for (had, has, what) in [
-            (
-                before.has_weight_struct,
-                after.has_weight_struct,
-                "this kernel (before 5.12) tells one latency, not its parts",
-            ),
-            (
-                before.has_page_size,
-                after.has_page_size,
-                "this kernel (before 5.11) does not tell the size of pages",
-            ),
-            (before.has_physical, after.has_physical, "without physical addresses"),
-        ] {
-            if had && !has {
-                lacks.push(what.to_owned());
-            }
-        }
+        lacks.extend(missing_fields(before, after));
     }
     if after.leader.is_some() && before.leader.is_none() {
         lacks.push(
@@ -246,6 +231,22 @@ fn lacks(before: &EventSource, plan: &EventPlan) -> Vec<String> {
     }
     debug_assert!(plan.event.kind == EventKind::Memory || !plan.drops_non_memory);
     lacks
+}
+
+/// The fields of samples that were asked for `before` and are not in them `after`.
+fn missing_fields(before: AccessFields, after: AccessFields) -> impl Iterator<Item = String> {
+    let fields = [
+        (
+            before.has_weight_struct && !after.has_weight_struct,
+            "this kernel (before 5.12) tells one latency, not its parts",
+        ),
+        (
+            before.has_page_size && !after.has_page_size,
+            "this kernel (before 5.11) does not tell the size of pages",
+        ),
+        (before.has_physical && !after.has_physical, "without physical addresses"),
+    ];
+    fields.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what.to_owned())
 }
 
 #[cfg(test)]

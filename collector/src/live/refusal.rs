@@ -267,57 +267,41 @@ impl<'a> Request<'a> {
 
     /// Everything else, and what the caller can do about it.
     fn failed(&self, errno: Errno) -> (String, ErrorKind) {
-        let kernel = self.kernel();
-        match errno {
-            Errno::NODATA => (
+        let kind = match errno {
+            Errno::NODATA | Errno::NOSPC | Errno::BUSY | Errno::TOOBIG => ErrorKind::MachineCannot,
+            _ => ErrorKind::Failed,
+        };
+        let value = |sysctl| self.number(sysctl);
+        let why = match errno {
+            Errno::NODATA => {
                 "this processor tells where loads hit only in a group behind mem-loads-aux; name \
                  the event as cpu/mem-loads/P"
-                    .to_owned(),
-                ErrorKind::MachineCannot,
+            }
+            Errno::NOSPC => "no counter of the PMU is free for it; ask for fewer events",
+            Errno::BUSY => &format!(
+                "another profiler or the NMI watchdog (kernel.nmi_watchdog is {}) holds the PMU; \
+                 end it, or: sudo sysctl kernel.nmi_watchdog=0",
+                value("kernel/nmi_watchdog")
             ),
-            Errno::NOSPC => (
-                "no counter of the PMU is free for it; ask for fewer events".to_owned(),
-                ErrorKind::MachineCannot,
+            Errno::NFILE => &format!(
+                "the whole system has its {} files open (fs.file-max); raise it with: sudo sysctl \
+                 fs.file-max=NUMBER",
+                value("fs/file-max")
             ),
-            Errno::BUSY => (
-                format!(
-                    "another profiler or the NMI watchdog (kernel.nmi_watchdog is {}) holds the \
-                     PMU; end it, or: sudo sysctl kernel.nmi_watchdog=0",
-                    self.number("kernel/nmi_watchdog")
-                ),
-                ErrorKind::MachineCannot,
+            Errno::TOOBIG => {
+                &format!("Linux {} does not know all of the fields that it needs", self.kernel())
+            }
+            Errno::NOMEM => "the kernel has no memory left for it",
+            Errno::OVERFLOW => &format!(
+                "the stack that samples carry is deeper than kernel.perf_event_max_stack ({})",
+                value("kernel/perf_event_max_stack")
             ),
-            Errno::NFILE => (
-                format!(
-                    "the whole system has its {} files open (fs.file-max); raise it with: sudo \
-                     sysctl fs.file-max=NUMBER",
-                    self.number("fs/file-max")
-                ),
-                ErrorKind::Failed,
-            ),
-            Errno::TOOBIG => (
-                format!("Linux {kernel} does not know all of the fields that it needs"),
-                ErrorKind::MachineCannot,
-            ),
-            Errno::NOMEM => ("the kernel has no memory left for it".to_owned(), ErrorKind::Failed),
-            Errno::OVERFLOW => (
-                format!(
-                    "the stack that samples carry is deeper than kernel.perf_event_max_stack ({})",
-                    self.number("kernel/perf_event_max_stack")
-                ),
-                ErrorKind::Failed,
-            ),
-            Errno::BADF => (
-                "the control group or the event that leads its group is gone".to_owned(),
-                ErrorKind::Failed,
-            ),
-            Errno::INTR => ("a signal came in between; try again".to_owned(), ErrorKind::Failed),
-            Errno::FAULT => (
-                "the kernel could not read what we asked: a fault of ours".to_owned(),
-                ErrorKind::Failed,
-            ),
-            _ => ("the kernel gives no reason".to_owned(), ErrorKind::Failed),
-        }
+            Errno::BADF => "the control group or the event that leads its group is gone",
+            Errno::INTR => "a signal came in between; try again",
+            Errno::FAULT => "the kernel could not read what we asked: a fault of ours",
+            _ => "the kernel gives no reason",
+        };
+        (why.to_owned(), kind)
     }
 }
 

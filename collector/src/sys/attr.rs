@@ -269,6 +269,10 @@ pub(crate) fn sampled(
 ///
 /// It counts and samples nothing: the kernel only asks that it be there (`intel_pmu_hw_config()` in
 /// Linux `arch/x86/events/intel/core.c`). perf samples it too, which doubles the interrupts.
+///
+/// It is opened enabled, as all events are. A member of another PMU would wait for the next context
+/// switch then (measured on Linux 6.18); both being of one PMU, the group is scheduled anew at once
+/// (`__perf_install_in_context()` in Linux `kernel/events/core.c`).
 pub(crate) fn leader(
     event: &EventSource,
     binding: Binding,

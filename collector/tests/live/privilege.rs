@@ -77,3 +77,30 @@ fn a_fifth_watched_variable_is_one_too_many() {
         }
     }
 }
+
+#[test]
+fn a_guest_without_a_pmu_is_told_so() {
+    let program = Program::new(SPINNER);
+    let has_pmu = std::path::Path::new("/sys/bus/event_source/devices/cpu").exists();
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+    let is_virtual = cpuinfo.split_whitespace().any(|word| word == "hypervisor");
+    if has_pmu || !is_virtual {
+        eprintln!("skipped: this machine has a PMU, or is no guest");
+        return;
+    }
+    for event in ["cycles:u", "LLC-load-misses:u", "r1cd:u"] {
+        let config = LiveConfig {
+            events: vec![EventSelector::parse(event).unwrap()],
+            ..LiveConfig::new(TargetSpec::Command(program.argv()))
+        };
+        let error = Live::open(config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::MachineCannot, "{error}");
+        assert!(error.to_string().contains("this virtual machine is given no PMU"), "{error}");
+    }
+    let config = LiveConfig {
+        events: vec![EventSelector::parse("loads").unwrap()],
+        ..LiveConfig::new(TargetSpec::Command(program.argv()))
+    };
+    let Some(live) = open(config) else { return };
+    assert_eq!(live.events()[0].name, "cpu-clock", "the clock stands in");
+}

@@ -256,3 +256,46 @@ fn bits_are_the_headers() {
     assert_eq!(abi::PERF_SAMPLE_PHYS_ADDR, 1 << 19);
     assert_eq!(abi::PERF_SAMPLE_DATA_PAGE_SIZE, 1 << 22);
 }
+
+/// Groups and all fields of an access, on the kernel that runs this: a software event takes them too.
+/// Leader and member are of one PMU, as `mem-loads` and `mem-loads-aux` are.
+#[test]
+fn this_kernel_opens_counts_and_closes_a_group() {
+    let mut plan = plan("virtual", "cpu-clock:u");
+    plan.source.source = Source::Counter(Counter {
+        kind: abi::PERF_TYPE_SOFTWARE,
+        config: [u64::from(abi::PERF_COUNT_SW_TASK_CLOCK), 0, 0, 0, 0],
+        precise_ip: 0,
+        access: Some(AccessFields {
+            has_weight_struct: true,
+            has_page_size: true,
+            has_physical: true,
+        }),
+        leader: Some(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
+        levels: Levels::Bits,
+        has_hypervisor: false,
+    });
+    let features = crate::live::attach::kernel_features();
+    let binding = Binding { inherit: true, ..Binding::default() };
+    let place = Place::Task { tid: 0, cpu: -1 };
+    let opened = match open_planned(&mut plan, binding, features, place) {
+        Ok(opened) => opened,
+        Err(errno) => {
+            eprintln!("skipped: no software event can be opened here: {errno}");
+            return;
+        }
+    };
+    assert!(plan.is_settled);
+    // Work that the clocks see.
+    let work: u64 = (0..1_000_000u64).map(std::hint::black_box).sum();
+    assert_eq!(work, 499_999_500_000);
+    let leader = opened.leader.expect("a group has a leader");
+    let counts = |fd: &OwnedFd| open::read_counts(fd).unwrap().unwrap();
+    let (first, second) = (counts(&leader), counts(&opened.event));
+    assert!(first.running_ns > 0 && second.running_ns > 0, "both count: {first:?} {second:?}");
+    assert!(second.value > 0);
+    assert_ne!(open::id(leader.as_fd()).unwrap(), open::id(opened.event.as_fd()).unwrap());
+    drop(leader);
+    let (_, value) = (counts(&opened.event), counts(&opened.event).value);
+    assert!(value >= second.value, "the event outlives its leader");
+}
