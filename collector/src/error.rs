@@ -43,8 +43,8 @@ pub enum Error {
     },
     /// `perf_event_paranoid` forbids it.
     #[error(
-        "perf_event_paranoid is {level}, which forbids {what} without CAP_PERFMON, so {event} on \
-         {}: sudo setcap cap_perfmon+ep \"$(command -v dataspace)\", or: sudo sysctl \
+        "{event} on {} is refused: perf_event_paranoid is {level}, which forbids {what} without \
+         CAP_PERFMON; sudo setcap cap_perfmon+ep \"$(command -v dataspace)\", or: sudo sysctl \
          kernel.perf_event_paranoid={wanted}", whom(*pid)
     )]
     Paranoid {

@@ -358,7 +358,7 @@ fn the_default_frequency_is_within_the_kernels_limit() {
 #[test]
 fn a_machine_without_a_memory_pmu_samples_the_clock_and_says_so() {
     let plans = plans("virtual", "mem:u");
-    assert_eq!((plans.len(), plans[0].event.name.as_str()), (1, "cpu-clock"));
+    assert_eq!((plans.len(), plans[0].event.name.as_str()), (1, "cpu-clock:u"));
     assert!(!plans[0].event.includes_kernel);
     let said = plans[0].warnings.join("\n");
     assert!(said.contains("this virtual machine is given no PMU"), "{said}");

@@ -208,7 +208,9 @@ impl EventSelector {
                 return Err(Error::TracePmu { event, pmu: pmu.cloned().unwrap_or_default() });
             }
             Choice::Nothing(why) => {
-                let clock = Self { modifiers: self.modifiers, ..Self::cpu_clock() };
+                let levels = self.modifiers.levels().replace('h', "");
+                let colon = if levels.is_empty() { "" } else { ":" };
+                let clock = Self::parse(&format!("cpu-clock{colon}{levels}"))?;
                 return clock.fallback(why, asked, machine, tracefs);
             }
         };

@@ -8,7 +8,7 @@ use crate::live::attach::kernel_features;
 use crate::live::opening::open_planned;
 use crate::machine::{KernelRelease, Processor};
 use crate::procfs::Procfs;
-use crate::sys::attr::{Binding, Counter, Levels, Source};
+use crate::sys::attr::{Binding, Counter, EventSource, Levels, Source};
 use crate::sys::open::Place;
 use dataspace_proto::event::Sampling;
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ pub(crate) struct Request<'a> {
     pub(crate) tid: i32,
     pub(crate) sampling: Option<Sampling>,
     pub(crate) procfs: &'a Procfs,
-    pub(crate) source: Option<Source>,
+    pub(crate) source: Option<EventSource>,
     pub(crate) scope: Scope,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Request<'a> {
 
     /// A planned event there.
     pub(crate) fn planned(plan: &'a EventPlan, pid: i32, tid: i32, procfs: &'a Procfs) -> Self {
-        let source = Some(plan.source.source);
+        let source = Some(plan.source);
         let sampling = Some(plan.event.sampling);
         Self { sampling, source, ..Self::new(&plan.event.name, pid, tid, procfs) }
     }
@@ -102,17 +102,13 @@ impl<'a> Request<'a> {
 
     const fn counter(&self) -> Option<Counter> {
         match self.source {
-            Some(Source::Counter(counter)) => Some(counter),
+            Some(EventSource { source: Source::Counter(counter), .. }) => Some(counter),
             _ => None,
         }
     }
 
-    /// A request without a source is one that others make on our behalf: the name tells then.
-    fn is_breakpoint(&self) -> bool {
-        match self.source {
-            Some(source) => matches!(source, Source::Breakpoint { .. }),
-            None => self.event.starts_with("mem:"),
-        }
+    const fn is_breakpoint(&self) -> bool {
+        matches!(self.source, Some(EventSource { source: Source::Breakpoint { .. }, .. }))
     }
 
     fn is_virtual(&self) -> bool {
@@ -179,16 +175,17 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether only the kernel's side would do: the event's name says so, or the PMU cannot leave it
-    /// out.
+    /// Whether only the kernel's side would do: user code was left out, the event fires in the
+    /// kernel, or the PMU cannot leave the kernel out.
     fn wants_kernel(&self) -> bool {
-        if let Some(counter) = self.counter() {
-            return counter.levels == Levels::FilteredByReader || self.event.ends_with('k');
-        }
-        self.event.ends_with(":k")
-            || (self.event.contains(':')
-                && !self.event.starts_with("mem:")
-                && !self.event.ends_with(":u"))
+        self.source.is_some_and(|event| {
+            event.exclude_user
+                || match event.source {
+                    Source::Tracepoint(_) => !event.exclude_kernel,
+                    Source::Counter(counter) => counter.levels == Levels::FilteredByReader,
+                    _ => false,
+                }
+        })
     }
 
     /// Why there is no such event, and what would help.

@@ -108,6 +108,12 @@ fn permission_is_explained_by_level_scope_and_capability() {
             NotPermitted,
             &["is 2", "samples of the kernel", setcap, "perf_event_paranoid=1"],
         );
+        Case::new("virtual", "loads:k").paranoid("2").says(
+            7,
+            errno,
+            NotPermitted,
+            &["cpu-clock:k", "samples of the kernel", "perf_event_paranoid=1"],
+        );
         Case::new("virtual", "syscalls:sys_enter_read").paranoid("2").says(
             7,
             errno,
