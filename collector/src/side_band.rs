@@ -67,8 +67,9 @@ pub fn decode(layout: &SampleLayout, raw: &RawRecord<'_>) -> Option<SideBand> {
         }
         kind if !is_known(kind) => Some(SideBand::Unknown(kind)),
         _ => {
-            let own_ns = own_time_ns(raw, layout.endian);
-            let time_ns = own_ns.or_else(|| sample_id(layout, raw.payload)?.time_ns);
+            // As in a recording, and as perf orders records: births and deaths have two times.
+            let time_ns = sample_id(layout, raw.payload).and_then(|id| id.time_ns);
+            let time_ns = time_ns.or_else(|| own_time_ns(raw, layout.endian));
             task_record(raw, layout.endian, time_ns.unwrap_or(0)).map(SideBand::Record)
         }
     }

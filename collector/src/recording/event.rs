@@ -103,7 +103,8 @@ fn is_tagging_pmu(pmu: Option<&str>) -> bool {
 /// whether the hardware vouches for its IP.
 fn skid(attr: &Attr, kind: EventKind, name: &str, pmu: Option<&str>) -> SkidModel {
     match kind {
-        EventKind::PageFault => SkidModel::Exact,
+        // Of a tracepoint the sampled place is that of the call, as in a live session.
+        EventKind::PageFault | EventKind::Tracepoint => SkidModel::Exact,
         EventKind::Clock | EventKind::Breakpoint { .. } => SkidModel::AfterOne,
         _ if attr.kind == abi::PERF_TYPE_SOFTWARE => SkidModel::Unknown(IMPRECISE_RANGE),
         _ if attr.precise_ip() >= 2 || is_tagging_pmu(pmu) || name.starts_with("ibs_op") => {
@@ -237,7 +238,7 @@ mod tests {
         check(&attr(1, 0, 0), None, None, EventKind::Clock, SkidModel::AfterOne);
         check(&attr(1, 6, 0), None, None, EventKind::PageFault, exact);
         check(&attr(1, 3, 0), Some("all_loads"), None, EventKind::Other, unknown);
-        check(&attr(2, 42, 0), None, None, EventKind::Tracepoint, unknown);
+        check(&attr(2, 42, 0), None, None, EventKind::Tracepoint, exact);
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub(super) struct Tally {
     pub(super) n_ignored: u64,
     /// Sum of `PERF_RECORD_LOST`: records of any kind.
     n_lost_records: u64,
-    /// Sum of `PERF_RECORD_LOST_SAMPLES`.
-    n_lost_samples: u64,
+    /// Sum of `PERF_RECORD_LOST_SAMPLES`, if there is one: none lost is an answer too.
+    n_lost_samples: Option<u64>,
     throttled_ns: u64,
     throttled_since: HashMap<u64, u64>,
 }
@@ -35,7 +35,11 @@ impl Tally {
     }
 
     pub(super) const fn lose_samples(&mut self, n: u64) {
-        self.n_lost_samples = self.n_lost_samples.saturating_add(n);
+        let before = match self.n_lost_samples {
+            Some(before) => before,
+            None => 0,
+        };
+        self.n_lost_samples = Some(before.saturating_add(n));
     }
 
     /// The kernel stopped the event of `id`.
@@ -57,17 +61,17 @@ impl Tally {
     /// `perf` writes that figure as `PERF_RECORD_LOST_SAMPLES` at the end, and it covers what
     /// `PERF_RECORD_LOST` tells; otherwise both stand for themselves.
     pub(super) const fn n_lost(&self, counts_lost_samples: bool) -> u64 {
-        let n_lost = if counts_lost_samples && self.n_lost_samples > 0 {
-            self.n_lost_samples
-        } else {
-            self.n_lost_records.saturating_add(self.n_lost_samples)
+        let n_lost = match self.n_lost_samples {
+            Some(n_lost_samples) if counts_lost_samples => n_lost_samples,
+            Some(n_lost_samples) => self.n_lost_records.saturating_add(n_lost_samples),
+            None => self.n_lost_records,
         };
         if n_lost > MAX_LOST { MAX_LOST } else { n_lost }
     }
 
     /// Whether [`Self::n_lost`] may count records that are no samples.
     pub(super) const fn is_lost_approximate(&self, counts_lost_samples: bool) -> bool {
-        self.n_lost_records > 0 && !(counts_lost_samples && self.n_lost_samples > 0)
+        self.n_lost_records > 0 && !(counts_lost_samples && self.n_lost_samples.is_some())
     }
 
     /// The counts, while `n_queued` samples wait to be handed out.
@@ -93,6 +97,8 @@ mod tests {
         let mut tally = Tally::default();
         tally.lose_records(10);
         assert_eq!((tally.n_lost(true), tally.is_lost_approximate(true)), (10, true));
+        tally.lose_samples(0);
+        assert_eq!((tally.n_lost(true), tally.is_lost_approximate(true)), (0, false));
         tally.lose_samples(7);
         assert_eq!((tally.n_lost(true), tally.is_lost_approximate(true)), (7, false));
         assert_eq!((tally.n_lost(false), tally.is_lost_approximate(false)), (17, true));
