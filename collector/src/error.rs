@@ -1,6 +1,7 @@
 //! Why a live session cannot be opened, with the values that decided and what would help.
 
 use crate::event::EventParseError;
+use crate::recorder::RecorderError;
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io;
@@ -248,6 +249,9 @@ pub enum Error {
         /// Why not.
         errno: Errno,
     },
+    /// The recording cannot be written.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
     /// The reader thread cannot be started.
     #[error("the reader thread cannot be started: {0}")]
     Thread(#[source] io::Error),
@@ -295,6 +299,7 @@ impl Error {
             | Self::TooManyFiles { .. }
             | Self::Command { .. }
             | Self::System { .. }
+            | Self::Recorder(_)
             | Self::Thread(_) => ErrorKind::Failed,
         }
     }

@@ -87,6 +87,7 @@ pub mod membership;
 pub mod merge;
 pub mod period;
 pub mod procfs;
+pub mod recorder;
 pub mod recording;
 pub mod ring;
 pub mod side_band;

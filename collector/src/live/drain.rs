@@ -6,6 +6,7 @@ use crate::live::rings::Ring;
 use crate::live::tally::Tally;
 use crate::merge::Merge;
 use crate::period::PeriodLog;
+use crate::recorder::Writer;
 use crate::ring::{Joint, RawRecord, RingReader};
 use crate::side_band::{self, SideBand};
 use crate::undecoded::Undecoded;
@@ -44,6 +45,8 @@ pub(crate) struct Drain {
     /// The inode number of the mount namespace that this program is in.
     pub(crate) own_mount: Option<u64>,
     pub(crate) joint: Joint,
+    /// Gets every record as it stands in its ring.
+    pub(crate) recorder: Option<Writer>,
 }
 
 impl Drain {
@@ -110,6 +113,9 @@ impl Drain {
         {
             self.doubled.push(sample.tid);
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add_sample(raw, &sample, source);
+        }
         self.merge.add(sample.time_ns, source, Record::Sample(sample));
     }
 
@@ -127,7 +133,9 @@ impl Drain {
     }
 
     fn other(&mut self, raw: &RawRecord<'_>, carries_samples: bool) {
-        match side_band::decode(&self.side_band_layout, raw) {
+        let decoded = side_band::decode(&self.side_band_layout, raw);
+        self.record_other(raw, decoded.as_ref());
+        match decoded {
             Some(SideBand::Record(record)) => self.side_band(record),
             Some(SideBand::Lost(n)) if carries_samples => {
                 self.tally.n_lost_told += n;

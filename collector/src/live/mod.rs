@@ -13,11 +13,14 @@ mod group_watch;
 pub(crate) mod opening;
 mod reader;
 mod reattach;
+mod record;
 pub(crate) mod refusal;
 mod removal;
 mod rings;
 mod sample_cost;
 mod tally;
+
+pub use record::Heard;
 
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
@@ -29,6 +32,7 @@ use crate::live::sample_cost::SampleCosts;
 use crate::machine::Machine;
 use crate::membership::CommFilter;
 use crate::procfs::Procfs;
+use crate::recorder::{Recorder, Writer};
 use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::HeldChild;
 use crate::target::{CommandOutput, Coverage, Target, TargetSpec, Watched};
@@ -219,6 +223,30 @@ impl Live {
     /// [`Error::Command`] if the command cannot be executed; [`Error::System`] or
     /// [`Error::Thread`] if there is no descriptor or thread left.
     pub fn start(self, sender: BatchSender) -> Result<Running, Error> {
+        self.begin(sender, None)
+    }
+
+    /// As [`Self::start`], and writes what comes to `recorder`, whose
+    /// [`Progress`](crate::recorder::Progress) tells how that went. `heard` goes to the channel.
+    ///
+    /// # Errors
+    /// As [`Self::start`], and [`Error::Recorder`] if nothing can be written. A command is not
+    /// executed then.
+    pub fn record(
+        self,
+        recorder: Recorder,
+        sender: BatchSender,
+        heard: Heard,
+    ) -> Result<Running, Error> {
+        let writer = record::begin(recorder, &self.parts)?;
+        self.begin(sender, Some((writer, heard)))
+    }
+
+    fn begin(
+        self,
+        sender: BatchSender,
+        recorded: Option<(Writer, Heard)>,
+    ) -> Result<Running, Error> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::System { call: "eventfd", errno })?;
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), wake });
@@ -231,7 +259,7 @@ impl Live {
         let parts = self.parts;
         let thread = thread::Builder::new()
             .name("collector".to_owned())
-            .spawn(move || reader::run(parts, sender, &for_reader, child))
+            .spawn(move || reader::run(parts, sender, &for_reader, child, recorded))
             .map_err(Error::Thread)?;
         Ok(Running { shared, thread })
     }

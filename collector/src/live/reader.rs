@@ -8,6 +8,7 @@ use crate::live::drain::Drain;
 use crate::live::gate::Gate;
 use crate::live::governing::Governing;
 use crate::live::group_watch::{GroupChange, GroupWatch};
+use crate::live::record::{self, Heard};
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
 use crate::live::tally::Tally;
@@ -15,6 +16,7 @@ use crate::live::{Outcome, Parts, Shared};
 use crate::merge::Merge;
 use crate::period::PeriodLog;
 use crate::procfs::Procfs;
+use crate::recorder::Writer;
 use crate::ring::Joint;
 use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::Child;
@@ -84,10 +86,12 @@ pub(crate) fn run(
     sender: BatchSender,
     shared: &Shared,
     child: Option<Child>,
+    recorded: Option<(Writer, Heard)>,
 ) -> Outcome {
     let outputs = Arc::clone(&parts.rings.outputs);
     let watched = parts.watched;
     let watch = Watch::new(&outputs, &watched, shared);
+    let (recorder, heard) = recorded.unzip();
     let Parts { attached, plans, features, binding, .. } = parts;
     let n_together = if binding.is_cpu_wide { 1 } else { outputs.len() };
     let mut tally = Tally::new(plans.len(), n_together, features.lost);
@@ -110,9 +114,10 @@ pub(crate) fn run(
         undecoded: Undecoded::default(),
         own_mount: Procfs::new(Path::new("/proc")).mount_namespace("self"),
         joint: Joint::default(),
+        recorder,
     };
     for record in attached.early {
-        drain.side_band(record);
+        drain.early(record);
     }
     let governing =
         Governing::new(parts.max_overhead, &plans, parts.costs, parts.consumer_cpu_ns, now_ns());
@@ -129,6 +134,7 @@ pub(crate) fn run(
         procfs: parts.procfs,
         governing,
         sender,
+        heard: heard.unwrap_or_default(),
         removal: Removal::default(),
         next_tick_ns: 0,
         next_counts_ns: 0,
@@ -172,6 +178,7 @@ pub(super) struct Reader {
     pub(super) procfs: Procfs,
     pub(super) governing: Governing,
     sender: BatchSender,
+    heard: Heard,
     removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,
@@ -197,7 +204,8 @@ impl Reader {
                     .into(),
             ));
         }
-        for record in before {
+        let heard = self.heard;
+        for record in before.into_iter().filter(|record| heard.includes(record)) {
             self.push(record);
         }
         self.sender.flush_or_drop_samples();
@@ -230,6 +238,7 @@ impl Reader {
             if began_ns >= self.next_tick_ns {
                 self.tell_removed(watch);
                 self.tick(previous_began_ns);
+                self.drain.finish_round(began_ns);
                 self.next_tick_ns = began_ns + TICK_NS;
             }
             if began_ns >= self.next_counts_ns {
@@ -239,7 +248,9 @@ impl Reader {
             }
             forget_ended(&mut poll_fds, watch.n_not_targets());
             let is_over = poll_fds.len() == watch.n_not_targets() && !watch.watched.is_empty();
-            if is_over || watch.shared.stop.load(Ordering::Acquire) || self.sender.is_closed() {
+            let nobody_listens = self.sender.is_closed() && self.drain.recorder.is_none();
+            let is_over = is_over || nobody_listens || self.drain.is_recording_over();
+            if is_over || watch.shared.stop.load(Ordering::Acquire) {
                 return;
             }
             previous_began_ns = began_ns;
@@ -254,23 +265,38 @@ impl Reader {
 
     /// Pushes what happened up to `until_ns`, and `flush`es full batches.
     pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
-        let Self { drain: Drain { merge, tally, .. }, sender, events, gate, .. } = self;
+        let Self { drain: Drain { merge, tally, recorder, .. }, sender, events, gate, .. } = self;
+        let heard = self.heard;
         let mut push = |record: Record| {
-            sender.push(record);
+            if heard.includes(&record) {
+                sender.push(record);
+            }
             if sender.is_full() {
                 flush(sender);
             }
         };
+        if let Some(recorder) = recorder {
+            recorder.put_in_order();
+        }
         merge.hand_on(until_ns, |source, record| {
             if Tally::is_double(&record, events.get(source as usize)) {
                 return;
             }
-            let is_pushed = gate.admits(&record, &mut push);
+            let is_pushed = gate.admits(&record, |before| {
+                record::write_before(recorder.as_mut(), &before);
+                push(before);
+            });
             tally.passed(&record, is_pushed);
+            if let Some(recorder) = recorder {
+                recorder.hand_on(source, &record, is_pushed);
+            }
             if is_pushed {
                 push(record);
             }
         });
+        if let Some(recorder) = recorder {
+            recorder.settle(until_ns);
+        }
     }
 
     /// The time up to which everything was handed on: what follows is not before it.
@@ -402,6 +428,7 @@ impl Reader {
         self.close_doubled();
         self.drain.tally.read(&self.events);
         self.hand_on(u64::MAX, BatchSender::flush_waiting);
+        self.drain.finish_recording(now_ns());
         self.tell_side_band_lost();
         self.tell_short_lives();
         for warning in self.drain.undecoded.warnings() {

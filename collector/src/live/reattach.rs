@@ -51,7 +51,7 @@ impl Reader {
         self.drain.suspects = attached.suspects;
         self.side_band.extend(attached.side_band);
         for record in attached.early {
-            self.drain.side_band(record);
+            self.drain.early(record);
         }
         for warning in attached.warnings {
             self.warn(warning);

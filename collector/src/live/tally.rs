@@ -188,6 +188,11 @@ impl Tally {
         }
     }
 
+    /// The samples that the kernel says it lost, by event; empty where it does not tell.
+    pub(crate) fn lost_by_event(&self) -> &[u64] {
+        if self.knows_lost { &self.read.lost } else { &[] }
+    }
+
     /// How many samples of `event` the kernel took, and how many events it counted: equal where
     /// each event is sampled and every sample was decoded.
     pub(crate) fn samples_and_count(&self, event: EventIdx) -> (u64, u64) {

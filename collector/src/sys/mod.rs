@@ -5,6 +5,7 @@
 )]
 
 pub(crate) mod attr;
+pub(crate) mod attr_bytes;
 pub(crate) mod mmap;
 pub(crate) mod open;
 pub(crate) mod pidfd;

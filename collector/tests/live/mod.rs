@@ -6,5 +6,6 @@ mod exact;
 mod governed;
 mod life;
 mod privilege;
+mod recorded;
 mod threads;
 mod wide;

@@ -1,0 +1,133 @@
+//! A session that is recorded: what the recording begins with, and when rounds end in it.
+
+use crate::decode;
+use crate::error::Error;
+use crate::event::EventPlan;
+use crate::live::Parts;
+use crate::live::attach::OpenEvent;
+use crate::live::drain::Drain;
+use crate::recorder::{EventEntry, Recorder, Start, Writer, tracing};
+use crate::ring::RawRecord;
+use crate::side_band::SideBand;
+use crate::sys::attr::{self, Binding, Source};
+use crate::sys::open;
+use crate::tracefs::Tracefs;
+use dataspace_proto::record::Record;
+use rustix::fd::AsFd;
+use std::path::Path;
+
+/// What goes to the channel of a session that is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heard {
+    /// All that goes there without a recording.
+    #[default]
+    Everything,
+    /// Events, warnings, counts and the time: enough to show how it goes.
+    Notices,
+}
+
+impl Heard {
+    pub(crate) const fn includes(self, record: &Record) -> bool {
+        match (self, record) {
+            (Self::Everything, _) => true,
+            (
+                Self::Notices,
+                Record::Sample(_)
+                | Record::Mmap(_)
+                | Record::Comm(_)
+                | Record::Fork(_)
+                | Record::Exit(_),
+            ) => false,
+            (Self::Notices, _) => true,
+        }
+    }
+}
+
+/// Begins the recording of an open session.
+pub(crate) fn begin(recorder: Recorder, parts: &Parts) -> Result<Writer, Error> {
+    let Parts { attached, plans, features, before, .. } = parts;
+    let first_id = |event_idx: usize| {
+        let is_its = |open: &OpenEvent| usize::from(open.event.0) == event_idx;
+        let mut ids = attached.ids.iter();
+        ids.find(|(_, idx)| attached.events.get(*idx as usize).is_some_and(is_its))
+    };
+    // As the layouts of samples, which it does not change.
+    let binding = Binding { inherit: parts.binding.inherit, ..Binding::default() };
+    let mut events = Vec::new();
+    for (event_idx, plan) in plans.iter().enumerate() {
+        let attr = attr::sampled(&plan.source, binding, *features);
+        let name = plan.event.name.clone();
+        // Without a thread that it is open on there are no records of it.
+        let id = first_id(event_idx).map_or(0, |&(id, _)| id);
+        events.push(EventEntry { name, attr, id });
+    }
+    let id = match attached.side_band.first() {
+        Some(fd) => open::id(fd.as_fd()).map_err(|errno| Error::System { call: "ID", errno })?,
+        None => 0,
+    };
+    let attr = attr::side_band(*features, binding.inherit);
+    events.push(EventEntry { name: "dummy:u".to_owned(), attr, id });
+    Ok(Writer::new(recorder, Start { events, before, tracing_data: tracing_data(plans) })?)
+}
+
+/// The formats of the tracepoints among the events; nothing without one.
+fn tracing_data(plans: &[EventPlan]) -> Vec<u8> {
+    let tracepoints =
+        plans.iter().filter(|plan| matches!(plan.source.source, Source::Tracepoint(_)));
+    let names: Vec<(String, String)> = tracepoints
+        .filter_map(|plan| {
+            let mut parts = plan.event.name.split(':');
+            Some((parts.next()?.to_owned(), parts.next()?.to_owned()))
+        })
+        .collect();
+    match Tracefs::new(Path::new("/")).place() {
+        Ok(place) if !names.is_empty() => tracing::data(place, &names),
+        _ => Vec::new(),
+    }
+}
+
+/// Writes what had to be looked up of a process when its first record came.
+pub(crate) fn write_before(recorder: Option<&mut Writer>, record: &Record) {
+    if let Some(recorder) = recorder {
+        recorder.write_synthetic(record);
+    }
+}
+
+impl Drain {
+    /// Hands a record that is no sample to the recording.
+    pub(crate) fn record_other(&mut self, raw: &RawRecord<'_>, decoded: Option<&SideBand>) {
+        let Some(recorder) = &mut self.recorder else { return };
+        if let Some(SideBand::Record(record)) = decoded {
+            return recorder.add(raw, record);
+        }
+        let id = decode::sample_id(&self.side_band_layout, raw.payload);
+        recorder.add_other(raw, id.and_then(|id| id.time_ns).unwrap_or(0));
+    }
+
+    /// Takes a record that was read while events were being opened.
+    pub(crate) fn early(&mut self, record: Record) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add_synthetic(&record);
+        }
+        self.side_band(record);
+    }
+
+    /// All rings were read since this was last called.
+    pub(crate) fn finish_round(&mut self, now_ns: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish_round(now_ns);
+        }
+    }
+
+    /// Whether the recording has reached its length, or cannot go on.
+    pub(crate) fn is_recording_over(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Writer::is_over)
+    }
+
+    /// The last record was read, and the last counts.
+    pub(crate) fn finish_recording(&mut self, now_ns: u64) {
+        if let Some(recorder) = self.recorder.take() {
+            recorder.finish(self.tally.lost_by_event(), self.tally.n_undecodable, now_ns);
+        }
+    }
+}
