@@ -1,7 +1,10 @@
 //! What the user typed: the command line as it stands, without looking at anything outside it.
 
+mod record;
 mod resolve;
 mod value;
+
+pub(crate) use record::RecordArgs;
 
 use crate::config::Paths;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -16,7 +19,8 @@ Examples:
   dataspace top -p 4711                      watch a running process
   dataspace top -- ./server --port 1         run a command under it
   dataspace top --once --duration 5 -p 4711  one table after five seconds
-  dataspace report -i perf.data              what `perf record` recorded, here or elsewhere
+  dataspace record -p 4711                   record it now, to look later
+  dataspace report -i perf.data              what was recorded, here or elsewhere, by perf too
   dataspace doctor                           what this machine can do
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 not permitted, 4 this machine cannot,
@@ -98,6 +102,9 @@ pub(crate) enum Command {
     /// Watch the hot data objects of a running process, or of a command.
     #[command(after_help = TOP_EXAMPLES)]
     Top(TopArgs),
+    /// Record a running process, or a command, to a perf.data file.
+    #[command(after_help = record::EXAMPLES)]
+    Record(RecordArgs),
     /// Show the data objects of a recording (perf.data).
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),

@@ -4,6 +4,7 @@ mod calibrate;
 mod demo;
 pub(crate) mod doctor;
 mod json;
+mod record;
 mod report;
 mod script;
 mod top;
@@ -15,6 +16,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let global = cli.global;
     match cli.command {
         Command::Top(args) => top::run(args, &global),
+        Command::Record(args) => record::run(args, &global),
         Command::Report(args) => report::run(args, &global),
         Command::Script(args) => script::run(args, &global),
         Command::Doctor(args) => doctor::run(args, &global),

@@ -54,12 +54,27 @@ pub(crate) struct Comms {
 /// Where the output of a started command goes. Our standard output is for data only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandOutput {
+    /// Where ours goes: nothing of ours is on it.
+    Inherit,
     /// Its standard output goes to our standard error, its standard error too; it keeps the
     /// standard input.
     Stderr,
     /// Everything is discarded and the standard input is empty: the full-screen table has the
     /// terminal.
     Discard,
+}
+
+/// Where a live session is recorded to, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordOptions {
+    /// The file; standard output otherwise.
+    pub(crate) file: Option<PathBuf>,
+    /// The length at which it ends.
+    pub(crate) max_bytes: Option<u64>,
+    /// When to stop, if not at the target's end.
+    pub(crate) duration: Option<Duration>,
+    /// One JSON object on standard output at the end.
+    pub(crate) is_json: bool,
 }
 
 /// Which recording to read, and how to attribute its samples.

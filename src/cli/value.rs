@@ -122,6 +122,23 @@ pub(super) fn limit(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A number of bytes, or one with K, M, G or T behind it: 1024 of the former each.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a size: 100M, 2G, 4096".to_owned();
+    let digits_len = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits_len);
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        _ => return Err(wrong()),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    size.filter(|&size| size > 0).ok_or_else(wrong)
+}
+
 /// `0`, `1`, `auto`, or how many instructions to walk back at most.
 pub(super) fn skid(text: &str) -> Result<Skid, String> {
     match text {
@@ -139,6 +156,24 @@ pub(super) fn skid(text: &str) -> Result<Skid, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, expect) in [
+            ("4096", Some(4096)),
+            ("1K", Some(1024)),
+            ("100M", Some(100 << 20)),
+            ("2GB", Some(2 << 30)),
+            ("1MiB", Some(1 << 20)),
+            ("0", None),
+            ("M", None),
+            ("-1", None),
+            ("1.5G", None),
+            ("99999999T", None),
+        ] {
+            assert_eq!(size(text).ok(), expect, "{text}");
+        }
+    }
 
     #[test]
     fn commas_inside_terms_do_not_separate_events() {

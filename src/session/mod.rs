@@ -6,6 +6,7 @@ mod index_worker;
 mod live;
 mod published;
 pub(crate) mod raw;
+pub(crate) mod recording;
 mod replay;
 
 use crate::config::{self, Input, LiveOptions, LiveTarget, RecordingOptions};
@@ -72,6 +73,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
     }
     live.sampling = options.sampling;
     live.command_output = match options.command_output {
+        config::CommandOutput::Inherit => CommandOutput::Inherit,
         config::CommandOutput::Stderr => CommandOutput::Stderr,
         config::CommandOutput::Discard => CommandOutput::Discard,
     };

@@ -13,6 +13,7 @@ mod live;
 mod made_code;
 mod namespace;
 mod reason;
+mod record;
 mod recording;
 mod screen;
 mod skid;

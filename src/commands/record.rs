@@ -1,0 +1,180 @@
+//! `dataspace record`: a live session to a perf.data file, to look at later or elsewhere.
+
+use crate::cli::{Global, RecordArgs};
+use crate::config::RecordOptions;
+use crate::diagnostic;
+use crate::exit::{Failure, Kind};
+use crate::interrupt::Interrupt;
+use crate::session::recording::{RecordingSession, Status, Summary};
+use crate::text::visible;
+use anyhow::Context as _;
+use serde_json::json;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How often the line on the terminal is renewed.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Runs the command.
+pub(super) fn run(args: RecordArgs, global: &Global) -> anyhow::Result<()> {
+    let (live, options) = args.resolve()?;
+    diagnostic::start(global.verbose, false);
+    if options.file.is_none() && stdout().is_terminal() {
+        let what = "standard output is a terminal, which shows no recording";
+        let remedy = "dataspace record -o FILE …\ndataspace record -o - … | dataspace report -i -";
+        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
+    }
+    let interrupt = Interrupt::listen()?;
+    outlive_file_limit()?;
+    let session = RecordingSession::open(&live, &options);
+    if interrupt.is_set() {
+        return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
+    }
+    let session = session?;
+    announce(&session, &options);
+    let end = options.duration.map(|duration| Instant::now() + duration);
+    let mut progress = ProgressLine { is_shown: stderr().is_terminal(), next: Instant::now() };
+    let mut is_armed = false;
+    let summary = session.run(|status| {
+        progress.tell(status);
+        if interrupt.is_set() && !is_armed {
+            is_armed = true;
+            // It only fails where there are no signals.
+            let _ = interrupt.end_at_next();
+        }
+        interrupt.is_set() || end.is_some_and(|end| end <= Instant::now())
+    });
+    progress.wipe();
+    tell(&summary?, &options)
+}
+
+/// At the limit of a file's size a write is to fail, which says so, not to end the process.
+fn outlive_file_limit() -> anyhow::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .map(|_| ())
+        .context("setting up the handler of SIGXFSZ")
+}
+
+fn announce(session: &RecordingSession, options: &RecordOptions) {
+    let events: Vec<&str> = session.events().iter().map(|event| event.name.as_str()).collect();
+    let until = match options.duration {
+        Some(duration) => format!("for {} s", duration.as_secs_f64()),
+        None => "until it ends or Ctrl-C".to_owned(),
+    };
+    let target = visible(session.description());
+    // Nobody may be reading standard error; the file is what was asked for.
+    let _ = writeln!(stderr(), "recording {target} with {} {until}", events.join(", "));
+}
+
+/// How far it is, on one line of a terminal.
+struct ProgressLine {
+    is_shown: bool,
+    next: Instant,
+}
+
+impl ProgressLine {
+    fn tell(&mut self, status: &Status) {
+        let now = Instant::now();
+        if self.is_shown && now >= self.next {
+            self.next = now + PROGRESS_INTERVAL;
+            let Status { n_samples, n_bytes, collected } = status;
+            let bytes = size(*n_bytes);
+            let lost = match collected.ring_full + collected.undecodable {
+                0 => String::new(),
+                n_lost => format!(", {n_lost} lost"),
+            };
+            // A terminal that is gone is no reason to stop recording.
+            let _ = write!(stderr(), "\r{n_samples} samples, {bytes}{lost}\x1b[K");
+        }
+    }
+
+    fn wipe(&self) {
+        if self.is_shown {
+            // ECMA-48, erase in line.
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn tell(summary: &Summary, options: &RecordOptions) -> anyhow::Result<()> {
+    let Summary { recorded, collected, warnings } = summary;
+    for warning in warnings {
+        let _ = writeln!(stderr(), "warning: {}", visible(warning));
+    }
+    if options.is_json {
+        let object = json!({
+            "schema": 1,
+            "file": options.file.as_deref().map(Path::to_string_lossy),
+            "bytes": recorded.n_bytes,
+            "kernel": collected.kernel_samples,
+            "samples": recorded.n_samples,
+            "lost": { "ring_full": collected.ring_full, "undecodable": collected.undecodable },
+            "throttled_ns": collected.throttled_ns,
+            "is_full": recorded.is_full,
+            "warnings": warnings,
+        });
+        let mut out = stdout().lock();
+        serde_json::to_writer(&mut out, &object)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    let _ = writeln!(stderr(), "{}", last_line(summary, options));
+    Ok(())
+}
+
+fn last_line(summary: &Summary, options: &RecordOptions) -> String {
+    let recorded = &summary.recorded;
+    let lost = match recorded.n_lost {
+        0 => "none lost".to_owned(),
+        n_lost => format!("{n_lost} lost"),
+    };
+    let file = match &options.file {
+        Some(path) => visible(&path.to_string_lossy()).into_owned(),
+        None => "standard output".to_owned(),
+    };
+    let why = if recorded.is_full { ", which is as large as asked for" } else { "" };
+    let bytes = size(recorded.n_bytes);
+    format!("{} samples, {lost}; {bytes} in {file}{why}", recorded.n_samples)
+}
+
+/// A length for a person.
+fn size(n_bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = n_bytes as f64;
+    let mut unit = "bytes";
+    for larger in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if unit == "bytes" { format!("{n_bytes} bytes") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_collector::recorder::Recorded;
+    use dataspace_proto::accounting::Collected;
+
+    #[test]
+    fn the_last_line_has_samples_losses_and_length() {
+        let recorded = Recorded { n_samples: 7, n_lost: 0, n_bytes: 3 << 19, is_full: false };
+        let mut summary =
+            Summary { recorded, collected: Collected::default(), warnings: Vec::new() };
+        let file = Some("a\x1b.data".into());
+        let options = RecordOptions { file, max_bytes: None, duration: None, is_json: false };
+        let line = last_line(&summary, &options);
+        assert!(line.starts_with("7 samples, none lost; 1.5 MiB in a"), "{line}");
+        assert!(!line.contains('\x1b'), "{line}");
+        summary.recorded = Recorded { n_lost: 2, is_full: true, n_bytes: 5, ..summary.recorded };
+        let line = last_line(&summary, &RecordOptions { file: None, ..options });
+        let expected =
+            "7 samples, 2 lost; 5 bytes in standard output, which is as large as asked for";
+        assert_eq!(line, expected);
+    }
+}
