@@ -8,7 +8,7 @@ use crate::live::drain::Drain;
 use crate::live::gate::Gate;
 use crate::live::governing::Governing;
 use crate::live::group_watch::{GroupChange, GroupWatch};
-use crate::live::record::{self, Heard};
+use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
 use crate::live::tally::Tally;
@@ -177,8 +177,8 @@ pub(super) struct Reader {
     pub(super) gate: Gate,
     pub(super) procfs: Procfs,
     pub(super) governing: Governing,
-    sender: BatchSender,
-    heard: Heard,
+    pub(super) sender: BatchSender,
+    pub(super) heard: Heard,
     removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,
@@ -260,42 +260,6 @@ impl Reader {
     pub(super) fn round(&mut self) {
         for ring in &mut self.rings.rings {
             self.drain.ring(ring, &self.events);
-        }
-    }
-
-    /// Pushes what happened up to `until_ns`, and `flush`es full batches.
-    pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
-        let Self { drain: Drain { merge, tally, recorder, .. }, sender, events, gate, .. } = self;
-        let heard = self.heard;
-        let mut push = |record: Record| {
-            if heard.includes(&record) {
-                sender.push(record);
-            }
-            if sender.is_full() {
-                flush(sender);
-            }
-        };
-        if let Some(recorder) = recorder {
-            recorder.put_in_order();
-        }
-        merge.hand_on(until_ns, |source, record| {
-            if Tally::is_double(&record, events.get(source as usize)) {
-                return;
-            }
-            let is_pushed = gate.admits(&record, |before| {
-                record::write_before(recorder.as_mut(), &before);
-                push(before);
-            });
-            tally.passed(&record, is_pushed);
-            if let Some(recorder) = recorder {
-                recorder.hand_on(source, &record, is_pushed);
-            }
-            if is_pushed {
-                push(record);
-            }
-        });
-        if let Some(recorder) = recorder {
-            recorder.settle(until_ns);
         }
     }
 

@@ -1,4 +1,4 @@
-//! A session that is recorded: what the recording begins with, and when rounds end in it.
+//! What is handed on, to the channel and to a recording; what a recording begins and ends with.
 
 use crate::decode;
 use crate::error::Error;
@@ -6,12 +6,15 @@ use crate::event::EventPlan;
 use crate::live::Parts;
 use crate::live::attach::OpenEvent;
 use crate::live::drain::Drain;
+use crate::live::reader::Reader;
+use crate::live::tally::Tally;
 use crate::recorder::{EventEntry, Recorder, Start, Writer, tracing};
 use crate::ring::RawRecord;
 use crate::side_band::SideBand;
 use crate::sys::attr::{self, Binding, Source};
 use crate::sys::open;
 use crate::tracefs::Tracefs;
+use dataspace_proto::batch::BatchSender;
 use dataspace_proto::record::Record;
 use rustix::fd::AsFd;
 use std::path::Path;
@@ -90,6 +93,44 @@ fn tracing_data(plans: &[EventPlan]) -> Vec<u8> {
 pub(crate) fn write_before(recorder: Option<&mut Writer>, record: &Record) {
     if let Some(recorder) = recorder {
         recorder.write_synthetic(record);
+    }
+}
+
+impl Reader {
+    /// Pushes what happened up to `until_ns`, and `flush`es full batches.
+    pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
+        let Self { drain: Drain { merge, tally, recorder, .. }, sender, events, gate, .. } = self;
+        let heard = self.heard;
+        let mut push = |record: Record| {
+            if heard.includes(&record) {
+                sender.push(record);
+            }
+            if sender.is_full() {
+                flush(sender);
+            }
+        };
+        if let Some(recorder) = recorder {
+            recorder.put_in_order();
+        }
+        merge.hand_on(until_ns, |source, record| {
+            if Tally::is_double(&record, events.get(source as usize)) {
+                return;
+            }
+            let is_pushed = gate.admits(&record, |before| {
+                write_before(recorder.as_mut(), &before);
+                push(before);
+            });
+            tally.passed(&record, is_pushed);
+            if let Some(recorder) = recorder {
+                recorder.hand_on(source, &record, is_pushed);
+            }
+            if is_pushed {
+                push(record);
+            }
+        });
+        if let Some(recorder) = recorder {
+            recorder.settle(until_ns);
+        }
     }
 }
 
