@@ -1,0 +1,241 @@
+//! A flood of tracepoint samples from a real ring, for us and for `perf record` in turn: what each loses, and
+//! the CPU time each takes for a sample.
+//!
+//! `cargo bench --bench flood [-- PAIRS [CALLS]]` prints the figures and their ratios; nothing is asserted.
+//!
+//! Both sample `syscalls:sys_enter_getppid` with period 1, all user and interrupt registers, address and CPU, of
+//! a program that makes its calls pinned to the last CPU. Both are attached before the flood begins, and their
+//! CPU clocks are read just before it and when the last sample of it is through: for us counted by the
+//! analyzer, for perf written to a file in memory. What perf has in its ring then, and never pays for here, is
+//! left out of its samples. Of our threads the collector's and the analyzer's are meant; the whole process,
+//! which prints snapshots besides, stands beside them.
+#![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
+
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+const EVENT: &str = "syscalls:sys_enter_getppid";
+const REGISTERS: &str = "ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15";
+
+/// One run of one of the two.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    n_calls: u64,
+    n_lost: u64,
+    /// CPU time a sample of the reading and counting threads, and of the whole process.
+    ns_a_sample: f64,
+    process_ns_a_sample: f64,
+    /// What a call took the target.
+    ns_a_call: f64,
+}
+
+fn main() {
+    let mut numbers = std::env::args().filter_map(|word| word.parse::<u64>().ok());
+    let n_pairs = numbers.next().unwrap_or(5);
+    let n_calls = numbers.next().unwrap_or(3_000_000);
+    let program = support::compile("flood", &["-O2", "-g"]);
+    println!("{n_calls} calls, {n_pairs} pairs; medians, ns of CPU time a sample");
+    for n_pages in [1024, 8192] {
+        let mut ours = Vec::new();
+        let mut perfs = Vec::new();
+        for pair in 0..n_pairs {
+            // Whoever goes first has the machine as the last one left it.
+            if pair % 2 == 0 {
+                ours.extend(run_ours(&program, n_calls, n_pages));
+                perfs.extend(run_perf(&program, n_calls, n_pages));
+            } else {
+                perfs.extend(run_perf(&program, n_calls, n_pages));
+                ours.extend(run_ours(&program, n_calls, n_pages));
+            }
+        }
+        print(n_pages, &ours, &perfs);
+    }
+}
+
+fn print(n_pages: u64, ours: &[Run], perfs: &[Run]) {
+    println!("rings of {} MiB a CPU", n_pages * 4 / 1024);
+    for (name, runs) in [("dataspace", ours), ("perf record", perfs)] {
+        if runs.is_empty() {
+            println!("  {name:12} not measured");
+            continue;
+        }
+        let lost: Vec<u64> = runs.iter().map(|run| run.n_lost).collect();
+        println!(
+            "  {name:12} {:6.1} ns a sample ({:.1} the whole process); a call takes {:.0} ns; lost of {}: \
+             {lost:?}",
+            median(runs, |run| run.ns_a_sample),
+            median(runs, |run| run.process_ns_a_sample),
+            median(runs, |run| run.ns_a_call),
+            runs[0].n_calls,
+        );
+    }
+    if !ours.is_empty() && !perfs.is_empty() {
+        println!(
+            "  ratio of CPU a sample {:.2} (whole process {:.2}), of a call's time {:.2}",
+            median(ours, |run| run.ns_a_sample) / median(perfs, |run| run.ns_a_sample),
+            median(ours, |run| run.process_ns_a_sample)
+                / median(perfs, |run| run.process_ns_a_sample),
+            median(ours, |run| run.ns_a_call) / median(perfs, |run| run.ns_a_call),
+        );
+    }
+}
+
+fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
+    let mut values: Vec<f64> = runs.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The program, ready to flood.
+struct Flood {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Flood {
+    fn start(program: &Path, n_calls: u64) -> Self {
+        let n_cpus = std::thread::available_parallelism().unwrap().get();
+        let mut child = Command::new(program)
+            .args([n_calls.to_string(), (n_cpus - 1).to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        Self { child, lines }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Floods, and gives what a call took.
+    fn flood(&mut self, n_calls: u64) -> f64 {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let took_ns: f64 = self.lines.next().unwrap().unwrap().parse().unwrap();
+        took_ns / n_calls as f64
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Time on a CPU in ns of the threads of `pid` whose name `is_meant`: the first number of
+/// `schedstat` (Linux `Documentation/scheduler/sched-stats.rst`).
+fn cpu_ns(pid: u32, is_meant: impl Fn(&str) -> bool) -> f64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_task = |task: std::io::Result<std::fs::DirEntry>| {
+        let path = task.ok()?.path();
+        let name = std::fs::read_to_string(path.join("comm")).ok()?;
+        let stat = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        is_meant(name.trim()).then(|| stat.split(' ').next()?.parse::<f64>().ok())?
+    };
+    tasks.filter_map(of_task).sum()
+}
+
+fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
+    let mut flood = Flood::start(program, n_calls);
+    let (pid, pages) = (flood.pid(), n_pages.to_string());
+    let args = ["top", "-p", &pid, "-e", EVENT, "-c", "1", "-m", &pages, "--max-overhead", "off", "--json", "--interval", "0.5"];
+    let mut session =
+        support::dataspace(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(session.stdout.take().unwrap()).lines();
+    if lines.next().is_none() {
+        println!("not run: {event} cannot be sampled here", event = EVENT);
+        return None;
+    }
+    let of_threads = |name: &str| matches!(name, "collector" | "analyzer");
+    let before = (cpu_ns(session.id(), of_threads), cpu_ns(session.id(), |_| true));
+    let ns_a_call = flood.flood(n_calls);
+    let (mut after, mut n_lost) = (before, 0);
+    for line in lines.by_ref() {
+        let snapshot: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        support::assert_balanced(&snapshot);
+        after = (cpu_ns(session.id(), of_threads), cpu_ns(session.id(), |_| true));
+        n_lost = support::lost(&snapshot);
+        // The program's own count is the truth that the accounting is held to.
+        let n_seen = snapshot["accounting"]["kernel"].as_u64().unwrap();
+        assert!(n_seen <= n_calls, "{n_seen} samples of {n_calls} calls");
+        if n_seen == n_calls {
+            break;
+        }
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&session), rustix::process::Signal::INT)
+        .unwrap();
+    let last = lines.last().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    if let Some(snapshot) = last {
+        assert_eq!(snapshot["accounting"]["kernel"], n_calls, "{}", snapshot["accounting"]);
+        n_lost = support::lost(&snapshot);
+    }
+    session.wait().unwrap();
+    let n_counted = (n_calls - n_lost) as f64;
+    Some(Run {
+        n_calls,
+        n_lost,
+        ns_a_sample: (after.0 - before.0) / n_counted,
+        process_ns_a_sample: (after.1 - before.1) / n_counted,
+        ns_a_call,
+    })
+}
+
+/// perf's cheapest way that still keeps the samples: a file in memory, no build-ids, no cache.
+fn run_perf(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
+    let mut flood = Flood::start(program, n_calls);
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (file, control, ack) = (dir.path().join("data"), dir.path().join("control"), dir.path().join("ack"));
+    for fifo in [&control, &ack] {
+        assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    }
+    let mut perf = Command::new("perf")
+        .args(["record", "-q", "-N", "-B", "-e", EVENT, "-c", "1", "-d", "-T", "--sample-cpu"])
+        .args([format!("--intr-regs={REGISTERS}"), format!("--user-regs={REGISTERS}")])
+        .args(["-m", &n_pages.to_string(), "-p", &flood.pid()])
+        .arg(format!("--control=fifo:{},{}", control.display(), ack.display()))
+        .arg("-o")
+        .arg(&file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Opened for both directions nothing waits for the other side.
+    let open = |path| File::options().read(true).write(true).open(path).unwrap();
+    let (mut control, mut ack) = (open(&control), open(&ack));
+    // It answers when it is attached and reads its rings.
+    control.write_all(b"ping\n").unwrap();
+    let mut answer = [0; 4];
+    ack.read_exact(&mut answer).unwrap();
+    let n_bytes_before = file.metadata().unwrap().len();
+    let before = cpu_ns(perf.id(), |_| true);
+    let ns_a_call = flood.flood(n_calls);
+    let after = cpu_ns(perf.id(), |_| true);
+    let n_bytes = (file.metadata().unwrap().len() - n_bytes_before) as f64;
+    rustix::process::kill_process(rustix::process::Pid::from_child(&perf), rustix::process::Signal::INT)
+        .unwrap();
+    perf.wait().unwrap();
+    let n_all_bytes = (file.metadata().unwrap().len() - n_bytes_before) as f64;
+    let n_kept = n_samples(&file);
+    let n_written = n_kept as f64 * n_bytes / n_all_bytes;
+    let ns_a_sample = (after - before) / n_written;
+    let n_lost = n_calls - n_kept;
+    Some(Run { n_calls, n_lost, ns_a_sample, process_ns_a_sample: ns_a_sample, ns_a_call })
+}
+
+/// `SAMPLE events:  2999999  (99.9%)` in what perf says of a file.
+fn n_samples(file: &Path) -> u64 {
+    let output = Command::new("perf").args(["report", "--stats", "-i"]).arg(file).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.trim_start().starts_with("SAMPLE events:"));
+    let words = line.expect("perf tells how many samples there are").split_whitespace();
+    words.filter_map(|word| word.parse().ok()).next().unwrap()
+}
