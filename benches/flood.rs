@@ -23,11 +23,16 @@ mod support;
 const EVENT: &str = "syscalls:sys_enter_getppid";
 const REGISTERS: &str = "ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15";
 
+/// Calls before the measured ones: what is needed once, such as the debug information of the one place that the
+/// calls are at, is then there.
+const N_FIRST: u64 = 2_000;
+
 /// One run of one of the two.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     n_calls: u64,
-    n_lost: u64,
+    /// Below 0 where perf wrote more samples than calls were made.
+    n_lost: i64,
     /// CPU time a sample of the reading and counting threads, and of the whole process.
     ns_a_sample: f64,
     process_ns_a_sample: f64,
@@ -65,7 +70,7 @@ fn print(n_pages: u64, ours: &[Run], perfs: &[Run]) {
             println!("  {name:12} not measured");
             continue;
         }
-        let lost: Vec<u64> = runs.iter().map(|run| run.n_lost).collect();
+        let lost: Vec<i64> = runs.iter().map(|run| run.n_lost).collect();
         println!(
             "  {name:12} {:6.1} ns a sample ({:.1} the whole process); a call takes {:.0} ns; lost of {}: \
              {lost:?}",
@@ -99,10 +104,10 @@ struct Flood {
 }
 
 impl Flood {
-    fn start(program: &Path, n_calls: u64) -> Self {
+    fn start(program: &Path) -> Self {
         let n_cpus = std::thread::available_parallelism().unwrap().get();
         let mut child = Command::new(program)
-            .args([n_calls.to_string(), (n_cpus - 1).to_string()])
+            .args(["-".to_owned(), (n_cpus - 1).to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -118,7 +123,7 @@ impl Flood {
 
     /// Floods, and gives what a call took.
     fn flood(&mut self, n_calls: u64) -> f64 {
-        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        writeln!(self.child.stdin.as_mut().unwrap(), "{n_calls}").unwrap();
         let took_ns: f64 = self.lines.next().unwrap().unwrap().parse().unwrap();
         took_ns / n_calls as f64
     }
@@ -145,9 +150,24 @@ fn cpu_ns(pid: u32, is_meant: impl Fn(&str) -> bool) -> f64 {
 }
 
 fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
-    let mut flood = Flood::start(program, n_calls);
+    let mut flood = Flood::start(program);
     let (pid, pages) = (flood.pid(), n_pages.to_string());
-    let args = ["top", "-p", &pid, "-e", EVENT, "-c", "1", "-m", &pages, "--max-overhead", "off", "--json", "--interval", "0.5"];
+    let args = [
+        "top",
+        "-p",
+        &pid,
+        "-e",
+        EVENT,
+        "-c",
+        "1",
+        "-m",
+        &pages,
+        "--max-overhead",
+        "off",
+        "--json",
+        "--interval",
+        "0.5",
+    ];
     let mut session =
         support::dataspace(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(session.stdout.take().unwrap()).lines();
@@ -155,34 +175,46 @@ fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
         println!("not run: {event} cannot be sampled here", event = EVENT);
         return None;
     }
+    flood.flood(N_FIRST);
+    let accounted = |line: std::io::Result<String>| {
+        let snapshot: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        support::assert_balanced(&snapshot);
+        // The program's own count is the truth that the accounting is held to.
+        let n_seen = snapshot["accounting"]["kernel"].as_u64().unwrap();
+        assert!(n_seen <= N_FIRST + n_calls, "{n_seen} samples of {n_calls} calls");
+        (n_seen, support::lost(&snapshot), snapshot["accounting"]["unknown"]["pending"].as_u64())
+    };
+    for line in lines.by_ref() {
+        if matches!(accounted(line), (N_FIRST, _, None | Some(0))) {
+            break;
+        }
+    }
     let of_threads = |name: &str| matches!(name, "collector" | "analyzer");
     let before = (cpu_ns(session.id(), of_threads), cpu_ns(session.id(), |_| true));
     let ns_a_call = flood.flood(n_calls);
     let (mut after, mut n_lost) = (before, 0);
     for line in lines.by_ref() {
-        let snapshot: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        support::assert_balanced(&snapshot);
+        let (n_seen, lost, _) = accounted(line);
         after = (cpu_ns(session.id(), of_threads), cpu_ns(session.id(), |_| true));
-        n_lost = support::lost(&snapshot);
-        // The program's own count is the truth that the accounting is held to.
-        let n_seen = snapshot["accounting"]["kernel"].as_u64().unwrap();
-        assert!(n_seen <= n_calls, "{n_seen} samples of {n_calls} calls");
-        if n_seen == n_calls {
+        n_lost = lost;
+        if n_seen == N_FIRST + n_calls {
             break;
         }
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&session), rustix::process::Signal::INT)
-        .unwrap();
-    let last = lines.last().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-    if let Some(snapshot) = last {
-        assert_eq!(snapshot["accounting"]["kernel"], n_calls, "{}", snapshot["accounting"]);
-        n_lost = support::lost(&snapshot);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&session),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    if let Some((n_seen, lost, _)) = lines.last().map(accounted) {
+        assert_eq!(n_seen, N_FIRST + n_calls);
+        n_lost = lost;
     }
     session.wait().unwrap();
     let n_counted = (n_calls - n_lost) as f64;
     Some(Run {
         n_calls,
-        n_lost,
+        n_lost: n_lost.cast_signed(),
         ns_a_sample: (after.0 - before.0) / n_counted,
         process_ns_a_sample: (after.1 - before.1) / n_counted,
         ns_a_call,
@@ -191,9 +223,10 @@ fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
 
 /// perf's cheapest way that still keeps the samples: a file in memory, no build-ids, no cache.
 fn run_perf(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
-    let mut flood = Flood::start(program, n_calls);
+    let mut flood = Flood::start(program);
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (file, control, ack) = (dir.path().join("data"), dir.path().join("control"), dir.path().join("ack"));
+    let (file, control, ack) =
+        (dir.path().join("data"), dir.path().join("control"), dir.path().join("ack"));
     for fifo in [&control, &ack] {
         assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
     }
@@ -215,27 +248,40 @@ fn run_perf(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
     control.write_all(b"ping\n").unwrap();
     let mut answer = [0; 4];
     ack.read_exact(&mut answer).unwrap();
+    flood.flood(N_FIRST);
     let n_bytes_before = file.metadata().unwrap().len();
     let before = cpu_ns(perf.id(), |_| true);
     let ns_a_call = flood.flood(n_calls);
     let after = cpu_ns(perf.id(), |_| true);
     let n_bytes = (file.metadata().unwrap().len() - n_bytes_before) as f64;
-    rustix::process::kill_process(rustix::process::Pid::from_child(&perf), rustix::process::Signal::INT)
-        .unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&perf),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
     perf.wait().unwrap();
     let n_all_bytes = (file.metadata().unwrap().len() - n_bytes_before) as f64;
     let n_kept = n_samples(&file);
     let n_written = n_kept as f64 * n_bytes / n_all_bytes;
     let ns_a_sample = (after - before) / n_written;
-    let n_lost = n_calls - n_kept;
+    let n_lost = (N_FIRST + n_calls).cast_signed() - n_kept.cast_signed();
     Some(Run { n_calls, n_lost, ns_a_sample, process_ns_a_sample: ns_a_sample, ns_a_call })
 }
 
-/// `SAMPLE events:  2999999  (99.9%)` in what perf says of a file.
+/// The samples in a recording: of each record the type and the size are looked at, as
+/// `tools/perf/Documentation/perf.data-file-format.txt` has them.
 fn n_samples(file: &Path) -> u64 {
-    let output = Command::new("perf").args(["report", "--stats", "-i"]).arg(file).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find(|line| line.trim_start().starts_with("SAMPLE events:"));
-    let words = line.expect("perf tells how many samples there are").split_whitespace();
-    words.filter_map(|word| word.parse().ok()).next().unwrap()
+    const SAMPLE: u32 = 9;
+    let bytes = std::fs::read(file).unwrap();
+    let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
+    // The data section stands behind magic, size, attr size and the attr section.
+    let (mut at, end) = (word(40), word(40) + word(48));
+    let mut n_samples = 0;
+    while at < end {
+        let kind = u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+        let size = u16::from_le_bytes(*bytes[at + 6..].first_chunk().unwrap());
+        n_samples += u64::from(kind == SAMPLE);
+        at += usize::from(size);
+    }
+    n_samples
 }

@@ -315,11 +315,7 @@ impl Analyzer {
         let event = self.events.get(usize::from(sample.event.0));
         let kind = event.map_or(EventKind::Other, |event| event.kind);
         let model = event.map_or(SkidModel::AfterOne, |event| event.skid);
-        let is_kernel = match sample.mode {
-            CpuMode::User => false,
-            CpuMode::Kernel | CpuMode::Other => true,
-            CpuMode::Unknown => !sample.ip.is_user(),
-        };
+        let is_kernel = !sample.is_user();
         let (ip, registers) = if is_kernel {
             match sample.user_registers.get(Register::Rip) {
                 Some(ip) => (Avma(ip), &sample.user_registers),

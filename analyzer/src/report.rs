@@ -74,7 +74,7 @@ impl Analyzer {
             kernel: collected.kernel_samples + newer,
             attributed: self.counts.attributed,
             unknown,
-            not_memory: self.counts.not_memory,
+            not_memory: self.counts.not_memory + collected.not_memory,
             lost: Lost {
                 ring_full: collected.ring_full,
                 channel_full: collected.channel_full,

@@ -8,7 +8,7 @@ use crate::name_table::{NameKey, NamedIdx};
 use crate::vote::{Found, Touch};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use dataspace_proto::address::Avma;
-use dataspace_proto::record::{CpuMode, Sample};
+use dataspace_proto::record::Sample;
 use dataspace_proto::register::Register;
 use dataspace_proto::sample_line::Evidence;
 
@@ -116,10 +116,7 @@ impl Analyzer {
 
 /// The touched memory, if it is none of the stack's: what is there is another thing in each frame.
 fn heap_touch(sample: &Sample, avma: Avma, size: u32) -> Option<Touch> {
-    let registers = match sample.mode {
-        CpuMode::Kernel => &sample.user_registers,
-        _ => &sample.registers,
-    };
+    let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
     let stack = registers.get(Register::Rsp)?.saturating_sub(RED_ZONE_BYTES);
     let is_stack = avma.0.checked_sub(stack).is_some_and(|above| above < limit::STACK_REACH_BYTES);
     let Sample { pid, time_ns, .. } = *sample;

@@ -10,7 +10,7 @@ use dataspace_proto::address::{Avma, PhysicalAddress};
 use dataspace_proto::event::Machine;
 use dataspace_proto::memory::PageSize;
 use dataspace_proto::record::{CpuMode, Sample};
-use dataspace_proto::register::{Register, RegisterAbi, Registers};
+use dataspace_proto::register::{PERF_MASK, Register, RegisterAbi, Registers};
 use perf_event_open_sys::bindings as abi;
 use std::num::NonZeroU64;
 use thiserror::Error;
@@ -65,6 +65,15 @@ pub enum Undecodable {
         /// The bits.
         bits: u64,
     },
+}
+
+/// What of a sample is not for the analyzer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
+    pub id: Option<u64>,
+    /// `PERF_SAMPLE_PERIOD`.
+    pub period: Option<u64>,
 }
 
 /// A sample and what of it is not for the analyzer.
@@ -155,18 +164,42 @@ const KNOWN_SAMPLE_TYPE: u64 = (abi::PERF_SAMPLE_MAX as u64) - 1;
 /// # Errors
 /// [`Undecodable`], when the bytes do not fit `layout`.
 pub fn sample(layout: &SampleLayout, misc: u16, payload: &[u8]) -> Result<Decoded, Undecodable> {
+    let mut sample = Sample::default();
+    let Aside { id, period } = sample_into(layout, misc, payload, &mut sample)?;
+    Ok(Decoded { sample, id, period })
+}
+
+/// The same into a sample that is there already, whatever it holds; after an error that is anything.
+///
+/// # Errors
+/// [`Undecodable`], when the bytes do not fit `layout`.
+pub fn sample_into(
+    layout: &SampleLayout,
+    misc: u16,
+    payload: &[u8],
+    sample: &mut Sample,
+) -> Result<Aside, Undecodable> {
     if layout.sample_type & !KNOWN_SAMPLE_TYPE != 0 {
         return Err(Undecodable::UnknownField { bits: layout.sample_type & !KNOWN_SAMPLE_TYPE });
     }
     let mut cursor = Cursor::new(payload, layout.endian);
-    let mut decoded = Decoded::default();
-    decoded.sample.mode = cpu_mode(misc);
-    decoded.sample.is_exact_ip = u32::from(misc) & abi::PERF_RECORD_MISC_EXACT_IP != 0;
+    sample.clear();
+    sample.mode = cpu_mode(misc);
+    sample.is_exact_ip = u32::from(misc) & abi::PERF_RECORD_MISC_EXACT_IP != 0;
+    let mut decoded = Decoding { sample, id: None, period: None };
     fixed_head(layout, &mut cursor, &mut decoded)?;
     variable_part(layout, &mut cursor, &mut decoded)?;
     tail(layout, &mut cursor, &mut decoded)?;
-    decoded.sample.period = decoded.period.unwrap_or(1);
-    Ok(decoded)
+    let Decoding { sample, id, period } = decoded;
+    sample.period = period.unwrap_or(1);
+    Ok(Aside { id, period })
+}
+
+/// What the parts of a record are read into.
+struct Decoding<'a> {
+    sample: &'a mut Sample,
+    id: Option<u64>,
+    period: Option<u64>,
 }
 
 /// The privilege level in a record header's `misc`.
@@ -198,12 +231,12 @@ macro_rules! read {
 fn fixed_head(
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
-    decoded: &mut Decoded,
+    decoded: &mut Decoding<'_>,
 ) -> Result<(), Undecodable> {
     if field!(layout, PERF_SAMPLE_IDENTIFIER) {
         decoded.id = Some(read!(cursor, u64, "IDENTIFIER"));
     }
-    let sample = &mut decoded.sample;
+    let sample = &mut *decoded.sample;
     if field!(layout, PERF_SAMPLE_IP) {
         sample.ip = Avma(read!(cursor, u64, "IP"));
     }
@@ -239,7 +272,7 @@ fn fixed_head(
 fn variable_part(
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
-    decoded: &mut Decoded,
+    decoded: &mut Decoding<'_>,
 ) -> Result<(), Undecodable> {
     if field!(layout, PERF_SAMPLE_READ) {
         skip_read_format(layout.read_format, cursor)?;
@@ -256,11 +289,13 @@ fn variable_part(
         skip_branch_stack(layout.branch_sample_type, cursor)?;
     }
     if field!(layout, PERF_SAMPLE_REGS_USER) {
-        decoded.sample.user_registers =
-            registers(layout.user_registers, layout.machine, cursor, "REGS_USER")?;
+        // Where the user was interrupted they are the others, or not as fresh.
+        let is_wanted = !decoded.sample.is_user();
+        let into = is_wanted.then_some(&mut decoded.sample.user_registers);
+        registers(layout.user_registers, layout, cursor, "REGS_USER", into)?;
     }
     if field!(layout, PERF_SAMPLE_STACK_USER) {
-        stack(layout, cursor, &mut decoded.sample)?;
+        stack(layout, cursor, decoded.sample)?;
     }
     Ok(())
 }
@@ -288,7 +323,7 @@ fn stack(
 fn tail(
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
-    decoded: &mut Decoded,
+    decoded: &mut Decoding<'_>,
 ) -> Result<(), Undecodable> {
     if field!(layout, PERF_SAMPLE_WEIGHT) {
         let weight = read!(cursor, u64, "WEIGHT");
@@ -303,8 +338,8 @@ fn tail(
         cursor.skip(8, "TRANSACTION")?;
     }
     if field!(layout, PERF_SAMPLE_REGS_INTR) {
-        decoded.sample.registers =
-            registers(layout.interrupt_registers, layout.machine, cursor, "REGS_INTR")?;
+        let into = Some(&mut decoded.sample.registers);
+        registers(layout.interrupt_registers, layout, cursor, "REGS_INTR", into)?;
     }
     addresses_and_pages(layout, cursor, &mut decoded.sample)?;
     if field!(layout, PERF_SAMPLE_AUX) {
@@ -376,28 +411,41 @@ fn skip_branch_stack(branch_type: u64, cursor: &mut Cursor<'_>) -> Result<(), Un
     Ok(())
 }
 
+/// A set of registers, decoded if there is something to put them `into`, else stepped over.
 fn registers(
     mask: u64,
-    machine: Machine,
+    layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
     field: &'static str,
-) -> Result<Registers, Undecodable> {
-    let mut registers = Registers::default();
-    registers.abi = match cursor.u64().ok_or(Undecodable::Short { field })? {
-        u64_abi if u64_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_NONE) => return Ok(registers),
-        u64_abi if u64_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_32) => RegisterAbi::Bits32,
-        _ => RegisterAbi::Bits64,
-    };
-    let mut left = mask;
-    while left != 0 {
-        let bit = left.trailing_zeros();
-        left &= left - 1;
-        let value = cursor.u64().ok_or(Undecodable::Short { field })?;
-        if let (Machine::X86_64, Some(register)) = (machine, Register::from_perf(bit)) {
+    into: Option<&mut Registers>,
+) -> Result<(), Undecodable> {
+    const SHORT: fn(&'static str) -> Undecodable = |field| Undecodable::Short { field };
+    let register_abi = cursor.u64().ok_or_else(|| SHORT(field))?;
+    if register_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_NONE) {
+        return Ok(());
+    }
+    let n_bytes = u64::from(mask.count_ones()) * 8;
+    let bytes = cursor.take(n_bytes).ok_or_else(|| SHORT(field))?;
+    let Some(registers) = into else { return Ok(()) };
+    let is_32_bit = register_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_32);
+    let is_ours = layout.machine == Machine::X86_64;
+    if is_ours && mask == PERF_MASK && layout.endian == Endian::Little {
+        let (words, _) = bytes.as_chunks();
+        registers.set_all(words.iter().map(|word| u64::from_le_bytes(*word)));
+    } else if is_ours {
+        some_registers(mask, Cursor::new(bytes, layout.endian), registers);
+    }
+    registers.abi = if is_32_bit { RegisterAbi::Bits32 } else { RegisterAbi::Bits64 };
+    Ok(())
+}
+
+fn some_registers(mask: u64, mut cursor: Cursor<'_>, registers: &mut Registers) {
+    for bit in (0..u64::BITS).filter(|bit| mask >> bit & 1 != 0) {
+        let Some(value) = cursor.u64() else { return };
+        if let Some(register) = Register::from_perf(bit) {
             registers.set(register, value);
         }
     }
-    Ok(registers)
 }
 
 /// The ids and the time that end every record but samples and mmaps made by `perf` itself, where

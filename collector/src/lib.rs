@@ -63,11 +63,11 @@
 //! let mut merge = Merge::default();
 //! while let Some(raw) = reader.next()? {
 //!     let sample = decode::sample(&layout, raw.misc, raw.payload)?.sample;
-//!     merge.add(sample.time_ns, 0, Record::Sample(sample));
+//!     merge.add(0, sample.time_ns, 0, Box::new(Record::Sample(sample)));
 //! }
 //! let mut ips = Vec::new();
 //! merge.hand_on_all(|_, record| {
-//!     if let Record::Sample(sample) = record {
+//!     if let Record::Sample(sample) = *record {
 //!         ips.push(sample.ip.0);
 //!     }
 //! });

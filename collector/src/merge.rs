@@ -11,81 +11,135 @@
 //!  hand on ◀─┘      keep                  keep
 //! ```
 
+use crate::sys::prefetch;
+use dataspace_proto::batch::Slots;
 use dataspace_proto::record::Record;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What of a slot the analyzer had last and decoding writes over: all but the stack.
+const SLOT_PREFETCH_BYTES: usize = 448;
 
 /// Records that wait for their turn. Room that was used once is used again: in steady state
 /// nothing is allocated for a sample.
 #[derive(Debug, Default)]
 pub struct Merge {
-    /// The records, where they were put when they came; sorting moves 24 bytes, not 640.
-    slots: Vec<Record>,
-    free: Vec<u32>,
-    order: Vec<Place>,
-    n_added: u64,
+    /// By ring: what waits, in the order of time unless it is marked.
+    queues: Vec<Queue>,
+    /// The front of each queue that has one, while records are handed on.
+    fronts: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Slots to put records into; they hold what they held last.
+    slots: Slots,
     handed_on_to_ns: u64,
     n_late: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default)]
+struct Queue {
+    places: VecDeque<Place>,
+    /// How many came so far.
+    n_added: u64,
+    last_ns: u64,
+    is_out_of_order: bool,
+}
+
+#[derive(Debug)]
 struct Place {
     time_ns: u64,
     /// Order of arrival, so that equal times keep it.
     arrival: u64,
-    slot: u32,
     source: u32,
+    record: Box<Record>,
 }
 
-/// What stands in a slot that is free.
-const NOTHING: Record = Record::Tick { time_ns: 0 };
+impl Queue {
+    fn add(&mut self, time_ns: u64, source: u32, record: Box<Record>) {
+        self.is_out_of_order |= time_ns < self.last_ns && !self.places.is_empty();
+        self.last_ns = time_ns;
+        self.places.push_back(Place { time_ns, arrival: self.n_added, source, record });
+        self.n_added += 1;
+    }
+
+    fn put_in_order(&mut self) {
+        if std::mem::take(&mut self.is_out_of_order) {
+            // Not the stable sort, which allocates; the order of arrival makes this one as good.
+            let places = self.places.make_contiguous();
+            places.sort_unstable_by_key(|place| (place.time_ns, place.arrival));
+            self.last_ns = places.last().map_or(0, |place| place.time_ns);
+        }
+    }
+
+    /// The next one, if its time is not after `until_ns`.
+    fn next(&mut self, until_ns: u64) -> Option<Place> {
+        if self.places.front()?.time_ns > until_ns {
+            return None;
+        }
+        self.places.pop_front()
+    }
+}
 
 impl Merge {
     /// An empty queue with room for `n_records`.
     #[must_use]
     pub fn with_capacity(n_records: usize) -> Self {
-        Self {
-            slots: Vec::with_capacity(n_records),
-            free: Vec::with_capacity(n_records),
-            order: Vec::with_capacity(n_records),
-            ..Self::default()
-        }
+        Self { slots: Slots::with_capacity(n_records), ..Self::default() }
     }
 
-    /// Takes in a record that happened at `time_ns`. `source` is the caller's own mark of where it
-    /// came from, handed back with it.
-    pub fn add(&mut self, time_ns: u64, source: u32, record: Record) {
-        if time_ns < self.handed_on_to_ns {
-            self.n_late += 1;
+    /// A slot for a record, with whatever was last in it.
+    #[must_use]
+    pub fn slot(&mut self) -> Box<Record> {
+        if let Some(soon) = self.slots.len().checked_sub(3).and_then(|idx| self.slots.get(idx)) {
+            prefetch::to_write(&**soon, SLOT_PREFETCH_BYTES);
         }
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = record;
-                slot
-            }
-            None => {
-                self.slots.push(record);
-                // 2^32 records of 640 bytes do not fit in memory.
-                (self.slots.len() - 1) as u32
-            }
-        };
-        self.order.push(Place { time_ns, arrival: self.n_added, slot, source });
-        self.n_added += 1;
+        self.slots.pop().unwrap_or_else(|| Box::new(Record::Tick { time_ns: 0 }))
+    }
+
+    /// Where slots go that are not needed any more.
+    pub const fn slots(&mut self) -> &mut Slots {
+        &mut self.slots
+    }
+
+    /// Takes in a record of `ring` that happened at `time_ns`. Of records with equal times that of the first
+    /// ring goes first. `source` is the caller's own mark of where it came from, handed back with it.
+    pub fn add(&mut self, ring: u32, time_ns: u64, source: u32, record: Box<Record>) {
+        self.n_late += u64::from(time_ns < self.handed_on_to_ns);
+        let ring = ring as usize;
+        if ring >= self.queues.len() {
+            self.queues.resize_with(ring + 1, Queue::default);
+        }
+        self.queues[ring].add(time_ns, source, record);
     }
 
     /// Gives every record with a time up to `until_ns` to `take`, with its source, in order.
-    pub fn hand_on(&mut self, until_ns: u64, mut take: impl FnMut(u32, Record)) {
-        // Not the stable sort, which allocates; the order of arrival makes this one as good.
-        self.order.sort_unstable();
-        let n_ready = self.order.partition_point(|place| place.time_ns <= until_ns);
-        for place in self.order.drain(..n_ready) {
-            let record = std::mem::replace(&mut self.slots[place.slot as usize], NOTHING);
-            take(place.source, record);
-            self.free.push(place.slot);
+    pub fn hand_on(&mut self, until_ns: u64, mut take: impl FnMut(u32, Box<Record>)) {
+        for (queue_idx, queue) in self.queues.iter_mut().enumerate() {
+            queue.put_in_order();
+            if let Some(front) = queue.places.front() {
+                self.fronts.push(Reverse((front.time_ns, queue_idx as u32)));
+            }
+        }
+        while let Some(Reverse((_, queue_idx))) = self.fronts.pop() {
+            // As long as it is before all others no other queue is looked at.
+            let Some(queue) = self.queues.get_mut(queue_idx as usize) else { break };
+            let (rival_ns, rival_idx) =
+                self.fronts.peek().map_or((u64::MAX, u32::MAX), |Reverse(rival)| *rival);
+            // One with the rival's time is before it only in an earlier ring.
+            let before_rival_ns = rival_ns.saturating_sub(u64::from(rival_idx < queue_idx));
+            while let Some(place) = queue.next(until_ns.min(before_rival_ns)) {
+                take(place.source, place.record);
+            }
+            match queue.places.front() {
+                Some(front) if front.time_ns <= until_ns => {
+                    self.fronts.push(Reverse((front.time_ns, queue_idx)));
+                }
+                _ => {}
+            }
         }
         self.handed_on_to_ns = self.handed_on_to_ns.max(until_ns);
     }
 
     /// Gives everything that is left to `take`, in order.
-    pub fn hand_on_all(&mut self, take: impl FnMut(u32, Record)) {
+    pub fn hand_on_all(&mut self, take: impl FnMut(u32, Box<Record>)) {
         self.hand_on(u64::MAX, take);
     }
 
@@ -96,16 +150,23 @@ impl Merge {
         self.n_late
     }
 
+    /// The latest time of a record that waits.
+    #[must_use]
+    pub fn last_time_ns(&self) -> Option<u64> {
+        let waiting = self.queues.iter().flat_map(|queue| &queue.places);
+        waiting.map(|place| place.time_ns).max()
+    }
+
     /// How many records wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.order.len()
+        self.queues.iter().map(|queue| queue.places.len()).sum()
     }
 
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.queues.iter().all(|queue| queue.places.is_empty())
     }
 }
 
@@ -115,14 +176,14 @@ mod tests {
     use dataspace_proto::record::Fork;
     use proptest::prelude::*;
 
-    fn record(time_ns: u64, tid: i32) -> Record {
-        Record::Fork(Fork { time_ns, tid, ..Fork::default() })
+    fn record(time_ns: u64, tid: i32) -> Box<Record> {
+        Box::new(Record::Fork(Fork { time_ns, tid, ..Fork::default() }))
     }
 
-    fn times_and_tids(records: &[Record]) -> Vec<(u64, i32)> {
+    fn times_and_tids(records: &[Box<Record>]) -> Vec<(u64, i32)> {
         records
             .iter()
-            .map(|record| match record {
+            .map(|record| match &**record {
                 Record::Fork(fork) => (fork.time_ns, fork.tid),
                 other => panic!("{other:?} was never added"),
             })
@@ -132,37 +193,50 @@ mod tests {
     #[test]
     fn a_record_that_comes_too_late_is_counted_and_kept() {
         let mut merge = Merge::default();
-        merge.add(10, 0, record(10, 0));
+        merge.add(0, 10, 0, record(10, 0));
         merge.hand_on(20, |_, _| {});
-        merge.add(15, 0, record(15, 1));
+        merge.add(0, 15, 0, record(15, 1));
         let mut out = Vec::new();
         merge.hand_on(25, |_, record| out.push(record));
         assert_eq!((times_and_tids(&out), merge.n_late()), (vec![(15, 1)], 1));
     }
 
+    #[test]
+    fn the_last_moment_is_handed_on_too() {
+        let mut merge = Merge::default();
+        for (ring, tid) in [(1, 1), (0, 0), (2, 2)] {
+            merge.add(ring, u64::MAX, 0, record(u64::MAX, tid));
+        }
+        let mut out = Vec::new();
+        merge.hand_on_all(|_, record| out.push(record));
+        assert_eq!(times_and_tids(&out), [(u64::MAX, 0), (u64::MAX, 1), (u64::MAX, 2)]);
+        assert!(merge.is_empty());
+    }
+
     proptest! {
         /// Rounds of records whose times are at most one round old come out sorted, each once,
-        /// equal times in the order they came.
+        /// equal times in the order of rings, and of one ring in the order they came.
         #[test]
         fn the_order_is_that_of_the_times(
-            rounds in prop::collection::vec(prop::collection::vec(0u64..200, 0..50), 1..10),
+            rounds in prop::collection::vec(prop::collection::vec((0u64..200, 0u32..4), 0..50), 1..10),
         ) {
             let mut merge = Merge::default();
             let (mut out, mut expected) = (Vec::new(), Vec::new());
             let mut previous_round_began = 0;
             for (i, round) in rounds.iter().enumerate() {
                 let began = 100 * (i as u64 + 1);
-                for offset in round {
+                for (offset, ring) in round {
                     let time_ns = previous_round_began + 1 + offset;
                     let tid = expected.len() as i32;
-                    merge.add(time_ns, tid as u32, record(time_ns, tid));
-                    expected.push((time_ns, tid));
+                    merge.add(*ring, time_ns, tid as u32, record(time_ns, tid));
+                    expected.push((time_ns, *ring, tid));
                 }
                 merge.hand_on(previous_round_began, |_, record| out.push(record));
                 previous_round_began = began;
             }
             merge.hand_on_all(|_, record| out.push(record));
             expected.sort();
+            let expected: Vec<_> = expected.into_iter().map(|(time, _, tid)| (time, tid)).collect();
             prop_assert_eq!(times_and_tids(&out), expected);
             prop_assert_eq!(merge.n_late(), 0);
             prop_assert!(merge.is_empty());
@@ -172,12 +246,18 @@ mod tests {
     #[test]
     fn slots_are_used_again() {
         let mut merge = Merge::with_capacity(4);
+        let mut addresses = std::collections::HashSet::new();
         for round in 0..100 {
             for i in 0..4 {
-                merge.add(round * 4 + i, 0, record(round * 4 + i, 0));
+                let mut slot = merge.slot();
+                addresses.insert(std::ptr::from_ref::<Record>(&slot) as usize);
+                *slot = Record::Tick { time_ns: round * 4 + i };
+                merge.add(0, round * 4 + i, 0, slot);
             }
-            merge.hand_on(round * 4 + 3, |_, _| {});
+            let mut taken = Vec::new();
+            merge.hand_on(round * 4 + 3, |_, slot| taken.push(slot));
+            merge.slots().append(&mut taken);
         }
-        assert_eq!(merge.slots.len(), 4);
+        assert_eq!(addresses.len(), 4);
     }
 }

@@ -161,7 +161,7 @@ const EXPECTED: [Expected; 13] = [
     Expected {
         file: "tracepoint-stream.pipe.data",
         n_samples: 1,
-        events: &[("tracepoint:1329", EventKind::Tracepoint, SkidModel::Unknown(8))],
+        events: &[("tracepoint:1329", EventKind::Tracepoint, SkidModel::Exact)],
         warning: None,
     },
     Expected {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What the kernel and the collector counted since the session began.
 ///
-/// `kernel_samples = delivered + ring_full + channel_full + undecodable`, where the left side is
+/// `kernel_samples = delivered + not_memory + ring_full + channel_full + undecodable`, where the left side is
 /// the kernel's own figure: the samples found in the rings plus what `read()` with
 /// `PERF_FORMAT_LOST` says it could not store.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,9 +22,12 @@ pub struct Collected {
     pub channel_full: u64,
     /// Samples whose bytes do not fit their event's layout.
     pub undecodable: u64,
-    /// Samples of other processes, which events on whole CPUs take as well: they are none of the
-    /// target's.
+    /// Samples that events took beside what was asked for: of other processes, where events are on
+    /// whole CPUs, and of a level that an event cannot leave out.
     pub outside: u64,
+    /// Samples of operations that access no memory, left out before the analyzer: AMD's IBS takes
+    /// them too.
+    pub not_memory: u64,
     /// Time in which the kernel had throttled an event.
     pub throttled_ns: u64,
     /// Time in which the event was scheduled but could not count (multiplexing), or the target
@@ -57,8 +60,8 @@ pub struct Accounting {
     /// Samples named after the votes of typed instructions (they are in `attributed`).
     #[serde(default)]
     pub voted: u64,
-    /// Samples of other processes, which events on whole CPUs take as well (they are not in
-    /// `kernel`).
+    /// Samples that events took beside what was asked for: of other processes, or of a level that
+    /// an event cannot leave out (they are not in `kernel`).
     #[serde(default)]
     pub outside: u64,
     /// Time in which the kernel had throttled an event.

@@ -4,13 +4,95 @@
 use crate::record::Record;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-/// Records in time order.
-pub type Batch = Vec<Record>;
+/// Records in time order, each in a slot of its own: a record is written once, where the analyzer reads it,
+/// and what is put in order and sent are pointers.
+#[derive(Debug, Default)]
+pub struct Batch(Slots);
+
+/// Records, each in a place of its own.
+#[allow(clippy::vec_box, reason = "records are moved from list to list, and are large")]
+pub type Slots = Vec<Box<Record>>;
+
+impl Batch {
+    fn with_capacity(n_records: usize) -> Self {
+        Self(Slots::with_capacity(n_records))
+    }
+
+    /// The records.
+    pub fn iter(&self) -> Iter<'_> {
+        self.into_iter()
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The records of a batch.
+#[derive(Debug)]
+pub struct Iter<'a>(std::slice::Iter<'a, Box<Record>>);
+
+/// The collector's CPU wrote the records last: the lines of one that comes later are fetched while this one is
+/// worked on. The processor does so only if somebody looks at them.
+const N_AHEAD: usize = 2;
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a Record;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a Record> {
+        if let Some(ahead) = self.0.as_slice().get(N_AHEAD) {
+            std::hint::black_box(ahead.time_ns());
+        }
+        self.0.next().map(|slot| &**slot)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<'a> IntoIterator for &'a Batch {
+    type Item = &'a Record;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        Iter(self.0.iter())
+    }
+}
+
+impl IntoIterator for Batch {
+    type Item = Record;
+    type IntoIter = std::iter::Map<std::vec::IntoIter<Box<Record>>, fn(Box<Record>) -> Record>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter().map(|slot| *slot)
+    }
+}
+
+impl std::ops::Index<usize> for Batch {
+    type Output = Record;
+
+    fn index(&self, index: usize) -> &Record {
+        &self.0[index]
+    }
+}
+
+/// Slots that the sender keeps for the records it makes itself: ticks, counts, warnings.
+const N_KEPT_SLOTS: usize = 64;
 
 /// Makes a channel that holds at most `n_batches` batches of `batch_len` records.
 ///
 /// A buffer is made when none has come back by [`BatchReceiver::recycle`]: there are as many as were
-/// on their way at one time, which is two or three unless the analyzer falls behind.
+/// on their way at one time, which is two or three unless the analyzer falls behind. Slots come back in them.
 #[must_use]
 pub fn channel(n_batches: usize, batch_len: usize) -> (BatchSender, BatchReceiver) {
     let (full_sender, full_receiver) = bounded(n_batches);
@@ -19,6 +101,8 @@ pub fn channel(n_batches: usize, batch_len: usize) -> (BatchSender, BatchReceive
     let sender = BatchSender {
         batch: Batch::with_capacity(batch_len),
         batch_len,
+        slots: Slots::with_capacity(batch_len),
+        buffers: Vec::with_capacity(n_batches + 2),
         to_analyzer: full_sender,
         empty: empty_receiver,
         n_dropped_samples: 0,
@@ -32,6 +116,10 @@ pub fn channel(n_batches: usize, batch_len: usize) -> (BatchSender, BatchReceive
 pub struct BatchSender {
     batch: Batch,
     batch_len: usize,
+    /// Slots that came back, with what was last in them.
+    slots: Slots,
+    /// Buffers that came back, empty.
+    buffers: Vec<Batch>,
     to_analyzer: Sender<Batch>,
     empty: Receiver<Batch>,
     n_dropped_samples: u64,
@@ -41,7 +129,29 @@ pub struct BatchSender {
 impl BatchSender {
     /// Adds a record to the current batch. The caller flushes when [`Self::is_full`].
     pub fn push(&mut self, record: Record) {
-        self.batch.push(record);
+        let slot = match self.slots.pop() {
+            Some(mut slot) => {
+                *slot = record;
+                slot
+            }
+            None => Box::new(record),
+        };
+        self.push_slot(slot);
+    }
+
+    /// The same with a record that has its slot already.
+    pub fn push_slot(&mut self, slot: Box<Record>) {
+        self.batch.0.push(slot);
+    }
+
+    /// Moves slots that came back to `into`, all but a few. They still hold what they held.
+    pub fn take_slots(&mut self, into: &mut Slots) {
+        while let Ok(mut buffer) = self.empty.try_recv() {
+            self.slots.append(&mut buffer.0);
+            self.buffers.push(buffer);
+        }
+        let n_kept = self.slots.len().min(N_KEPT_SLOTS);
+        into.extend(self.slots.drain(n_kept..));
     }
 
     /// Whether the current batch has reached its length.
@@ -55,37 +165,47 @@ impl BatchSender {
     /// births are never lost.
     pub fn flush_or_drop_samples(&mut self) {
         if self.batch.is_empty() || self.is_closed {
-            self.batch.clear();
+            self.slots.append(&mut self.batch.0);
             return;
         }
         let batch = std::mem::take(&mut self.batch);
         match self.to_analyzer.try_send(batch) {
-            Ok(()) => self.batch = self.next_buffer(),
-            Err(TrySendError::Full(mut batch)) => {
-                let before = batch.len();
-                batch.retain(|record| !matches!(record, Record::Sample(_)));
-                self.n_dropped_samples += (before - batch.len()) as u64;
+            Ok(()) => self.next_buffer(),
+            Err(TrySendError::Full(batch)) => {
                 self.batch = batch;
+                self.drop_samples();
             }
-            Err(TrySendError::Disconnected(mut batch)) => {
-                batch.clear();
+            Err(TrySendError::Disconnected(batch)) => {
                 self.batch = batch;
+                self.slots.append(&mut self.batch.0);
                 self.is_closed = true;
             }
         }
     }
 
+    fn drop_samples(&mut self) {
+        let mut n_kept = 0;
+        for slot_idx in 0..self.batch.len() {
+            if !matches!(self.batch[slot_idx], Record::Sample(_)) {
+                self.batch.0.swap(n_kept, slot_idx);
+                n_kept += 1;
+            }
+        }
+        self.n_dropped_samples += (self.batch.len() - n_kept) as u64;
+        self.slots.extend(self.batch.0.drain(n_kept..));
+    }
+
     /// Sends the current batch, waiting for room: for recordings, and for the end of a session.
     pub fn flush_waiting(&mut self) {
         if self.batch.is_empty() || self.is_closed {
-            self.batch.clear();
+            self.slots.append(&mut self.batch.0);
             return;
         }
         let batch = std::mem::take(&mut self.batch);
         if self.to_analyzer.send(batch).is_err() {
             self.is_closed = true;
         } else {
-            self.batch = self.next_buffer();
+            self.next_buffer();
         }
     }
 
@@ -101,8 +221,11 @@ impl BatchSender {
         self.is_closed
     }
 
-    fn next_buffer(&self) -> Batch {
-        self.empty.try_recv().unwrap_or_else(|_| Batch::with_capacity(self.batch_len))
+    /// Begins a batch in a buffer that came back, whose slots are used again.
+    fn next_buffer(&mut self) {
+        let came_back = self.buffers.pop().or_else(|| self.empty.try_recv().ok());
+        self.batch = came_back.unwrap_or_else(|| Batch::with_capacity(self.batch_len));
+        self.slots.append(&mut self.batch.0);
     }
 }
 
@@ -126,9 +249,8 @@ impl BatchReceiver {
         &self.from_collector
     }
 
-    /// Gives a buffer back.
-    pub fn recycle(&self, mut batch: Batch) {
-        batch.clear();
+    /// Gives a buffer back, and the slots in it.
+    pub fn recycle(&self, batch: Batch) {
         // A full return path means that there are buffers enough: this one is freed.
         let _ = self.empty.try_send(batch);
     }
@@ -152,7 +274,7 @@ mod tests {
         let mut receive = |n_batches: usize| {
             for _ in 0..n_batches {
                 let batch = receiver.receive().unwrap();
-                buffers.insert(batch.as_ptr() as usize);
+                buffers.insert(batch.0.as_ptr() as usize);
                 receiver.recycle(batch);
             }
             buffers.len()
@@ -179,6 +301,44 @@ mod tests {
         receiver.recycle(receiver.receive().unwrap());
         sender.flush_or_drop_samples();
         let batch = receiver.receive().unwrap();
-        assert!(matches!(batch[..], [Record::Fork(Fork { pid: 7, .. })]));
+        assert_eq!(batch.len(), 1);
+        assert!(matches!(batch[0], Record::Fork(Fork { pid: 7, .. })));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_batch_stays_in_its_order() {
+        let (mut sender, receiver) = channel(1, 8);
+        sender.push(Record::Tick { time_ns: 0 });
+        sender.flush_or_drop_samples();
+        for pid in 1..=3 {
+            sender.push(Record::Sample(Sample::default()));
+            sender.push(Record::Fork(Fork { pid, ..Fork::default() }));
+        }
+        sender.flush_or_drop_samples();
+        receiver.recycle(receiver.receive().unwrap());
+        sender.flush_or_drop_samples();
+        let pids = receiver.receive().unwrap().into_iter().map(|record| match record {
+            Record::Fork(fork) => fork.pid,
+            other => panic!("{other:?} was dropped"),
+        });
+        assert_eq!(pids.collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn slots_come_back() {
+        let (mut sender, receiver) = channel(2, 128);
+        let mut slots = Vec::new();
+        let mut addresses = std::collections::HashSet::new();
+        for _ in 0..10 {
+            for _ in 0..128 {
+                let slot = slots.pop().unwrap_or_else(|| Box::new(Record::Tick { time_ns: 0 }));
+                addresses.insert(std::ptr::from_ref::<Record>(&slot) as usize);
+                sender.push_slot(slot);
+            }
+            sender.flush_waiting();
+            receiver.recycle(receiver.receive().unwrap());
+            sender.take_slots(&mut slots);
+        }
+        assert!(addresses.len() <= 3 * 128 + N_KEPT_SLOTS, "{}", addresses.len());
     }
 }

@@ -82,7 +82,11 @@ pub enum CpuMode {
 }
 
 /// One counter overflow.
+///
+/// The fields stand in this order, so that what is looked at of each sample is in its first two lines of
+/// the cache and what most have not is at its end.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Sample {
     /// When, in the session's clock.
     pub time_ns: u64,
@@ -105,12 +109,6 @@ pub struct Sample {
     /// The sampled data address; `None` where the event has none (a clock, or a hardware event
     /// that reported 0).
     pub addr: Option<Avma>,
-    /// Registers at the interrupt, or as the hardware recorded them.
-    pub registers: Registers,
-    /// The user's registers where the sample is in the kernel.
-    pub user_registers: Registers,
-    /// The stack from the user's stack pointer upwards, if it was sampled.
-    pub stack: StackPiece,
     /// Where the data came from.
     pub data_source: Option<DataSource>,
     /// Latency in core cycles, 0 where there is none: until the data was there (Intel's cache
@@ -128,6 +126,60 @@ pub struct Sample {
     pub physical_addr: Option<PhysicalAddress>,
     /// The control group of the thread, by its number ([`Cgroup`]).
     pub cgroup: Option<NonZeroU64>,
+    /// Registers at the interrupt, or as the hardware recorded them.
+    pub registers: Registers,
+    /// The user's registers where the sample is in the kernel: nobody needs them twice.
+    pub user_registers: Registers,
+    /// The stack from the user's stack pointer upwards, if it was sampled.
+    pub stack: StackPiece,
+}
+
+impl Sample {
+    /// Whether user code was interrupted, as the mode tells or, where that does not, the IP.
+    #[must_use]
+    pub const fn is_user(&self) -> bool {
+        match self.mode {
+            CpuMode::User => true,
+            CpuMode::Kernel | CpuMode::Other => false,
+            CpuMode::Unknown => self.ip.is_user(),
+        }
+    }
+
+    /// Makes it the default one again, without writing over what nobody reads.
+    pub fn clear(&mut self) {
+        // All fields by name: none is forgotten when one is added.
+        let Self {
+            time_ns,
+            pid,
+            tid,
+            cpu,
+            event,
+            period,
+            mode,
+            is_exact_ip,
+            ip,
+            addr,
+            data_source,
+            latency,
+            instruction_latency,
+            retire_latency,
+            data_page,
+            code_page,
+            physical_addr,
+            cgroup,
+            registers,
+            stack,
+            user_registers,
+        } = self;
+        (*time_ns, *pid, *tid, *cpu, *event, *period) = (0, 0, 0, None, EventIdx::default(), 0);
+        (*mode, *is_exact_ip, *ip, *addr) = (CpuMode::default(), false, Avma(0), None);
+        (*data_source, *latency, *instruction_latency, *retire_latency) = (None, 0, 0, 0);
+        (*data_page, *code_page) = (PageSize::default(), PageSize::default());
+        (*physical_addr, *cgroup) = (None, None);
+        registers.clear();
+        stack.clear();
+        user_registers.clear();
+    }
 }
 
 /// How the kernel names the file behind a mapping.

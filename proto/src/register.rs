@@ -88,6 +88,8 @@ pub enum RegisterAbi {
     Bits64,
 }
 
+const ALL_PRESENT: u32 = (1 << N_REGISTERS) - 1;
+
 /// Register values; each is there only if it was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
@@ -119,7 +121,6 @@ impl Registers {
     #[must_use]
     #[inline]
     pub fn masks(&self) -> [u64; N_REGISTERS] {
-        const ALL_PRESENT: u32 = (1 << N_REGISTERS) - 1;
         if self.present == ALL_PRESENT { [u64::MAX; N_REGISTERS] } else { self.some_masks() }
     }
 
@@ -132,6 +133,26 @@ impl Registers {
     pub const fn set(&mut self, register: Register, value: u64) {
         self.present |= 1 << register as u32;
         self.values[register as usize] = value;
+    }
+
+    /// Sets all registers to `values`, which are in the order of [`Register::ALL`]: that of the kernel's mask
+    /// [`PERF_MASK`].
+    #[inline]
+    pub fn set_all(&mut self, values: impl IntoIterator<Item = u64>) {
+        self.present = ALL_PRESENT;
+        for (slot, value) in self.values.iter_mut().zip(values) {
+            *slot = value;
+        }
+    }
+
+    /// Forgets all values.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.abi = RegisterAbi::None;
+        if self.present != 0 {
+            self.present = 0;
+            self.values = [0; N_REGISTERS];
+        }
     }
 
     /// Forgets the value of `register`.
@@ -175,5 +196,10 @@ mod tests {
         assert_eq!(registers.values(), &[0; N_REGISTERS]);
         Register::ALL.into_iter().for_each(|register| registers.set(register, 1));
         assert_eq!(registers.masks(), [u64::MAX; N_REGISTERS]);
+        let mut at_once = Registers::default();
+        at_once.set_all([1; N_REGISTERS]);
+        assert_eq!(at_once, registers);
+        at_once.clear();
+        assert_eq!(at_once, Registers::default());
     }
 }

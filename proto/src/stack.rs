@@ -9,9 +9,10 @@ use crate::address::Avma;
 pub const N_STACK_BYTES: usize = 256;
 
 /// The lowest bytes of a thread's stack.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct StackPiece {
     n_bytes: u16,
+    /// Those behind `n_bytes` may be anything.
     bytes: [u8; N_STACK_BYTES],
 }
 
@@ -20,6 +21,14 @@ impl Default for StackPiece {
         Self { n_bytes: 0, bytes: [0; N_STACK_BYTES] }
     }
 }
+
+impl PartialEq for StackPiece {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for StackPiece {}
 
 impl std::fmt::Debug for StackPiece {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -35,6 +44,17 @@ impl StackPiece {
         self.bytes[..n].copy_from_slice(&bytes[..n]);
     }
 
+    /// Forgets the bytes.
+    pub const fn clear(&mut self) {
+        self.n_bytes = 0;
+    }
+
+    /// The bytes that are there.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.n_bytes)).unwrap_or_default()
+    }
+
     /// Whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -45,8 +65,7 @@ impl StackPiece {
     #[must_use]
     pub fn word(&self, stack_pointer: Avma, at: Avma) -> Option<u64> {
         let into = usize::try_from(at.0.checked_sub(stack_pointer.0)?).ok()?;
-        let kept = self.bytes.get(..usize::from(self.n_bytes))?;
-        kept.get(into..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+        self.bytes().get(into..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 }
 

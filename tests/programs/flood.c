@@ -1,6 +1,6 @@
-/* Makes a given number of getppid system calls, as fast as it can: a flood of tracepoint samples. With a CPU as
-   its second argument it stays there, says "ready", begins when a line comes, says how many nanoseconds the calls
-   took, and ends with its input. */
+/* Makes a given number of getppid system calls, as fast as it can: a flood of tracepoint samples. With "-" in place
+   of the number and a CPU behind it it stays there, says "ready", makes as many as each line of its input says,
+   says how many nanoseconds they took, and ends with its input. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
@@ -24,9 +24,8 @@ static void flood(long n)
 
 int main(int argc, char **argv)
 {
-    long n = argc > 1 ? atol(argv[1]) : 1000;
     if (argc <= 2) {
-        flood(n);
+        flood(argc > 1 ? atol(argv[1]) : 1000);
         return 0;
     }
     cpu_set_t cpus;
@@ -36,12 +35,10 @@ int main(int argc, char **argv)
         return 1;
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");
-    if (getchar() == EOF)
-        return 1;
-    long long began_ns = now_ns();
-    flood(n);
-    printf("%lld\n", now_ns() - began_ns);
-    while (getchar() != EOF)
-        ;
+    for (long n; scanf("%ld", &n) == 1;) {
+        long long began_ns = now_ns();
+        flood(n);
+        printf("%lld\n", now_ns() - began_ns);
+    }
     return 0;
 }

@@ -93,13 +93,8 @@ impl Expected {
 }
 
 const BINDING: Binding = Binding { inherit: true, enable_on_exec: false, is_cpu_wide: false };
-const FEATURES: KernelFeatures = KernelFeatures {
-    lost: true,
-    build_id: true,
-    ksymbol: false,
-    cgroup: false,
-    namespaces: false,
-};
+const FEATURES: KernelFeatures =
+    KernelFeatures { lost: true, build_id: true, ksymbol: false, cgroup: false, namespaces: false };
 
 fn planned(fixture: &Fixture, text: &str) -> Result<Vec<EventPlan>, Error> {
     let tracefs = Tracefs::new(fixture.root());

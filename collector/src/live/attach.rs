@@ -260,7 +260,8 @@ impl<'a> Attacher<'a> {
     fn read_side_band(&mut self) {
         let layout = attr::layout(&attr::side_band(self.features, true));
         for ring in self.rings.rings.iter_mut().filter(|ring| !ring.carries_samples) {
-            let Some((front, back, head)) = ring.mapped.unread() else { continue };
+            let Some((front, back, tail)) = ring.mapped.unread() else { continue };
+            let n_unread = front.len() + back.len();
             let mut reader = RingReader::new(front, back, &mut self.joint);
             while let Ok(Some(raw)) = reader.next() {
                 match side_band::decode(&layout, &raw) {
@@ -276,7 +277,7 @@ impl<'a> Attacher<'a> {
                     _ => {}
                 }
             }
-            ring.mapped.release(head);
+            ring.mapped.release(tail + n_unread as u64);
         }
     }
 

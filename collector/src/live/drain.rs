@@ -1,6 +1,7 @@
 //! Reads every ring once: samples are decoded and weighted, everything is put in order.
 
-use crate::decode::{self, SampleLayout};
+use crate::decode::{self, SampleLayout, Undecodable};
+use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::rings::Ring;
 use crate::live::tally::Tally;
@@ -9,14 +10,26 @@ use crate::period::PeriodLog;
 use crate::recorder::Writer;
 use crate::ring::{Joint, RawRecord, RingReader};
 use crate::side_band::{self, SideBand};
+use crate::sys::attr::{self, Binding, KernelFeatures};
 use crate::undecoded::Undecoded;
-use dataspace_proto::event::EventKind;
-use dataspace_proto::record::Record;
+use dataspace_proto::event::{EventIdx, EventKind, Sampling};
+use dataspace_proto::record::{Record, Sample};
 use perf_event_open_sys::bindings as abi;
 use std::collections::HashSet;
 
 /// The source, in the merge, of records that are no samples.
 pub(crate) const SIDE_BAND: u32 = u32::MAX;
+
+/// Records that wait in order, at first: two rounds at 10,000 samples a second.
+const N_WAITING: usize = 2_048;
+
+/// Room is given back after so many bytes, some hundred samples: often enough that the writer of a full ring
+/// loses little, and seldom enough that its CPU is not kept busy fetching the line of our position.
+const RELEASE_BYTES: usize = 64 << 10;
+
+/// Beyond so many bytes of one ring the others have their turn, and what was read before is handed on: a
+/// thousand samples, whose slots stay in the cache of the CPU until the analyzer has them.
+const ROUND_BYTES: usize = 512 << 10;
 
 /// Takes the records of all rings.
 #[derive(Debug)]
@@ -27,6 +40,7 @@ pub(crate) struct Drain {
     /// By event.
     pub(crate) layouts: Vec<SampleLayout>,
     pub(crate) kinds: Vec<EventKind>,
+    drops: Vec<Drops>,
     pub(crate) side_band_layout: SampleLayout,
     /// Ids as in samples, with the index of the open event; sorted.
     pub(crate) ids: Vec<(u64, u32)>,
@@ -47,37 +61,108 @@ pub(crate) struct Drain {
     pub(crate) joint: Joint,
     /// Gets every record as it stands in its ring.
     pub(crate) recorder: Option<Writer>,
+    /// Which of the rings is read: each has its own queue in the merge.
+    ring: u32,
+    /// The time of the first record that this round took from it.
+    first_ns: Option<u64>,
+    /// Up to when the records of rings that this round left half read are surely out of them.
+    pub(crate) read_to_ns: Option<u64>,
+    /// The id of the sample before and its place in `ids`: the next one is of the same event, nearly always.
+    recent_id: (u64, usize),
 }
 
 impl Drain {
-    /// Reads all that `ring` holds now.
-    pub(crate) fn ring(&mut self, ring: &mut Ring, events: &[OpenEvent]) {
+    /// A drain of the events of `plans` that has read nothing and knows no ids yet.
+    pub(crate) fn new(plans: &[EventPlan], features: KernelFeatures, n_cpus: usize) -> Self {
+        Self {
+            merge: Merge::with_capacity(N_WAITING),
+            tally: Tally::new(n_together(plans, n_cpus), features.lost),
+            periods: periods(plans),
+            layouts: layouts(plans, features),
+            kinds: plans.iter().map(|plan| plan.event.kind).collect(),
+            drops: plans.iter().map(Drops::of).collect(),
+            side_band_layout: attr::layout(&attr::side_band(features, true)),
+            ids: Vec::new(),
+            suspects: HashSet::new(),
+            doubled: Vec::new(),
+            saw_leader_exit: false,
+            saw_loss: false,
+            saw_birth: false,
+            n_side_band_lost: 0,
+            n_corrupt_rings: 0,
+            undecoded: Undecoded::default(),
+            own_mount: None,
+            joint: Joint::default(),
+            recorder: None,
+            ring: 0,
+            first_ns: None,
+            read_to_ns: None,
+            recent_id: (0, usize::MAX),
+        }
+    }
+
+    /// Begins a round over all rings.
+    pub(crate) const fn begin_round(&mut self) {
+        self.read_to_ns = None;
+    }
+
+    /// Reads what `ring`, number `ring_idx` of the session's, holds now, but no more than is good for one round.
+    ///
+    /// Room is given back piece by piece: a flood goes on while its records are read.
+    pub(crate) fn ring(&mut self, ring_idx: u32, ring: &mut Ring, events: &[OpenEvent]) {
+        (self.ring, self.first_ns) = (ring_idx, None);
         let mut joint = std::mem::take(&mut self.joint);
-        match ring.mapped.unread() {
-            Some((front, back, head)) => {
-                let mut reader = RingReader::new(front, back, &mut joint);
-                loop {
-                    match reader.next() {
-                        Ok(Some(raw)) if raw.kind == abi::PERF_RECORD_SAMPLE => {
-                            self.sample(&raw, events);
-                        }
-                        Ok(Some(raw)) => self.other(&raw, ring.carries_samples),
-                        Ok(None) => break,
-                        Err(corrupt) => {
-                            tracing::error!(%corrupt, "a ring is skipped");
-                            self.corrupt(ring.carries_samples);
-                            break;
-                        }
-                    }
-                }
-                ring.mapped.release(head);
-            }
-            None => {
+        // What comes meanwhile is for the next round.
+        let mut n_wanted = None;
+        let mut n_behind = 0;
+        while n_wanted != Some(0) {
+            let Some((front, back, tail)) = ring.mapped.unread() else {
                 ring.mapped.skip();
                 self.corrupt(ring.carries_samples);
+                break;
+            };
+            let n_unread = front.len() + back.len();
+            let n_now = *n_wanted.get_or_insert_with(|| {
+                n_behind = n_unread.saturating_sub(ROUND_BYTES);
+                n_unread.min(ROUND_BYTES)
+            });
+            let mut reader = RingReader::new(front, back, &mut joint);
+            let n_until = n_unread - n_now.min(n_unread).min(RELEASE_BYTES);
+            self.records(&mut reader, n_until, ring.carries_samples, events);
+            let n_read = n_unread - reader.n_left();
+            if n_read != 0 {
+                ring.mapped.release(tail + n_read as u64);
             }
+            n_wanted = Some(n_now.saturating_sub(n_read));
         }
         self.joint = joint;
+        if n_behind != 0 {
+            // What is left came behind so much that it cannot be older than the first of it.
+            let until_ns = self.first_ns.map_or(0, |first_ns| first_ns.saturating_sub(1));
+            self.read_to_ns = Some(self.read_to_ns.map_or(until_ns, |known| known.min(until_ns)));
+        }
+    }
+
+    /// Reads records until no more than `n_until` bytes are left.
+    fn records(
+        &mut self,
+        reader: &mut RingReader<'_>,
+        n_until: usize,
+        carries_samples: bool,
+        events: &[OpenEvent],
+    ) {
+        while reader.n_left() > n_until {
+            match reader.next() {
+                Ok(Some(raw)) if raw.kind == abi::PERF_RECORD_SAMPLE => self.sample(&raw, events),
+                Ok(Some(raw)) => self.other(&raw, carries_samples),
+                Ok(None) => break,
+                Err(corrupt) => {
+                    tracing::error!(%corrupt, "a ring is skipped");
+                    self.corrupt(carries_samples);
+                    break;
+                }
+            }
+        }
     }
 
     /// How many samples stood behind the damage nobody knows: at least one.
@@ -91,20 +176,65 @@ impl Drain {
             self.tally.n_undecodable += 1;
             return;
         };
+        let mut slot = self.merge.slot();
+        if !matches!(*slot, Record::Sample(_)) {
+            *slot = Record::Sample(Sample::default());
+        }
+        if let Record::Sample(sample) = &mut *slot
+            && self.decode(raw, open, sample).is_ok()
+        {
+            if self.leaves_out(open, sample) {
+                return self.merge.slots().push(slot);
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.add_sample(raw, sample, source);
+            }
+            let time_ns = sample.time_ns;
+            self.add(time_ns, source, slot);
+        } else {
+            self.tally.n_undecodable += 1;
+            self.merge.slots().push(slot);
+        }
+    }
+
+    /// Whether the event took more than was asked for, and this is of it; then it is counted.
+    fn leaves_out(&mut self, open: &OpenEvent, sample: &Sample) -> bool {
+        let drops = self.drops[usize::from(open.event.0)];
+        let is_user = sample.is_user();
+        if drops.user && is_user || drops.kernel && !is_user {
+            self.tally.n_outside += 1;
+            return true;
+        }
+        let is_access = sample.data_source.is_some_and(|source| source.access.is_some());
+        if drops.non_memory && !is_access {
+            self.tally.n_not_memory += 1;
+            return true;
+        }
+        false
+    }
+
+    fn add(&mut self, time_ns: u64, source: u32, slot: Box<Record>) {
+        self.first_ns.get_or_insert(time_ns);
+        self.merge.add(self.ring, time_ns, source, slot);
+    }
+
+    fn decode(
+        &mut self,
+        raw: &RawRecord<'_>,
+        open: &OpenEvent,
+        sample: &mut Sample,
+    ) -> Result<(), Undecodable> {
         let event = open.event;
         let event_idx = usize::from(event.0);
-        let Ok(decoded) = decode::sample(&self.layouts[event_idx], raw.misc, raw.payload) else {
-            self.tally.n_undecodable += 1;
-            return;
-        };
+        let layout = &self.layouts[event_idx];
+        let aside = decode::sample_into(layout, raw.misc, raw.payload, sample)?;
         self.tally.n_taken[event_idx] += 1;
-        let mut sample = decoded.sample;
         sample.event = event;
         // The kernel fills ADDR of every event; only some of them have one.
         if matches!(self.kinds[event_idx], EventKind::Clock | EventKind::Tracepoint) {
             sample.addr = None;
         }
-        let period = decoded.period.filter(|&period| period != 0);
+        let period = aside.period.filter(|&period| period != 0);
         sample.period = period.unwrap_or_else(|| self.periods.at(event, sample.time_ns));
         self.tally.taken_weights[event_idx] += sample.period;
         if sample.tid != open.tid
@@ -113,22 +243,26 @@ impl Drain {
         {
             self.doubled.push(sample.tid);
         }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.add_sample(raw, &sample, source);
-        }
-        self.merge.add(sample.time_ns, source, Record::Sample(sample));
+        Ok(())
     }
 
     /// Whose sample it is. Inherited events have the id of the one that was opened.
     fn open_event<'a>(
-        &self,
+        &mut self,
         raw: &RawRecord<'_>,
         events: &'a [OpenEvent],
     ) -> Option<(u32, &'a OpenEvent)> {
         // IDENTIFIER comes first.
         let id = raw.payload.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))?;
-        let found = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok()?;
-        let source = self.ids[found].1;
+        let (recent_id, place) = self.recent_id;
+        let source = match self.ids.get(place) {
+            Some(&(known_id, source)) if recent_id == id && known_id == id => source,
+            _ => {
+                let found = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+                self.recent_id = (id, found);
+                self.ids[found].1
+            }
+        };
         Some((source, events.get(source as usize)?))
     }
 
@@ -160,6 +294,45 @@ impl Drain {
             }
             _ => {}
         }
-        self.merge.add(record.time_ns().unwrap_or(0), SIDE_BAND, record);
+        let mut slot = self.merge.slot();
+        let time_ns = record.time_ns().unwrap_or(0);
+        *slot = record;
+        self.add(time_ns, SIDE_BAND, slot);
     }
+}
+
+/// Samples that an event cannot be told to leave out, as with AMD's IBS.
+#[derive(Clone, Copy, Debug)]
+struct Drops {
+    non_memory: bool,
+    user: bool,
+    kernel: bool,
+}
+
+impl Drops {
+    const fn of(plan: &EventPlan) -> Self {
+        Self { non_memory: plan.drops_non_memory, user: plan.drops_user, kernel: plan.drops_kernel }
+    }
+}
+
+/// By event, how many count one thread where that is opened on `n_cpus`.
+fn n_together(plans: &[EventPlan], n_cpus: usize) -> Vec<usize> {
+    let of = |plan: &EventPlan| plan.cpus.as_ref().map_or(n_cpus, |cpus| cpus.len().min(n_cpus));
+    plans.iter().map(of).collect()
+}
+
+fn periods(plans: &[EventPlan]) -> PeriodLog {
+    let mut periods = PeriodLog::default();
+    for (event_idx, plan) in plans.iter().enumerate() {
+        // With a frequency every sample carries its own.
+        if let Sampling::Period(period) = plan.event.sampling {
+            periods.set(EventIdx(event_idx as u16), 0, period);
+        }
+    }
+    periods
+}
+
+fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
+    let binding = Binding::default();
+    plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
 }

@@ -18,6 +18,7 @@ pub(crate) mod refusal;
 mod removal;
 mod rings;
 mod sample_cost;
+pub mod synthetic;
 mod tally;
 
 pub use record::Heard;

@@ -1,6 +1,5 @@
 //! The reader thread: round after round over the rings, until the targets have ended.
 
-use crate::decode::SampleLayout;
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::clock::now_ns;
@@ -11,20 +10,15 @@ use crate::live::group_watch::{GroupChange, GroupWatch};
 use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
-use crate::live::tally::Tally;
 use crate::live::{Outcome, Parts, Shared};
-use crate::merge::Merge;
-use crate::period::PeriodLog;
 use crate::procfs::Procfs;
 use crate::recorder::Writer;
-use crate::ring::Joint;
 use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::Child;
-use crate::sys::{attr, open, pidfd};
+use crate::sys::{open, pidfd};
 use crate::target::Watched;
-use crate::undecoded::Undecoded;
 use dataspace_proto::accounting::Collected;
-use dataspace_proto::batch::BatchSender;
+use dataspace_proto::batch::{BatchSender, Slots};
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,8 +39,6 @@ const COUNTS_NS: u64 = 1_000_000_000;
 const MAX_READ_EACH_SECOND: usize = 512;
 /// CPU time that is enough to tell whether samples stand for it.
 const SHORT_LIVES_NS: u64 = 1_000_000_000;
-/// Records that wait in order, at first: two rounds at 10,000 samples a second.
-const N_WAITING: usize = 2_048;
 
 /// What the reader waits for: rings to fill, targets to end, a call to stop.
 #[derive(Debug)]
@@ -94,28 +86,11 @@ pub(crate) fn run(
     let (recorder, heard) = recorded.unzip();
     let Parts { attached, plans, features, binding, .. } = parts;
     let n_together = if binding.is_cpu_wide { 1 } else { outputs.len() };
-    let mut tally = Tally::new(plans.len(), n_together, features.lost);
-    tally.read(&attached.events);
-    let mut drain = Drain {
-        merge: Merge::with_capacity(N_WAITING),
-        tally,
-        periods: periods(&plans),
-        layouts: layouts(&plans, features),
-        kinds: plans.iter().map(|plan| plan.event.kind).collect(),
-        side_band_layout: attr::layout(&attr::side_band(features, true)),
-        ids: attached.ids,
-        suspects: attached.suspects,
-        doubled: Vec::new(),
-        saw_leader_exit: false,
-        saw_loss: false,
-        saw_birth: false,
-        n_side_band_lost: 0,
-        n_corrupt_rings: 0,
-        undecoded: Undecoded::default(),
-        own_mount: Procfs::new(Path::new("/proc")).mount_namespace("self"),
-        joint: Joint::default(),
-        recorder,
-    };
+    let mut drain = Drain::new(&plans, features, n_together);
+    drain.tally.read(&attached.events);
+    (drain.ids, drain.suspects) = (attached.ids, attached.suspects);
+    drain.own_mount = Procfs::new(Path::new("/proc")).mount_namespace("self");
+    drain.recorder = recorder;
     for record in attached.early {
         drain.early(record);
     }
@@ -135,6 +110,7 @@ pub(crate) fn run(
         governing,
         sender,
         heard: heard.unwrap_or_default(),
+        spare: Slots::new(),
         removal: Removal::default(),
         next_tick_ns: 0,
         next_counts_ns: 0,
@@ -145,22 +121,6 @@ pub(crate) fn run(
     reader.announce(parts.before, attached.warnings, features.lost);
     reader.rounds(&watch);
     reader.finish(&watch, child.as_ref())
-}
-
-fn periods(plans: &[EventPlan]) -> PeriodLog {
-    let mut periods = PeriodLog::default();
-    for (event_idx, plan) in plans.iter().enumerate() {
-        // With a frequency every sample carries its own.
-        if let Sampling::Period(period) = plan.event.sampling {
-            periods.set(EventIdx(event_idx as u16), 0, period);
-        }
-    }
-    periods
-}
-
-fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
-    let binding = Binding::default();
-    plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
 }
 
 #[derive(Debug)]
@@ -179,6 +139,8 @@ pub(super) struct Reader {
     pub(super) governing: Governing,
     pub(super) sender: BatchSender,
     pub(super) heard: Heard,
+    /// Slots of records that were not sent, on their way back.
+    pub(super) spare: Slots,
     removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,
@@ -229,15 +191,18 @@ impl Reader {
         self.next_tick_ns = now_ns() + TICK_NS;
         self.next_counts_ns = now_ns() + COUNTS_NS;
         loop {
-            wait(&mut poll_fds, self.next_tick_ns);
+            // The kernel tells once that there is something to read, not that there still is.
+            let has_rest = self.drain.read_to_ns.is_some();
+            wait(&mut poll_fds, if has_rest { 0 } else { self.next_tick_ns });
             let began_ns = now_ns();
             self.round();
             self.close_doubled();
-            self.hand_on(previous_began_ns, BatchSender::flush_or_drop_samples);
+            let until_ns = previous_began_ns.min(self.drain.read_to_ns.unwrap_or(u64::MAX));
+            self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
             self.govern(began_ns, watch);
             if began_ns >= self.next_tick_ns {
                 self.tell_removed(watch);
-                self.tick(previous_began_ns);
+                self.tick(until_ns);
                 self.drain.finish_round(began_ns);
                 self.next_tick_ns = began_ns + TICK_NS;
             }
@@ -257,9 +222,19 @@ impl Reader {
         }
     }
 
-    pub(super) fn round(&mut self) {
-        for ring in &mut self.rings.rings {
-            self.drain.ring(ring, &self.events);
+    fn round(&mut self) {
+        self.sender.take_slots(self.drain.merge.slots());
+        self.drain.begin_round();
+        for (ring_idx, ring) in self.rings.rings.iter_mut().enumerate() {
+            self.drain.ring(ring_idx as u32, ring, &self.events);
+        }
+    }
+
+    /// Rounds until no ring is left half read: their events are about to go.
+    pub(super) fn read_all(&mut self) {
+        self.round();
+        while self.drain.read_to_ns.is_some() {
+            self.round();
         }
     }
 
@@ -388,7 +363,7 @@ impl Reader {
         disable(&self.events);
         // The targets see no more of us from here on, whatever the analyzer takes for the rest.
         self.side_band.clear();
-        self.round();
+        self.read_all();
         self.close_doubled();
         self.drain.tally.read(&self.events);
         self.hand_on(u64::MAX, BatchSender::flush_waiting);

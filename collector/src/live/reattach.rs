@@ -12,7 +12,7 @@ impl Reader {
     /// between nothing is seen.
     pub(super) fn reattach(&mut self, watch: &Watch<'_>) {
         reader::disable(&self.events);
-        self.round();
+        self.read_all();
         self.close_doubled();
         // The places of events in their list are part of what waits.
         self.hand_on(now_ns(), BatchSender::flush_or_drop_samples);

@@ -100,34 +100,35 @@ impl Reader {
     /// Pushes what happened up to `until_ns`, and `flush`es full batches.
     pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
         let Self { drain: Drain { merge, tally, recorder, .. }, sender, events, gate, .. } = self;
-        let heard = self.heard;
-        let mut push = |record: Record| {
-            if heard.includes(&record) {
-                sender.push(record);
+        let (heard, spare) = (self.heard, &mut self.spare);
+        if let Some(recorder) = recorder {
+            recorder.put_in_order();
+        }
+        merge.hand_on(until_ns, |source, slot| {
+            let open = events.get(source as usize);
+            if Tally::is_double(open) {
+                return spare.push(slot);
+            }
+            let is_admitted = gate.admits(&slot, |before| {
+                write_before(recorder.as_mut(), &before);
+                if heard.includes(&before) {
+                    sender.push(before);
+                }
+            });
+            tally.passed(open, is_admitted);
+            if let Some(recorder) = recorder {
+                recorder.hand_on(source, &slot, is_admitted);
+            }
+            if is_admitted && heard.includes(&slot) {
+                sender.push_slot(slot);
+            } else {
+                spare.push(slot);
             }
             if sender.is_full() {
                 flush(sender);
             }
-        };
-        if let Some(recorder) = recorder {
-            recorder.put_in_order();
-        }
-        merge.hand_on(until_ns, |source, record| {
-            if Tally::is_double(&record, events.get(source as usize)) {
-                return;
-            }
-            let is_pushed = gate.admits(&record, |before| {
-                write_before(recorder.as_mut(), &before);
-                push(before);
-            });
-            tally.passed(&record, is_pushed);
-            if let Some(recorder) = recorder {
-                recorder.hand_on(source, &record, is_pushed);
-            }
-            if is_pushed {
-                push(record);
-            }
         });
+        merge.slots().append(spare);
         if let Some(recorder) = recorder {
             recorder.settle(until_ns);
         }

@@ -5,7 +5,6 @@ use crate::sys::open::{self, Counts};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::governance::Governance;
-use dataspace_proto::record::Record;
 use std::collections::HashMap;
 
 /// The clocks of the events on one thread are read one after the other, so they differ by what
@@ -25,7 +24,9 @@ pub(crate) struct Tally {
     pub(crate) n_taken: Vec<u64>,
     /// What they stand for, in events.
     pub(crate) taken_weights: Vec<u64>,
-    /// Samples of processes that are not the target's.
+    /// Samples of operations that access no memory, which the reader leaves out.
+    pub(crate) n_not_memory: u64,
+    /// Samples of processes that are not the target's, and of levels that were not asked for.
     pub(crate) n_outside: u64,
     /// Samples whose bytes made no sense.
     pub(crate) n_undecodable: u64,
@@ -38,8 +39,8 @@ pub(crate) struct Tally {
     read: Read,
     /// What events had counted that were closed since.
     closed: Read,
-    /// Events that count one thread: as many as there are CPUs.
-    n_together: usize,
+    /// By event: how many count one thread. As many as there are CPUs for it, each on one of them.
+    n_together: Vec<usize>,
 }
 
 /// Sums of what `read()` says.
@@ -67,8 +68,9 @@ impl Read {
 
     /// Adds the counts of one event on one thread, by CPU.
     ///
-    /// Each of them is enabled whenever the thread runs, and running when that is on its CPU.
-    fn add(&mut self, event: EventIdx, by_cpu: impl Iterator<Item = Counts>) {
+    /// What counts on one kind of core only (not `is_everywhere`) does not see the others, and that
+    /// is no lost time: another event does. Each of them is enabled whenever the thread runs, and running when that is on its CPU.
+    fn add(&mut self, event: EventIdx, is_everywhere: bool, by_cpu: impl Iterator<Item = Counts>) {
         let event_idx = usize::from(event.0);
         let (mut enabled_ns, mut running_ns) = (0, 0);
         for counts in by_cpu {
@@ -82,27 +84,30 @@ impl Read {
             self.running_ns += running_ns;
         }
         let invisible_ns = enabled_ns.saturating_sub(running_ns);
-        if invisible_ns >= MIN_INVISIBLE_NS {
+        if is_everywhere && invisible_ns >= MIN_INVISIBLE_NS {
             self.invisible_ns += invisible_ns;
         }
     }
 
-    fn add_all(&mut self, events: &[OpenEvent], n_together: usize) {
+    fn add_all(&mut self, events: &[OpenEvent], n_together: &[usize]) {
         for group in events.chunk_by(|a, b| (a.tid, a.event) == (b.tid, b.event)) {
+            let n_most = n_together.iter().copied().max().unwrap_or(1);
+            let n_together = n_together[usize::from(group[0].event.0)];
             for by_cpu in group.chunks(n_together.max(1)) {
                 let counts = by_cpu.iter().filter_map(|open| {
                     // An event that cannot be read has nothing to add.
                     open::read_counts(open.fd.as_ref()?).ok().flatten()
                 });
-                self.add(by_cpu[0].event, counts);
+                self.add(by_cpu[0].event, n_together == n_most, counts);
             }
         }
     }
 }
 
 impl Tally {
-    /// `n_together` events count one thread: each on a CPU of its own, and it runs on one at a time.
-    pub(crate) fn new(n_events: usize, n_together: usize, knows_lost: bool) -> Self {
+    /// By event, so many count one thread: each on a CPU of its own, and it runs on one at a time.
+    pub(crate) fn new(n_together: Vec<usize>, knows_lost: bool) -> Self {
+        let n_events = n_together.len();
         Self {
             n_pushed: vec![0; n_events],
             n_taken: vec![0; n_events],
@@ -115,27 +120,25 @@ impl Tally {
         }
     }
 
-    /// Whether `record` is a sample of an event that was found to double another: as if it had
-    /// never been.
-    pub(crate) const fn is_double(record: &Record, open: Option<&OpenEvent>) -> bool {
-        matches!(record, Record::Sample(_)) && matches!(open, Some(open) if open.fd.is_none())
+    /// Whether a record is a sample, which those of an `open` event are, and that event was found to double
+    /// another: as if it had never been.
+    pub(crate) const fn is_double(open: Option<&OpenEvent>) -> bool {
+        matches!(open, Some(open) if open.fd.is_none())
     }
 
-    /// Counts `record`, if it is a sample, as pushed or as outside.
-    pub(crate) fn passed(&mut self, record: &Record, is_pushed: bool) {
-        match record {
-            Record::Sample(sample) if is_pushed => {
-                self.n_pushed[usize::from(sample.event.0)] += 1;
-            }
-            Record::Sample(_) => self.n_outside += 1,
-            _ => {}
+    /// Counts a sample, which is of an `open` event, as pushed or as outside.
+    pub(crate) fn passed(&mut self, open: Option<&OpenEvent>, is_pushed: bool) {
+        match open {
+            Some(open) if is_pushed => self.n_pushed[usize::from(open.event.0)] += 1,
+            Some(_) => self.n_outside += 1,
+            None => {}
         }
     }
 
     /// Reads the counts of all open events again.
     pub(crate) fn read(&mut self, events: &[OpenEvent]) {
         self.read.begin_with(&self.closed);
-        self.read.add_all(events, self.n_together);
+        self.read.add_all(events, &self.n_together);
     }
 
     /// Reads the counts of all open events for the last time: they are about to be closed.
@@ -174,7 +177,7 @@ impl Tally {
         let ring_full = if self.knows_lost { self.read.n_lost } else { self.n_lost_told };
         let n_pushed: u64 = self.n_pushed.iter().sum();
         Collected {
-            kernel_samples: n_pushed + self.n_undecodable + ring_full,
+            kernel_samples: n_pushed + self.n_undecodable + self.n_not_memory + ring_full,
             delivered: n_pushed - n_dropped.min(n_pushed),
             ring_full,
             channel_full: n_dropped,
@@ -183,6 +186,7 @@ impl Tally {
             invisible_ns: self.read.invisible_ns,
             late: n_late,
             outside: self.n_outside,
+            not_memory: self.n_not_memory,
             event_counts: self.read.values.clone(),
             governance: Governance::default(),
         }
@@ -213,15 +217,15 @@ mod tests {
     #[test]
     fn a_thread_that_moves_between_cpus_is_always_visible() {
         let mut read = Read::new(2);
-        read.add(EventIdx(1), [counts(5, 100, 70, 1), counts(7, 101, 31, 2)].into_iter());
+        read.add(EventIdx(1), true, [counts(5, 100, 70, 1), counts(7, 101, 31, 2)].into_iter());
         assert_eq!((read.n_lost, read.invisible_ns, &*read.values), (3, 0, &[0, 12][..]));
-        read.add(EventIdx(0), [counts(1, 100, 20, 0), counts(1, 100, 30, 0)].into_iter());
+        read.add(EventIdx(0), true, [counts(1, 100, 20, 0), counts(1, 100, 30, 0)].into_iter());
         assert_eq!(read.invisible_ns, 50_000_000);
     }
 
     #[test]
     fn throttled_time_is_summed_by_event() {
-        let mut tally = Tally::new(1, 1, true);
+        let mut tally = Tally::new(vec![1], true);
         tally.throttled(100, 1, true);
         tally.throttled(150, 2, true);
         tally.throttled(200, 1, false);
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn both_sides_are_equal_whatever_was_lost() {
-        let mut tally = Tally::new(1, 1, false);
+        let mut tally = Tally::new(vec![1], false);
         tally.n_pushed[0] = 10;
         tally.n_undecodable = 2;
         tally.n_lost_told = 3;

@@ -21,17 +21,26 @@ unsafe impl Send for MappedRing {}
 impl MappedRing {
     /// Maps `n_pages` (a power of two) data pages of the event behind `fd`.
     pub(crate) fn new(fd: BorrowedFd<'_>, n_pages: usize) -> Result<Self, Errno> {
+        Self::map(n_pages, libc::MAP_SHARED, fd.as_raw_fd())
+    }
+
+    /// A ring of `n_pages` (a power of two) that no kernel writes to: the caller does, by [`Self::write`].
+    pub(crate) fn in_memory(n_pages: usize) -> Result<Self, Errno> {
+        Self::map(n_pages, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+    }
+
+    fn map(n_pages: usize, flags: i32, fd: i32) -> Result<Self, Errno> {
         let page_bytes = rustix::param::page_size();
         let data_bytes = n_pages * page_bytes;
         // SAFETY: a null hint lets the kernel choose the place, so no mapping of ours is replaced;
-        // the descriptor is borrowed for the call.
+        // the descriptor, where there is one, is borrowed by the caller for the call.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 page_bytes + data_bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
+                flags,
+                fd,
                 0,
             )
         };
@@ -57,7 +66,7 @@ impl MappedRing {
     }
 
     /// What the kernel has written and we have not released yet: the part up to the end of the
-    /// ring, then the part that wrapped around. Also the position to release it up to.
+    /// ring, then the part that wrapped around. Also the position at which it begins.
     ///
     /// `None` when the head makes no sense (more unread bytes than the ring holds).
     pub(crate) fn unread(&mut self) -> Option<(&[u8], &[u8], u64)> {
@@ -83,13 +92,39 @@ impl MappedRing {
         let back = unsafe {
             std::slice::from_raw_parts(self.base.as_ptr().add(self.page_bytes), n_bytes - n_front)
         };
-        Some((front, back, head))
+        Some((front, back, tail))
     }
 
     /// Gives everything before `position` back to the kernel.
     pub(crate) fn release(&mut self, position: u64) {
         // Release: our reads of the data come before the kernel sees the room.
         self.tail().store(position, Ordering::Release);
+    }
+
+    /// Lets an empty ring begin at byte `position`, a multiple of 8.
+    pub(crate) fn begin_at(&mut self, position: u64) {
+        self.tail().store(position, Ordering::Relaxed);
+        self.head().store(position, Ordering::Release);
+    }
+
+    /// Puts `record` behind all others, as the kernel does. Whether there was room.
+    pub(crate) fn write(&mut self, record: &[u8]) -> bool {
+        let head = self.head().load(Ordering::Relaxed);
+        let n_unread = head.wrapping_sub(self.tail().load(Ordering::Acquire));
+        if n_unread + record.len() as u64 > self.data_bytes as u64 {
+            return false;
+        }
+        let start = head as usize & (self.data_bytes - 1);
+        // SAFETY: the data pages follow the control page and are `data_bytes` long; `&mut self` says that
+        // no slice of them is borrowed, and `new` gives the kernel's to readers only.
+        let data = unsafe {
+            std::slice::from_raw_parts_mut(self.base.as_ptr().add(self.page_bytes), self.data_bytes)
+        };
+        let (front, back) = record.split_at(record.len().min(self.data_bytes - start));
+        data[start..start + front.len()].copy_from_slice(front);
+        data[..back.len()].copy_from_slice(back);
+        self.head().store(head + record.len() as u64, Ordering::Release);
+        true
     }
 
     /// Gives everything written so far back, read or not: the way out of a head that makes no

@@ -1,7 +1,7 @@
 //! The system calls of a live session, each wrapped once: the only unsafe code of the project.
 #![allow(
     unsafe_code,
-    reason = "perf_event_open, its ioctls, its mapping and fork have no safe wrapper in rustix"
+    reason = "perf_event_open, its ioctls, its mapping and fork have no safe wrapper in rustix, prefetching none in std"
 )]
 
 pub(crate) mod attr;
@@ -9,4 +9,5 @@ pub(crate) mod attr_bytes;
 pub(crate) mod mmap;
 pub(crate) mod open;
 pub(crate) mod pidfd;
+pub(crate) mod prefetch;
 pub(crate) mod spawn;

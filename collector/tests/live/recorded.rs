@@ -58,7 +58,7 @@ fn recorder(path: &Path) -> Recorder {
 ///
 /// Which file was mapped before the session `/proc` tells by inode; a recording knows the build-id,
 /// if the same file was mapped again.
-fn of_tasks(records: &[Record]) -> Vec<String> {
+fn of_tasks<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
     let text = |record: &Record| match record {
         Record::Mmap(mmap) if mmap.time_ns == 0 => {
             format!("{:?}", Mmap { identity: FileIdentity::None, ..(**mmap).clone() })
@@ -71,7 +71,7 @@ fn of_tasks(records: &[Record]) -> Vec<String> {
         Record::Sample(_) | Record::Comm(_) | Record::Fork(_) | Record::Exit(_) => true,
         _ => false,
     };
-    records.iter().filter(is_of_task).map(text).collect()
+    records.into_iter().filter(is_of_task).map(text).collect()
 }
 
 fn read(path: &Path) -> (Vec<Record>, Collected) {

@@ -7,13 +7,8 @@ use crate::tracefs::Tracefs;
 use perf_event_open_sys::bindings as abi;
 
 const BINDING: Binding = Binding { inherit: true, enable_on_exec: false, is_cpu_wide: false };
-const FEATURES: KernelFeatures = KernelFeatures {
-    lost: true,
-    build_id: true,
-    ksymbol: false,
-    cgroup: false,
-    namespaces: false,
-};
+const FEATURES: KernelFeatures =
+    KernelFeatures { lost: true, build_id: true, ksymbol: false, cgroup: false, namespaces: false };
 
 /// One call, as far as fallbacks change it; the numbers are those of `perf_event.h`.
 #[derive(Clone, Debug, PartialEq, Eq)]
