@@ -172,7 +172,8 @@ fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
         support::dataspace(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(session.stdout.take().unwrap()).lines();
     if lines.next().is_none() {
-        println!("not run: {event} cannot be sampled here", event = EVENT);
+        let _ = session.wait();
+        println!("not run: {EVENT} cannot be sampled here");
         return None;
     }
     flood.flood(N_FIRST);

@@ -113,6 +113,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             comms: Comms::default(),
             // The period is to stay what is measured.
             max_overhead: None,
+            keeps_counts: true,
             ring_pages: None,
             events,
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),

@@ -204,9 +204,9 @@ pub(crate) struct EventArgs {
         value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) frequency: Option<u64>,
     /// Sample less where sampling takes more than this share of the target's CPU time, or of one
-    /// CPU: 1%, 0.5%, off.
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = value::share)]
-    pub(crate) max_overhead: value::Share,
+    /// CPU: 0.5%, 3%, off [default: 1%, but with -c every Nth fault, breakpoint and tracepoint].
+    #[arg(long, value_name = "SHARE", value_parser = value::share)]
+    pub(crate) max_overhead: Option<value::Share>,
     /// Pages of each CPU's ring, a power of two [default: 512 KiB].
     #[arg(short = 'm', long, value_name = "PAGES", value_parser = value::pages)]
     pub(crate) mmap_pages: Option<usize>,

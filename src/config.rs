@@ -19,6 +19,8 @@ pub(crate) struct LiveOptions {
     pub(crate) sampling: Option<Sampling>,
     /// What sampling may cost, as a share of the CPU time; `None`: anything.
     pub(crate) max_overhead: Option<f64>,
+    /// With a period, every Nth fault, breakpoint and tracepoint stays a sample.
+    pub(crate) keeps_counts: bool,
     /// Pages of each CPU's ring, where the user said so.
     pub(crate) ring_pages: Option<usize>,
     /// Where a command's own output goes.

@@ -5,6 +5,7 @@
 //! exactly, known or not wanted: a field that is skipped by the wrong width shifts all that follow
 //! without an error.
 
+pub use crate::cursor::{Cursor, Endian, NATIVE};
 use crate::data_source;
 use dataspace_proto::address::{Avma, PhysicalAddress};
 use dataspace_proto::event::Machine;
@@ -14,19 +15,6 @@ use dataspace_proto::register::{PERF_MASK, Register, RegisterAbi, Registers};
 use perf_event_open_sys::bindings as abi;
 use std::num::NonZeroU64;
 use thiserror::Error;
-
-/// Byte order of a recording; live rings have the machine's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endian {
-    /// Least significant byte first.
-    Little,
-    /// Most significant byte first.
-    Big,
-}
-
-/// The byte order of this machine.
-pub const NATIVE: Endian =
-    if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
 
 /// What one event's samples consist of: the part of its `perf_event_attr` that decides layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,74 +73,6 @@ pub struct Decoded {
     pub id: Option<u64>,
     /// `PERF_SAMPLE_PERIOD`.
     pub period: Option<u64>,
-}
-
-/// Reads fixed-width integers from the front of a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Cursor<'a> {
-    bytes: &'a [u8],
-    endian: Endian,
-}
-
-impl<'a> Cursor<'a> {
-    /// A cursor at the front of `bytes`.
-    #[must_use]
-    pub const fn new(bytes: &'a [u8], endian: Endian) -> Self {
-        Self { bytes, endian }
-    }
-
-    /// What is left.
-    #[must_use]
-    pub const fn rest(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// The next `n` bytes.
-    pub fn take(&mut self, n: u64) -> Option<&'a [u8]> {
-        let n = usize::try_from(n).ok()?;
-        let (front, rest) = self.bytes.split_at_checked(n)?;
-        self.bytes = rest;
-        Some(front)
-    }
-
-    /// The next 8 bytes.
-    pub fn u64(&mut self) -> Option<u64> {
-        let (front, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.endian {
-            Endian::Little => u64::from_le_bytes(*front),
-            Endian::Big => u64::from_be_bytes(*front),
-        })
-    }
-
-    /// The next 4 bytes.
-    pub fn u32(&mut self) -> Option<u32> {
-        let (front, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.endian {
-            Endian::Little => u32::from_le_bytes(*front),
-            Endian::Big => u32::from_be_bytes(*front),
-        })
-    }
-
-    /// The next 4 bytes as a task id, in which −1 means none.
-    pub fn task_id(&mut self) -> Option<i32> {
-        self.u32().map(u32::cast_signed)
-    }
-
-    /// The next 2 bytes.
-    pub fn u16(&mut self) -> Option<u16> {
-        let (front, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.endian {
-            Endian::Little => u16::from_le_bytes(*front),
-            Endian::Big => u16::from_be_bytes(*front),
-        })
-    }
-
-    fn skip(&mut self, n_bytes: u64, field: &'static str) -> Result<(), Undecodable> {
-        self.take(n_bytes).map(|_| ()).ok_or(Undecodable::Short { field })
-    }
 }
 
 const KNOWN_SAMPLE_TYPE: u64 = (abi::PERF_SAMPLE_MAX as u64) - 1;
@@ -329,7 +249,7 @@ fn tail(
         let weight = read!(cursor, u64, "WEIGHT");
         decoded.sample.latency = u32::try_from(weight).unwrap_or(u32::MAX);
     } else if field!(layout, PERF_SAMPLE_WEIGHT_STRUCT) {
-        weights(read!(cursor, u64, "WEIGHT_STRUCT"), layout.machine, &mut decoded.sample);
+        weights(read!(cursor, u64, "WEIGHT_STRUCT"), layout.machine, decoded.sample);
     }
     if field!(layout, PERF_SAMPLE_DATA_SRC) {
         decoded.sample.data_source = Some(data_source::decode(read!(cursor, u64, "DATA_SRC")));
@@ -341,7 +261,7 @@ fn tail(
         let into = Some(&mut decoded.sample.registers);
         registers(layout.interrupt_registers, layout, cursor, "REGS_INTR", into)?;
     }
-    addresses_and_pages(layout, cursor, &mut decoded.sample)?;
+    addresses_and_pages(layout, cursor, decoded.sample)?;
     if field!(layout, PERF_SAMPLE_AUX) {
         let n_bytes = read!(cursor, u64, "AUX");
         cursor.skip(n_bytes, "AUX")?;
@@ -517,6 +437,12 @@ pub fn sample_id_offset(sample_type: u64) -> Option<usize> {
     let before =
         [abi::PERF_SAMPLE_IP, abi::PERF_SAMPLE_TID, abi::PERF_SAMPLE_TIME, abi::PERF_SAMPLE_ADDR];
     Some(8 * before.iter().filter(|&&flag| sample_type & u64::from(flag) != 0).count())
+}
+
+impl Cursor<'_> {
+    fn skip(&mut self, n_bytes: u64, field: &'static str) -> Result<(), Undecodable> {
+        self.take(n_bytes).map(|_| ()).ok_or(Undecodable::Short { field })
+    }
 }
 
 #[cfg(test)]

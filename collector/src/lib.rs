@@ -77,6 +77,7 @@
 
 pub mod capability;
 mod cgroup;
+mod cursor;
 pub mod data_source;
 pub mod decode;
 pub mod error;

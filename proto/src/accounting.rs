@@ -62,7 +62,7 @@ pub struct Accounting {
     pub voted: u64,
     /// Samples that events took beside what was asked for: of other processes, or of a level that
     /// an event cannot leave out (they are not in `kernel`).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub outside: u64,
     /// Time in which the kernel had throttled an event.
     pub throttled_ns: u64,
@@ -102,4 +102,9 @@ impl Accounting {
         let right = self.attributed + self.unknown_total() + self.not_memory + self.lost.total();
         i128::from(self.kernel) - i128::from(right)
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
 }

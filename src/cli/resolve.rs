@@ -1,5 +1,6 @@
 //! From what was typed to what the program needs.
 
+use super::value::Share;
 use super::{DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
 use crate::config::{
     CalibrationOptions, CommandOutput, Comms, Input, LiveOptions, LiveTarget, Output,
@@ -11,6 +12,9 @@ use dataspace_proto::snapshot::Window;
 use std::time::Duration;
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What sampling may cost unless the user says otherwise.
+const DEFAULT_SHARE: Share = Share(Some(0.01));
 
 /// A second and more for each loop of a calibration: over 2,000 samples.
 const CALIBRATION: Duration = Duration::from_secs(10);
@@ -54,7 +58,8 @@ impl EventArgs {
             target,
             comms,
             sampling: self.sampling(),
-            max_overhead: self.max_overhead.0,
+            keeps_counts: self.max_overhead.is_none(),
+            max_overhead: self.max_overhead.unwrap_or(DEFAULT_SHARE).0,
             ring_pages: self.mmap_pages,
             events: self.names(),
             command_output: match output {

@@ -66,6 +66,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         exclude: names(&options.comms.exclude),
     };
     live.max_overhead = options.max_overhead;
+    live.keeps_counts = options.keeps_counts;
     live.ring_pages = options.ring_pages;
     for name in &options.events {
         let event = EventSelector::parse(name);

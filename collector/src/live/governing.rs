@@ -31,6 +31,7 @@ pub(super) struct Governing {
 impl Governing {
     pub(super) fn new(
         max_overhead: Option<f64>,
+        keeps_counts: bool,
         plans: &[EventPlan],
         costs: Option<JoinHandle<SampleCosts>>,
         consumer_cpu_ns: Arc<AtomicU64>,
@@ -39,7 +40,7 @@ impl Governing {
         let events: Vec<(EventKind, Sampling)> =
             plans.iter().map(|plan| (plan.event.kind, plan.event.sampling)).collect();
         Self {
-            governor: Governor::new(max_overhead, &events, began_ns),
+            governor: Governor::new(max_overhead, keeps_counts, &events, began_ns),
             costs,
             consumer_cpu_ns,
             decisions: Vec::new(),

@@ -13,6 +13,8 @@ pub(crate) const DECISION_NS: u64 = 250_000_000;
 const OWN_MEMORY: f64 = 16.0;
 /// Breakpoints are switched on again so often.
 const CYCLE_NS: u64 = 1_000_000_000;
+/// What a breakpoint may have saved, in cycles: a few thousand hits in a burst are all seen.
+const MAX_SAVED_CYCLES: f64 = 10.0;
 /// Decisions in a row that have to find too much before a period is raised, unless it is far too
 /// much: reading debug information at the start is not to slow a session for its life.
 const PATIENCE: u32 = 3;
@@ -62,6 +64,10 @@ struct Governed {
     off_since_ns: Option<u64>,
     /// When the cycle of a breakpoint began, and how many samples there were then.
     cycle_began: (u64, u64),
+    /// What it may cost in this cycle, for a budget of all of it.
+    saved_cycles: f64,
+    /// Its period was asked for, and says which events are samples: it stays.
+    is_fixed: bool,
 }
 
 /// The governor of one session.
@@ -81,8 +87,10 @@ pub(crate) struct Governor {
 
 impl Governor {
     /// A governor of events of these kinds, sampled as is said; `max_overhead` is a share (0.01).
+    /// With `keeps_counts` every Nth fault, breakpoint or tracepoint stays a sample.
     pub(crate) fn new(
         max_overhead: Option<f64>,
+        keeps_counts: bool,
         events: &[(EventKind, Sampling)],
         began_ns: u64,
     ) -> Self {
@@ -93,6 +101,8 @@ impl Governor {
             cost_ns: SampleCosts::USUAL.of(kind),
             off_since_ns: None,
             cycle_began: (began_ns, 0),
+            saved_cycles: MAX_SAVED_CYCLES,
+            is_fixed: keeps_counts && counts_each(kind),
         };
         let n_samples = vec![0; events.len()];
         Self {
@@ -161,7 +171,7 @@ impl Governor {
         into: &mut Vec<(usize, Decision)>,
     ) {
         for (event_idx, event) in self.events.iter_mut().enumerate() {
-            if matches!(event.kind, EventKind::Breakpoint { .. }) {
+            if event.is_fixed || matches!(event.kind, EventKind::Breakpoint { .. }) {
                 continue;
             }
             let n_new = usage.n_samples[event_idx] - self.last.n_samples[event_idx];
@@ -201,13 +211,17 @@ impl Governor {
     ) {
         let Some(max) = self.max_overhead else { return };
         for (event_idx, event) in self.events.iter_mut().enumerate() {
-            if !matches!(event.kind, EventKind::Breakpoint { .. }) {
+            if event.is_fixed || !matches!(event.kind, EventKind::Breakpoint { .. }) {
                 continue;
             }
             let (began_ns, n_then) = event.cycle_began;
             let is_next = time_ns >= began_ns + CYCLE_NS;
+            let used = (n_samples[event_idx] - n_then) * event.cost_ns;
+            let used_cycles = used as f64 / (max * CYCLE_NS as f64);
             if is_next {
                 event.cycle_began = (time_ns, n_samples[event_idx]);
+                let saved = (event.saved_cycles - used_cycles).max(0.0) + 1.0;
+                event.saved_cycles = saved.min(MAX_SAVED_CYCLES);
             }
             match event.off_since_ns {
                 Some(since_ns) if is_next => {
@@ -215,14 +229,11 @@ impl Governor {
                     event.off_since_ns = None;
                     into.push((event_idx, Decision::On));
                 }
-                None => {
-                    let cost_ns = (n_samples[event_idx] - n_then) * event.cost_ns;
-                    if !is_next && cost_ns as f64 > max * CYCLE_NS as f64 {
-                        event.off_since_ns = Some(time_ns);
-                        into.push((event_idx, Decision::Off));
-                    }
+                None if !is_next && used_cycles > event.saved_cycles => {
+                    event.off_since_ns = Some(time_ns);
+                    into.push((event_idx, Decision::Off));
                 }
-                Some(_) => {}
+                _ => {}
             }
         }
     }
@@ -260,6 +271,11 @@ impl Governor {
             changes: self.changes.iter().copied().collect(),
         }
     }
+}
+
+/// Whether its samples are its events, of which a person may want each.
+const fn counts_each(kind: EventKind) -> bool {
+    matches!(kind, EventKind::PageFault | EventKind::Breakpoint { .. } | EventKind::Tracepoint)
 }
 
 const fn number(sampling: Sampling) -> u64 {
@@ -321,7 +337,7 @@ mod tests {
     #[test]
     fn a_storm_is_tamed_within_two_decisions_and_comes_back_when_it_is_over() {
         let asked = Sampling::Period(1);
-        let mut governor = Governor::new(Some(0.01), &[(EventKind::Tracepoint, asked)], 0);
+        let mut governor = Governor::new(Some(0.01), false, &[(EventKind::Tracepoint, asked)], 0);
         let shares = run(&mut governor, 300_000.0, 2_500.0, 8);
         assert!(shares[0] > 0.5, "{shares:?}");
         assert!(shares[1..].iter().all(|&share| share <= 0.01), "{shares:?}");
@@ -333,11 +349,11 @@ mod tests {
     #[test]
     fn a_clock_within_its_budget_is_left_alone() {
         let asked = Sampling::Period(2_004_008);
-        let mut governor = Governor::new(Some(0.01), &[(EventKind::Clock, asked)], 0);
+        let mut governor = Governor::new(Some(0.01), false, &[(EventKind::Clock, asked)], 0);
         run(&mut governor, 1e9, 14_000.0, 100);
         assert_eq!(sampling(&governor), asked);
         let mut ungoverned =
-            Governor::new(None, &[(EventKind::Clock, Sampling::Period(10_000))], 0);
+            Governor::new(None, false, &[(EventKind::Clock, Sampling::Period(10_000))], 0);
         run(&mut ungoverned, 1e9, 14_000.0, 100);
         assert_eq!(sampling(&ungoverned), Sampling::Period(10_000));
     }
@@ -345,22 +361,39 @@ mod tests {
     #[test]
     fn some_samples_are_always_taken() {
         let mut governor =
-            Governor::new(Some(1e-6), &[(EventKind::Clock, Sampling::Period(1_000_000))], 0);
+            Governor::new(Some(1e-6), false, &[(EventKind::Clock, Sampling::Period(1_000_000))], 0);
         run(&mut governor, 1e9, 14_000.0, 40);
         assert!(number(sampling(&governor)) <= 50_000_000, "{:?}", sampling(&governor));
     }
 
     #[test]
+    fn what_was_asked_to_be_every_event_stays_so() {
+        let asked = Sampling::Period(1);
+        let mut governor = Governor::new(Some(0.01), true, &[(EventKind::Tracepoint, asked)], 0);
+        run(&mut governor, 300_000.0, 2_500.0, 8);
+        assert_eq!(sampling(&governor), asked);
+        let clock = [(EventKind::Clock, Sampling::Period(20_000))];
+        let mut governor = Governor::new(Some(0.01), true, &clock, 0);
+        run(&mut governor, 1e9, 14_000.0, 8);
+        assert_ne!(sampling(&governor), clock[0].1, "a clock has no events of its own");
+    }
+
+    #[test]
     fn a_breakpoint_rests_for_what_is_left_of_the_second() {
-        let mut governor = Governor::new(Some(0.01), &[(BREAKPOINT, Sampling::Period(1))], 0);
+        let mut governor =
+            Governor::new(Some(0.01), false, &[(BREAKPOINT, Sampling::Period(1))], 0);
         let mut decisions = Vec::new();
-        governor.cycle(10_000_000, &[600], &mut decisions);
-        assert!(decisions.is_empty(), "600 × 15 µs are below 10 ms");
-        governor.cycle(12_000_000, &[700], &mut decisions);
+        governor.cycle(10_000_000, &[6_600], &mut decisions);
+        assert!(decisions.is_empty(), "6,600 × 15 µs are below the 100 ms that were saved");
+        governor.cycle(12_000_000, &[6_700], &mut decisions);
         assert_eq!(decisions, [(0, Decision::Off)]);
-        governor.cycle(900_000_000, &[700], &mut decisions);
-        governor.cycle(1_000_000_000, &[700], &mut decisions);
+        governor.cycle(900_000_000, &[6_700], &mut decisions);
+        governor.cycle(1_000_000_000, &[6_700], &mut decisions);
         assert_eq!(decisions, [(0, Decision::Off), (0, Decision::On)]);
-        assert_eq!(governor.governance(1_000_000_000, &[700]).gap_ns, 988_000_000);
+        governor.cycle(1_010_000_000, &[7_300], &mut decisions);
+        assert_eq!(decisions.len(), 2, "600 × 15 µs are below the 10 ms of a second");
+        governor.cycle(1_012_000_000, &[7_400], &mut decisions);
+        assert_eq!(decisions.len(), 3);
+        assert_eq!(governor.governance(1_012_000_000, &[7_400]).gap_ns, 988_000_000);
     }
 }

@@ -70,6 +70,9 @@ pub struct LiveConfig {
     /// What sampling may cost at most, as a share of the target's CPU time or of one CPU (0.01):
     /// beyond it periods are raised. `None`: they stay as they are.
     pub max_overhead: Option<f64>,
+    /// With a period that was asked for, every Nth fault, breakpoint and tracepoint stays a sample,
+    /// whatever that costs.
+    pub keeps_counts: bool,
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
     /// sampling costs. Its thread keeps it up to date.
     pub consumer_cpu_ns: Arc<AtomicU64>,
@@ -87,6 +90,7 @@ impl LiveConfig {
             command_output: CommandOutput::Inherit,
             comms: CommFilter::default(),
             max_overhead: None,
+            keeps_counts: false,
             consumer_cpu_ns: Arc::default(),
         }
     }
@@ -121,6 +125,7 @@ struct Parts {
     before: Vec<Record>,
     costs: Option<JoinHandle<SampleCosts>>,
     max_overhead: Option<f64>,
+    keeps_counts: bool,
     consumer_cpu_ns: Arc<AtomicU64>,
 }
 
@@ -194,6 +199,8 @@ impl Live {
                 before,
                 costs,
                 max_overhead: config.max_overhead,
+                keeps_counts: config.keeps_counts
+                    && matches!(config.sampling, Some(Sampling::Period(_))),
                 consumer_cpu_ns: config.consumer_cpu_ns,
             },
         })

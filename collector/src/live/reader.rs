@@ -94,8 +94,14 @@ pub(crate) fn run(
     for record in attached.early {
         drain.early(record);
     }
-    let governing =
-        Governing::new(parts.max_overhead, &plans, parts.costs, parts.consumer_cpu_ns, now_ns());
+    let governing = Governing::new(
+        parts.max_overhead,
+        parts.keeps_counts,
+        &plans,
+        parts.costs,
+        parts.consumer_cpu_ns,
+        now_ns(),
+    );
     let mut reader = Reader {
         drain,
         rings: parts.rings,

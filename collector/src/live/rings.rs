@@ -16,8 +16,11 @@ use std::sync::Arc;
 /// 512 KiB a CPU: 800 samples with both sets of registers and 256 bytes of stack, so a tenth of a
 /// second at 8,000/s.
 const SAMPLE_PAGES: usize = 128;
-/// 256 KiB a CPU: 2,000 mappings with paths of 60 bytes.
-const SIDE_BAND_PAGES: usize = 64;
+/// 1 MiB a CPU where there are few, down to 256 KiB: half a second of fork and exec as fast as one
+/// CPU can, or 2,000 mappings with paths of 60 bytes.
+const SIDE_BAND_PAGES: std::ops::RangeInclusive<usize> = 64..=256;
+/// 16 MiB of them together.
+const ALL_SIDE_BAND_PAGES: usize = 4_096;
 /// Below that a ring is of no use.
 const MIN_PAGES: usize = 8;
 
@@ -58,7 +61,7 @@ impl Rings {
     /// Maps rings for `cpus`; sample rings of `asked` pages, or as many as are allowed.
     pub(crate) fn new(cpus: &[i32], asked: Option<usize>, procfs: &Procfs) -> Result<Self, Error> {
         let sample = asked.map_or(SAMPLE_PAGES, |n_pages| n_pages.max(1).next_power_of_two());
-        let mut sizes = Sizes { sample, side_band: SIDE_BAND_PAGES };
+        let mut sizes = Sizes { sample, side_band: side_band_pages(cpus.len()) };
         loop {
             match Self::of_sizes(cpus, sizes, procfs)? {
                 Ok(rings) => return Ok(rings),
@@ -93,10 +96,20 @@ impl Rings {
     }
 }
 
+/// Pages of each side-band ring: a power of two, as rings are.
+fn side_band_pages(n_cpus: usize) -> usize {
+    let share = (ALL_SIDE_BAND_PAGES / n_cpus.max(1)).max(1);
+    let pages = if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 };
+    pages.clamp(*SIDE_BAND_PAGES.start(), *SIDE_BAND_PAGES.end())
+}
+
 impl Sizes {
     fn halved(self) -> Option<Self> {
         let halve = |n_pages: usize| (n_pages / 2).max(n_pages.min(MIN_PAGES));
-        let next = Self { sample: halve(self.sample), side_band: halve(self.side_band) };
+        // What is more than half the room for samples goes first.
+        let is_generous = self.side_band > halve(self.sample);
+        let sample = if is_generous { self.sample } else { halve(self.sample) };
+        let next = Self { sample, side_band: halve(self.side_band) };
         (next.sample < self.sample || next.side_band < self.side_band).then_some(next)
     }
 }
@@ -124,13 +137,26 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
 fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
     // Each ring has a control page beside its data.
     let page_kb = (rustix::param::page_size() / 1024) as i64;
-    let wanted_kb = (SAMPLE_PAGES + SIDE_BAND_PAGES + 2) as i64 * page_kb;
+    let wanted_kb = (SAMPLE_PAGES + *SIDE_BAND_PAGES.start() + 2) as i64 * page_kb;
     refusal::mapping(errno, sizes.sample, wanted_kb, procfs)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn side_band_rings_share_what_there_is_and_yield_first() {
+        assert_eq!([1, 2, 16, 17, 64, 512].map(side_band_pages), [256, 256, 256, 128, 64, 64]);
+        let mut sizes = Sizes { sample: 128, side_band: 256 };
+        let mut seen = Vec::new();
+        while let Some(next) = sizes.halved() {
+            sizes = next;
+            seen.push((sizes.sample, sizes.side_band));
+        }
+        assert_eq!(seen[..3], [(128, 128), (128, 64), (64, 32)]);
+        assert_eq!(seen.last(), Some(&(8, 8)));
+    }
 
     #[test]
     fn halving_ends_at_eight_pages_or_at_what_was_asked() {

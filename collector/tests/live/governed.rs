@@ -79,7 +79,9 @@ fn a_storm_of_tracepoints_is_tamed_and_its_weights_add_up() {
     let Some((n_calls, said, outcome)) = governed(0) else { return };
     let governance = &outcome.collected.governance;
     assert!(governance.n_changes >= 1, "{governance:?}");
-    assert_eq!(outcome.collected.event_counts, [n_calls], "the kernel counted every call");
+    // The kernel stops an event for a moment to give it another period.
+    let n_counted = outcome.collected.event_counts[0];
+    assert!((n_calls * 99 / 100..=n_calls).contains(&n_counted), "{n_counted} of {n_calls}");
     assert!(outcome.collected.kernel_samples < n_calls, "{:?}", outcome.collected);
     let weights: u64 = said.samples().map(|sample| sample.period).sum();
     let weights = weights + outcome.collected.ring_full + outcome.collected.channel_full;
