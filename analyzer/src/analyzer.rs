@@ -11,6 +11,7 @@ use crate::name_table::NameTable;
 use crate::named_code::KernelCode;
 use crate::process::{LoadObjectIdx, ObjectState, ProcessTable};
 use crate::recent::{CodePlace, KnownCode, RecentSites};
+use crate::resumption;
 use crate::search::Search;
 use crate::site::{Site, SiteQuery};
 use crate::site_table::{CallSiteTable, DataTable, SiteTable};
@@ -24,7 +25,7 @@ use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{CpuMode, Record, Sample};
-use dataspace_proto::register::{Register, RegisterAbi, Registers};
+use dataspace_proto::register::{Register, RegisterAbi};
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -335,7 +336,7 @@ impl Analyzer {
             return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Unspecified) });
         }
         let skid = if is_kernel {
-            match is_resumed(registers) {
+            match resumption::is_resumed(registers) {
                 // An interrupt or a system call: the kernel's own time.
                 Some(false) => {
                     return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
@@ -345,7 +346,7 @@ impl Analyzer {
             }
         } else {
             let model = self.config.skid.unwrap_or(model);
-            skid(model, sample, registers, self.config.skid.is_some(), kind)
+            resumption::skid(model, sample, registers, self.config.skid.is_some(), kind)
         };
         let KnownCode { object, bias, site } =
             match self.site(CodePlace { pid: sample.pid, ip, skid }) {
@@ -484,44 +485,5 @@ fn named_code<'a>(
         CpuMode::Kernel => kernel.find(sample.ip.0),
         CpuMode::User => made.find(sample.pid, sample.ip),
         CpuMode::Other | CpuMode::Unknown => None,
-    }
-}
-
-/// RF: the processor sets it where an interrupt finds an instruction that faulted and is to be run
-/// again, or a repeated string instruction between two rounds, and clears it once the instruction
-/// is done (SDM volume 3, section 17.3.1.1).
-const RESUMED: u64 = 1 << 16;
-
-fn is_resumed(registers: &Registers) -> Option<bool> {
-    registers.get(Register::Rflags).map(|flags| flags & RESUMED != 0)
-}
-
-/// Where the trigger of a user-mode sample is, by the event's model and what this sample says.
-fn skid(
-    model: SkidModel,
-    sample: &Sample,
-    registers: &Registers,
-    is_forced: bool,
-    kind: EventKind,
-) -> Skid {
-    let is_resumed = is_resumed(registers) == Some(true);
-    match model {
-        // A breakpoint is hit by the round before, a fault by the one to come; an interrupt comes
-        // between the two.
-        SkidModel::AfterOne if is_resumed && matches!(kind, EventKind::Breakpoint { .. }) => {
-            Skid::Round
-        }
-        SkidModel::AfterOne if is_resumed => Skid::Exact,
-        SkidModel::AfterOne => Skid::AfterOne,
-        SkidModel::Unknown(range) => Skid::Within(range),
-        // Hardware that could not vouch for this one sample gives the next instruction.
-        SkidModel::Exact if kind == EventKind::Memory && !is_forced => {
-            if sample.is_exact_ip {
-                Skid::ExactOrFused
-            } else {
-                Skid::AfterOne
-            }
-        }
-        SkidModel::Exact => Skid::Exact,
     }
 }

@@ -62,6 +62,7 @@ pub mod process;
 mod recent;
 mod relocation;
 pub mod report;
+mod resumption;
 mod search;
 pub mod site;
 mod site_table;

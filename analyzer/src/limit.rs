@@ -1,5 +1,9 @@
 //! Every limit of the analyzer, each with its reason: a profiled process controls the input.
 
+mod code_name;
+
+pub use code_name::*;
+
 /// Largest section that is read into memory. Chromium's `.debug_info` is about 1.5 GB; a larger
 /// one is damage or an attack.
 pub const MAX_SECTION_BYTES: u64 = 2 << 30;
@@ -487,30 +491,5 @@ pub const MAX_VOTE_AGE_S: u32 = 60;
 /// what is that far from the top is the oldest and changes least.
 pub const STACK_REACH_BYTES: u64 = 1 << 20;
 
-/// Names of code that came into the kernel: some 20,000 BPF programs. Then the table starts anew.
-pub const MAX_KERNEL_CODE_BYTES: usize = 4 << 20;
-
 /// Paths of control groups: 20,000 of 100 bytes. Then the table starts anew.
 pub const MAX_CGROUP_BYTES: usize = 4 << 20;
-
-/// The longest name of code that was made at run time; Java's with their signatures are as long.
-pub const MAX_CODE_NAME_BYTES: usize = 512;
-
-/// Names of the code that one process makes: 150,000 functions. A large Java server has half of that.
-pub const MAX_CODE_NAMES_BYTES: usize = 32 << 20;
-
-/// The same for all processes; those that were read first are forgotten first.
-pub const MAX_ALL_CODE_NAMES_BYTES: usize = 64 << 20;
-
-/// Entries of a file of code names that are read in all: what names the same code again and again,
-/// as a runtime does that moves it about, takes time and no room.
-pub const MAX_CODE_NAME_ENTRIES: u64 = 4 << 20;
-
-/// Between two looks at the files in which a process names its code, in the samples' time.
-pub const CODE_NAMES_INTERVAL_NS: u64 = 1_000_000_000;
-
-/// Files of code names of one process: its map, and what its runtimes dump.
-pub const MAX_CODE_NAME_FILES: usize = 4;
-
-/// Processes whose code names are kept.
-pub const MAX_CODE_NAME_PROCESSES: usize = 1 << 10;

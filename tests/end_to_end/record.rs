@@ -106,7 +106,9 @@ fn perf_reads_a_recording_of_a_storm_of_children_with_the_same_counts() {
     let program = compile("storm", &["-O2", "-g"]);
     for events in [&["-e", "page-faults"][..], &["-F", "1999"]] {
         let file = dir.path().join("perf.data");
-        let command = ["--max-overhead", "off", "--", program.to_str().unwrap(), "1000"];
+        // Each child has some 70 faults of 700 bytes: rings that hold half of them.
+        let program = program.to_str().unwrap();
+        let command = ["-m", "2048", "--max-overhead", "off", "--", program, "300"];
         let Some(said) = record(&file, &[events, &command].concat()) else { return };
         assert!(said["samples"].as_u64().unwrap() > 10, "{said}");
         check(&file, &said);
