@@ -181,10 +181,10 @@ pub(crate) struct TargetArgs {
     pub(crate) command: Vec<OsString>,
     /// Only processes of this name; without another target, all of them, now and later.
     #[arg(long = "comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
-    pub(crate) comms: Vec<String>,
+    pub(crate) comms: Vec<value::CommName>,
     /// No processes of this name.
     #[arg(long = "exclude-comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
-    pub(crate) excluded_comms: Vec<String>,
+    pub(crate) excluded_comms: Vec<value::CommName>,
 }
 
 /// What to sample.

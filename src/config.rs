@@ -48,9 +48,9 @@ pub(crate) enum LiveTarget {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comms {
     /// Only these; none: any.
-    pub(crate) include: Vec<String>,
+    pub(crate) include: Vec<Vec<u8>>,
     /// Not these.
-    pub(crate) exclude: Vec<String>,
+    pub(crate) exclude: Vec<Vec<u8>>,
 }
 
 /// Where the output of a started command goes. Our standard output is for data only.

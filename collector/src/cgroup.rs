@@ -44,6 +44,12 @@ impl Hierarchies {
     /// The hierarchies that `mounts` (the text of `/proc/self/mounts`) tells of.
     pub(crate) fn new(mounts: &str) -> Self {
         let mut found: Vec<(PathBuf, Kind)> = mounts.lines().filter_map(mount).collect();
+        // The controller is in one hierarchy only.
+        if found.iter().any(|&(_, kind)| kind == Kind::PerfEvent) {
+            for (_, kind) in &mut found {
+                *kind = if *kind == Kind::Unified { Kind::Named } else { *kind };
+            }
+        }
         found.sort_by_key(|&(_, kind)| kind as u8);
         Self { mounts: found }
     }

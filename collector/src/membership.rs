@@ -52,7 +52,10 @@ struct Process {
     is_named: bool,
     /// Its mappings have been told, or will be by records.
     is_told: bool,
+    /// As far as they are told of: what is read of threads may stop short.
     n_threads: u32,
+    /// Its first thread has not ended.
+    has_leader: bool,
 }
 
 /// The processes of a session.
@@ -76,7 +79,9 @@ impl Membership {
     pub(crate) fn add(&mut self, pid: i32, name: &[u8], n_threads: usize, is_told: bool) -> bool {
         let is_named = self.comms.passes(name);
         let n_threads = u32::try_from(n_threads).unwrap_or(u32::MAX).max(1);
-        self.insert(pid, Process { is_ours: true, is_named, is_told, n_threads });
+        // Mappings of what does not belong are not passed on: another name makes it a stranger.
+        let is_told = is_told && is_named;
+        self.insert(pid, Process { is_ours: true, is_named, is_told, n_threads, has_leader: true });
         is_named
     }
 
@@ -119,6 +124,7 @@ impl Membership {
             Record::Comm(comm) => self.comm(comm),
             // The kernel's own mappings have no process.
             Record::Mmap(mmap) => mmap.pid < 0 || self.is_member(mmap.pid),
+            Record::Namespace(namespace) => self.is_member(namespace.pid),
             _ => true,
         }
     }
@@ -134,7 +140,7 @@ impl Membership {
             }
         } else if let Some(&parent) = self.processes.get(&fork.parent_pid) {
             // What was said of the parent's mappings holds for the child's.
-            self.insert(fork.pid, Process { n_threads: 1, ..parent });
+            self.insert(fork.pid, Process { n_threads: 1, has_leader: true, ..parent });
         } else {
             // Its number may have been another's.
             self.processes.remove(&fork.pid);
@@ -145,8 +151,9 @@ impl Membership {
     fn exit(&mut self, exit: &Exit) -> bool {
         let is_member = self.is_member(exit.pid);
         if let Some(process) = self.processes.get_mut(&exit.pid) {
-            process.n_threads -= 1;
-            if process.n_threads == 0 {
+            process.n_threads = process.n_threads.saturating_sub(1);
+            process.has_leader &= exit.tid != exit.pid;
+            if process.n_threads == 0 && !process.has_leader {
                 self.processes.remove(&exit.pid);
             }
         }
@@ -164,9 +171,12 @@ impl Membership {
                     if is_new_image {
                         (process.is_told, process.n_threads) = (true, 1);
                     }
+                    process.is_told &= is_named;
                 }
                 None if self.takes_all && is_new_image => {
-                    let process = Process { is_ours: true, is_named, is_told: true, n_threads: 1 };
+                    let (is_told, has_leader) = (is_named, true);
+                    let process =
+                        Process { is_ours: true, is_named, is_told, n_threads: 1, has_leader };
                     self.insert(comm.pid, process);
                 }
                 None => {}
@@ -237,6 +247,19 @@ mod tests {
         assert!(!membership.learn(&exec(11, b"bash")));
         assert_eq!(membership.standing(11), Standing::Outsider);
         assert_eq!(membership.standing(30), Standing::Member);
+    }
+
+    #[test]
+    fn a_process_that_takes_the_name_later_has_to_be_looked_up() {
+        let mut membership = Membership::new(true, 1, only(b"redis"));
+        membership.learn(&exec(10, b"bash"));
+        assert_eq!(membership.standing(10), Standing::Outsider);
+        let name = b"redis".as_slice().into();
+        let renamed = Comm { pid: 10, tid: 10, is_exec: false, name, time_ns: 2 };
+        membership.learn(&Record::Comm(Box::new(renamed)));
+        assert_eq!(membership.standing(10), Standing::Stranger, "its mappings were not told");
+        assert!(membership.add(10, b"redis", 1, true));
+        assert_eq!(membership.standing(10), Standing::Member);
     }
 
     #[test]

@@ -9,7 +9,8 @@ pub struct Governance {
     /// analyzer, as a share of the target's CPU time, or of one CPU where that is more; `None`
     /// where nothing is governed.
     pub max_overhead: Option<f64>,
-    /// What it took over the last second.
+    /// What it took: the kernel's part over the last quarter of a second, our own as a mean over
+    /// some four.
     pub overhead: f64,
     /// By event: what it samples with now and what one sample costs the target.
     pub events: Vec<EventGovernance>,

@@ -100,6 +100,9 @@ pub struct Registers {
     values: [u64; N_REGISTERS],
 }
 
+/// So many are forgotten one by one.
+const FEW: u32 = 4;
+
 impl Registers {
     /// The value of `register`, if it was sampled.
     #[must_use]
@@ -149,7 +152,12 @@ impl Registers {
     #[inline]
     pub fn clear(&mut self) {
         self.abi = RegisterAbi::None;
-        if self.present != 0 {
+        if self.present.count_ones() <= FEW {
+            while self.present != 0 {
+                self.values[self.present.trailing_zeros() as usize] = 0;
+                self.present &= self.present - 1;
+            }
+        } else {
             self.present = 0;
             self.values = [0; N_REGISTERS];
         }

@@ -1,6 +1,6 @@
 //! From what was typed to what the program needs.
 
-use super::value::Share;
+use super::value::{CommName, Share};
 use super::{DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
 use crate::config::{
     CalibrationOptions, CommandOutput, Comms, Input, LiveOptions, LiveTarget, Output,
@@ -25,7 +25,8 @@ impl TargetArgs {
     /// # Errors
     /// When nobody was named: what to type.
     pub(crate) fn resolve(self) -> Result<(LiveTarget, Comms), Failure> {
-        let comms = Comms { include: self.comms, exclude: self.excluded_comms };
+        let names = |names: Vec<CommName>| names.into_iter().map(|name| name.0).collect();
+        let comms = Comms { include: names(self.comms), exclude: names(self.excluded_comms) };
         let target = if !self.pids.is_empty() {
             LiveTarget::Processes(without_repeats(self.pids))
         } else if !self.tids.is_empty() {
@@ -210,7 +211,7 @@ mod tests {
         check(&["--comm", "redis"], LiveTarget::All);
         check(&["-p", "12", "--comm", "redis"], LiveTarget::Processes(vec![12]));
         let comms = top(&["-a", "--comm", "a,b", "--exclude-comm", "c"]).unwrap().0.comms;
-        assert_eq!((comms.include.len(), comms.exclude), (2, vec!["c".to_owned()]));
+        assert_eq!((comms.include.len(), comms.exclude), (2, vec![b"c".to_vec()]));
         assert!(top(&["--exclude-comm", "c"]).is_err(), "of what?");
         for wrong in [
             &["-p", "0"][..],

@@ -78,12 +78,16 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 /// The longest name that the kernel keeps of a process (`TASK_COMM_LEN` without its end).
 const MAX_COMM_BYTES: usize = 15;
 
+/// A process's name, of any bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommName(pub(crate) Vec<u8>);
+
 /// A process's name.
-pub(super) fn comm(text: &str) -> Result<String, String> {
+pub(super) fn comm(text: &str) -> Result<CommName, String> {
     match text.len() {
         0 => Err("expected a process name".into()),
         // The kernel cuts it there, and so do ps and pgrep.
-        _ => Ok(text.bytes().take(MAX_COMM_BYTES).map(char::from).collect()),
+        _ => Ok(CommName(text.bytes().take(MAX_COMM_BYTES).collect())),
     }
 }
 
@@ -225,7 +229,8 @@ mod tests {
         }
         assert_eq!(pages("1024"), Ok(1024));
         assert!(pages("1000").is_err() && pages("0").is_err());
-        assert_eq!(comm("a-name-that-is-cut").as_deref(), Ok("a-name-that-is-"));
+        assert_eq!(comm("a-name-that-is-cut"), Ok(CommName(b"a-name-that-is-".to_vec())));
+        assert_eq!(comm("é"), Ok(CommName(vec![0xc3, 0xa9])));
     }
 
     #[test]

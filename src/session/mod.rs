@@ -60,7 +60,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         LiveTarget::All => TargetSpec::All,
     };
     let mut live = LiveConfig::new(target);
-    let names = |names: &[String]| names.iter().map(|name| name.as_bytes().into()).collect();
+    let names = |names: &[Vec<u8>]| names.iter().map(|name| name.as_slice().into()).collect();
     live.comms = CommFilter {
         include: names(&options.comms.include),
         exclude: names(&options.comms.exclude),

@@ -30,6 +30,10 @@ const MAX_PASSES: usize = 1_000;
 /// threads come and go, so many lists in a row without a new one are.
 const QUIET_PASSES: usize = 20;
 
+/// Processes that are born of processes born while their parents are opened: so many times they are
+/// looked for.
+const MAX_GENERATIONS: usize = 20;
+
 /// Gives the short-lived threads that cut the last list short the time to end.
 const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 
@@ -121,6 +125,33 @@ impl<'a> Attacher<'a> {
     /// Opens events on every thread of each of `watched`, or only on the one that is asked for.
     pub(crate) fn tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
         watched.iter().try_for_each(|watched| self.process(watched.pid, watched.tid))
+    }
+
+    /// Opens events on every thread of these processes, and of those that are born of them meanwhile.
+    ///
+    /// One that refuses does not keep the others from being opened; the first error is given.
+    pub(crate) fn processes(&mut self, mut pids: Vec<i32>) -> Result<(), Error> {
+        let (mut seen, mut result) = (HashSet::new(), Ok(()));
+        for _ in 0..MAX_GENERATIONS {
+            for &pid in &pids {
+                if seen.insert(pid)
+                    && let Err(error) = self.process(pid, None)
+                {
+                    self.attached.warnings.push(format!("process {pid} is not seen: {error}"));
+                    result = result.and(Err(error));
+                }
+            }
+            self.read_side_band();
+            let births = self.attached.early.iter().filter_map(|record| match record {
+                Record::Fork(fork) if seen.contains(&fork.parent_pid) => Some(fork.pid),
+                _ => None,
+            });
+            pids = births.filter(|pid| !seen.contains(pid)).collect();
+            if pids.is_empty() {
+                break;
+            }
+        }
+        result
     }
 
     /// Opens events on every thread of process `pid`; sampled ones only on `only`, if given.

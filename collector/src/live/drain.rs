@@ -40,7 +40,7 @@ pub(crate) struct Drain {
     /// By event.
     pub(crate) layouts: Vec<SampleLayout>,
     pub(crate) kinds: Vec<EventKind>,
-    drops: Vec<Drops>,
+    pub(crate) drops: Vec<Drops>,
     pub(crate) side_band_layout: SampleLayout,
     /// Ids as in samples, with the index of the open event; sorted.
     pub(crate) ids: Vec<(u64, u32)>,
@@ -184,6 +184,8 @@ impl Drain {
             && self.decode(raw, open, sample).is_ok()
         {
             if self.leaves_out(open, sample) {
+                self.first_ns.get_or_insert(sample.time_ns);
+                self.tally.left_out(open);
                 return self.merge.slots().push(slot);
             }
             if let Some(recorder) = &mut self.recorder {
@@ -197,20 +199,10 @@ impl Drain {
         }
     }
 
-    /// Whether the event took more than was asked for, and this is of it; then it is counted.
-    fn leaves_out(&mut self, open: &OpenEvent, sample: &Sample) -> bool {
+    /// Whether the event took a level that was not asked for, and this is of it.
+    fn leaves_out(&self, open: &OpenEvent, sample: &Sample) -> bool {
         let drops = self.drops[usize::from(open.event.0)];
-        let is_user = sample.is_user();
-        if drops.user && is_user || drops.kernel && !is_user {
-            self.tally.n_outside += 1;
-            return true;
-        }
-        let is_access = sample.data_source.is_some_and(|source| source.access.is_some());
-        if drops.non_memory && !is_access {
-            self.tally.n_not_memory += 1;
-            return true;
-        }
-        false
+        drops.user && sample.is_user() || drops.kernel && !sample.is_user()
     }
 
     fn add(&mut self, time_ns: u64, source: u32, slot: Box<Record>) {
@@ -303,13 +295,20 @@ impl Drain {
 
 /// Samples that an event cannot be told to leave out, as with AMD's IBS.
 #[derive(Clone, Copy, Debug)]
-struct Drops {
+pub(crate) struct Drops {
     non_memory: bool,
     user: bool,
     kernel: bool,
 }
 
 impl Drops {
+    /// Whether `record` is a sample that accesses no memory, of an event that takes such too.
+    pub(crate) fn is_no_access(self, record: &Record) -> bool {
+        let is_access =
+            |sample: &Sample| sample.data_source.is_some_and(|one| one.access.is_some());
+        self.non_memory && matches!(record, Record::Sample(sample) if !is_access(sample))
+    }
+
     const fn of(plan: &EventPlan) -> Self {
         Self { non_memory: plan.drops_non_memory, user: plan.drops_user, kernel: plan.drops_kernel }
     }

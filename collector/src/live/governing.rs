@@ -52,6 +52,11 @@ impl Governing {
 }
 
 impl Governing {
+    /// Whether any period is not what it was at first.
+    pub(super) const fn has_changed(&self) -> bool {
+        self.has_told
+    }
+
     /// Takes over what a sample costs, once that is measured.
     fn take_costs(&mut self) {
         if self.costs.as_ref().is_some_and(JoinHandle::is_finished)
@@ -86,10 +91,7 @@ impl Reader {
         let Governing { usage, consumer_cpu_ns, running, .. } = &mut self.governing;
         usage.own_cpu_ns = thread_cpu_ns() + consumer_cpu_ns.load(Ordering::Relaxed);
         usage.n_samples.clone_from(&tally.n_taken);
-        // Those that found no room cost as much; whose they were is not told at once.
-        if let Some(most) = usage.n_samples.iter_mut().max() {
-            *most += tally.n_lost_told;
-        }
+        usage.n_lost = tally.n_lost_told;
         let (running_ns, read_ns) = *running;
         if tally.running_ns() != running_ns && time_ns > read_ns {
             let busy_ns = tally.running_ns().saturating_sub(running_ns) as f64;
@@ -104,7 +106,7 @@ impl Reader {
     }
 
     fn apply(&mut self, decisions: &[(usize, Decision)], watch: &Watch<'_>) {
-        let mut needs_reattaching = false;
+        let (mut needs_reattaching, mut changed) = (false, Vec::new());
         for &(event_idx, decision) in decisions {
             let began_ns = now_ns();
             // What inherited an event keeps its period, and a thread that is being born while
@@ -120,7 +122,11 @@ impl Reader {
                         self.each(event_idx, |fd| open::set_period(fd, number));
                     }
                     if let Sampling::Period(period) = sampling {
-                        self.drain.periods.set(EventIdx(event_idx as u16), began_ns, period);
+                        changed.push((
+                            event_idx,
+                            period,
+                            if has_heirs { began_ns } else { now_ns() },
+                        ));
                     }
                     self.tell_change(event_idx, sampling);
                 }
@@ -131,9 +137,17 @@ impl Reader {
         }
         if needs_reattaching {
             self.reattach(watch);
-            for event_idx in self.governing.governor.switched_off() {
-                self.each(event_idx, open::disable);
-            }
+        }
+        // What was sampled before a reattaching has been read by now, and has its old weight.
+        for (event_idx, period, from_ns) in changed {
+            self.drain.periods.set(EventIdx(event_idx as u16), from_ns, period);
+        }
+    }
+
+    /// Events that were opened again count; those that rest are not to.
+    pub(super) fn rest_again(&self) {
+        for event_idx in self.governing.governor.switched_off() {
+            self.each(event_idx, open::disable);
         }
     }
 

@@ -39,8 +39,10 @@ pub(crate) struct Usage {
     pub(crate) own_cpu_ns: u64,
     /// How many CPUs the target keeps busy, as far as it is known.
     pub(crate) n_target_cpus: f64,
-    /// Samples that the kernel took, by event, lost ones included.
+    /// Samples that the kernel took, by event, as far as they found room.
     pub(crate) n_samples: Vec<u64>,
+    /// Samples that found none; whose they were is not told at once.
+    pub(crate) n_lost: u64,
 }
 
 /// What is to be done.
@@ -134,13 +136,15 @@ impl Governor {
     /// Decides what is to be changed, by event.
     pub(crate) fn decide(&mut self, usage: &Usage, into: &mut Vec<(usize, Decision)>) {
         let elapsed_ns = usage.time_ns.saturating_sub(self.last.time_ns).max(1) as f64;
-        let kernel_ns = self.kernel_ns(usage);
+        let kernel_ns = self.kernel_ns(usage, |event| !Self::rests(event));
         let own_ns = usage.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) as f64;
         let allowance_ns = elapsed_ns * usage.n_target_cpus.max(1.0);
         self.own_share += (own_ns / allowance_ns - self.own_share) / OWN_MEMORY;
-        self.overhead = kernel_ns / allowance_ns + self.own_share;
-        if let Some(max) = self.max_overhead {
-            let excess = self.overhead / max;
+        let rest_ns = self.kernel_ns(usage, Self::rests);
+        self.overhead = (kernel_ns + rest_ns) / allowance_ns + self.own_share;
+        if let Some(max) = self.max_overhead.map(|max| max * self.share_of_periods()) {
+            let governed = kernel_ns / allowance_ns + self.own_share;
+            let excess = governed / max;
             self.n_over = if excess > 1.0 { self.n_over + 1 } else { 0 };
             self.n_low = if excess < LOW { self.n_low + 1 } else { 0 };
             // Our own work alone may be reading debug information: only the kernel's is a storm.
@@ -156,10 +160,38 @@ impl Governor {
         self.last.clone_from(usage);
     }
 
-    fn kernel_ns(&self, usage: &Usage) -> f64 {
+    /// Whether it is governed by being switched off.
+    const fn rests(event: &Governed) -> bool {
+        matches!(event.kind, EventKind::Breakpoint { .. })
+    }
+
+    /// The part of the budget that events have together whose periods are governed; the others have
+    /// as much each.
+    fn share_of_periods(&self) -> f64 {
+        let n_resting = self.events.iter().filter(|event| Self::rests(event)).count();
+        let has_periods = n_resting < self.events.len();
+        if has_periods { 1.0 / (n_resting + 1) as f64 } else { 1.0 }
+    }
+
+    /// The part of the budget that each event has that is governed by being switched off.
+    fn share_of_one(&self) -> f64 {
+        let n_resting = self.events.iter().filter(|event| Self::rests(event)).count();
+        let has_periods = n_resting < self.events.len();
+        1.0 / (n_resting + usize::from(has_periods)).max(1) as f64
+    }
+
+    /// What the kernel spent on the `wanted` events' samples since the last decision.
+    fn kernel_ns(&self, usage: &Usage, wanted: impl Fn(&Governed) -> bool) -> f64 {
         let counts = usage.n_samples.iter().zip(&self.last.n_samples);
-        let costs = self.events.iter().zip(counts);
-        costs.map(|(event, (now, last))| (now.saturating_sub(*last) * event.cost_ns) as f64).sum()
+        let costs = self.events.iter().zip(counts).filter(|(event, _)| wanted(event));
+        let taken_ns: f64 = costs
+            .map(|(event, (now, last))| (now.saturating_sub(*last) * event.cost_ns) as f64)
+            .sum();
+        // A lost sample costs nearly as much as one that was stored.
+        let wanted = self.events.iter().filter(|event| wanted(event));
+        let dearest_ns = wanted.map(|event| event.cost_ns).max().unwrap_or(0);
+        let n_lost = usage.n_lost.saturating_sub(self.last.n_lost);
+        taken_ns + (n_lost * dearest_ns) as f64
     }
 
     /// Makes the cost of each event `factor` times less, but never less than was asked for.
@@ -174,7 +206,7 @@ impl Governor {
             if event.is_fixed || matches!(event.kind, EventKind::Breakpoint { .. }) {
                 continue;
             }
-            let n_new = usage.n_samples[event_idx] - self.last.n_samples[event_idx];
+            let n_new = usage.n_samples[event_idx].saturating_sub(self.last.n_samples[event_idx]);
             let per_second = n_new as f64 * 1e9 / elapsed_ns;
             let factor = factor.min((per_second / MIN_SAMPLES_PER_SECOND).max(1.0)).max(
                 // What goes down again goes whatever its rate is.
@@ -209,14 +241,15 @@ impl Governor {
         n_samples: &[u64],
         into: &mut Vec<(usize, Decision)>,
     ) {
-        let Some(max) = self.max_overhead else { return };
+        let share = self.share_of_one();
+        let Some(max) = self.max_overhead.map(|max| max * share) else { return };
         for (event_idx, event) in self.events.iter_mut().enumerate() {
             if event.is_fixed || !matches!(event.kind, EventKind::Breakpoint { .. }) {
                 continue;
             }
             let (began_ns, n_then) = event.cycle_began;
             let is_next = time_ns >= began_ns + CYCLE_NS;
-            let used = (n_samples[event_idx] - n_then) * event.cost_ns;
+            let used = n_samples[event_idx].saturating_sub(n_then) * event.cost_ns;
             let used_cycles = used as f64 / (max * CYCLE_NS as f64);
             if is_next {
                 event.cycle_began = (time_ns, n_samples[event_idx]);

@@ -143,11 +143,12 @@ impl Live {
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let features = kernel_features();
-        let kinds = plans.iter().map(|plan| plan.event.kind).collect();
-        let costs = SampleCosts::begin(kinds, features);
         let cpus = online_cpus();
         coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
+        // After the rings: its own ring takes of the memory that a user may lock.
+        let kinds = plans.iter().map(|plan| plan.event.kind).collect();
+        let costs = SampleCosts::begin(kinds, features);
         let is_cpu_wide = target.coverage != Coverage::Tasks;
         let binding = Binding {
             inherit: !is_cpu_wide && !matches!(config.target, TargetSpec::Tids(_)),

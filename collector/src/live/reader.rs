@@ -406,7 +406,9 @@ impl Reader {
     fn tell_imbalance(&mut self) {
         for event_idx in 0..self.plans.len() {
             let event = &self.plans[event_idx].event;
-            if event.sampling != Sampling::Period(1) || event.kind == EventKind::Clock {
+            let is_changed = self.governing.has_changed();
+            if is_changed || event.sampling != Sampling::Period(1) || event.kind == EventKind::Clock
+            {
                 continue;
             }
             let (n_samples, count) = self.drain.tally.samples_and_count(EventIdx(event_idx as u16));

@@ -9,7 +9,7 @@ use dataspace_proto::batch::BatchSender;
 
 impl Reader {
     /// Opens all sampled events again. What the old ones saw is counted; in the milliseconds in
-    /// between nothing is seen.
+    /// between nothing is seen, but for the births, whose processes are opened too.
     pub(super) fn reattach(&mut self, watch: &Watch<'_>) {
         reader::disable(&self.events);
         self.read_all();
@@ -22,8 +22,9 @@ impl Reader {
         self.drain.suspects.clear();
         self.drain.saw_birth = false;
         if let Err(error) = self.open_again(watch) {
-            self.warn(format!("the events could not be opened again: {error}"));
+            self.warn(format!("not all events could be opened again: {error}"));
         }
+        self.rest_again();
     }
 
     fn open_again(&mut self, watch: &Watch<'_>) -> Result<(), crate::error::Error> {
@@ -40,10 +41,7 @@ impl Reader {
             None if binding.is_cpu_wide => attacher.cpus(None),
             // Single threads have no heirs.
             None if !binding.inherit => attacher.tasks(watch.watched),
-            None => {
-                let members = self.gate.members();
-                members.into_iter().try_for_each(|pid| attacher.process(pid, None))
-            }
+            None => attacher.processes(self.gate.members()),
         };
         let attached = attacher.finish();
         self.events = attached.events;

@@ -99,7 +99,9 @@ pub(crate) fn write_before(recorder: Option<&mut Writer>, record: &Record) {
 impl Reader {
     /// Pushes what happened up to `until_ns`, and `flush`es full batches.
     pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
-        let Self { drain: Drain { merge, tally, recorder, .. }, sender, events, gate, .. } = self;
+        let Self {
+            drain: Drain { merge, tally, recorder, drops, .. }, sender, events, gate, ..
+        } = self;
         let (heard, spare) = (self.heard, &mut self.spare);
         if let Some(recorder) = recorder {
             recorder.put_in_order();
@@ -115,11 +117,17 @@ impl Reader {
                     sender.push(before);
                 }
             });
-            tally.passed(open, is_admitted);
+            let is_no_access = is_admitted
+                && open.is_some_and(|open| drops[usize::from(open.event.0)].is_no_access(&slot));
+            if is_no_access {
+                tally.n_not_memory += 1;
+            } else {
+                tally.passed(open, is_admitted);
+            }
             if let Some(recorder) = recorder {
                 recorder.hand_on(source, &slot, is_admitted);
             }
-            if is_admitted && heard.includes(&slot) {
+            if is_admitted && !is_no_access && heard.includes(&slot) {
                 sender.push_slot(slot);
             } else {
                 spare.push(slot);
@@ -154,7 +162,7 @@ impl Drain {
         self.side_band(record);
     }
 
-    /// All rings were read since this was last called.
+    /// Every ring was read since this was last called, up to where the round may have left it.
     pub(crate) fn finish_round(&mut self, now_ns: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.finish_round(now_ns);

@@ -27,7 +27,9 @@ pub(crate) struct Tally {
     /// Samples of operations that access no memory, which the reader leaves out.
     pub(crate) n_not_memory: u64,
     /// Samples of processes that are not the target's, and of levels that were not asked for.
-    pub(crate) n_outside: u64,
+    n_outside: u64,
+    /// The same by event.
+    outside: Vec<u64>,
     /// Samples whose bytes made no sense.
     pub(crate) n_undecodable: u64,
     /// LOST records of the sample rings: a lower bound, short of the last gap.
@@ -112,6 +114,7 @@ impl Tally {
             n_pushed: vec![0; n_events],
             n_taken: vec![0; n_events],
             taken_weights: vec![0; n_events],
+            outside: vec![0; n_events],
             read: Read::new(n_events),
             closed: Read::new(n_events),
             n_together,
@@ -130,9 +133,15 @@ impl Tally {
     pub(crate) fn passed(&mut self, open: Option<&OpenEvent>, is_pushed: bool) {
         match open {
             Some(open) if is_pushed => self.n_pushed[usize::from(open.event.0)] += 1,
-            Some(_) => self.n_outside += 1,
+            Some(open) => self.left_out(open),
             None => {}
         }
+    }
+
+    /// Counts a sample that is not of what was asked for.
+    pub(crate) fn left_out(&mut self, open: &OpenEvent) {
+        self.n_outside += 1;
+        self.outside[usize::from(open.event.0)] += 1;
     }
 
     /// Reads the counts of all open events again.
@@ -201,7 +210,8 @@ impl Tally {
     /// each event is sampled and every sample was decoded.
     pub(crate) fn samples_and_count(&self, event: EventIdx) -> (u64, u64) {
         let event_idx = usize::from(event.0);
-        (self.n_pushed[event_idx] + self.read.lost[event_idx], self.read.values[event_idx])
+        let n_samples = self.n_pushed[event_idx] + self.outside[event_idx];
+        (n_samples + self.read.lost[event_idx], self.read.values[event_idx])
     }
 }
 
