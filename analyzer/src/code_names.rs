@@ -144,6 +144,10 @@ impl Reader {
     fn lines(&mut self, file: &dyn FileBytes) {
         let mut piece = vec![0; PIECE_BYTES];
         while !self.is_cut && self.offset < file.len() {
+            if self.offset > limit::MAX_CODE_NAME_FILE_BYTES {
+                self.is_cut = true;
+                return;
+            }
             let n =
                 piece.len().min(usize::try_from(file.len() - self.offset).unwrap_or(usize::MAX));
             let bytes = &mut piece[..n];
@@ -163,8 +167,10 @@ impl Reader {
     }
 
     fn line(&mut self, line: &[u8]) {
-        let Some((start, len_bytes, name)) = map_line(line) else { return };
-        if !self.is_full() {
+        // What is no entry counts as one: it takes time too.
+        if !self.is_full()
+            && let Some((start, len_bytes, name)) = map_line(line)
+        {
             Arc::make_mut(&mut self.table).insert(start, len_bytes, &self.object, name);
         }
     }

@@ -109,12 +109,13 @@ impl Default for KernelCode {
 impl KernelCode {
     pub(crate) fn add(&mut self, symbol: &KernelSymbol) {
         let start = symbol.start.0;
+        // Also before a removal: it makes two ranges of one.
+        if self.table.n_bytes() >= limit::MAX_KERNEL_CODE_BYTES {
+            self.table = CodeTable::default();
+        }
         if symbol.is_removed {
             self.table.remove(start, start.saturating_add(u64::from(symbol.len_bytes)));
             return;
-        }
-        if self.table.n_bytes() >= limit::MAX_KERNEL_CODE_BYTES {
-            self.table = CodeTable::default();
         }
         self.table.insert(start, u64::from(symbol.len_bytes), &self.object, &symbol.name);
     }

@@ -212,7 +212,7 @@ fn variable_part(
         // Where the user was interrupted they are the others, or not as fresh.
         let is_wanted = !decoded.sample.is_user();
         let into = is_wanted.then_some(&mut decoded.sample.user_registers);
-        registers(layout.user_registers, layout, cursor, "REGS_USER", Use::OfKernelTime, into)?;
+        registers(layout.user_registers, layout, cursor, "REGS_USER", into)?;
     }
     if field!(layout, PERF_SAMPLE_STACK_USER) {
         stack(layout, cursor, decoded.sample)?;
@@ -258,10 +258,8 @@ fn tail(
         cursor.skip(8, "TRANSACTION")?;
     }
     if field!(layout, PERF_SAMPLE_REGS_INTR) {
-        // Those of the kernel tell nothing of the user's data.
-        let is_wanted = decoded.sample.is_user();
-        let into = is_wanted.then_some(&mut decoded.sample.registers);
-        registers(layout.interrupt_registers, layout, cursor, "REGS_INTR", Use::Any, into)?;
+        let into = Some(&mut decoded.sample.registers);
+        registers(layout.interrupt_registers, layout, cursor, "REGS_INTR", into)?;
     }
     addresses_and_pages(layout, cursor, decoded.sample)?;
     if field!(layout, PERF_SAMPLE_AUX) {
@@ -333,37 +331,12 @@ fn skip_branch_stack(branch_type: u64, cursor: &mut Cursor<'_>) -> Result<(), Un
     Ok(())
 }
 
-/// What a set of registers is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// To follow instructions.
-    Any,
-    /// The user's, where the kernel was interrupted. Without RF no instruction of the user's waits
-    /// to be run again: the time is the kernel's own, and only that is asked of them. A flood of
-    /// system calls is read in half the memory so.
-    OfKernelTime,
-}
-
-/// RFLAGS.RF (SDM volume 3, section 17.3.1.1).
-const RESUMED: u64 = 1 << 16;
-
-/// RIP and RFLAGS of a whole set, if RF is not set.
-fn of_kernel_time(bytes: &[u8]) -> Option<[(Register, u64); 2]> {
-    let (words, _) = bytes.as_chunks();
-    let word = |register: Register| {
-        words.get(register as usize).map(|word| (register, u64::from_le_bytes(*word)))
-    };
-    let flags = word(Register::Rflags).filter(|(_, flags)| flags & RESUMED == 0)?;
-    Some([word(Register::Rip)?, flags])
-}
-
 /// A set of registers, decoded if there is something to put them `into`, else stepped over.
 fn registers(
     mask: u64,
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
     field: &'static str,
-    wanted: Use,
     into: Option<&mut Registers>,
 ) -> Result<(), Undecodable> {
     const SHORT: fn(&'static str) -> Undecodable = |field| Undecodable::Short { field };
@@ -377,12 +350,6 @@ fn registers(
     let is_32_bit = register_abi == u64::from(abi::PERF_SAMPLE_REGS_ABI_32);
     let is_ours = layout.machine == Machine::X86_64;
     if is_ours && mask == PERF_MASK && layout.endian == Endian::Little {
-        let few = if wanted == Use::OfKernelTime { of_kernel_time(bytes) } else { None };
-        if let Some(few) = few {
-            few.into_iter().for_each(|(register, value)| registers.set(register, value));
-            registers.abi = if is_32_bit { RegisterAbi::Bits32 } else { RegisterAbi::Bits64 };
-            return Ok(());
-        }
         let (words, _) = bytes.as_chunks();
         registers.set_all(words.iter().map(|word| u64::from_le_bytes(*word)));
     } else if is_ours {

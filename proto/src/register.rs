@@ -100,9 +100,6 @@ pub struct Registers {
     values: [u64; N_REGISTERS],
 }
 
-/// So many are forgotten one by one.
-const FEW: u32 = 4;
-
 impl Registers {
     /// The value of `register`, if it was sampled.
     #[must_use]
@@ -152,12 +149,7 @@ impl Registers {
     #[inline]
     pub fn clear(&mut self) {
         self.abi = RegisterAbi::None;
-        if self.present.count_ones() <= FEW {
-            while self.present != 0 {
-                self.values[self.present.trailing_zeros() as usize] = 0;
-                self.present &= self.present - 1;
-            }
-        } else {
+        if self.present != 0 {
             self.present = 0;
             self.values = [0; N_REGISTERS];
         }

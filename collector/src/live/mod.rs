@@ -260,9 +260,14 @@ impl Live {
             .map_err(|errno| Error::System { call: "eventfd", errno })?;
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), wake });
         let name = self.command.unwrap_or_default();
-        let child = match self.held {
-            Some(held) => Some(held.release().map_err(|errno| Error::Command { name, errno })?),
-            None => None,
+        let child = match self.held.map(HeldChild::release).transpose() {
+            Ok(child) => child,
+            Err(errno) => {
+                if let Some((writer, _)) = recorded {
+                    writer.discard();
+                }
+                return Err(Error::Command { name, errno });
+            }
         };
         let for_reader = Arc::clone(&shared);
         let parts = self.parts;

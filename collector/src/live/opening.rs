@@ -133,7 +133,7 @@ impl Attempt {
             return false;
         };
         let newest_first =
-            [&mut access.has_weight_struct, &mut access.has_physical, &mut access.has_page_size];
+            [&mut access.has_weight_struct, &mut access.has_page_size, &mut access.has_physical];
         newest_first.into_iter().find(|field| **field).map(|field| *field = false).is_some()
     }
 

@@ -153,7 +153,8 @@ impl<'a> Request<'a> {
             }
             // A tracepoint or the kernel's own time: the level decides.
             _ if level >= PARANOID_KERNEL - 1 && self.wants_kernel() => {
-                paranoid("samples of the kernel", 1)
+                // At 1 it is what tracepoints hold of other users' data.
+                paranoid("samples of the kernel", if level >= PARANOID_KERNEL { 1 } else { -1 })
             }
             _ if is_filtered(self.procfs) => {
                 let why = guard(self.procfs);

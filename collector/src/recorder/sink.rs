@@ -46,6 +46,12 @@ impl Sink {
                 Ok(Self::stream(Box::new(stream), path.into()))
             }
             _ if path.file_name().is_none() => Err(RecorderError::Directory { path: path.into() }),
+            // The file that a link leads to gets the recording, not the link its place.
+            Ok(_) if path.is_symlink() => {
+                let file = fs::canonicalize(path);
+                let file = file.map_err(|source| io_error(path, "opened", source))?;
+                Ok(Self::new(Out::File(PartFile::create(&file)?)))
+            }
             _ => Ok(Self::new(Out::File(PartFile::create(path)?))),
         }
     }

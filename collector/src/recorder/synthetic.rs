@@ -80,6 +80,19 @@ pub(super) fn write(bytes: &mut Bytes, record: &Record, sample_type: u64) {
             [exit.pid, exit.pid, exit.tid, exit.tid],
             trailer(exit.pid, exit.tid),
         ),
+        Record::Namespace(namespace) => {
+            bytes.record(abi::PERF_RECORD_NAMESPACES, 0, |bytes| {
+                bytes.i32(namespace.pid);
+                bytes.i32(namespace.pid);
+                // Pairs of device and inode; 0 where only the mount namespace was looked at.
+                bytes.u64(u64::from(abi::NR_NAMESPACES));
+                for index in 0..abi::NR_NAMESPACES {
+                    bytes.u64(0);
+                    bytes.u64(if index == abi::MNT_NS_INDEX { namespace.mount } else { 0 });
+                }
+                trailer(namespace.pid, namespace.pid).write(bytes);
+            });
+        }
         _ => {}
     }
 }

@@ -206,6 +206,11 @@ impl Writer {
         });
     }
 
+    /// Removes the file that was begun: nothing was sampled.
+    pub(crate) fn discard(self) {
+        self.sink.discard();
+    }
+
     /// What was taken in is about to be handed on, in the order of time.
     pub(crate) fn put_in_order(&mut self) {
         self.waiting.put_in_order();
