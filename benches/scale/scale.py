@@ -68,7 +68,7 @@ def finish(top):
     right = (accounting["attributed"] + sum(accounting["unknown"].values())
              + accounting["not_memory"] + sum(accounting["lost"].values()))
     return (f"samples {accounting['kernel']} (accounted for {right}), others' "
-            f"{accounting['outside']}, warnings {last['warnings']}")
+            f"{accounting.get('outside', 0)}, warnings {last['warnings']}")
 
 
 def one_process(dataspace, program, kind, n):

@@ -104,15 +104,20 @@ pub fn probe(root: &Path) -> Capabilities {
 }
 
 fn privileges(held: u64) -> Vec<Privilege> {
-    let privilege = |&(name, bit, purpose): &(&'static str, u32, &'static str)| {
+    // setcap replaces what a file had: one command names all that are held or missing up to a line.
+    let mut named = Vec::new();
+    let mut privilege = |&(name, bit, purpose): &(&'static str, u32, &'static str)| {
         let is_held = held & 1 << bit != 0;
-        let lower = name.to_ascii_lowercase();
         // CAP_SYS_ADMIN is not to be given away where the others do.
-        let remedy = (!is_held && bit != CAP_SYS_ADMIN)
-            .then(|| format!("sudo setcap {lower}+ep \"$(command -v dataspace)\""));
+        let is_offered = bit != CAP_SYS_ADMIN;
+        if is_offered {
+            named.push(name.to_ascii_lowercase());
+        }
+        let remedy = (!is_held && is_offered)
+            .then(|| format!("sudo setcap {}=ep \"$(command -v dataspace)\"", named.join(",")));
         Privilege { name, is_held, purpose, remedy }
     };
-    PRIVILEGES.iter().map(privilege).collect()
+    PRIVILEGES.iter().map(&mut privilege).collect()
 }
 
 fn limits(procfs: &Procfs, is_privileged: bool, held: u64) -> Vec<Limit> {

@@ -21,6 +21,8 @@ pub(super) struct Home {
     own: Option<u64>,
     /// Processes that are somewhere else.
     elsewhere: HashSet<i32>,
+    /// There were more of them than are remembered: nobody is taken to be at home any more.
+    is_full: bool,
 }
 
 /// More processes than a machine has at one time by default (`kernel.pid_max` of small ones).
@@ -29,7 +31,7 @@ const MAX_ELSEWHERE: usize = 1 << 15;
 impl Default for Home {
     fn default() -> Self {
         let own = Procfs::new(Path::new("/proc")).mount_namespace("self");
-        Self { of_init: None, own, elsewhere: HashSet::new() }
+        Self { of_init: None, own, elsewhere: HashSet::new(), is_full: false }
     }
 }
 
@@ -57,14 +59,17 @@ impl Home {
     }
 
     pub(super) fn is_elsewhere(&self, pid: i32) -> bool {
-        self.elsewhere.contains(&pid)
+        self.is_full || self.elsewhere.contains(&pid)
     }
 
     fn put(&mut self, pid: i32, is_home: bool) {
         if is_home {
             self.elsewhere.remove(&pid);
-        } else if self.elsewhere.len() < MAX_ELSEWHERE {
-            self.elsewhere.insert(pid);
+        } else {
+            self.is_full |= self.elsewhere.len() >= MAX_ELSEWHERE;
+            if !self.is_full {
+                self.elsewhere.insert(pid);
+            }
         }
     }
 }
@@ -74,9 +79,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn whoever_cannot_be_remembered_is_not_taken_to_be_at_home() {
+        let mut home = Home { own: None, ..Home::default() };
+        for pid in 2..2 + MAX_ELSEWHERE as i32 {
+            home.seen(&mut Namespace { time_ns: 1, pid, mount: 0xf000_0999 });
+        }
+        assert!(home.is_elsewhere(3) && !home.is_elsewhere(1));
+        for pid in [40_000, 40_001] {
+            home.seen(&mut Namespace { time_ns: 3, pid, mount: 0xf000_0999 });
+        }
+        assert!(home.is_elsewhere(40_001) && home.is_elsewhere(1));
+    }
+
+    #[test]
     fn the_first_process_is_at_home_and_else_who_has_the_first_number() {
         let own = Some(0xf000_0123);
-        let mut home = Home { of_init: None, own, elsewhere: HashSet::new() };
+        let mut home = Home { own, ..Home::default() };
         let mut mount = |pid, mount| {
             let mut namespace = Namespace { time_ns: 1, pid, mount };
             home.seen(&mut namespace);
