@@ -146,9 +146,6 @@ impl Live {
         let cpus = online_cpus();
         coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
-        // After the rings: its own ring takes of the memory that a user may lock.
-        let kinds = plans.iter().map(|plan| plan.event.kind).collect();
-        let costs = SampleCosts::begin(kinds, features);
         let is_cpu_wide = target.coverage != Coverage::Tasks;
         let binding = Binding {
             inherit: !is_cpu_wide && !matches!(config.target, TargetSpec::Tids(_)),
@@ -163,6 +160,10 @@ impl Live {
             Coverage::Cpus => attacher.cpus(None)?,
         }
         let attached = attacher.finish();
+        // After the rings, for its own takes of the memory that a user may lock, and after threads
+        // that come and go were found, which needs every CPU.
+        let kinds = plans.iter().map(|plan| plan.event.kind).collect();
+        let costs = SampleCosts::begin(kinds, features);
         target.drop_ended()?;
         if !is_cpu_wide {
             for watched in &target.watched {

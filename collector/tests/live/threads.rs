@@ -94,9 +94,12 @@ fn a_process_that_churns_threads_is_seen_whole_and_nothing_twice() {
         assert_eq!(outcome.collected.kernel_samples, n_touches, "{:?}", outcome.collected);
         assert_eq!(outcome.collected.event_counts, [n_touches]);
         // On a busy machine a ring may fill with births before the reader gets a CPU, which must be
-        // said; the kernel counts touches whether or not their threads' births were read.
-        let unexpected: Vec<&str> =
-            said.warnings().into_iter().filter(|text| !text.contains("births were lost")).collect();
+        // said; the kernel counts touches whether or not their threads' births were read. So must be
+        // that threads came faster than we could look.
+        let is_honest = |text: &&str| {
+            !text.contains("births were lost") && !text.contains("faster than they can be found")
+        };
+        let unexpected: Vec<&str> = said.warnings().into_iter().filter(is_honest).collect();
         assert_eq!(unexpected, Vec::<&str>::new());
     }
 }
