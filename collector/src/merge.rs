@@ -150,6 +150,12 @@ impl Merge {
         self.n_late
     }
 
+    /// Up to when records were handed on: one that comes now with a time before it is late.
+    #[must_use]
+    pub const fn handed_on_to_ns(&self) -> u64 {
+        self.handed_on_to_ns
+    }
+
     /// The latest time of a record that waits.
     #[must_use]
     pub fn last_time_ns(&self) -> Option<u64> {
@@ -197,8 +203,11 @@ mod tests {
         merge.hand_on(20, |_, _| {});
         merge.add(0, 15, 0, record(15, 1));
         let mut out = Vec::new();
+        assert_eq!(merge.handed_on_to_ns(), 20);
         merge.hand_on(25, |_, record| out.push(record));
         assert_eq!((times_and_tids(&out), merge.n_late()), (vec![(15, 1)], 1));
+        merge.hand_on(22, |_, _| {});
+        assert_eq!(merge.handed_on_to_ns(), 25);
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl Reader {
             self.govern(began_ns, watch);
             if began_ns >= self.next_tick_ns {
                 self.tell_removed(watch);
-                self.tick(until_ns);
+                self.tick();
                 self.drain.finish_round(began_ns);
                 self.next_tick_ns = began_ns + TICK_NS;
             }
@@ -245,7 +245,9 @@ impl Reader {
     }
 
     /// The time up to which everything was handed on: what follows is not before it.
-    fn tick(&mut self, time_ns: u64) {
+    fn tick(&mut self) {
+        // A reattaching may have gone further than the round.
+        let time_ns = self.drain.merge.handed_on_to_ns();
         self.sender.push(Record::Tick { time_ns });
         self.sender.flush_or_drop_samples();
     }

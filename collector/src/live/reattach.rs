@@ -2,7 +2,6 @@
 //! events are to have, or another control group of the same name.
 
 use crate::live::attach::Attacher;
-use crate::live::clock::now_ns;
 use crate::live::reader::{self, Reader, Watch};
 use crate::sys::attr::Binding;
 use dataspace_proto::batch::BatchSender;
@@ -14,8 +13,9 @@ impl Reader {
         reader::disable(&self.events);
         self.read_all();
         self.close_doubled();
-        // The places of events in their list are part of what waits.
-        self.hand_on(now_ns(), BatchSender::flush_or_drop_samples);
+        // The places of events in their list are part of what waits: nothing may.
+        let until_ns = self.drain.merge.last_time_ns().unwrap_or(0);
+        self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
         self.drain.tally.close(&self.events);
         self.events.clear();
         self.drain.ids.clear();
