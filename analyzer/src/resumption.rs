@@ -9,6 +9,9 @@ use dataspace_proto::register::{Register, Registers};
 /// RF: the processor sets it where an interrupt finds an instruction that faulted and is to be run
 /// again, or a repeated string instruction between two rounds, and clears it once the instruction
 /// is done (SDM volume 3, section 17.3.1.1).
+///
+/// AMD's sets it for the fault alone (seen on Zen 3): there a repeated instruction is told from the
+/// one before it by its registers, where they contradict that it has just begun.
 const RESUMED: u64 = 1 << 16;
 
 /// Whether RF is set; `None` where the flags were not sampled.

@@ -17,18 +17,19 @@ struct note { long before, after; };
 static struct note note;
 static struct page *pages;
 
-/* One instruction between two others, and its address in a variable. */
+/* One instruction between two others, and in a variable how far it is into its function: a pointer
+ * to it would say that it may be jumped to. */
 #define BETWEEN(NAME, INSTRUCTION)                                                                 \
     "incq %[before]\n"                                                                             \
     "1: " INSTRUCTION "\n"                                                                         \
     "incq %[after]\n"                                                                              \
-    ".pushsection .data.rel.local, \"aw\"\n"                                                       \
-    ".balign 8\n" #NAME "_address: .quad 1b\n"                                                     \
+    ".pushsection .rodata\n"                                                                       \
+    ".balign 8\n" #NAME "_distance: .quad 1b - " #NAME "\n"                                         \
     ".popsection"
 #define NOTED [before] "+m"(note.before), [after] "+m"(note.after)
 
-extern char *copy_address, *fill_address, *store_address, *update_address, *load_address,
-    *system_address;
+extern const long copy_distance, fill_distance, store_distance, update_distance, load_distance,
+    call_distance;
 
 __attribute__((noinline)) static void copy(void)
 {
@@ -80,15 +81,15 @@ __attribute__((noinline)) static void call(void)
 {
     for (long i = 0; i < 4096; i++) {
         long result = SYS_getppid;
-        __asm__ volatile(BETWEEN(system, "syscall")
+        __asm__ volatile(BETWEEN(call, "syscall")
                          : "+a"(result), NOTED : : "rcx", "r11", "memory", "cc");
     }
 }
 
-static const struct { const char *name; char **address; void (*run)(void); } modes[] = {
-    {"copy", &copy_address, copy},       {"fill", &fill_address, fill},
-    {"store", &store_address, store},    {"update", &update_address, update},
-    {"load", &load_address, load},       {"call", &system_address, call},
+static const struct { const char *name; const long *distance; void (*run)(void); } modes[] = {
+    {"copy", &copy_distance, copy},       {"fill", &fill_distance, fill},
+    {"store", &store_distance, store},    {"update", &update_distance, update},
+    {"load", &load_distance, load},       {"call", &call_distance, call},
 };
 
 int main(int argc, char **argv)
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
     memset(pages, 1, 128 * sizeof *pages);
     for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(argv[1], modes[i].name)) {
-            printf("%p\n", (void *)*modes[i].address);
+            printf("%p\n", (void *)((char *)modes[i].run + *modes[i].distance));
             puts("ready");
             fflush(stdout);
             for (long n = strtol(argv[2], NULL, 0); n; n--)
