@@ -135,6 +135,11 @@ pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
         let each_us = event.sample_cost_ns as f64 / 1000.0;
         segments.push(Segment::new(format!("{each_us:.1} µs a sample"), Tone::Faint));
     }
+    let lives = snapshot.governance.as_ref().and_then(|governance| governance.lives);
+    if let Some(exit_ns) = lives.map(|lives| lives.exit_ns).filter(|&ns| ns > 0) {
+        let exit_ms = exit_ns as f64 / 1e6;
+        segments.push(Segment::new(format!("target's exit +{exit_ms:.2} ms"), Tone::Faint));
+    }
     if outside > 0 {
         segments.push(Segment::new(format!("others' samples {outside}"), Tone::Faint));
     }

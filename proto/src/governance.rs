@@ -16,12 +16,37 @@ pub struct Governance {
     pub events: Vec<EventGovernance>,
     /// Time in which events were switched off because no period lowers their cost.
     pub gap_ns: u64,
-    /// Time that sampling took from the target so far: samples × the calibrated cost of one.
+    /// Time that profiling took from the target so far: samples × the calibrated cost of one, and
+    /// what [`Self::lives`] adds.
     pub target_ns: u64,
+    /// What the target's threads and processes pay for being born and for ending with events;
+    /// `None` where whole CPUs are sampled, which costs them nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lives: Option<Lives>,
     /// How many changes there were.
     pub n_changes: u64,
     /// The last of them, oldest first.
     pub changes: Vec<PeriodChange>,
+}
+
+/// Threads and processes that were born and ended while they had events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lives {
+    /// Births since the session began.
+    #[serde(rename = "births")]
+    pub n_births: u64,
+    /// Ends since then.
+    #[serde(rename = "ends")]
+    pub n_ends: u64,
+    /// By how much all events of a task make its birth longer, calibrated when the session began.
+    pub birth_cost_ns: u64,
+    /// By how much they make its end longer.
+    pub end_cost_ns: u64,
+    /// What births and ends have taken so far.
+    pub target_ns: u64,
+    /// By how much the end of all that lives now will take longer: the target's exit, if it ends as
+    /// a whole.
+    pub exit_ns: u64,
 }
 
 /// One event, as it is sampled now.

@@ -3,6 +3,7 @@
 use crate::decode::{self, SampleLayout, Undecodable};
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
+use crate::live::lives::Lives;
 use crate::live::rings::Ring;
 use crate::live::tally::Tally;
 use crate::merge::Merge;
@@ -51,6 +52,8 @@ pub(crate) struct Drain {
     /// The first thread of a process has left its events: perhaps by exec of a set-uid program.
     pub(crate) saw_leader_exit: bool,
     pub(crate) saw_loss: bool,
+    /// What births and ends cost; `None` where tasks have no events.
+    pub(crate) lives: Option<Lives>,
     /// A task was born since events were opened, and has inherited them.
     pub(crate) saw_birth: bool,
     pub(crate) n_side_band_lost: u64,
@@ -87,6 +90,7 @@ impl Drain {
             doubled: Vec::new(),
             saw_leader_exit: false,
             saw_loss: false,
+            lives: None,
             saw_birth: false,
             n_side_band_lost: 0,
             n_corrupt_rings: 0,
@@ -279,8 +283,14 @@ impl Drain {
     /// Takes a record that is no sample.
     pub(crate) fn side_band(&mut self, mut record: Record) {
         match &mut record {
-            Record::Exit(exit) if exit.pid == exit.tid => self.saw_leader_exit = true,
-            Record::Fork(_) => self.saw_birth = true,
+            Record::Exit(exit) => {
+                self.saw_leader_exit |= exit.pid == exit.tid;
+                self.lives.as_mut().map(Lives::ended);
+            }
+            Record::Fork(_) => {
+                self.saw_birth = true;
+                self.lives.as_mut().map(Lives::born);
+            }
             Record::Namespace(namespace) if Some(namespace.mount) == self.own_mount => {
                 namespace.mount = 0;
             }

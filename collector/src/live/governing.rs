@@ -2,10 +2,11 @@
 
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
+use crate::live::calibration::Calibration;
 use crate::live::clock::{now_ns, thread_cpu_ns};
 use crate::live::governor::{Decision, Governor, Usage};
+use crate::live::lives::Lives;
 use crate::live::reader::{Reader, Watch};
-use crate::live::sample_cost::SampleCosts;
 use crate::sys::open;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::governance::Governance;
@@ -19,12 +20,13 @@ use std::thread::JoinHandle;
 pub(super) struct Governing {
     governor: Governor,
     /// Being measured.
-    costs: Option<JoinHandle<SampleCosts>>,
+    calibration: Option<JoinHandle<Calibration>>,
     consumer_cpu_ns: Arc<AtomicU64>,
     decisions: Vec<(usize, Decision)>,
     usage: Usage,
     /// CPU time of the target, and when that was read.
     running: (u64, u64),
+    /// A person was told that periods change.
     has_told: bool,
 }
 
@@ -33,7 +35,7 @@ impl Governing {
         max_overhead: Option<f64>,
         keeps_counts: bool,
         plans: &[EventPlan],
-        costs: Option<JoinHandle<SampleCosts>>,
+        calibration: Option<JoinHandle<Calibration>>,
         consumer_cpu_ns: Arc<AtomicU64>,
         began_ns: u64,
     ) -> Self {
@@ -41,7 +43,7 @@ impl Governing {
             plans.iter().map(|plan| (plan.event.kind, plan.event.sampling)).collect();
         Self {
             governor: Governor::new(max_overhead, keeps_counts, &events, began_ns),
-            costs,
+            calibration,
             consumer_cpu_ns,
             decisions: Vec::new(),
             usage: Usage::default(),
@@ -49,22 +51,19 @@ impl Governing {
             has_told: false,
         }
     }
-}
 
-impl Governing {
     /// Whether any period is not what it was at first.
     pub(super) const fn has_changed(&self) -> bool {
-        self.has_told
+        self.governor.has_changed()
     }
 
-    /// Takes over what a sample costs, once that is measured.
-    fn take_costs(&mut self) {
-        if self.costs.as_ref().is_some_and(JoinHandle::is_finished)
-            && let Some(Ok(costs)) = self.costs.take().map(JoinHandle::join)
-        {
-            tracing::info!(?costs, "what a sample costs was measured");
-            self.governor.set_costs(&costs);
-        }
+    /// What samples and lives cost, once that is measured.
+    fn calibrated(&mut self) -> Option<Calibration> {
+        let is_there = self.calibration.as_ref().is_some_and(JoinHandle::is_finished);
+        let measured = self.calibration.take_if(|_| is_there)?.join().ok()?;
+        tracing::info!(?measured, "what sampling costs was measured");
+        self.governor.set_costs(&measured.samples);
+        Some(measured)
     }
 }
 
@@ -75,7 +74,11 @@ impl Reader {
         decisions.clear();
         self.governing.governor.cycle(time_ns, &self.drain.tally.n_taken, &mut decisions);
         if self.governing.governor.is_due(time_ns) {
-            self.governing.take_costs();
+            if let Some(measured) = self.governing.calibrated()
+                && let Some(lives) = &mut self.drain.lives
+            {
+                lives.set_cost(measured.life);
+            }
             self.measure(time_ns);
             let Governing { governor, usage, .. } = &mut self.governing;
             governor.decide(usage, &mut decisions);
@@ -184,6 +187,9 @@ impl Reader {
     }
 
     pub(super) fn governance(&self) -> Governance {
-        self.governing.governor.governance(now_ns(), &self.drain.tally.n_taken)
+        let of_samples = self.governing.governor.governance(now_ns(), &self.drain.tally.n_taken);
+        let lives = self.drain.lives.as_ref().map(Lives::told);
+        let target_ns = of_samples.target_ns + lives.map_or(0, |lives| lives.target_ns);
+        Governance { target_ns, lives, ..of_samples }
     }
 }

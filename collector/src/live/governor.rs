@@ -142,7 +142,7 @@ impl Governor {
         self.own_share += (own_ns / allowance_ns - self.own_share) / OWN_MEMORY;
         let rest_ns = self.kernel_ns(usage, Self::rests);
         self.overhead = (kernel_ns + rest_ns) / allowance_ns + self.own_share;
-        if let Some(max) = self.max_overhead.map(|max| max * self.share_of_periods()) {
+        if let Some(max) = self.max_overhead.map(|max| max * self.share()) {
             let governed = kernel_ns / allowance_ns + self.own_share;
             let excess = governed / max;
             self.n_over = if excess > 1.0 { self.n_over + 1 } else { 0 };
@@ -165,16 +165,9 @@ impl Governor {
         matches!(event.kind, EventKind::Breakpoint { .. })
     }
 
-    /// The part of the budget that events have together whose periods are governed; the others have
-    /// as much each.
-    fn share_of_periods(&self) -> f64 {
-        let n_resting = self.events.iter().filter(|event| Self::rests(event)).count();
-        let has_periods = n_resting < self.events.len();
-        if has_periods { 1.0 / (n_resting + 1) as f64 } else { 1.0 }
-    }
-
-    /// The part of the budget that each event has that is governed by being switched off.
-    fn share_of_one(&self) -> f64 {
+    /// The part of the budget that events have together whose periods are governed, and that each
+    /// of the others has.
+    fn share(&self) -> f64 {
         let n_resting = self.events.iter().filter(|event| Self::rests(event)).count();
         let has_periods = n_resting < self.events.len();
         1.0 / (n_resting + usize::from(has_periods)).max(1) as f64
@@ -203,15 +196,13 @@ impl Governor {
         into: &mut Vec<(usize, Decision)>,
     ) {
         for (event_idx, event) in self.events.iter_mut().enumerate() {
-            if event.is_fixed || matches!(event.kind, EventKind::Breakpoint { .. }) {
+            if event.is_fixed || Self::rests(event) {
                 continue;
             }
             let n_new = usage.n_samples[event_idx].saturating_sub(self.last.n_samples[event_idx]);
             let per_second = n_new as f64 * 1e9 / elapsed_ns;
-            let factor = factor.min((per_second / MIN_SAMPLES_PER_SECOND).max(1.0)).max(
-                // What goes down again goes whatever its rate is.
-                if factor < 1.0 { factor } else { 0.0 },
-            );
+            // A factor below 1 gives more samples, and is good for every rate.
+            let factor = factor.min((per_second / MIN_SAMPLES_PER_SECOND).max(1.0));
             let to = scaled(event.now, event.asked, factor);
             if to == event.now {
                 continue;
@@ -241,10 +232,9 @@ impl Governor {
         n_samples: &[u64],
         into: &mut Vec<(usize, Decision)>,
     ) {
-        let share = self.share_of_one();
-        let Some(max) = self.max_overhead.map(|max| max * share) else { return };
+        let Some(max) = self.max_overhead.map(|max| max * self.share()) else { return };
         for (event_idx, event) in self.events.iter_mut().enumerate() {
-            if event.is_fixed || !matches!(event.kind, EventKind::Breakpoint { .. }) {
+            if event.is_fixed || !Self::rests(event) {
                 continue;
             }
             let (began_ns, n_then) = event.cycle_began;
@@ -269,6 +259,11 @@ impl Governor {
                 _ => {}
             }
         }
+    }
+
+    /// Whether any period is not what it was at first.
+    pub(crate) const fn has_changed(&self) -> bool {
+        self.n_changes != 0
     }
 
     /// The events that are off.
@@ -300,6 +295,7 @@ impl Governor {
             events: self.events.iter().map(of).collect(),
             gap_ns: self.gap_ns + open_gap_ns,
             target_ns: costs.map(|(event, n)| n * event.cost_ns).sum(),
+            lives: None,
             n_changes: self.n_changes,
             changes: self.changes.iter().copied().collect(),
         }

@@ -3,6 +3,7 @@
 mod announce;
 mod attach;
 mod births;
+mod calibration;
 pub(crate) mod clock;
 mod coverage;
 mod drain;
@@ -10,6 +11,8 @@ mod gate;
 mod governing;
 mod governor;
 mod group_watch;
+mod life_cost;
+mod lives;
 pub(crate) mod opening;
 mod reader;
 mod reattach;
@@ -29,7 +32,7 @@ use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
 use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
 use crate::live::rings::Rings;
-use crate::live::sample_cost::SampleCosts;
+use crate::live::calibration::Calibration;
 use crate::machine::Machine;
 use crate::membership::CommFilter;
 use crate::procfs::Procfs;
@@ -123,7 +126,7 @@ struct Parts {
     procfs: Procfs,
     /// Mappings and names from before.
     before: Vec<Record>,
-    costs: Option<JoinHandle<SampleCosts>>,
+    calibration: Option<JoinHandle<Calibration>>,
     max_overhead: Option<f64>,
     keeps_counts: bool,
     consumer_cpu_ns: Arc<AtomicU64>,
@@ -162,8 +165,7 @@ impl Live {
         let attached = attacher.finish();
         // After the rings, for its own takes of the memory that a user may lock, and after threads
         // that come and go were found, which needs every CPU.
-        let kinds = plans.iter().map(|plan| plan.event.kind).collect();
-        let costs = SampleCosts::begin(kinds, features);
+        let calibration = Calibration::begin(&plans, &cpus, features, !is_cpu_wide);
         target.drop_ended()?;
         if !is_cpu_wide {
             for watched in &target.watched {
@@ -199,7 +201,7 @@ impl Live {
                 gate,
                 procfs,
                 before,
-                costs,
+                calibration,
                 max_overhead: config.max_overhead,
                 keeps_counts: config.keeps_counts
                     && matches!(config.sampling, Some(Sampling::Period(_))),

@@ -7,6 +7,7 @@ use crate::live::drain::Drain;
 use crate::live::gate::Gate;
 use crate::live::governing::Governing;
 use crate::live::group_watch::{GroupChange, GroupWatch};
+use crate::live::lives::Lives;
 use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
@@ -94,11 +95,16 @@ pub(crate) fn run(
     for record in attached.early {
         drain.early(record);
     }
+    if !binding.is_cpu_wide {
+        let mut lives = Lives::new(&plans, outputs.iter().map(|output| output.cpu));
+        lives.opened(&attached.events);
+        drain.lives = Some(lives);
+    }
     let governing = Governing::new(
         parts.max_overhead,
         parts.keeps_counts,
         &plans,
-        parts.costs,
+        parts.calibration,
         parts.consumer_cpu_ns,
         now_ns(),
     );

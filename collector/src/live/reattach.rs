@@ -45,6 +45,9 @@ impl Reader {
         };
         let attached = attacher.finish();
         self.events = attached.events;
+        if let Some(lives) = &mut self.drain.lives {
+            lives.opened(&self.events);
+        }
         self.drain.ids = attached.ids;
         self.drain.suspects = attached.suspects;
         self.side_band.extend(attached.side_band);

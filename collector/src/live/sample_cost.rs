@@ -1,4 +1,4 @@
-//! What one sample costs whoever is sampled, measured on ourselves when a session begins.
+//! What one sample costs whoever is sampled, measured on ourselves.
 
 use crate::live::clock::thread_cpu_ns;
 use crate::live::rings::n_samples_in;
@@ -9,7 +9,6 @@ use dataspace_proto::event::{EventKind, Sampling};
 use perf_event_open_sys::bindings as abi;
 use rustix::fd::AsFd as _;
 use std::hint::black_box;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Each figure is the least of several runs: whatever disturbs a run makes it longer.
@@ -54,17 +53,8 @@ impl SampleCosts {
         }
     }
 
-    /// Begins to [measure](Self::measure), on a thread of its own; `None` where there is none.
-    pub(crate) fn begin(
-        kinds: Vec<EventKind>,
-        features: KernelFeatures,
-    ) -> Option<JoinHandle<Self>> {
-        let measure = move || Self::measure(&kinds, features);
-        thread::Builder::new().name("sample-cost".to_owned()).spawn(measure).ok()
-    }
-
     /// Measures what the events of these kinds cost; the others stay at what is usual.
-    fn measure(kinds: &[EventKind], features: KernelFeatures) -> Self {
+    pub(crate) fn measure(kinds: &[EventKind], features: KernelFeatures) -> Self {
         let wants = |kind: fn(&EventKind) -> bool| kinds.iter().any(kind);
         let mut costs = Self::USUAL;
         let is_interrupt = |kind: &EventKind| {

@@ -1,0 +1,83 @@
+//! How many tasks were born and ended with a session's events, and what that cost them.
+
+use crate::event::EventPlan;
+use crate::live::attach::OpenEvent;
+use crate::live::life_cost::LifeCost;
+use dataspace_proto::governance;
+
+/// The lives of the target's tasks. Where whole CPUs are sampled, tasks have no events.
+#[derive(Debug)]
+pub(crate) struct Lives {
+    /// Events that each of its tasks has.
+    n_events: u64,
+    cost: LifeCost,
+    n_births: u64,
+    n_ends: u64,
+    n_alive: u64,
+}
+
+impl Lives {
+    /// Tasks with events of `plans` on `cpus`.
+    pub(crate) fn new(plans: &[EventPlan], cpus: impl Iterator<Item = i32>) -> Self {
+        // Beside the sampled ones there is one on each CPU that tells of mappings and births.
+        let on = |cpu| 1 + plans.iter().filter(|plan| plan.is_on(cpu)).count() as u64;
+        let n_events = cpus.map(on).sum();
+        Self { n_events, cost: LifeCost::USUAL, n_births: 0, n_ends: 0, n_alive: 0 }
+    }
+
+    /// What an event costs was measured.
+    pub(crate) const fn set_cost(&mut self, cost: LifeCost) {
+        self.cost = cost;
+    }
+
+    /// These are open now: on every task that is alive.
+    pub(crate) fn opened(&mut self, events: &[OpenEvent]) {
+        self.n_alive = events.chunk_by(|one, other| one.tid == other.tid).count() as u64;
+    }
+
+    /// A task was born.
+    pub(crate) const fn born(&mut self) {
+        self.n_births += 1;
+        self.n_alive += 1;
+    }
+
+    /// A task has ended.
+    pub(crate) const fn ended(&mut self) {
+        self.n_ends += 1;
+        self.n_alive = self.n_alive.saturating_sub(1);
+    }
+
+    /// What a person is told.
+    pub(crate) const fn told(&self) -> governance::Lives {
+        let birth_cost_ns = self.n_events * self.cost.birth_ns;
+        let end_cost_ns = self.n_events * self.cost.end_ns;
+        governance::Lives {
+            n_births: self.n_births,
+            n_ends: self.n_ends,
+            birth_cost_ns,
+            end_cost_ns,
+            target_ns: self.n_births * birth_cost_ns + self.n_ends * end_cost_ns,
+            exit_ns: self.n_alive * end_cost_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn births_and_ends_add_up_and_what_lives_has_its_end_before_it() {
+        let mut lives = Lives::new(&[], [0, 1, 2].into_iter());
+        lives.set_cost(LifeCost { birth_ns: 10, end_ns: 100 });
+        for _ in 0..5 {
+            lives.born();
+        }
+        lives.ended();
+        lives.ended();
+        let told = lives.told();
+        assert_eq!((told.birth_cost_ns, told.end_cost_ns), (30, 300));
+        assert_eq!((told.n_births, told.n_ends), (5, 2));
+        assert_eq!((told.target_ns, told.exit_ns), (5 * 30 + 2 * 300, 3 * 300));
+    }
+}
