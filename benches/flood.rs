@@ -3,8 +3,9 @@
 //!
 //! `cargo bench --bench flood [-- PAIRS [CALLS]]` prints the figures and their ratios; nothing is asserted.
 //!
-//! Both sample `syscalls:sys_enter_getppid` with period 1, all user and interrupt registers, address and CPU, of
-//! a program that makes its calls pinned to the last CPU. Both are attached before the flood begins, and their
+//! Both sample `syscalls:sys_enter_getppid` with period 1, all registers, address and CPU, of a program that
+//! makes its calls pinned to the last CPU. perf is asked for the user's and the interrupt's registers and, in
+//! runs of their own, for the user's alone: they are the same here, and we sample them once. Both are attached before the flood begins, and their
 //! CPU clocks are read just before it and when the last sample of it is through: for us counted by the
 //! analyzer, for perf written to a file in memory. What perf has in its ring then, and never pays for here, is
 //! left out of its samples. Of our threads the collector's and the analyzer's are meant; the whole process,
@@ -47,25 +48,27 @@ fn main() {
     let program = support::compile("flood", &["-O2", "-g"]);
     println!("{n_calls} calls, {n_pairs} pairs; medians, ns of CPU time a sample");
     for n_pages in [1024, 8192] {
-        let mut ours = Vec::new();
-        let mut perfs = Vec::new();
+        let (mut ours, mut perfs, mut user_perfs) = (Vec::new(), Vec::new(), Vec::new());
         for pair in 0..n_pairs {
             // Whoever goes first has the machine as the last one left it.
-            if pair % 2 == 0 {
-                ours.extend(run_ours(&program, n_calls, n_pages));
-                perfs.extend(run_perf(&program, n_calls, n_pages));
-            } else {
-                perfs.extend(run_perf(&program, n_calls, n_pages));
-                ours.extend(run_ours(&program, n_calls, n_pages));
+            let mut turns = [0, 1, 2];
+            turns.rotate_left(pair as usize % 3);
+            for turn in turns {
+                match turn {
+                    0 => ours.extend(run_ours(&program, n_calls, n_pages)),
+                    1 => perfs.extend(run_perf(&program, n_calls, n_pages, &["user", "intr"])),
+                    _ => user_perfs.extend(run_perf(&program, n_calls, n_pages, &["user"])),
+                }
             }
         }
-        print(n_pages, &ours, &perfs);
+        print(n_pages, &ours, &perfs, &user_perfs);
     }
 }
 
-fn print(n_pages: u64, ours: &[Run], perfs: &[Run]) {
+fn print(n_pages: u64, ours: &[Run], perfs: &[Run], user_perfs: &[Run]) {
     println!("rings of {} MiB a CPU", n_pages * 4 / 1024);
-    for (name, runs) in [("dataspace", ours), ("perf record", perfs)] {
+    for (name, runs) in [("dataspace", ours), ("perf record", perfs), ("perf, user's", user_perfs)]
+    {
         if runs.is_empty() {
             println!("  {name:12} not measured");
             continue;
@@ -80,13 +83,16 @@ fn print(n_pages: u64, ours: &[Run], perfs: &[Run]) {
             runs[0].n_calls,
         );
     }
-    if !ours.is_empty() && !perfs.is_empty() {
+    for (name, theirs) in [("perf record", perfs), ("perf, user's", user_perfs)] {
+        if ours.is_empty() || theirs.is_empty() {
+            continue;
+        }
         println!(
-            "  ratio of CPU a sample {:.2} (whole process {:.2}), of a call's time {:.2}",
-            median(ours, |run| run.ns_a_sample) / median(perfs, |run| run.ns_a_sample),
+            "  ratio to {name:12} of CPU a sample {:.2} (whole process {:.2}), of a call's time {:.2}",
+            median(ours, |run| run.ns_a_sample) / median(theirs, |run| run.ns_a_sample),
             median(ours, |run| run.process_ns_a_sample)
-                / median(perfs, |run| run.process_ns_a_sample),
-            median(ours, |run| run.ns_a_call) / median(perfs, |run| run.ns_a_call),
+                / median(theirs, |run| run.process_ns_a_sample),
+            median(ours, |run| run.ns_a_call) / median(theirs, |run| run.ns_a_call),
         );
     }
 }
@@ -223,7 +229,7 @@ fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
 }
 
 /// perf's cheapest way that still keeps the samples: a file in memory, no build-ids, no cache.
-fn run_perf(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
+fn run_perf(program: &Path, n_calls: u64, n_pages: u64, sets: &[&str]) -> Option<Run> {
     let mut flood = Flood::start(program);
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let (file, control, ack) =
@@ -233,7 +239,7 @@ fn run_perf(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
     }
     let mut perf = Command::new("perf")
         .args(["record", "-q", "-N", "-B", "-e", EVENT, "-c", "1", "-d", "-T", "--sample-cpu"])
-        .args([format!("--intr-regs={REGISTERS}"), format!("--user-regs={REGISTERS}")])
+        .args(sets.iter().map(|set| format!("--{set}-regs={REGISTERS}")))
         .args(["-m", &n_pages.to_string(), "-p", &flood.pid()])
         .arg(format!("--control=fifo:{},{}", control.display(), ack.display()))
         .arg("-o")

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench ring [-- PASSES]` prints the figures; nothing is asserted.
 //!
-//! The samples are real ones of the clock, with both sets of registers and 256 bytes of stack, taken from a
+//! The samples are real ones of the clock, with registers and 256 bytes of stack, taken from a
 //! program that walks a list; all that is known of their code is known before. They are written again and again, with new
 //! times, into a ring of 32 MiB that wraps in the middle of a record. Its filling, which is the kernel's part, is not
 //! measured; a pass is measured from the reader's first look to the analyzer's last count.
@@ -13,6 +13,7 @@
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
 use dataspace_analyzer::worker::Worker;
+use dataspace_collector::ahead;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::synthetic::SyntheticSession;
 use dataspace_collector::live::{Live, LiveConfig};
@@ -37,8 +38,8 @@ const N_PAGES: usize = 8192;
 const START: u64 = 8 * 1001;
 const N_TEMPLATES: usize = 2_000;
 /// As the session has them.
-const N_BATCHES: usize = 64;
-const BATCH_LEN: usize = 1024;
+const N_BATCHES: usize = 256;
+const BATCH_LEN: usize = 256;
 /// A time between samples that makes five million a second.
 const STEP_NS: u64 = 200;
 
@@ -202,10 +203,10 @@ fn thread_ns() -> u64 {
 fn count(mut analyzer: Analyzer, batches: &BatchReceiver) -> String {
     while let Some(batch) = batches.receive() {
         let mut n_samples = 0;
-        for record in &batch {
+        ahead::each(&batch, |record| {
             n_samples += u64::from(matches!(record, Record::Sample(_)));
             analyzer.apply(record, &mut Unobserved);
-        }
+        });
         batches.recycle(batch);
         ANALYZER_NS.store(thread_ns(), Ordering::Release);
         N_COUNTED.fetch_add(n_samples, Ordering::Release);

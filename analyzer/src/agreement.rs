@@ -40,6 +40,15 @@ impl Analyzer {
         let sample = located.sample;
         let unknown =
             |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
+        if sample.addr.is_none()
+            && !located.kind.is_memory_only()
+            && let Some(trigger) = past.silent_trigger()
+        {
+            // No register would tell more.
+            let trigger = located.trigger_avma(past, trigger);
+            let verdict = Verdict::NotMemory;
+            return Ok(Attribution { trigger, verdict, ..unknown(Reason::Unspecified) });
+        }
         let thread_base = self.thread_storage.base(sample.tid);
         let state = State::sampled(located.registers, located.bias, thread_base);
         let evidence = search::Evidence {

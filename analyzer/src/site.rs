@@ -42,6 +42,16 @@ pub struct Past {
     pub triggers: Vec<Trigger>,
 }
 
+impl Past {
+    /// The trigger, if it is known for certain and touches nothing.
+    pub(crate) fn silent_trigger(&self) -> Option<u8> {
+        let here = self.trail.nodes.first().filter(|_| self.trail.reach == 0)?;
+        let trigger = here.trigger?;
+        let found = self.triggers.get(usize::from(trigger))?;
+        found.accesses.is_empty().then_some(trigger)
+    }
+}
+
 /// An instruction that may have caused the sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {

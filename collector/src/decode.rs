@@ -209,9 +209,15 @@ fn variable_part(
         skip_branch_stack(layout.branch_sample_type, cursor)?;
     }
     if field!(layout, PERF_SAMPLE_REGS_USER) {
-        // Where the user was interrupted they are the others, or not as fresh.
-        let is_wanted = !decoded.sample.is_user();
-        let into = is_wanted.then_some(&mut decoded.sample.user_registers);
+        // Where user code was interrupted both sets are the same (`perf_sample_regs_user()` in Linux
+        // `kernel/events/core.c`), unless the hardware recorded its own with the IP: those are in the
+        // other only.
+        let has_other = field!(layout, PERF_SAMPLE_REGS_INTR);
+        let sample = &mut *decoded.sample;
+        let into = match sample.is_user() {
+            true => (!has_other && !sample.is_exact_ip).then_some(&mut sample.registers),
+            false => Some(&mut sample.user_registers),
+        };
         registers(layout.user_registers, layout, cursor, "REGS_USER", into)?;
     }
     if field!(layout, PERF_SAMPLE_STACK_USER) {
@@ -487,6 +493,25 @@ mod tests {
         assert_eq!(decoded.sample.registers.get(Register::R8), Some(0x808));
         assert_eq!(decoded.sample.registers.get(Register::Rax), None);
         assert_eq!(decoded.sample.mode, CpuMode::User);
+    }
+
+    #[test]
+    fn one_set_of_registers_is_enough_where_user_code_was_interrupted() {
+        let mut layout = layout(abi::PERF_SAMPLE_REGS_USER);
+        layout.user_registers = 1 << Register::Rbx.perf_bit();
+        let decode = |layout: &SampleLayout, misc: u32, words: &[u64]| {
+            let sample = sample(layout, misc as u16, &bytes(words)).unwrap().sample;
+            let rbx = |registers: &Registers| registers.get(Register::Rbx);
+            (rbx(&sample.registers), rbx(&sample.user_registers))
+        };
+        let (user, exact) = (abi::PERF_RECORD_MISC_USER, abi::PERF_RECORD_MISC_EXACT_IP);
+        assert_eq!(decode(&layout, user, &[2, 7]), (Some(7), None));
+        assert_eq!(decode(&layout, abi::PERF_RECORD_MISC_KERNEL, &[2, 7]), (None, Some(7)));
+        // The hardware's IP, and registers of the interrupt some time later.
+        assert_eq!(decode(&layout, user | exact, &[2, 7]), (None, None));
+        layout.sample_type |= u64::from(abi::PERF_SAMPLE_REGS_INTR);
+        layout.interrupt_registers = layout.user_registers;
+        assert_eq!(decode(&layout, user, &[2, 7, 2, 8]), (Some(8), None));
     }
 
     #[test]

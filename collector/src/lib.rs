@@ -75,6 +75,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod ahead;
 pub mod capability;
 mod cgroup;
 mod cursor;

@@ -11,14 +11,12 @@
 //!  hand on ◀─┘      keep                  keep
 //! ```
 
+use crate::ahead;
 use crate::sys::prefetch;
 use dataspace_proto::batch::Slots;
 use dataspace_proto::record::Record;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-
-/// What of a slot the analyzer had last and decoding writes over: all but the stack.
-const SLOT_PREFETCH_BYTES: usize = 448;
 
 /// Records that wait for their turn. Room that was used once is used again: in steady state
 /// nothing is allocated for a sample.
@@ -89,7 +87,8 @@ impl Merge {
     #[must_use]
     pub fn slot(&mut self) -> Box<Record> {
         if let Some(soon) = self.slots.len().checked_sub(3).and_then(|idx| self.slots.get(idx)) {
-            prefetch::to_write(&**soon, SLOT_PREFETCH_BYTES);
+            // The analyzer had it last, and decoding writes over it.
+            prefetch::to_write(&**soon, ahead::RECORD_BYTES);
         }
         self.slots.pop().unwrap_or_else(|| Box::new(Record::Tick { time_ns: 0 }))
     }

@@ -2,7 +2,8 @@
 //! back, so that steady state allocates nothing.
 
 use crate::record::Record;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use std::time::{Duration, Instant};
 
 /// Records in time order, each in a slot of its own: a record is written once, where the analyzer reads it,
 /// and what is put in order and sent are pointers.
@@ -40,18 +41,11 @@ impl Batch {
 #[derive(Debug)]
 pub struct Iter<'a>(std::slice::Iter<'a, Box<Record>>);
 
-/// The collector's CPU wrote the records last: the lines of one that comes later are fetched while this one is
-/// worked on. The processor does so only if somebody looks at them.
-const N_AHEAD: usize = 2;
-
 impl<'a> Iterator for Iter<'a> {
     type Item = &'a Record;
 
     #[inline]
     fn next(&mut self) -> Option<&'a Record> {
-        if let Some(ahead) = self.0.as_slice().get(N_AHEAD) {
-            std::hint::black_box(ahead.time_ns());
-        }
         self.0.next().map(|slot| &**slot)
     }
 
@@ -209,6 +203,25 @@ impl BatchSender {
         }
     }
 
+    /// Waits, no longer than `timeout`, while `n_batches` or more are on their way to the analyzer. Whether
+    /// it has caught up.
+    pub fn wait_while_behind(&mut self, n_batches: usize, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        while self.to_analyzer.len() >= n_batches {
+            // A buffer comes back for each batch that the analyzer is through with.
+            match self.empty.recv_deadline(end) {
+                Ok(mut buffer) => {
+                    self.slots.append(&mut buffer.0);
+                    self.buffers.push(buffer);
+                }
+                Err(RecvTimeoutError::Timeout) => return false,
+                // Nobody is there to be waited for.
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+        }
+        true
+    }
+
     /// Samples dropped so far because the channel was full.
     #[must_use]
     pub const fn n_dropped_samples(&self) -> u64 {
@@ -287,6 +300,28 @@ mod tests {
             send(10);
             assert!(receive(10) <= 11, "ten wait while one is filled");
         }
+    }
+
+    #[test]
+    fn who_waits_for_the_analyzer_waits_until_it_is_near_or_the_time_is_up() {
+        let (mut sender, receiver) = channel(64, 2);
+        for _ in 0..10 {
+            sender.push(Record::Sample(Sample::default()));
+            sender.flush_or_drop_samples();
+        }
+        assert!(sender.wait_while_behind(11, Duration::ZERO));
+        assert!(!sender.wait_while_behind(10, Duration::ZERO), "nobody takes any");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..7 {
+                    receiver.recycle(receiver.receive().unwrap());
+                }
+            });
+            assert!(sender.wait_while_behind(4, Duration::from_secs(60)));
+        });
+        assert_eq!(receiver.receiver().len(), 3);
+        drop(receiver);
+        assert!(sender.wait_while_behind(1, Duration::from_secs(60)), "nobody is left");
     }
 
     #[test]

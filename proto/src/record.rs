@@ -126,7 +126,8 @@ pub struct Sample {
     pub physical_addr: Option<PhysicalAddress>,
     /// The control group of the thread, by its number ([`Cgroup`]).
     pub cgroup: Option<NonZeroU64>,
-    /// Registers at the interrupt, or as the hardware recorded them.
+    /// Registers at the interrupt, or as the hardware recorded them. Empty in the kernel where the
+    /// event samples the user's alone.
     pub registers: Registers,
     /// The user's registers where the sample is in the kernel: nobody needs them twice.
     pub user_registers: Registers,

@@ -91,14 +91,29 @@ pub enum RegisterAbi {
 const ALL_PRESENT: u32 = (1 << N_REGISTERS) - 1;
 
 /// Register values; each is there only if it was sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct Registers {
     /// What the task ran as.
     pub abi: RegisterAbi,
     present: u32,
-    /// 0 where there is none.
+    /// 0 where there is none; anything where there is none at all.
     values: [u64; N_REGISTERS],
 }
+
+impl std::fmt::Debug for Registers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let there = Register::ALL.iter().filter_map(|one| Some((one, self.get(*one)?)));
+        f.debug_map().entry(&"abi", &self.abi).entries(there).finish()
+    }
+}
+
+impl PartialEq for Registers {
+    fn eq(&self, other: &Self) -> bool {
+        (self.abi, self.present) == (other.abi, other.present) && self.values() == other.values()
+    }
+}
+
+impl Eq for Registers {}
 
 impl Registers {
     /// The value of `register`, if it was sampled.
@@ -114,7 +129,7 @@ impl Registers {
     #[must_use]
     #[inline]
     pub const fn values(&self) -> &[u64; N_REGISTERS] {
-        &self.values
+        if self.present == 0 { &[0; N_REGISTERS] } else { &self.values }
     }
 
     /// For each register of [`Register::ALL`] a mask: all ones if it was sampled.
@@ -131,6 +146,9 @@ impl Registers {
 
     /// Sets `register` to `value`.
     pub const fn set(&mut self, register: Register, value: u64) {
+        if self.present == 0 {
+            self.values = [0; N_REGISTERS];
+        }
         self.present |= 1 << register as u32;
         self.values[register as usize] = value;
     }
@@ -147,12 +165,8 @@ impl Registers {
 
     /// Forgets all values.
     #[inline]
-    pub fn clear(&mut self) {
-        self.abi = RegisterAbi::None;
-        if self.present != 0 {
-            self.present = 0;
-            self.values = [0; N_REGISTERS];
-        }
+    pub const fn clear(&mut self) {
+        (self.abi, self.present) = (RegisterAbi::None, 0);
     }
 
     /// Forgets the value of `register`.
@@ -193,6 +207,16 @@ mod tests {
         assert_eq!((registers.masks()[Register::R15 as usize], others), (u64::MAX, [0, 0]));
         registers.forget(Register::R15);
         assert!(registers.is_empty());
+        let mut used = Registers::default();
+        used.set_all([3; N_REGISTERS]);
+        used.clear();
+        assert_eq!((used, used.masks()), (Registers::default(), [0; N_REGISTERS]));
+        used.set(Register::Rax, 7);
+        assert_eq!(
+            (used.get(Register::Rax), used.values()[1]),
+            (Some(7), 0),
+            "nothing old is left"
+        );
         assert_eq!(registers.values(), &[0; N_REGISTERS]);
         Register::ALL.into_iter().for_each(|register| registers.set(register, 1));
         assert_eq!(registers.masks(), [u64::MAX; N_REGISTERS]);

@@ -10,6 +10,8 @@ pub const N_STACK_BYTES: usize = 256;
 
 /// The lowest bytes of a thread's stack.
 #[derive(Clone, Copy)]
+// In this order: whether there are any is known without the lines that hold them.
+#[repr(C)]
 pub struct StackPiece {
     n_bytes: u16,
     /// Those behind `n_bytes` may be anything.

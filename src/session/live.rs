@@ -9,6 +9,7 @@ use crate::file_source::FilePolicy;
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, never, select_biased};
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::report::event_line;
+use dataspace_collector::ahead;
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running};
 use dataspace_proto::batch::{self, BatchReceiver};
@@ -19,13 +20,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Batches between collector and analyzer: 64 × 1,024 samples are a fifth of a second at the highest
+/// Batches between collector and analyzer: 256 × 256 samples are a fifth of a second at the highest
 /// rate the kernel can give. They take 42 MB if the analyzer ever falls so far behind, else what two
 /// or three take: buffers are made when none has come back.
-pub(super) const N_BATCHES: usize = 64;
+pub(super) const N_BATCHES: usize = 256;
 
 /// Records in a batch. At the default rate a batch is sent long before it is full.
-pub(super) const BATCH_LEN: usize = 1024;
+pub(super) const BATCH_LEN: usize = 256;
 
 /// How long the end of a session waits for debug information that is still being read.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
@@ -143,9 +144,7 @@ impl AnalyzerThread {
                 },
                 recv(batches.receiver()) -> batch => {
                     let Ok(batch) = batch else { break };
-                    for record in &batch {
-                        self.analyzer.apply(record, &mut Unobserved);
-                    }
+                    ahead::each(&batch, |record| self.analyzer.apply(record, &mut Unobserved));
                     batches.recycle(batch);
                     self.own_cpu_ns.store(cost::thread_cpu_ns(), Ordering::Relaxed);
                 },

@@ -21,6 +21,11 @@ impl Gate {
         Self { membership, procfs, is_open }
     }
 
+    /// Whether every sample is of the target: none has to be looked at.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     /// Whether `record` is of the target. What has to be known before it is given to `push`.
     pub(crate) fn admits(&mut self, record: &Record, push: impl FnMut(Record)) -> bool {
         match record {

@@ -29,6 +29,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// How often the analyzer is told the time, samples or not. Also the longest wait for a ring to
 /// fill to its mark.
@@ -38,6 +39,12 @@ const COUNTS_NS: u64 = 1_000_000_000;
 /// Reading a descriptor takes about a microsecond, and interrupts the CPU that runs its thread:
 /// beyond so many, counts are read only when something was lost, and at the end.
 const MAX_READ_EACH_SECOND: usize = 512;
+/// So many batches on their way to the analyzer are work enough for it.
+pub(crate) const MAX_BATCHES_BEHIND: usize = 4;
+/// While the analyzer is behind, rings are looked at so often whether they still have room.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+/// Other things have to be done too.
+const MAX_WAIT: Duration = Duration::from_millis(20);
 /// CPU time that is enough to tell whether samples stand for it.
 const SHORT_LIVES_NS: u64 = 1_000_000_000;
 
@@ -206,6 +213,7 @@ impl Reader {
             // The kernel tells once that there is something to read, not that there still is.
             let has_rest = self.drain.read_to_ns.is_some();
             wait(&mut poll_fds, if has_rest { 0 } else { self.next_tick_ns });
+            self.wait_for_analyzer(watch);
             let began_ns = now_ns();
             self.round();
             self.close_doubled();
@@ -231,6 +239,20 @@ impl Reader {
                 return;
             }
             previous_began_ns = began_ns;
+        }
+    }
+
+    /// Leaves records in their rings while the analyzer is behind and they have room: what is on its way
+    /// in few slots stays in the caches of both CPUs.
+    fn wait_for_analyzer(&mut self, watch: &Watch<'_>) {
+        let end_ns = now_ns() + MAX_WAIT.as_nanos() as u64;
+        let mut is_behind = true;
+        while is_behind
+            && self.rings.have_room()
+            && !watch.shared.stop.load(Ordering::Acquire)
+            && now_ns() < end_ns
+        {
+            is_behind = !self.sender.wait_while_behind(MAX_BATCHES_BEHIND, BETWEEN_LOOKS);
         }
     }
 

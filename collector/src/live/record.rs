@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::event::EventPlan;
 use crate::live::Parts;
 use crate::live::attach::OpenEvent;
-use crate::live::drain::Drain;
+use crate::live::drain::{Drain, SIDE_BAND};
 use crate::live::reader::Reader;
 use crate::live::tally::Tally;
 use crate::recorder::{EventEntry, Recorder, Start, Writer, tracing};
@@ -111,12 +111,15 @@ impl Reader {
             if Tally::is_double(open) {
                 return spare.push(slot);
             }
-            let is_admitted = gate.admits(&slot, |before| {
-                write_before(recorder.as_mut(), &before);
-                if heard.includes(&before) {
-                    sender.push(before);
-                }
-            });
+            // What of a sample has left this CPU's cache since it was decoded stays where it is.
+            let is_clear = source != SIDE_BAND && gate.is_open();
+            let is_admitted = is_clear
+                || gate.admits(&slot, |before| {
+                    write_before(recorder.as_mut(), &before);
+                    if heard.includes(&before) {
+                        sender.push(before);
+                    }
+                });
             let is_no_access = is_admitted
                 && open.is_some_and(|open| drops[usize::from(open.event.0)].is_no_access(&slot));
             if is_no_access {

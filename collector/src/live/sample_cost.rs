@@ -25,7 +25,7 @@ const RUN: Duration = Duration::from_millis(1);
 const CLOCK_PERIOD_NS: u64 = 100_000;
 const N_BREAKPOINTS: usize = 64;
 const N_FAULTS: usize = 128;
-/// Pages of the ring that the samples of a run fit into: 300 at 832 bytes.
+/// Pages of the ring that the samples of a run fit into: 500 at 480 bytes.
 const RING_PAGES: usize = 64;
 
 /// What one sample costs, in nanoseconds, by what has to be done for it.

@@ -5,6 +5,7 @@ use crate::decode::SampleLayout;
 use crate::event::EventSelector;
 use crate::live::attach::OpenEvent;
 use crate::live::drain::Drain;
+use crate::live::reader::MAX_BATCHES_BEHIND;
 use crate::live::rings::Ring;
 use crate::machine::Machine;
 use crate::ring::HEADER_BYTES;
@@ -21,6 +22,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 /// The id in every sample.
 const ID: u64 = 4711;
@@ -94,12 +96,15 @@ impl SyntheticSession {
         for word in [sample.time_ns, 0, u64::from(sample.cpu.unwrap_or(0))] {
             record.extend(word.to_ne_bytes());
         }
-        registers(record, layout.user_registers, &sample.user_registers);
+        let one_set = match sample.mode {
+            CpuMode::User => &sample.registers,
+            _ => &sample.user_registers,
+        };
+        registers(record, layout.user_registers, one_set);
         record.extend((N_STACK_BYTES as u64).to_ne_bytes());
         record.extend(sample.stack.bytes());
         record.resize(record.len() + N_STACK_BYTES - sample.stack.bytes().len(), 0);
         record.extend((sample.stack.bytes().len() as u64).to_ne_bytes());
-        registers(record, layout.interrupt_registers, &sample.registers);
         debug_assert!(record.len() > HEADER_BYTES);
         let n_bytes = record.len() as u16;
         record[6..8].copy_from_slice(&n_bytes.to_ne_bytes());
@@ -109,6 +114,7 @@ impl SyntheticSession {
     /// channel is full.
     pub fn drain(&mut self) {
         loop {
+            while !self.sender.wait_while_behind(MAX_BATCHES_BEHIND, Duration::from_millis(1)) {}
             self.sender.take_slots(self.drain.merge.slots());
             self.drain.begin_round();
             self.drain.ring(0, &mut self.ring, &self.events);

@@ -15,11 +15,8 @@ const ID_FIELDS: u64 = (abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_CPU) as u64;
 
 /// What each sample carries. No `PERF_SAMPLE_PERIOD`: see [`EventSource::sampling`].
-const SAMPLE_FIELDS: u64 = ID_FIELDS
-    | (abi::PERF_SAMPLE_IP
-        | abi::PERF_SAMPLE_ADDR
-        | abi::PERF_SAMPLE_REGS_USER
-        | abi::PERF_SAMPLE_REGS_INTR) as u64;
+const SAMPLE_FIELDS: u64 =
+    ID_FIELDS | (abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_ADDR | abi::PERF_SAMPLE_REGS_USER) as u64;
 
 /// Which of the newer parts of the interface the running kernel has, and gives us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +121,12 @@ pub(crate) struct EventSource {
 impl EventSource {
     const fn is_software(&self) -> bool {
         matches!(self.source, Source::Software(_))
+    }
+
+    /// Whether the registers of a sample may be other than those that the kernel has of the user: what
+    /// hardware records is, and else the two are one wherever user code was interrupted.
+    const fn has_own_registers(&self) -> bool {
+        matches!(self.source, Source::Counter(_))
     }
 
     /// Whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
@@ -256,8 +259,11 @@ pub(crate) fn sampled(
         attr.sample_type |= u64::from(abi::PERF_SAMPLE_STACK_USER);
         attr.sample_stack_user = N_STACK_BYTES as u32;
     }
-    attr.sample_regs_intr = PERF_MASK;
     attr.sample_regs_user = PERF_MASK;
+    if event.has_own_registers() {
+        attr.sample_type |= u64::from(abi::PERF_SAMPLE_REGS_INTR);
+        attr.sample_regs_intr = PERF_MASK;
+    }
     attr.read_format = features.read_format();
     event.exclude(&mut attr);
     attr.set_exclude_idle(u64::from(binding.is_cpu_wide && event.is_software()));

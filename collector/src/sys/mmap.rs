@@ -95,6 +95,18 @@ impl MappedRing {
         Some((front, back, tail))
     }
 
+    /// How many bytes the kernel has written that were not released yet, as far as that makes sense.
+    pub(crate) fn n_unread(&mut self) -> usize {
+        let n_bytes =
+            self.head().load(Ordering::Relaxed).wrapping_sub(self.tail().load(Ordering::Relaxed));
+        usize::try_from(n_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// How many bytes it holds.
+    pub(crate) const fn n_bytes(&self) -> usize {
+        self.data_bytes
+    }
+
     /// Gives everything before `position` back to the kernel.
     pub(crate) fn release(&mut self, position: u64) {
         // Release: our reads of the data come before the kernel sees the room.

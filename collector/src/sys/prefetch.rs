@@ -19,16 +19,35 @@ pub(crate) fn to_read(bytes: &[u8], n_bytes: usize) {
     }
 }
 
+/// Asks for the first `n_bytes` of `value`, to be read.
+#[inline]
+pub(crate) fn value_to_read<T>(value: &T, n_bytes: usize) {
+    let n_bytes = n_bytes.min(size_of::<T>());
+    for at in (0..n_bytes).step_by(LINE_BYTES) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as in `to_read`: inside of `value`.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().add(at));
+        }
+    }
+}
+
 /// Asks for the first `n_bytes` of `value`, to be written over.
 #[inline]
 pub(crate) fn to_write<T>(value: &T, n_bytes: usize) {
     let n_bytes = n_bytes.min(size_of::<T>());
     for at in (0..n_bytes).step_by(LINE_BYTES) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as in `to_read`: inside of `value`, and nothing is written (SDM volume 2, PREFETCHW).
+        // SAFETY: as in `to_read`: inside of `value`, and nothing is written. Every processor in 64-bit mode
+        // knows PREFETCHW, if only as one that does nothing (SDM volume 2); compilers that may not assume so
+        // make a prefetch for reading of the intrinsic.
         unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(value).cast::<i8>().add(at));
+            std::arch::asm!(
+                "prefetchw [{line}]",
+                line = in(reg) std::ptr::from_ref(value).cast::<u8>().add(at),
+                options(nostack, preserves_flags),
+            );
         }
     }
 }
