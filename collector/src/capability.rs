@@ -76,12 +76,23 @@ pub struct Privilege {
 pub struct Limit {
     /// The sysctl or resource.
     pub name: &'static str,
-    /// Its value; `None` where it is unlimited or cannot be read.
-    pub value: Option<i64>,
+    /// Its value.
+    pub value: LimitValue,
     /// What follows from it.
     pub meaning: &'static str,
     /// The command that would lift it, where it limits.
     pub remedy: Option<String>,
+}
+
+/// What a limit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitValue {
+    /// So much.
+    Number(i64),
+    /// There is none.
+    Unlimited,
+    /// This kernel has no such limit, or does not tell.
+    Missing,
 }
 
 /// Looks at the machine whose root directory is `root`. Events are tried for real, on our own
@@ -124,7 +135,9 @@ fn limits(procfs: &Procfs, is_privileged: bool, held: u64) -> Vec<Limit> {
     let may_lock = held & 1 << 14 != 0;
     let sysctl = |name, path: &str, meaning, wanted: Option<&str>| Limit {
         name,
-        value: procfs.number(&format!("sys/{path}")),
+        value: procfs
+            .number(&format!("sys/{path}"))
+            .map_or(LimitValue::Missing, LimitValue::Number),
         meaning,
         remedy: wanted.map(|wanted| format!("sudo sysctl {}={wanted}", path.replace('/', "."))),
     };
@@ -160,7 +173,10 @@ fn limits(procfs: &Procfs, is_privileged: bool, held: u64) -> Vec<Limit> {
 }
 
 fn resources() -> [Limit; 2] {
-    let value = |which| getrlimit(which).current.and_then(|limit| i64::try_from(limit).ok());
+    let value = |which| match getrlimit(which).current.map(i64::try_from) {
+        Some(Ok(limit)) => LimitValue::Number(limit),
+        _ => LimitValue::Unlimited,
+    };
     [
         Limit {
             name: "RLIMIT_MEMLOCK",
@@ -242,7 +258,10 @@ impl Look<'_> {
         let wants_kernel = !plan.source.exclude_kernel;
         let opened = refusal::opens_on_ourselves(plan, self.procfs);
         if let Err(error) = opened {
-            return missing(&name, error.to_string());
+            let said = error.to_string();
+            // The line begins with the name as it is.
+            let own = format!("{} ", plan.event.name);
+            return missing(&name, said.strip_prefix(&own).unwrap_or(&said).to_owned());
         }
         let has_kernel = plan.event.includes_kernel;
         let mut detail = match (wants_kernel, has_kernel) {
@@ -310,7 +329,8 @@ mod tests {
         ]);
         let capabilities = probe(dir.path());
         let paranoid = limit(&capabilities, "perf_event_paranoid");
-        assert_eq!(paranoid.value, Some(3));
+        assert_eq!(paranoid.value, LimitValue::Number(3));
+        assert_eq!(limit(&capabilities, "yama.ptrace_scope").value, LimitValue::Missing);
         assert_eq!(paranoid.remedy.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
         assert!(limit(&capabilities, "perf_event_mlock_kb").remedy.is_some());
         assert!(capabilities.privileges.iter().all(|privilege| !privilege.is_held));
@@ -338,6 +358,7 @@ mod tests {
         for event in &capabilities.events {
             println!("{event:?}");
             assert!(!event.detail.is_empty(), "{event:?}");
+            assert!(!event.detail.starts_with(&format!("{} ", event.name)), "{event:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use super::calibrate;
 use crate::cli::{DoctorArgs, Global};
 use crate::diagnostic;
 use crate::text::visible;
-use dataspace_collector::capability::{self, Capabilities};
+use dataspace_collector::capability::{self, Capabilities, LimitValue};
 use dataspace_collector::machine::Processor;
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::Path;
@@ -81,7 +81,11 @@ fn findings(found: &Capabilities) -> Vec<Finding> {
         remedy: privilege.remedy.clone(),
     });
     let limits = found.limits.iter().map(|limit| {
-        let value = limit.value.map_or_else(|| "unlimited".to_owned(), |value| value.to_string());
+        let value = match limit.value {
+            LimitValue::Number(value) => value.to_string(),
+            LimitValue::Unlimited => "unlimited".to_owned(),
+            LimitValue::Missing => "not known here".to_owned(),
+        };
         Finding {
             name: limit.name.to_owned(),
             status: if limit.remedy.is_none() { Status::Good } else { Status::Limited },
@@ -175,7 +179,7 @@ mod tests {
             }],
             limits: vec![Limit {
                 name: "RLIMIT_MEMLOCK",
-                value: None,
+                value: LimitValue::Unlimited,
                 meaning: "bytes of rings beyond perf_event_mlock_kb",
                 remedy: None,
             }],

@@ -1,6 +1,6 @@
 //! What `dataspace doctor` found, as one JSON object.
 
-use dataspace_collector::capability::Capabilities;
+use dataspace_collector::capability::{Capabilities, LimitValue};
 use dataspace_collector::machine::Vendor;
 use serde::Serialize;
 use std::io::Write;
@@ -47,8 +47,9 @@ struct PrivilegeLine<'a> {
 #[derive(Serialize)]
 struct LimitLine<'a> {
     name: &'a str,
-    /// Nothing where it is unlimited.
+    /// Nothing where it is unlimited or not known.
     value: Option<i64>,
+    is_known: bool,
     meaning: &'a str,
     remedy: Option<&'a str>,
 }
@@ -103,7 +104,11 @@ fn document(found: &Capabilities) -> Document<'_> {
             .iter()
             .map(|limit| LimitLine {
                 name: limit.name,
-                value: limit.value,
+                value: match limit.value {
+                    LimitValue::Number(value) => Some(value),
+                    LimitValue::Unlimited | LimitValue::Missing => None,
+                },
+                is_known: limit.value != LimitValue::Missing,
                 meaning: limit.meaning,
                 remedy: limit.remedy.as_deref(),
             })
