@@ -123,12 +123,36 @@ pub enum Error {
         pmus: String,
     },
     /// The PMU counts for many CPUs at once.
-    #[error("{event}: {pmu} counts for many CPUs at once and takes no samples")]
+    #[error(
+        "{event}: {pmu} counts for many CPUs at once and takes no samples; count it with: \
+         perf stat -a -e {event}"
+    )]
     SharedPmu {
         /// The event.
         event: String,
         /// The PMU.
         pmu: String,
+    },
+    /// The PMU is the kernel's own, and its events have other names.
+    #[error("{event}: {pmu} is no PMU of the hardware; its events are called {instead}")]
+    SoftwarePmu {
+        /// The event.
+        event: String,
+        /// The PMU.
+        pmu: &'static str,
+        /// The names.
+        instead: &'static str,
+    },
+    /// The PMU takes no samples.
+    #[error(
+        "{event} can be counted and not sampled ({errno}): its PMU has no interrupt; count it with: \
+         perf stat -e {event}, or sample another event, as cpu-clock"
+    )]
+    OnlyCounts {
+        /// The event.
+        event: String,
+        /// `EINVAL` or `EOPNOTSUPP`.
+        errno: Errno,
     },
     /// The PMU writes a trace.
     #[error(
@@ -279,6 +303,7 @@ impl Error {
             | Self::NoTarget
             | Self::ThreadNotProcess { .. }
             | Self::ZeroSampling
+            | Self::SoftwarePmu { .. }
             | Self::LatencyOutOfRange { .. }
             | Self::FrequencyTooHigh { .. } => ErrorKind::Usage,
             Self::Paranoid { .. }
@@ -290,6 +315,7 @@ impl Error {
             | Self::NoBreakpointLeft { .. }
             | Self::NoPmu { .. }
             | Self::SharedPmu { .. }
+            | Self::OnlyCounts { .. }
             | Self::TracePmu { .. }
             | Self::Sysfs { .. } => ErrorKind::MachineCannot,
             Self::NotOpened { kind, .. } => *kind,

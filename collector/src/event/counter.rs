@@ -29,6 +29,20 @@ const IBS_LATENCIES: std::ops::RangeInclusive<u64> = 128..=2_048;
 /// PMUs that write a trace instead of samples.
 const TRACE_PMUS: [&str; 5] = ["arm_spe", "intel_pt", "intel_bts", "cs_etm", "hisi_ptt"];
 
+/// The kernel's own PMUs, and what their events are called.
+const SOFTWARE_PMUS: [(&str, &str); 5] = [
+    ("software", "cpu-clock, task-clock, page-faults"),
+    ("tracepoint", "SYSTEM:NAME, as below /sys/kernel/tracing/events"),
+    ("breakpoint", "mem:0xADDRESS/LENGTH:rw"),
+    ("kprobe", "kprobes:NAME, after perf probe has made it"),
+    ("uprobe", "uprobes:NAME, after perf probe has made it"),
+];
+
+/// How the names begin that the kernel gives to events of processors' PMUs in sysfs
+/// (`*_events_attrs` in Linux `arch/x86/events/intel/core.c`).
+const KERNEL_NAMES: [&str; 9] =
+    ["mem-loads", "mem-stores", "topdown-", "slots", "tx-", "el-", "cycles-t", "cycles-ct", "ibs_"];
+
 /// Where the number of a PMU stands in the config of a generic event (`PERF_PMU_TYPE_SHIFT`).
 const PMU_SHIFT: u32 = 32;
 
@@ -73,7 +87,7 @@ impl Asked<'_> {
     pub(super) fn named_event(&self, event: &str) -> Result<Vec<EventPlan>, Error> {
         let pmus = self.machine.pmus_with_event(event)?;
         if pmus.is_empty() {
-            return Err(EventParseError::UnknownName(self.text.to_owned()).into());
+            return Err(self.unnamed(event)?);
         }
         let (_, letters) = self.text.split_once(':').unwrap_or((self.text, ""));
         let terms = [Term::Word(event.to_owned())];
@@ -88,11 +102,32 @@ impl Asked<'_> {
         pmus.iter().map(on).collect()
     }
 
+    /// Why no PMU here names the event: it has none such, or nobody has.
+    fn unnamed(&self, event: &str) -> Result<Error, Error> {
+        // A vendor's own name, of the tables that perf brings along, has a dot.
+        let is_known = KERNEL_NAMES.iter().any(|prefix| event.starts_with(prefix));
+        let cores = self.machine.core_pmus()?;
+        let why = match cores.first() {
+            None if is_known || event.contains('.') => {
+                "it is an event of a processor's PMU, and this machine has none".to_owned()
+            }
+            Some(core) if is_known => {
+                format!("this processor's PMU ({}) has no such event", core.name)
+            }
+            _ => return Ok(EventParseError::UnknownName(self.text.to_owned()).into()),
+        };
+        let (event, errno) = (self.text.to_owned(), rustix::io::Errno::NOENT);
+        Ok(Error::NoSuchEvent { event, errno, why, remedy: "; try -e cpu-clock" })
+    }
+
     /// Plans `PMU/TERMS/`.
     pub(super) fn terms(&self, pmu: &str, terms: &[Term]) -> Result<Vec<EventPlan>, Error> {
         if TRACE_PMUS.iter().any(|trace| pmu.starts_with(trace)) && self.machine.has_pmu(pmu) {
             let (event, pmu) = (self.text.to_owned(), pmu.to_owned());
             return Err(Error::TracePmu { event, pmu });
+        }
+        if let Some((pmu, instead)) = SOFTWARE_PMUS.iter().find(|(name, _)| *name == pmu) {
+            return Err(Error::SoftwarePmu { event: self.text.to_owned(), pmu, instead });
         }
         if self.machine.has_pmu(pmu) {
             let pmu = self.machine.pmu(pmu)?;

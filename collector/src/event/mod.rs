@@ -168,7 +168,7 @@ impl EventSelector {
             Wanted::Named(event) => return counter.named_event(event),
             Wanted::Pmu { pmu, terms } => return counter.terms(pmu, terms),
         };
-        Ok(vec![self.software(source, kind, skid, asked)])
+        Ok(vec![self.software(source, kind, skid, asked, machine)])
     }
 
     /// The plan of an event that the kernel itself makes.
@@ -178,6 +178,7 @@ impl EventSelector {
         kind: EventKind,
         skid: SkidModel,
         asked: Option<Sampling>,
+        machine: &Machine,
     ) -> EventPlan {
         let sampling = self.sampling(asked);
         let name = self.text.clone();
@@ -188,7 +189,8 @@ impl EventSelector {
             exclude_user: self.modifiers.exclude_user,
             exclude_kernel: self.modifiers.exclude_kernel,
         };
-        let warnings = self.warning(sampling).into_iter().collect();
+        let warnings = self.warning(sampling).into_iter().chain(self.capped(asked, machine));
+        let warnings = warnings.collect();
         EventPlan { warnings, ..EventPlan::new(event, source) }
     }
 
@@ -254,6 +256,34 @@ impl EventSelector {
             Sampling::FrequencyHz(hz) => 1_000_000_000 / hz,
         };
         Sampling::Period(period_ns.max(MIN_CLOCK_PERIOD_NS))
+    }
+
+    /// What to say where a clock cannot be sampled as often as was asked for.
+    fn capped(&self, asked: Option<Sampling>, machine: &Machine) -> Option<String> {
+        let Wanted::Clock { .. } = self.wanted else { return None };
+        let (what, period_ns) = match asked? {
+            Sampling::Period(ns) => (format!("a sample each {ns} ns"), ns),
+            Sampling::FrequencyHz(hz) => {
+                (format!("{hz} samples a second"), 1_000_000_000 / hz.max(1))
+            }
+        };
+        let text = &self.text;
+        if period_ns < MIN_CLOCK_PERIOD_NS {
+            let hz = 1_000_000_000 / MIN_CLOCK_PERIOD_NS;
+            return Some(format!(
+                "{text}: {what} is more than the {hz} a second that the kernel's timer keeps, and \
+                 it is sampled that often"
+            ));
+        }
+        let max_hz = machine.max_sample_rate_hz?;
+        (1_000_000_000 / period_ns > max_hz).then(|| {
+            format!(
+                "{text}: {what} is more than the {max_hz} a second of \
+                 kernel.perf_event_max_sample_rate: the kernel stops the clock of a CPU that had \
+                 its share, and the time is shown as throttled; sudo sysctl \
+                 kernel.perf_event_max_sample_rate=NUMBER lifts that"
+            )
+        })
     }
 
     fn warning(&self, sampling: Sampling) -> Option<String> {
@@ -439,6 +469,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_machine_without_a_pmu_has_not_is_no_mistake_of_the_users() {
+        use crate::error::ErrorKind;
+        let nowhere = Path::new("/nonexistent");
+        let (machine, tracefs) = (Machine::read(nowhere), Tracefs::new(nowhere));
+        let error =
+            |text| EventSelector::parse(text).unwrap().plan(None, &machine, &tracefs).unwrap_err();
+        for text in ["mem-loads", "mem-stores:p", "topdown-retiring", "mem_load_retired.l1_miss"] {
+            let error = error(text);
+            assert_eq!(error.kind(), ErrorKind::MachineCannot, "{error}");
+            assert!(error.to_string().contains("this machine has none"), "{error}");
+        }
+        for text in ["cpu-clokc", "software/config=1/", "tracepoint/config=1/"] {
+            let error = error(text);
+            assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        }
+        assert!(error("tracepoint/config=1/").to_string().contains("SYSTEM:NAME"));
+    }
+
+    #[test]
     fn a_clock_has_a_period_and_others_keep_what_was_asked() {
         let sampling = |text, asked| plan(text, asked).event.sampling;
         assert_eq!(sampling("cpu-clock", None), Sampling::Period(2_004_008));
@@ -450,6 +499,18 @@ mod tests {
         let (machine, tracefs) = (Machine::read(Path::new("/")), Tracefs::new(Path::new("/")));
         let zero = EventSelector::cpu_clock().plan(hz(0), &machine, &tracefs);
         assert!(matches!(zero, Err(Error::ZeroSampling)));
+    }
+
+    #[test]
+    fn a_clock_that_cannot_be_as_fast_as_asked_for_says_how_fast_it_is() {
+        let warnings = |asked| plan("cpu-clock", Some(asked)).warnings.join("");
+        for asked in [Sampling::FrequencyHz(999_999_999), Sampling::Period(9_999)] {
+            let said = warnings(asked);
+            assert!(said.contains("100000 a second that the kernel's timer keeps"), "{said}");
+        }
+        for asked in [Sampling::FrequencyHz(100_000), Sampling::Period(10_000)] {
+            assert_eq!(warnings(asked), "");
+        }
     }
 
     proptest! {

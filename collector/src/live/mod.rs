@@ -162,7 +162,8 @@ impl Live {
             Coverage::Cgroup(_) => attacher.cpus(group.as_ref().map(GroupWatch::directory))?,
             Coverage::Cpus => attacher.cpus(None)?,
         }
-        let attached = attacher.finish();
+        let mut attached = attacher.finish();
+        attached.warnings.extend(rings.warning.take());
         // After the rings, for its own takes of the memory that a user may lock, and after threads
         // that come and go were found, which needs every CPU.
         let calibration = Calibration::begin(&plans, &cpus, features, !is_cpu_wide);

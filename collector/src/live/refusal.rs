@@ -8,8 +8,8 @@ use crate::live::attach::kernel_features;
 use crate::live::opening::open_planned;
 use crate::machine::{KernelRelease, Processor};
 use crate::procfs::Procfs;
-use crate::sys::attr::{Binding, Counter, EventSource, Levels, Source};
-use crate::sys::open::Place;
+use crate::sys::attr::{self, Binding, Counter, EventSource, Levels, Source};
+use crate::sys::open::{self, Place};
 use dataspace_proto::event::Sampling;
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
@@ -20,6 +20,9 @@ const PARANOID_ALL: i64 = 3;
 const PARANOID_KERNEL: i64 = 2;
 /// From this level on, none of whole CPUs.
 const PARANOID_CPU: i64 = 1;
+
+/// A period that any PMU which takes samples keeps, and that is not reached while we look.
+const BARE_PERIOD: u64 = 1 << 40;
 
 /// What was asked of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,9 @@ impl<'a> Request<'a> {
     pub(crate) fn error(&self, errno: Errno) -> Error {
         let event = self.event.to_owned();
         match errno {
+            Errno::INVAL | Errno::OPNOTSUPP if self.only_counts() => {
+                Error::OnlyCounts { event, errno }
+            }
             Errno::ACCESS | Errno::PERM => self.not_permitted(errno),
             Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::NOSYS => {
                 let (why, remedy) = self.not_there(errno);
@@ -109,6 +115,15 @@ impl<'a> Request<'a> {
 
     const fn is_breakpoint(&self) -> bool {
         matches!(self.source, Some(EventSource { source: Source::Breakpoint { .. }, .. }))
+    }
+
+    /// Whether the kernel opens a counter on ourselves only if it is to take no samples, as with PMUs
+    /// that have no interrupt: `msr_event_init()` refuses a period with `EINVAL`, and
+    /// `perf_event_open()` one of a PMU with `PERF_PMU_CAP_NO_INTERRUPT` with `EOPNOTSUPP`.
+    fn only_counts(&self) -> bool {
+        let Some(source) = self.source.filter(|_| self.counter().is_some()) else { return false };
+        let opens = |period| open::open(&attr::bare(&source, period), Place::OWN_THREAD).is_ok();
+        opens(0) && !opens(BARE_PERIOD)
     }
 
     fn is_virtual(&self) -> bool {
@@ -306,17 +321,13 @@ impl<'a> Request<'a> {
 /// The error that `errno` of mapping a ring of `n_pages` is, where less would not do either.
 pub(crate) fn mapping(errno: Errno, n_pages: usize, wanted_kb: i64, procfs: &Procfs) -> Error {
     match errno {
-        Errno::PERM | Errno::NOMEM => {
-            let memlock = getrlimit(Resource::Memlock).current;
-            Error::RingMemory {
-                n_pages,
-                errno,
-                mlock_kb: procfs.number("sys/kernel/perf_event_mlock_kb").unwrap_or(0),
-                memlock: memlock
-                    .map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes")),
-                wanted_kb,
-            }
-        }
+        Errno::PERM | Errno::NOMEM => Error::RingMemory {
+            n_pages,
+            errno,
+            mlock_kb: procfs.number("sys/kernel/perf_event_mlock_kb").unwrap_or(0),
+            memlock: memlock(),
+            wanted_kb,
+        },
         errno => {
             let why = match errno {
                 Errno::INVAL => {
@@ -331,6 +342,19 @@ pub(crate) fn mapping(errno: Errno, n_pages: usize, wanted_kb: i64, procfs: &Pro
             Error::NotOpened { event, errno, why, kind: ErrorKind::Failed }
         }
     }
+}
+
+/// The values that limit the rings of a user, for a person.
+pub(crate) fn may_lock(procfs: &Procfs) -> String {
+    let mlock_kb = procfs.number("sys/kernel/perf_event_mlock_kb");
+    let mlock_kb = mlock_kb.map_or_else(|| "unknown".to_owned(), |kb| kb.to_string());
+    let memlock = memlock();
+    format!("perf_event_mlock_kb is {mlock_kb}, RLIMIT_MEMLOCK is {memlock}")
+}
+
+fn memlock() -> String {
+    let limit = getrlimit(Resource::Memlock).current;
+    limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes"))
 }
 
 /// Whether `plan` can be opened on ourselves, as the kernel and our privileges are.

@@ -49,6 +49,8 @@ pub(crate) struct Rings {
     pub(crate) rings: Vec<Ring>,
     /// Shared with whoever waits for them.
     pub(crate) outputs: Arc<[CpuOutputs]>,
+    /// What to say where they are smaller than was asked for.
+    pub(crate) warning: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +66,11 @@ impl Rings {
         let mut sizes = Sizes { sample, side_band: side_band_pages(cpus.len()) };
         loop {
             match Self::of_sizes(cpus, sizes, procfs)? {
-                Ok(rings) => return Ok(rings),
+                Ok(rings) => {
+                    let is_less = asked.is_some() && sizes.sample < sample;
+                    let warning = is_less.then(|| smaller(sizes, sample, procfs));
+                    return Ok(Self { warning, ..rings });
+                }
                 Err(errno) => {
                     sizes = sizes.halved().ok_or_else(|| no_room(sizes, errno, procfs))?;
                 }
@@ -92,7 +98,7 @@ impl Rings {
             outputs.push(CpuOutputs { cpu, samples, side_band });
         }
         rings.append(&mut sample_rings);
-        Ok(Ok(Self { rings, outputs: outputs.into() }))
+        Ok(Ok(Self { rings, outputs: outputs.into(), warning: None }))
     }
 }
 
@@ -141,10 +147,24 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
         .map_err(|errno| refusal::Request::new("any event", pid, pid, procfs).error(errno))
 }
 
-fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
-    // Each ring has a control page beside its data.
+/// What this user may lock is said once, with what would be enough on each CPU.
+fn smaller(sizes: Sizes, asked: usize, procfs: &Procfs) -> String {
+    let wanted_kb = kb_each_cpu(asked, sizes.side_band);
+    let (now, may_lock) = (sizes.sample, refusal::may_lock(procfs));
+    format!(
+        "rings of {asked} pages were asked for and have {now}: {may_lock}; run as root, give this \
+         program CAP_IPC_LOCK, or: sudo sysctl kernel.perf_event_mlock_kb={wanted_kb}"
+    )
+}
+
+/// Each ring has a control page beside its data.
+fn kb_each_cpu(sample_pages: usize, side_band_pages: usize) -> i64 {
     let page_kb = (rustix::param::page_size() / 1024) as i64;
-    let wanted_kb = (SAMPLE_PAGES + *SIDE_BAND_PAGES.start() + 2) as i64 * page_kb;
+    (sample_pages + side_band_pages + 2) as i64 * page_kb
+}
+
+fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
+    let wanted_kb = kb_each_cpu(SAMPLE_PAGES, *SIDE_BAND_PAGES.start());
     refusal::mapping(errno, sizes.sample, wanted_kb, procfs)
 }
 
@@ -172,5 +192,19 @@ mod tests {
             sizes = next;
         }
         assert_eq!((sizes.sample, sizes.side_band), (2, 8));
+    }
+
+    #[test]
+    fn a_user_who_may_not_lock_so_much_is_told_what_would_be_enough() {
+        let dir = tempfile::tempdir().unwrap();
+        let sysctl = dir.path().join("sys/kernel/perf_event_mlock_kb");
+        std::fs::create_dir_all(sysctl.parent().unwrap()).unwrap();
+        std::fs::write(&sysctl, "516\n").unwrap();
+        let said = smaller(Sizes { sample: 64, side_band: 64 }, 1024, &Procfs::new(dir.path()));
+        let wanted_kb = (1024 + 64 + 2) * rustix::param::page_size() / 1024;
+        let remedy = format!("sudo sysctl kernel.perf_event_mlock_kb={wanted_kb}");
+        for part in ["1024 pages", "have 64", "perf_event_mlock_kb is 516", &remedy] {
+            assert!(said.contains(part), "{part} is not in {said}");
+        }
     }
 }

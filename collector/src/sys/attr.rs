@@ -271,6 +271,21 @@ pub(crate) fn sampled(
     attr
 }
 
+/// The attr of the same event as `event` with nothing else asked of it, at all levels: PMUs without an
+/// interrupt cannot leave one out either. With a `period` of 0 it counts and takes no samples.
+pub(crate) fn bare(event: &EventSource, period: u64) -> perf_event_attr {
+    let mut attr = sampled(event, Binding::default(), KernelFeatures::default());
+    attr.__bindgen_anon_1.sample_period = period;
+    (attr.sample_type, attr.sample_stack_user) = (0, 0);
+    (attr.sample_regs_intr, attr.sample_regs_user) = (0, 0);
+    attr.set_freq(0);
+    attr.set_precise_ip(0);
+    attr.set_exclude_kernel(0);
+    attr.set_exclude_user(0);
+    attr.set_exclude_hv(0);
+    attr
+}
+
 /// The attr of the event that has to lead the group of `event`; `None` where it stands alone.
 ///
 /// It counts and samples nothing: the kernel only asks that it be there (`intel_pmu_hw_config()` in

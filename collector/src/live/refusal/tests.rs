@@ -283,3 +283,37 @@ fn a_ring_that_is_not_mapped_says_why() {
         assert_eq!(error.kind(), kind, "{said}");
     }
 }
+
+/// `msr` is on every x86-64 machine with a time stamp counter, virtual ones too.
+#[test]
+fn a_pmu_that_only_counts_is_told_by_trying() {
+    let root = std::path::Path::new("/");
+    let machine = crate::machine::Machine::read(root);
+    if !machine.has_pmu("msr") {
+        eprintln!("not run: there is no PMU msr");
+        return;
+    }
+    let plan = |event: &str| {
+        let selector = EventSelector::parse(event).unwrap();
+        selector.plan(None, &machine, &Tracefs::new(root)).unwrap().remove(0)
+    };
+    let procfs = Procfs::new(std::path::Path::new("/proc"));
+    let mut msr = plan("msr/tsc/");
+    let error = opens_on_ourselves(&mut msr, &procfs).unwrap_err();
+    match &error {
+        Error::OnlyCounts { .. } => {
+            let said = error.to_string();
+            assert!(
+                said.contains("perf stat -e msr/tsc/") && said.contains("no interrupt"),
+                "{said}"
+            );
+            assert_eq!(error.kind(), MachineCannot);
+        }
+        // Where not even a count is to be had.
+        error => assert_eq!(error.kind(), NotPermitted, "{error}"),
+    }
+    // A clock samples, whatever else is wrong with what was asked.
+    let request = plan("cpu-clock");
+    let error = Request::planned(&request, 1, 1, &procfs).error(Errno::INVAL);
+    assert!(!matches!(error, Error::OnlyCounts { .. }), "{error}");
+}
