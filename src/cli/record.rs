@@ -17,7 +17,9 @@ Examples:
 
 The file is one of perf's: `perf report`, `perf script` and `dataspace report` read it. It is called
 FILE.part until it is whole, and can be read even if this program is killed; a FILE that is there
-becomes FILE.old. With -o - it goes to standard output in pipe mode.";
+becomes FILE.old, in the place of an older one. A FILE.part that a killed recorder left is put aside
+as FILE.part.old. With -o - it goes to standard output in pipe mode; the reader of a named pipe is
+waited for.";
 
 const OUTPUT: &str = "Recording";
 
@@ -32,7 +34,8 @@ pub(crate) struct RecordArgs {
     /// The file to write; `-` is standard output, in pipe mode.
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", help_heading = OUTPUT)]
     output: PathBuf,
-    /// Stop when the records take SIZE: 100M, 2G.
+    /// Stop before the file is longer than SIZE, its tables included: 100M, 2G. What is known before
+    /// the first sample (mappings, names) is written however long it is.
     #[arg(long, value_name = "SIZE", value_parser = value::size, help_heading = OUTPUT)]
     max_size: Option<u64>,
     /// Stop after so long: 5, 0.5, 10s, 1m.
@@ -55,7 +58,7 @@ impl RecordArgs {
             let remedy = "dataspace record --json -o FILE …";
             return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
         }
-        let target = self.target.resolve()?;
+        let target = self.target.resolve("record")?;
         let mut live = self.event.resolve(target, Output::Table);
         live.command_output =
             if is_stream || self.json { CommandOutput::Stderr } else { CommandOutput::Inherit };

@@ -20,11 +20,11 @@ const DEFAULT_SHARE: Share = Share(Some(0.01));
 const CALIBRATION: Duration = Duration::from_secs(10);
 
 impl TargetArgs {
-    /// Whom to profile.
+    /// Whom `command` is to profile.
     ///
     /// # Errors
     /// When nobody was named: what to type.
-    pub(crate) fn resolve(self) -> Result<(LiveTarget, Comms), Failure> {
+    pub(crate) fn resolve(self, command: &str) -> Result<(LiveTarget, Comms), Failure> {
         let names = |names: Vec<CommName>| names.into_iter().map(|name| name.0).collect();
         let comms = Comms { include: names(self.comms), exclude: names(self.excluded_comms) };
         let target = if !self.pids.is_empty() {
@@ -40,15 +40,23 @@ impl TargetArgs {
         } else if self.all || !comms.include.is_empty() {
             LiveTarget::All
         } else {
-            return Err(Failure::new(Kind::Usage, "no target given").with_remedy(
-                "dataspace top -p PID           a running process, as `pgrep -n NAME` finds it\n\
-                 dataspace top -- COMMAND ARGS  a command to run\n\
-                 dataspace top -u NAME          a service of systemd\n\
-                 dataspace demo                 a bundled program, to see it work",
-            ));
+            return Err(Failure::new(Kind::Usage, "no target given").with_remedy(typed(command)));
         };
         Ok((target, comms))
     }
+}
+
+/// What to type to name a target of `command`.
+fn typed(command: &str) -> String {
+    let lines = [
+        ("-p PID", "a running process, as `pgrep -n NAME` finds it"),
+        ("-- COMMAND ARGS", "a command to run"),
+        ("-u NAME", "a service of systemd"),
+    ];
+    let typed = |arguments: &str| format!("dataspace {command} {arguments}");
+    let width = typed(lines[1].0).len();
+    let lines = lines.map(|(arguments, what)| format!("{:width$}  {what}", typed(arguments)));
+    format!("{}\n{:width$}  a bundled program, to see it work", lines.join("\n"), "dataspace demo")
 }
 
 impl EventArgs {
@@ -186,7 +194,7 @@ mod tests {
         let cli = Cli::try_parse_from(args).map_err(|error| error.to_string())?;
         let Command::Top(top) = cli.command else { return Err("another command".into()) };
         let view = top.view.resolve(cli.global.color, true);
-        let target = top.target.resolve().map_err(|failure| failure.to_string())?;
+        let target = top.target.resolve("top").map_err(|failure| failure.to_string())?;
         Ok((top.event.resolve(target, view.output), view))
     }
 
@@ -224,6 +232,8 @@ mod tests {
             assert!(top(wrong).is_err(), "{wrong:?}");
         }
         assert_eq!(top(&[]).unwrap_err(), "no target given");
+        let typed = typed("record");
+        assert!(typed.starts_with("dataspace record -p PID") && !typed.contains(" top"), "{typed}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ const FAREWELL_LIMIT: usize = 12;
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let view = args.view.resolve(global.color, stdout().is_terminal());
-    let target = args.target.resolve()?;
+    let target = args.target.resolve("top")?;
     let live = args.event.resolve(target, view.output);
     diagnostic::start(global.verbose, view.output == Output::Screen);
     let interrupt = Interrupt::listen()?;
