@@ -29,7 +29,7 @@ pub(super) fn run(args: RecordArgs, global: &Global) -> anyhow::Result<()> {
     }
     let interrupt = Interrupt::listen()?;
     outlive_file_limit()?;
-    let session = RecordingSession::open(&live, &options);
+    let session = RecordingSession::open(&live, &options, || interrupt.is_set());
     if interrupt.is_set() {
         return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
     }
@@ -100,21 +100,31 @@ impl ProgressLine {
 }
 
 fn tell(summary: &Summary, options: &RecordOptions) -> anyhow::Result<()> {
-    let Summary { recorded, collected, warnings } = summary;
+    let Summary { recorded, collected, warnings, note } = summary;
     for warning in warnings {
         let _ = writeln!(stderr(), "warning: {}", visible(warning));
     }
     if options.is_json {
+        // What the kernel counted is what is in the file, what was lost, and what came behind its
+        // end; what is of no memory is in the file, and what is outside of the target in no sum.
         let object = json!({
             "schema": 1,
             "file": options.file.as_deref().map(Path::to_string_lossy),
+            "previous": recorded.previous.as_deref().map(Path::to_string_lossy),
             "bytes": recorded.n_bytes,
             "kernel": collected.kernel_samples,
             "samples": recorded.n_samples,
-            "lost": { "ring_full": collected.ring_full, "undecodable": collected.undecodable },
+            "lost": {
+                "ring_full": collected.ring_full,
+                "undecodable": collected.undecodable,
+                "too_long": recorded.n_too_long,
+            },
+            "behind_end": recorded.n_behind_end,
+            "not_memory": collected.not_memory,
+            "outside": collected.outside,
             "throttled_ns": collected.throttled_ns,
             "is_full": recorded.is_full,
-            "warnings": warnings,
+            "warnings": note.iter().chain(warnings).collect::<Vec<_>>(),
         });
         let mut out = stdout().lock();
         serde_json::to_writer(&mut out, &object)?;
@@ -136,8 +146,12 @@ fn last_line(summary: &Summary, options: &RecordOptions) -> String {
         None => "standard output".to_owned(),
     };
     let why = if recorded.is_full { ", which is as large as asked for" } else { "" };
+    let before = match &recorded.previous {
+        Some(path) => format!("; the file before is {}", visible(&path.to_string_lossy())),
+        None => String::new(),
+    };
     let bytes = size(recorded.n_bytes);
-    format!("{} samples, {lost}; {bytes} in {file}{why}", recorded.n_samples)
+    format!("{} samples, {lost}; {bytes} in {file}{why}{before}", recorded.n_samples)
 }
 
 /// A length for a person.
@@ -163,9 +177,9 @@ mod tests {
 
     #[test]
     fn the_last_line_has_samples_losses_and_length() {
-        let recorded = Recorded { n_samples: 7, n_lost: 0, n_bytes: 3 << 19, is_full: false };
-        let mut summary =
-            Summary { recorded, collected: Collected::default(), warnings: Vec::new() };
+        let recorded = Recorded { n_samples: 7, n_bytes: 3 << 19, ..Recorded::default() };
+        let (collected, warnings, note) = (Collected::default(), Vec::new(), None);
+        let mut summary = Summary { recorded, collected, warnings, note };
         let file = Some("a\x1b.data".into());
         let options = RecordOptions { file, max_bytes: None, duration: None, is_json: false };
         let line = last_line(&summary, &options);

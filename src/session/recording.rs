@@ -23,6 +23,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) struct RecordingSession {
     live: Live,
     recorder: Recorder,
+    /// What there was to say when the file began; it was said.
+    note: Option<String>,
 }
 
 /// How far a recording is.
@@ -41,23 +43,33 @@ pub(crate) struct Summary {
     /// The kernel's own figures.
     pub(crate) collected: Collected,
     pub(crate) warnings: Vec<String>,
+    /// What was said when it began.
+    pub(crate) note: Option<String>,
 }
 
 impl RecordingSession {
     /// Begins the file, then opens the events.
     ///
+    /// The reader of a named pipe is waited for until `is_given_up`.
+    ///
     /// # Errors
     /// When the file cannot be written or nothing can be sampled, with the remedy.
-    pub(crate) fn open(live: &LiveOptions, options: &RecordOptions) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        live: &LiveOptions,
+        options: &RecordOptions,
+        is_given_up: impl Fn() -> bool,
+    ) -> anyhow::Result<Self> {
         let config = live_config(live)?;
-        let recorder = Recorder::create(RecorderConfig {
+        let recorder = RecorderConfig {
             output: output(options)?,
             max_bytes: options.max_bytes,
             program: concat!("dataspace ", env!("CARGO_PKG_VERSION")).to_owned(),
             command_line: std::env::args_os().collect(),
-        })?;
+        };
+        let recorder = Recorder::create_unless(recorder, is_given_up)?;
         let live = Live::open(config).map_err(|error| failure(&error))?;
-        Ok(Self { live, recorder })
+        let note = recorder.note();
+        Ok(Self { live, recorder, note })
     }
 
     /// The target, for a person.
@@ -106,7 +118,7 @@ impl RecordingSession {
         }
         let outcome = running.join();
         let recorded = progress.finished()?;
-        Ok(Summary { recorded, collected: outcome.collected, warnings })
+        Ok(Summary { recorded, collected: outcome.collected, warnings, note: self.note })
     }
 }
 
@@ -197,7 +209,9 @@ mod tests {
             command_line: Vec::new(),
         });
         let (sender, receiver) = batch::channel(64, 1024);
-        let running = live.record(recorder.unwrap(), sender, Heard::Everything).unwrap();
+        let recorder = recorder.unwrap();
+        let progress = recorder.progress();
+        let running = live.record(recorder, sender, Heard::Everything).unwrap();
         let mut heard = Vec::new();
         while let Some(batch) = receiver.receive() {
             heard.extend(batch.iter().cloned());
@@ -216,6 +230,8 @@ mod tests {
         for (live, replayed) in live.iter().zip(&replayed) {
             assert_eq!(live, replayed);
         }
-        assert_eq!(live.len(), replayed.len());
+        // The channel has no bound of its own.
+        let n_behind_end = progress.finished().unwrap().n_behind_end;
+        assert_eq!(live.len() as u64, replayed.len() as u64 + n_behind_end);
     }
 }

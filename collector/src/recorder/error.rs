@@ -14,6 +14,59 @@ pub enum RecorderError {
         /// The place.
         path: PathBuf,
     },
+    /// Nothing can be kept under the name that the file there would get.
+    #[error(
+        "{} would become {} when the recording is whole, which is a directory; -o names another \
+         place", path.display(), old.display()
+    )]
+    OldIsDirectory {
+        /// The file.
+        path: PathBuf,
+        /// The directory.
+        old: PathBuf,
+    },
+    /// The file may not be replaced.
+    #[error(
+        "{} belongs to user {owner}, and in its directory (which is sticky) only they may replace \
+         it; -o names another place", path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// `EPERM`, as the kernel will say.
+        source: io::Error,
+    },
+    /// What has the name of an unfinished recording is none.
+    #[error(
+        "{} is no file, and a recording is called so until it is whole; -o names another place",
+        path.display()
+    )]
+    NoFile {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// No file can be made there: no such directory, or no permission.
+    #[error("{} cannot be created; -o names another place", path.display())]
+    NotCreated {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Nobody opened the named pipe for reading.
+    #[error("nobody reads {}", path.display())]
+    NoReader {
+        /// The pipe.
+        path: PathBuf,
+    },
+    /// The unfinished recording has lost its name to another file.
+    #[error("{} was renamed or replaced while it was written", path.display())]
+    Moved {
+        /// Its name.
+        path: PathBuf,
+    },
     /// Another recorder writes there.
     #[error("{} is being written by another recorder", path.display())]
     InUse {
@@ -39,6 +92,14 @@ pub enum RecorderError {
         part: PathBuf,
         /// How much of it is whole.
         n_bytes: u64,
+    },
+    /// The recording is whole and could not get its name.
+    #[error("the recording is whole, and is called {}", part.display())]
+    Unnamed {
+        /// What failed.
+        source: Box<RecorderError>,
+        /// Where it is.
+        part: PathBuf,
     },
     /// The session ended without finishing its recording.
     #[error("the session ended before its recording was finished")]

@@ -40,6 +40,24 @@ impl Feature {
         Self { id, section: bytes.0 }
     }
 
+    /// What to say where the table is longer than a record of a stream can be. `perf` leaves it out
+    /// as well (`perf_event__synthesize_features()` in Linux `tools/perf/util/header.c`): such a
+    /// record has no second part.
+    pub(super) fn is_left_out(&self) -> String {
+        let what = match self.id {
+            CMDLINE => "how this program was called",
+            EVENT_DESC => "the table of events (their names and attributes are there one by one)",
+            CPU_TOPOLOGY => "where the CPUs are",
+            PMU_MAPPINGS => "the numbers of the PMUs",
+            _ => "a description of this machine",
+        };
+        let n_bytes = self.section.len();
+        format!(
+            "the stream goes without {what}: it takes {n_bytes} bytes, and a record of a stream \
+             holds 65,519; -o FILE has room for it"
+        )
+    }
+
     fn text(id: u32, text: &str) -> Self {
         Self::new(id, |bytes| bytes.string(text.as_bytes()))
     }

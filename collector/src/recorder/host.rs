@@ -177,7 +177,7 @@ fn module(line: &str) -> Option<Module> {
 }
 
 /// The description of the note with owner "GNU" and type 3 (`NT_GNU_BUILD_ID`).
-fn gnu_build_id(notes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn gnu_build_id(notes: &[u8]) -> Option<Vec<u8>> {
     use crate::decode::{Cursor, NATIVE};
     let mut cursor = Cursor::new(notes, NATIVE);
     loop {

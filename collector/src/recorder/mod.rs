@@ -14,12 +14,15 @@
 //!
 //! Source: Linux `tools/perf/Documentation/perf.data-file-format.txt`.
 
+mod bound;
 mod build_id;
 mod bytes;
 mod error;
 mod feature;
+mod file_note;
 mod front;
 mod host;
+mod part_file;
 mod sink;
 mod synthetic;
 pub(crate) mod tracing;
@@ -43,7 +46,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct RecorderConfig {
     /// Where it goes.
     pub output: Output,
-    /// The session ends when its records have so many bytes.
+    /// The session ends before the recording is longer than that, with its tables; but what comes
+    /// before the first sample is always there.
     pub max_bytes: Option<u64>,
     /// Who records: name and version.
     pub program: String,
@@ -82,8 +86,19 @@ impl Recorder {
     /// # Errors
     /// [`RecorderError`], when it cannot be written.
     pub fn create(config: RecorderConfig) -> Result<Self, RecorderError> {
+        Self::create_unless(config, || false)
+    }
+
+    /// As [`Self::create`]; the reader of a named pipe is waited for until `is_given_up`.
+    ///
+    /// # Errors
+    /// As [`Self::create`], and [`RecorderError::NoReader`] then.
+    pub fn create_unless(
+        config: RecorderConfig,
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<Self, RecorderError> {
         let sink = match config.output {
-            Output::File(path) => Sink::create(&path)?,
+            Output::File(path) => Sink::create(&path, is_given_up)?,
             Output::Stream { stream, name } => Sink::stream(stream, name),
         };
         Ok(Self {
@@ -94,6 +109,12 @@ impl Recorder {
             command_line: config.command_line,
             progress: Arc::default(),
         })
+    }
+
+    /// What there is to say of how it began: what became of a file that was in its way.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        self.sink.as_ref()?.note()
     }
 
     /// What the recording tells of itself while a session writes it, and when it is over.
@@ -132,10 +153,16 @@ pub struct Recorded {
     pub n_samples: u64,
     /// Samples that the kernel took and that are not in it: it holds their number.
     pub n_lost: u64,
+    /// Of those, the ones that are longer with their period than a record can be.
+    pub n_too_long: u64,
+    /// Samples that came after it was as long as it may be: they are no part of it.
+    pub n_behind_end: u64,
     /// Its length.
     pub n_bytes: u64,
     /// It ended because of its length.
     pub is_full: bool,
+    /// What the file is called now that had its name before.
+    pub previous: Option<PathBuf>,
 }
 
 impl Progress {

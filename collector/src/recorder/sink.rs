@@ -1,19 +1,21 @@
 //! Where a recording goes: a file that gets its name when it is whole, or a stream.
 
 use super::error::RecorderError;
+use super::part_file::PartFile;
 use crate::ring::HEADER_BYTES;
-use rustix::fs::{FlockOperation, flock};
-use std::ffi::OsString;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// So much is written at once: system calls do not count any more, and memory does not yet.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Only for the user's own eyes, as `perf` has it: samples hold registers and parts of the stack.
-const MODE: u32 = 0o600;
+/// How often a named pipe is looked at for a reader, and whether we still wait for one.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// Bytes on their way out.
 pub(super) struct Sink {
@@ -27,22 +29,19 @@ enum Out {
     Stream { stream: Box<dyn Write + Send>, name: PathBuf },
 }
 
-/// A file that is not whole yet.
-struct PartFile {
-    file: File,
-    part: PathBuf,
-    path: PathBuf,
-}
-
 impl Sink {
     /// Begins the file that will be called `path`. What has that name now stays until the end; if
-    /// it is no file but a named pipe or a device, it is written to as a stream.
-    pub(super) fn create(path: &Path) -> Result<Self, RecorderError> {
+    /// it is no file but a named pipe or a device, it is written to as a stream. A pipe has to have
+    /// a reader, who is waited for until `is_given_up`.
+    pub(super) fn create(
+        path: &Path,
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<Self, RecorderError> {
         match fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(RecorderError::Directory { path: path.into() }),
             Ok(there) if !there.is_file() => {
-                let stream = OpenOptions::new().write(true).open(path);
-                let stream = stream.map_err(|source| io_error(path, "opened", source))?;
+                let is_pipe = there.file_type().is_fifo();
+                let stream = if is_pipe { open_pipe(path, is_given_up) } else { open(path, 0) }?;
                 Ok(Self::stream(Box::new(stream), path.into()))
             }
             _ if path.file_name().is_none() => Err(RecorderError::Directory { path: path.into() }),
@@ -127,12 +126,20 @@ impl Sink {
         io_error(path, "written", source)
     }
 
-    /// All is written, and is to be found under its name from now on.
-    pub(super) fn finish(&mut self) -> Result<(), RecorderError> {
-        self.flush()?;
+    /// All is written out, and is to be found under its name from now on. Gives the name that the
+    /// file has now which had it before.
+    pub(super) fn publish(&self) -> Result<Option<PathBuf>, RecorderError> {
         match &self.out {
             Out::File(file) => file.publish(),
-            Out::Stream { .. } => Ok(()),
+            Out::Stream { .. } => Ok(None),
+        }
+    }
+
+    /// What there is to say of how the file began.
+    pub(super) fn note(&self) -> Option<String> {
+        match &self.out {
+            Out::File(file) => file.note(),
+            Out::Stream { .. } => None,
         }
     }
 
@@ -151,6 +158,37 @@ impl Sink {
         {
             tracing::warn!(%error, path = %file.part.display(), "the file stays");
         }
+    }
+}
+
+fn open(path: &Path, flags: i32) -> Result<File, RecorderError> {
+    let stream = OpenOptions::new().write(true).custom_flags(flags).open(path);
+    stream.map_err(|source| io_error(path, "opened", source))
+}
+
+/// Opens a named pipe once it has a reader. The kernel would wait as well, but listen to nobody.
+fn open_pipe(path: &Path, is_given_up: impl Fn() -> bool) -> Result<File, RecorderError> {
+    let mut has_told = false;
+    loop {
+        match open(path, libc::O_NONBLOCK) {
+            Err(RecorderError::Io { source, .. }) if source.raw_os_error() == Some(libc::ENXIO) => {
+            }
+            Err(error) => return Err(error),
+            Ok(pipe) => {
+                // From here on a full pipe is waited for.
+                let flags = fcntl_getfl(&pipe)
+                    .and_then(|was| fcntl_setfl(&pipe, was.difference(OFlags::NONBLOCK)));
+                flags.map_err(|errno| io_error(path, "opened", errno.into()))?;
+                return Ok(pipe);
+            }
+        }
+        if is_given_up() {
+            return Err(RecorderError::NoReader { path: path.into() });
+        }
+        if !std::mem::replace(&mut has_told, true) {
+            tracing::warn!("{} is a named pipe that nobody reads yet: waiting", path.display());
+        }
+        thread::sleep(GLANCE);
     }
 }
 
@@ -181,88 +219,6 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
     (n_written, Ok(()))
 }
 
-impl PartFile {
-    fn create(path: &Path) -> Result<Self, RecorderError> {
-        let part = with_suffix(path, ".part");
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(MODE);
-        let mut opened = options.open(&part);
-        if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            put_aside(&part)?;
-            opened = options.open(&part);
-        }
-        let file = opened.map_err(|source| io_error(&part, "created", source))?;
-        lock(&file, &part)?;
-        Ok(Self { file, part, path: path.into() })
-    }
-
-    /// Gives the file its name; what had it gets `.old` at its end, as with `perf record`. At no
-    /// time is there no file of that name, if there was one.
-    fn publish(&self) -> Result<(), RecorderError> {
-        self.file.sync_all().map_err(|source| io_error(&self.part, "synchronised", source))?;
-        if self.path.symlink_metadata().is_ok() {
-            keep_old(&self.path)?;
-        }
-        fs::rename(&self.part, &self.path)
-            .map_err(|source| io_error(&self.part, "renamed", source))?;
-        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        let dir = dir.unwrap_or(Path::new("."));
-        // The name is not safe from a loss of power before its directory is. Some file systems
-        // cannot do that, and a directory need not be readable.
-        if let Err(error) = File::open(dir).and_then(|dir| dir.sync_all()) {
-            tracing::debug!(%error, "the directory is not synchronised");
-        }
-        Ok(())
-    }
-}
-
-/// Another recorder's file is left alone; that of one which was killed is kept, under another name.
-fn put_aside(part: &Path) -> Result<(), RecorderError> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let there = options.open(part).map_err(|source| io_error(part, "opened", source))?;
-    lock(&there, part)?;
-    let aside = with_suffix(part, ".old");
-    tracing::warn!(
-        "{} is left from a recorder that was killed; it is now called {}",
-        part.display(),
-        aside.display()
-    );
-    fs::rename(part, aside).map_err(|source| io_error(part, "renamed", source))
-}
-
-/// Until the file is closed, which the end of the process does at the latest.
-fn lock(file: &File, path: &Path) -> Result<(), RecorderError> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(RecorderError::InUse { path: path.into() }),
-        Err(errno) => {
-            // Some network file systems have no locks.
-            tracing::debug!(%errno, path = %path.display(), "no lock");
-            Ok(())
-        }
-        Ok(()) => Ok(()),
-    }
-}
-
-fn keep_old(path: &Path) -> Result<(), RecorderError> {
-    let old = with_suffix(path, ".old");
-    let second = with_suffix(path, ".old.part");
-    let _ = fs::remove_file(&second);
-    // A second name first, so that the first one can be taken over; where a file system has no
-    // hard links it is without a file for a moment.
-    let renamed = match fs::hard_link(path, &second) {
-        Ok(()) => fs::rename(&second, &old),
-        Err(_) => fs::rename(path, &old),
-    };
-    renamed.map_err(|source| io_error(path, "kept under another name", source))
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
-}
-
 fn io_error(path: &Path, what: &'static str, source: io::Error) -> RecorderError {
     RecorderError::Io { path: path.into(), what, source }
 }
@@ -270,6 +226,10 @@ fn io_error(path: &Path, what: &'static str, source: io::Error) -> RecorderError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn create(path: &Path) -> Result<Sink, RecorderError> {
+        Sink::create(path, || false)
+    }
 
     fn written(sink: &mut Sink, bytes: &[u8]) {
         sink.buffer().extend_from_slice(bytes);
@@ -281,14 +241,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perf.data");
         fs::write(&path, b"before").unwrap();
-        let mut sink = Sink::create(&path).unwrap();
+        let mut sink = create(&path).unwrap();
         written(&mut sink, b"12345678");
         sink.buffer().extend_from_slice(b"behind");
         sink.patch(2, b"xx").unwrap();
         sink.patch(8, b"overwritten").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"before");
-        assert!(matches!(Sink::create(&path), Err(RecorderError::InUse { .. })));
-        sink.finish().unwrap();
+        assert!(matches!(create(&path), Err(RecorderError::InUse { .. })));
+        sink.flush().unwrap();
+        assert_eq!(sink.publish().unwrap(), Some(dir.path().join("perf.data.old")));
         assert_eq!(fs::read(&path).unwrap(), b"12xx5678behinditten");
         assert_eq!(fs::read(dir.path().join("perf.data.old")).unwrap(), b"before");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
@@ -305,22 +266,32 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_recorder_left_is_put_aside() {
+    fn places_that_cannot_be_written_are_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        fs::write(dir.path().join("a.part"), b"left").unwrap();
-        let sink = Sink::create(&path).unwrap();
-        assert_eq!(fs::read(dir.path().join("a.part.old")).unwrap(), b"left");
-        sink.discard();
-        assert!(!dir.path().join("a.part").exists());
+        assert!(matches!(create(dir.path()), Err(RecorderError::Directory { .. })));
+        let nowhere = dir.path().join("no/such/file");
+        assert!(matches!(create(&nowhere), Err(RecorderError::NotCreated { .. })));
+        assert!(!create(Path::new("/dev/null")).unwrap().is_file());
     }
 
     #[test]
-    fn places_that_cannot_be_written_are_refused_at_once() {
+    fn a_pipe_without_a_reader_is_given_up_and_one_with_a_reader_is_written_to() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(Sink::create(dir.path()), Err(RecorderError::Directory { .. })));
-        let nowhere = dir.path().join("no/such/file");
-        assert!(matches!(Sink::create(&nowhere), Err(RecorderError::Io { what: "created", .. })));
-        assert!(!Sink::create(Path::new("/dev/null")).unwrap().is_file());
+        let path = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let n_asked = std::cell::Cell::new(0);
+        let is_given_up = || n_asked.replace(n_asked.get() + 1) == 2;
+        let given_up = Sink::create(&path, is_given_up);
+        assert!(matches!(given_up, Err(RecorderError::NoReader { .. })));
+        let reader = thread::spawn({
+            let path = path.clone();
+            move || fs::read(path).unwrap()
+        });
+        let mut sink = create(&path).unwrap();
+        // More than a pipe holds: what is full is waited for.
+        written(&mut sink, &[7; 1 << 20]);
+        drop(sink);
+        assert_eq!(reader.join().unwrap(), [7; 1 << 20]);
     }
 }

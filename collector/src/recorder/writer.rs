@@ -2,7 +2,8 @@
 
 mod ending;
 
-use super::build_id::BuildIds;
+use super::bound::Bound;
+use super::build_id::{self, BuildIds};
 use super::bytes::Bytes;
 use super::error::RecorderError;
 use super::feature::{self, Clock, Feature};
@@ -70,12 +71,14 @@ pub(crate) struct Writer {
     n_samples: u64,
     /// Samples that are longer with their period than a record can be.
     n_too_long: u64,
+    /// Samples that came when the recording was as long as it may be.
+    n_behind_end: u64,
+    bound: Bound,
     waiting: Waiting,
     /// Behind what was written there are tables, and the header says so.
     has_tables: bool,
     has_lost_records: bool,
     next_header_ns: u64,
-    max_bytes: u64,
     /// Where the records ended, once they have.
     data_end: Option<u64>,
     failure: Option<RecorderError>,
@@ -106,15 +109,16 @@ impl Writer {
             periods,
             sample_type,
             features,
-            build_ids: BuildIds::default(),
+            build_ids: BuildIds::new(),
             times_ns: None,
             n_samples: 0,
             n_too_long: 0,
+            n_behind_end: 0,
+            bound: Bound::new(recorder.max_bytes),
             waiting: Waiting::default(),
             has_tables: false,
             has_lost_records: false,
             next_header_ns: clock.own_ns.saturating_add(HEADER_NS),
-            max_bytes: recorder.max_bytes.unwrap_or(u64::MAX),
             data_end: None,
             failure: None,
             progress: recorder.progress(),
@@ -142,9 +146,11 @@ impl Writer {
             self.build_ids.set_kernel(kernel.build_id.as_deref().unwrap_or_default());
         }
         self.sink.buffer().append(&mut bytes.0);
+        // All of it, however long it is: nothing else can be placed without it.
         for record in start.before {
             self.write_synthetic(record);
         }
+        self.bound.begin(self.ending_bytes());
         self.write_header()
     }
 
@@ -161,10 +167,8 @@ impl Writer {
         if period.is_sampled {
             behind = behind.get(8..).unwrap_or_default();
         }
-        let Ok(size) = u16::try_from(HEADER_BYTES + front.len() + 8 + behind.len()) else {
-            self.n_too_long += 1;
-            return;
-        };
+        // It is counted when it is handed on and not found here.
+        let Ok(size) = u16::try_from(HEADER_BYTES + front.len() + 8 + behind.len()) else { return };
         self.waiting.add(sample.time_ns, Owner::Sample(source), |bytes| {
             bytes.extend_from_slice(&header(raw, size));
             bytes.extend_from_slice(&event.id.to_ne_bytes());
@@ -219,12 +223,25 @@ impl Writer {
     /// `record`, of the open event `source` if it is a sample, is handed on; it is part of the
     /// recording if `is_admitted`.
     pub(crate) fn hand_on(&mut self, source: u32, record: &Record, is_admitted: bool) {
-        let Self { waiting, sink, .. } = self;
-        let pass = |bytes: &[u8]| sink.buffer().extend_from_slice(bytes);
+        let Self { waiting, sink, bound, .. } = self;
+        let pass = |bytes: &[u8]| {
+            bound.append(sink, bytes, 0);
+        };
         let time_ns = record.time_ns().unwrap_or(0);
         let taken = waiting.take(time_ns, Owner::of(source, record), pass);
-        let Some(bytes) = taken.filter(|_| is_admitted) else { return };
-        self.sink.buffer().extend_from_slice(bytes);
+        if !is_admitted {
+            return;
+        }
+        let is_sample = matches!(record, Record::Sample(_));
+        let Some(bytes) = taken else {
+            self.n_too_long += u64::from(is_sample);
+            return;
+        };
+        let entry_bytes = if is_sample { 0 } else { build_id::most_bytes(bytes.len()) };
+        if !bound.append(sink, bytes, entry_bytes) {
+            self.n_behind_end += u64::from(is_sample);
+            return;
+        }
         match record {
             Record::Sample(_) => {
                 self.n_samples += 1;
@@ -235,6 +252,7 @@ impl Writer {
                 if let Some(raw) = raw_record(bytes) {
                     self.build_ids.see(&raw);
                 }
+                self.bound.ending_bytes = self.ending_bytes();
             }
         }
         self.flush_if_full();
@@ -242,8 +260,10 @@ impl Writer {
 
     /// All up to `until_ns` was handed on.
     pub(crate) fn settle(&mut self, until_ns: u64) {
-        let Self { waiting, sink, .. } = self;
-        waiting.forget(until_ns, |bytes| sink.buffer().extend_from_slice(bytes));
+        let Self { waiting, sink, bound, .. } = self;
+        waiting.forget(until_ns, |bytes| {
+            bound.append(sink, bytes, 0);
+        });
         self.flush_if_full();
     }
 
@@ -251,10 +271,13 @@ impl Writer {
     pub(crate) fn write_synthetic(&mut self, record: &Record) {
         let mut bytes = Bytes::default();
         synthetic::write(&mut bytes, record, self.sample_type);
+        if !self.bound.append(&mut self.sink, &bytes.0, build_id::most_bytes(bytes.0.len())) {
+            return;
+        }
         if let Some(raw) = raw_record(&bytes.0) {
             self.build_ids.see(&raw);
         }
-        self.sink.buffer().append(&mut bytes.0);
+        self.bound.ending_bytes = self.ending_bytes();
         self.flush_if_full();
     }
 
@@ -264,9 +287,9 @@ impl Writer {
         if self.failure.is_some() {
             return;
         }
-        self.append(|bytes| {
-            bytes.record(FINISHED_ROUND, 0, |_| {});
-        });
+        let mut round = Bytes::default();
+        round.record(FINISHED_ROUND, 0, |_| {});
+        self.bound.append(&mut self.sink, &round.0, 0);
         if !self.sink.is_file() {
             let flushed = self.flush();
             self.note(flushed);
@@ -283,8 +306,14 @@ impl Writer {
         self.failure.is_some() || self.is_full()
     }
 
-    fn is_full(&self) -> bool {
-        self.sink.n_bytes() >= self.max_bytes
+    const fn is_full(&self) -> bool {
+        self.bound.is_reached
+    }
+
+    /// What the end takes behind the records that are written now.
+    fn ending_bytes(&self) -> u64 {
+        let tables = if self.sink.is_file() { front::most_table_bytes(&self.features) } else { 0 };
+        tables + ending::most_lost_bytes(self.front.events().len()) + self.build_ids.n_bytes()
     }
 
     /// Writes out what there is, the tables behind it, and last how much that is: whenever we are

@@ -6,6 +6,16 @@ use crate::recorder::error::RecorderError;
 use crate::recorder::feature::{self, Feature};
 use crate::recorder::synthetic::{self, Trailer};
 use crate::recorder::{Recorded, front};
+use std::path::PathBuf;
+
+/// A record that tells a count of lost samples has its header, the count and at most seven words about
+/// whom and when.
+const MOST_LOST_BYTES: u64 = 8 * (1 + 1 + 7);
+
+/// What the counts of lost samples take at most: one for each event, and one that is of none.
+pub(super) const fn most_lost_bytes(n_events: usize) -> u64 {
+    MOST_LOST_BYTES * (n_events as u64 + 1)
+}
 
 impl Writer {
     /// Ends the recording. `lost` are the samples that the kernel lost, by event; `n_undecodable`
@@ -20,7 +30,21 @@ impl Writer {
             None => self.finish_stream(),
         };
         let result = match finished {
-            Ok(n_bytes) => Ok(Recorded { n_samples: self.n_samples, n_lost, n_bytes, is_full }),
+            Ok((n_bytes, previous)) => {
+                let Self { n_samples, n_too_long, n_behind_end, .. } = self;
+                let is = Recorded {
+                    n_samples,
+                    n_lost,
+                    n_too_long,
+                    n_behind_end,
+                    n_bytes,
+                    is_full,
+                    previous,
+                };
+                Ok(is)
+            }
+            // It is all there.
+            Err(failure @ RecorderError::Unnamed { .. }) => Err(failure),
             Err(failure) => Err(self.broken_off(failure)),
         };
         self.progress.finish(result);
@@ -48,11 +72,13 @@ impl Writer {
         sum
     }
 
-    fn finish_file(&mut self) -> Result<u64, RecorderError> {
+    /// The length, and the name that the file has now which was there before.
+    fn finish_file(&mut self) -> Result<(u64, Option<PathBuf>), RecorderError> {
         let data_end = self.sink.n_bytes();
         self.data_end = Some(data_end);
         self.flush()?;
         let mut features = std::mem::take(&mut self.features);
+        self.build_ids.finish();
         features.push(Feature::new(feature::BUILD_ID, |bytes| self.build_ids.write(bytes)));
         if let Some((first, last)) = self.times_ns {
             features.push(Feature::new(feature::SAMPLE_TIME, |bytes| {
@@ -68,16 +94,23 @@ impl Writer {
         // Last: until here the header speaks of the records alone.
         let n_data_bytes = data_end - self.front.data_at();
         self.sink.patch(0, &self.front.file(n_data_bytes, &features))?;
-        self.sink.finish()?;
-        Ok(n_bytes)
+        match (self.sink.publish(), self.sink.part()) {
+            (Ok(previous), _) => Ok((n_bytes, previous)),
+            (Err(source), Some(part)) => {
+                let (source, part) = (Box::new(source), part.to_owned());
+                Err(RecorderError::Unnamed { source, part })
+            }
+            (Err(error), None) => Err(error),
+        }
     }
 
-    fn finish_stream(&mut self) -> Result<u64, RecorderError> {
+    fn finish_stream(&mut self) -> Result<(u64, Option<PathBuf>), RecorderError> {
         let mut bytes = Bytes::default();
+        self.build_ids.finish();
         self.build_ids.write(&mut bytes);
         self.sink.buffer().append(&mut bytes.0);
-        self.sink.finish()?;
-        Ok(self.sink.n_bytes())
+        self.sink.flush()?;
+        Ok((self.sink.n_bytes(), None))
     }
 
     /// The header of a file that stays unfinished, where it can still be written, and what to say.
