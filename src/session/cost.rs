@@ -10,10 +10,15 @@ pub(super) fn so_far(target_ns: u64) -> Cost {
     let pages: u64 =
         statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
     Cost {
-        own_cpu_ns: cpu_ns(ClockId::ProcessCPUTime),
+        own_cpu_ns: own_cpu_ns(),
         own_rss_bytes: pages * rustix::param::page_size() as u64,
         target_ns,
     }
+}
+
+/// CPU time of this process.
+pub(super) fn own_cpu_ns() -> u64 {
+    cpu_ns(ClockId::ProcessCPUTime)
 }
 
 /// CPU time of the calling thread.

@@ -16,7 +16,7 @@ use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -37,12 +37,22 @@ pub(super) struct LiveSession {
     published: Arc<Published>,
     /// Taken by whoever ends the session.
     threads: Mutex<Option<Threads>>,
+    sampled: Arc<OnceLock<Sampled>>,
+}
+
+/// What a session was when it ended to sample: what comes then, debug information that is still being
+/// read, is no part of its time.
+#[derive(Clone, Copy, Debug)]
+struct Sampled {
+    elapsed: Duration,
+    own_cpu_ns: u64,
 }
 
 #[derive(Debug)]
 struct Threads {
     collector: Running,
     analyzer: JoinHandle<()>,
+    began: Instant,
 }
 
 impl LiveSession {
@@ -67,6 +77,8 @@ impl LiveSession {
         let began = Instant::now();
         let collector = live.start(sender)?;
         let for_thread = Arc::clone(&published);
+        let sampled: Arc<OnceLock<Sampled>> = Arc::default();
+        let sampled_of_thread = Arc::clone(&sampled);
         let policy = FilePolicy { symfs: None, is_live: true };
         let analyzer = std::thread::Builder::new()
             .name("analyzer".to_owned())
@@ -80,6 +92,7 @@ impl LiveSession {
                     published,
                     wishes,
                     began,
+                    sampled: sampled_of_thread,
                     own_cpu_ns,
                 };
                 let holder = Arc::clone(&session.published);
@@ -88,7 +101,8 @@ impl LiveSession {
                 }
             })
             .map_err(Error::Thread)?;
-        Ok(Self { published, threads: Mutex::new(Some(Threads { collector, analyzer })) })
+        let threads = Mutex::new(Some(Threads { collector, analyzer, began }));
+        Ok(Self { published, threads, sampled })
     }
 }
 
@@ -103,7 +117,9 @@ impl Source for LiveSession {
 
     fn stop(&self) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Threads { collector, analyzer }) = threads.take() else { return };
+        let Some(Threads { collector, analyzer, began }) = threads.take() else { return };
+        // Where the target has ended, this is not the first to know.
+        self.sampled.get_or_init(|| Sampled::since(began));
         collector.stop();
         let _ = collector.join();
         // A panic of the analyzer has been caught, and is in the last snapshot.
@@ -117,6 +133,12 @@ impl Drop for LiveSession {
     }
 }
 
+impl Sampled {
+    fn since(began: Instant) -> Self {
+        Self { elapsed: began.elapsed(), own_cpu_ns: cost::own_cpu_ns() }
+    }
+}
+
 /// The analyzer's thread: takes batches and answers in, publishes snapshots.
 struct AnalyzerThread {
     analyzer: Analyzer,
@@ -125,6 +147,8 @@ struct AnalyzerThread {
     published: Arc<Published>,
     wishes: Receiver<()>,
     began: Instant,
+    /// Filled when the session ends to sample.
+    sampled: Arc<OnceLock<Sampled>>,
     /// What this thread has used, for the governor.
     own_cpu_ns: Arc<AtomicU64>,
 }
@@ -151,6 +175,7 @@ impl AnalyzerThread {
             }
             self.send_requests();
         }
+        self.sampled.get_or_init(|| Sampled::since(self.began));
         self.drain();
         self.target.running = false;
         let snapshot = self.snapshot();
@@ -187,7 +212,51 @@ impl AnalyzerThread {
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         snapshot.governance = Some(governance);
         // Costs are shares of the time that passed here, not of that between two samples.
-        snapshot.elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ended = self.sampled.get().copied();
+        let sampled = ended.unwrap_or_else(|| Sampled::since(self.began));
+        snapshot.elapsed_ns = u64::try_from(sampled.elapsed.as_nanos()).unwrap_or(u64::MAX);
+        snapshot.cost.own_cpu_ns = sampled.own_cpu_ns;
         snapshot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last snapshot of a session that brought nothing and had ended to sample so.
+    fn last(sampled: &Arc<OnceLock<Sampled>>) -> Arc<Snapshot> {
+        let mut analyzer = Analyzer::new(Config::default());
+        let first = analyzer.snapshot(Target::default(), Cost::default(), None);
+        let (published, wishes) = Published::new(first);
+        let published = Arc::new(published);
+        let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
+        drop(sender);
+        let session = AnalyzerThread {
+            analyzer,
+            target: Target::default(),
+            worker: IndexWorker::start(FilePolicy { symfs: None, is_live: true }),
+            published: Arc::clone(&published),
+            wishes,
+            began: Instant::now(),
+            sampled: Arc::clone(sampled),
+            own_cpu_ns: Arc::default(),
+        };
+        session.run(&receiver);
+        published.newest()
+    }
+
+    #[test]
+    fn a_session_lasts_until_it_ends_to_sample() {
+        let sampled: Arc<OnceLock<Sampled>> = Arc::default();
+        let known = Sampled { elapsed: Duration::from_secs(1_000), own_cpu_ns: 7 };
+        sampled.set(known).unwrap();
+        let snapshot = last(&sampled);
+        assert_eq!((snapshot.elapsed_ns, snapshot.cost.own_cpu_ns), (1_000_000_000_000, 7));
+        // A target that ends by itself is known to have when its records end.
+        let sampled = Arc::default();
+        let snapshot = last(&sampled);
+        let elapsed_ns = sampled.get().unwrap().elapsed.as_nanos();
+        assert_eq!(u128::from(snapshot.elapsed_ns), elapsed_ns);
     }
 }
