@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// Names a second `perf`, a newer one for example, to read the recordings with.
 const OTHER_PERF: &str = "DATASPACE_OTHER_PERF";
@@ -244,21 +244,49 @@ fn a_named_pipe_that_nobody_reads_is_given_up_at_the_first_signal() {
     assert_eq!(there, 1, "nothing but the pipe is left");
 }
 
+/// A recording of nothing much to `file`, in a directory where all may write, by somebody without
+/// privileges, whom only root can become; `before` goes before the command. `None`, with the reason
+/// printed, where that cannot be.
+fn recorded_by_nobody(file: &Path, before: &str) -> Option<Output> {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+    std::fs::set_permissions(file.parent().unwrap(), mode).unwrap();
+    let (program, file) = (env!("CARGO_BIN_EXE_dataspace"), file.display());
+    let script = format!("{before} {program} record --json -m 4096 -o {file} -- true");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--clear-groups", "--", "sh", "-c", &script]);
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.ok().filter(|it| !matches!(it.status.code(), Some(1 | 126 | 127)));
+    if output.is_none() {
+        eprintln!("not run: the binary cannot be run as nobody");
+    }
+    output
+}
+
+#[test]
+fn rings_that_are_smaller_than_was_asked_for_are_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("perf.data");
+    let Some(output) = recorded_by_nobody(&file, "ulimit -l 64; exec") else { return };
+    if matches!(output.status.code(), Some(3 | 4)) {
+        return eprintln!("not run: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warnings = said["warnings"].as_array().unwrap();
+    let of_rings = warnings.iter().filter_map(Value::as_str);
+    let of_rings: Vec<_> =
+        of_rings.filter(|text| text.starts_with("rings of 4096 pages")).collect();
+    assert_eq!(of_rings.len(), 1, "{said}");
+    for part in ["RLIMIT_MEMLOCK is 65536 bytes", "sudo sysctl kernel.perf_event_mlock_kb="] {
+        assert!(of_rings[0].contains(part), "{part} is not in {}", of_rings[0]);
+    }
+}
+
 #[test]
 fn a_file_of_somebody_else_in_a_sticky_directory_is_told_before_anything_runs() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("perf.data");
     std::fs::write(&file, "theirs").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
-    std::fs::set_permissions(dir.path(), mode).unwrap();
-    // As nobody, which only root can become.
-    let nobody = ["--reuid=65534", "--clear-groups", "--", env!("CARGO_BIN_EXE_dataspace")];
-    let mut command = Command::new("setpriv");
-    command.args(nobody).args(["record", "-o", file.to_str().unwrap(), "--", "true"]);
-    let output = match command.output() {
-        Ok(output) if !matches!(output.status.code(), Some(1 | 126 | 127)) => output,
-        _ => return eprintln!("not run: the binary cannot be run as nobody"),
-    };
+    let Some(output) = recorded_by_nobody(&file, "exec") else { return };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{errors}");
     assert!(errors.contains("sticky") && errors.contains("-o names another"), "{errors}");

@@ -40,8 +40,8 @@ const SOFTWARE_PMUS: [(&str, &str); 5] = [
 
 /// How the names begin that the kernel gives to events of processors' PMUs in sysfs
 /// (`*_events_attrs` in Linux `arch/x86/events/intel/core.c`).
-const KERNEL_NAMES: [&str; 9] =
-    ["mem-loads", "mem-stores", "topdown-", "slots", "tx-", "el-", "cycles-t", "cycles-ct", "ibs_"];
+const KERNEL_NAMES: [&str; 8] =
+    ["mem-loads", "mem-stores", "topdown-", "slots", "tx-", "el-", "cycles-t", "cycles-ct"];
 
 /// Where the number of a PMU stands in the config of a generic event (`PERF_PMU_TYPE_SHIFT`).
 const PMU_SHIFT: u32 = 32;

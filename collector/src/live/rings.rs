@@ -63,12 +63,13 @@ impl Rings {
     /// Maps rings for `cpus`; sample rings of `asked` pages, or as many as are allowed.
     pub(crate) fn new(cpus: &[i32], asked: Option<usize>, procfs: &Procfs) -> Result<Self, Error> {
         let sample = asked.map_or(SAMPLE_PAGES, |n_pages| n_pages.max(1).next_power_of_two());
-        let mut sizes = Sizes { sample, side_band: side_band_pages(cpus.len()) };
+        let wanted = Sizes { sample, side_band: side_band_pages(cpus.len()) };
+        let mut sizes = wanted;
         loop {
             match Self::of_sizes(cpus, sizes, procfs)? {
                 Ok(rings) => {
                     let is_less = asked.is_some() && sizes.sample < sample;
-                    let warning = is_less.then(|| smaller(sizes, sample, procfs));
+                    let warning = is_less.then(|| smaller(sizes, wanted, procfs));
                     return Ok(Self { warning, ..rings });
                 }
                 Err(errno) => {
@@ -148,9 +149,9 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
 }
 
 /// What this user may lock is said once, with what would be enough on each CPU.
-fn smaller(sizes: Sizes, asked: usize, procfs: &Procfs) -> String {
-    let wanted_kb = kb_each_cpu(asked, sizes.side_band);
-    let (now, may_lock) = (sizes.sample, refusal::may_lock(procfs));
+fn smaller(sizes: Sizes, wanted: Sizes, procfs: &Procfs) -> String {
+    let wanted_kb = kb_each_cpu(wanted.sample, wanted.side_band);
+    let (asked, now, may_lock) = (wanted.sample, sizes.sample, refusal::may_lock(procfs));
     format!(
         "rings of {asked} pages were asked for and have {now}: {may_lock}; run as root, give this \
          program CAP_IPC_LOCK, or: sudo sysctl kernel.perf_event_mlock_kb={wanted_kb}"
@@ -200,8 +201,10 @@ mod tests {
         let sysctl = dir.path().join("sys/kernel/perf_event_mlock_kb");
         std::fs::create_dir_all(sysctl.parent().unwrap()).unwrap();
         std::fs::write(&sysctl, "516\n").unwrap();
-        let said = smaller(Sizes { sample: 64, side_band: 64 }, 1024, &Procfs::new(dir.path()));
-        let wanted_kb = (1024 + 64 + 2) * rustix::param::page_size() / 1024;
+        let now = Sizes { sample: 64, side_band: 64 };
+        let wanted = Sizes { sample: 1024, side_band: 256 };
+        let said = smaller(now, wanted, &Procfs::new(dir.path()));
+        let wanted_kb = (1024 + 256 + 2) * rustix::param::page_size() / 1024;
         let remedy = format!("sudo sysctl kernel.perf_event_mlock_kb={wanted_kb}");
         for part in ["1024 pages", "have 64", "perf_event_mlock_kb is 516", &remedy] {
             assert!(said.contains(part), "{part} is not in {said}");
