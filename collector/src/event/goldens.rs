@@ -392,6 +392,9 @@ fn traces_and_shared_counters_are_recognised_and_refused() {
 
 #[test]
 fn what_the_machine_has_not_got_is_said() {
+    let error = planned(&Fixture::new("zen4"), "mem-loads").unwrap_err();
+    assert_eq!(error.kind(), crate::error::ErrorKind::MachineCannot);
+    assert!(error.to_string().contains("this processor's PMU (cpu) has no such event"), "{error}");
     let error = |text: &str| planned(&Fixture::new("skylake"), text).unwrap_err().to_string();
     assert!(error("mem-load").contains("there is no event mem-load"));
     assert!(error("cpu/evnt=1/").contains("no term evnt: known are any, cmask, edge, event"));

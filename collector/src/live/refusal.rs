@@ -122,8 +122,11 @@ impl<'a> Request<'a> {
     /// `perf_event_open()` one of a PMU with `PERF_PMU_CAP_NO_INTERRUPT` with `EOPNOTSUPP`.
     fn only_counts(&self) -> bool {
         let Some(source) = self.source.filter(|_| self.counter().is_some()) else { return false };
-        let opens = |period| open::open(&attr::bare(&source, period), Place::OWN_THREAD).is_ok();
-        opens(0) && !opens(BARE_PERIOD)
+        let opens = |place, period| open::open(&attr::bare(&source, period), place).is_ok();
+        // Some count on whole CPUs only.
+        [Place::OWN_THREAD, Place::Cpu(0)]
+            .into_iter()
+            .any(|place| opens(place, 0) && !opens(place, BARE_PERIOD))
     }
 
     fn is_virtual(&self) -> bool {

@@ -9,10 +9,11 @@ use crate::decode::{Cursor, NATIVE};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,14 @@ impl FileNotes {
         let deadline = Instant::now() + PATIENCE;
         std::iter::from_fn(move || {
             let left = deadline.saturating_duration_since(Instant::now());
-            self.answers.recv_timeout(left).ok()
+            let answer = self.answers.recv_timeout(left);
+            if answer == Err(RecvTimeoutError::Timeout) {
+                tracing::warn!(
+                    "some files that were mapped before could not be read within a second: their \
+                     build-ids are not in the recording"
+                );
+            }
+            answer.ok()
         })
     }
 }
@@ -93,11 +101,16 @@ fn build_id(proc: &Path, mapped: &Mapped) -> Option<Vec<u8>> {
     let named =
         path.strip_prefix(b"/").map(|path| process.join("root").join(OsStr::from_bytes(path)));
     let candidates: [Option<PathBuf>; 2] = [Some(very), named];
-    candidates.into_iter().flatten().find_map(|path| {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-        let is_it = file.metadata().is_ok_and(|there| there.is_file() && there.ino() == *inode);
-        if is_it { of_elf(&file) } else { None }
-    })
+    let notes = |path: PathBuf| of_elf(&open(&path, *inode)?);
+    candidates.into_iter().flatten().find_map(notes)
+}
+
+/// Opens the file at `path` if it is the one with this number. What else may stand there by now, a
+/// device for example, is looked at and not opened: opening can do things of its own.
+fn open(path: &Path, inode: u64) -> Option<File> {
+    let there = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
+    let is_it = there.metadata().is_ok_and(|there| there.is_file() && there.ino() == inode);
+    is_it.then(|| File::open(format!("/proc/self/fd/{}", there.as_raw_fd())).ok())?
 }
 
 /// What the notes of an ELF file of this machine's byte order say.
