@@ -15,7 +15,6 @@ pub use format::{Field, N_CONFIG_WORDS};
 pub use pmu::Pmu;
 pub use processor::{Processor, Vendor};
 
-use crate::capability::{CAP_PERFMON, CAP_SYS_ADMIN};
 use crate::error::Error;
 use crate::procfs::Procfs;
 use std::fmt;
@@ -92,8 +91,6 @@ impl Machine {
         let procfs = Procfs::new(&root.join("proc"));
         let text = |path| procfs.text(path).unwrap_or_default();
         let processor = Processor::parse(&text("cpuinfo"));
-        let own = procfs.status("self").unwrap_or_default();
-        let held = own.effective_capabilities.unwrap_or(0);
         let devices = root.join("sys/bus/event_source/devices");
         let architecture = match text("sys/kernel/arch").trim() {
             // Before Linux 6.1.
@@ -110,7 +107,7 @@ impl Machine {
             online_cpus: online_cpus(root),
             paranoid: procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(DEFAULT_PARANOID),
             max_sample_rate_hz: max_rate.and_then(|max| u64::try_from(max).ok()),
-            is_privileged: held & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0,
+            is_privileged: procfs.is_privileged(),
         }
     }
 
