@@ -7,6 +7,7 @@ use crate::live::drain::Drain;
 use crate::live::gate::Gate;
 use crate::live::governing::Governing;
 use crate::live::group_watch::{GroupChange, GroupWatch};
+use crate::live::notices::Told;
 use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
@@ -17,14 +18,11 @@ use crate::sys::attr::{Binding, KernelFeatures};
 use crate::sys::spawn::Child;
 use crate::sys::{open, pidfd};
 use crate::target::Watched;
-use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch::{BatchSender, Slots};
-use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,11 +32,6 @@ use std::sync::atomic::Ordering;
 const TICK_NS: u64 = 100_000_000;
 /// How often the counts are told.
 const COUNTS_NS: u64 = 1_000_000_000;
-/// Reading a descriptor takes about a microsecond, and interrupts the CPU that runs its thread:
-/// beyond so many, counts are read only when something was lost, and at the end.
-const MAX_READ_EACH_SECOND: usize = 512;
-/// CPU time that is enough to tell whether samples stand for it.
-const SHORT_LIVES_NS: u64 = 1_000_000_000;
 
 /// What the reader waits for: rings to fill, targets to end, a call to stop.
 #[derive(Debug)]
@@ -74,59 +67,38 @@ impl<'a> Watch<'a> {
 
 /// Reads a session from its first record to its last.
 pub(crate) fn run(
-    parts: Parts,
+    mut parts: Parts,
     sender: BatchSender,
     shared: &Shared,
     child: Option<Child>,
     recorded: Option<(Writer, Heard)>,
 ) -> Outcome {
     let outputs = Arc::clone(&parts.rings.outputs);
-    let watched = parts.watched;
+    let watched = std::mem::take(&mut parts.watched);
     let watch = Watch::new(&outputs, &watched, shared);
+    let before = std::mem::take(&mut parts.before);
+    let warnings = std::mem::take(&mut parts.attached.warnings);
     let (recorder, heard) = recorded.unzip();
-    let Parts { attached, plans, features, binding, .. } = parts;
-    let n_together = if binding.is_cpu_wide { 1 } else { outputs.len() };
-    let mut drain = Drain::new(&plans, features, n_together);
-    drain.tally.read(&attached.events);
-    (drain.ids, drain.suspects) = (attached.ids, attached.suspects);
-    drain.own_mount = Procfs::new(Path::new("/proc")).mount_namespace("self");
-    drain.recorder = recorder;
-    for record in attached.early {
-        drain.early(record);
-    }
-    let governing = Governing::new(
-        parts.max_overhead,
-        parts.keeps_counts,
-        &plans,
-        parts.costs,
-        parts.consumer_cpu_ns,
-        now_ns(),
-    );
-    let mut reader = Reader {
-        drain,
-        rings: parts.rings,
-        events: attached.events,
-        side_band: attached.side_band,
-        plans,
-        features,
-        binding,
-        group: parts.group,
-        gate: parts.gate,
-        procfs: parts.procfs,
-        governing,
-        sender,
-        heard: heard.unwrap_or_default(),
-        spare: Slots::new(),
-        removal: Removal::default(),
-        next_tick_ns: 0,
-        next_counts_ns: 0,
-        told_side_band_lost: 0,
-        told_corrupt_rings: 0,
-        has_told_short_lives: false,
-    };
-    reader.announce(parts.before, attached.warnings, features.lost);
+    let mut reader = Reader::new(parts, sender, recorder, heard.unwrap_or_default());
+    reader.announce(before, warnings);
     reader.rounds(&watch);
     reader.finish(&watch, child.as_ref())
+}
+
+/// A drain of what was attached, which takes over what that has read already.
+fn drain(parts: &mut Parts, recorder: Option<Writer>) -> Drain {
+    let n_together = if parts.binding.is_cpu_wide { 1 } else { parts.rings.outputs.len() };
+    let mut drain = Drain::new(&parts.plans, parts.features, n_together);
+    let Parts { attached, procfs, .. } = parts;
+    drain.tally.read(&attached.events);
+    drain.ids = std::mem::take(&mut attached.ids);
+    drain.suspects = std::mem::take(&mut attached.suspects);
+    drain.own_mount = procfs.mount_namespace("self");
+    drain.recorder = recorder;
+    for record in attached.early.drain(..) {
+        drain.early(record);
+    }
+    drain
 }
 
 #[derive(Debug)]
@@ -147,16 +119,46 @@ pub(super) struct Reader {
     pub(super) heard: Heard,
     /// Slots of records that were not sent, on their way back.
     pub(super) spare: Slots,
-    removal: Removal,
+    pub(super) removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,
-    told_side_band_lost: u64,
-    told_corrupt_rings: u64,
-    has_told_short_lives: bool,
+    pub(super) told: Told,
 }
 
 impl Reader {
-    fn announce(&mut self, before: Vec<Record>, warnings: Vec<String>, knows_lost: bool) {
+    fn new(mut parts: Parts, sender: BatchSender, recorder: Option<Writer>, heard: Heard) -> Self {
+        let drain = drain(&mut parts, recorder);
+        let governing = Governing::new(
+            parts.max_overhead,
+            parts.keeps_counts,
+            &parts.plans,
+            parts.costs,
+            parts.consumer_cpu_ns,
+            now_ns(),
+        );
+        Self {
+            drain,
+            rings: parts.rings,
+            events: parts.attached.events,
+            side_band: parts.attached.side_band,
+            plans: parts.plans,
+            features: parts.features,
+            binding: parts.binding,
+            group: parts.group,
+            gate: parts.gate,
+            procfs: parts.procfs,
+            governing,
+            sender,
+            heard,
+            spare: Slots::new(),
+            removal: Removal::default(),
+            next_tick_ns: 0,
+            next_counts_ns: 0,
+            told: Told::default(),
+        }
+    }
+
+    fn announce(&mut self, before: Vec<Record>, warnings: Vec<String>) {
         let machine = self.drain.side_band_layout.machine;
         self.push(Record::Machine(machine));
         for plan in &self.plans {
@@ -165,7 +167,7 @@ impl Reader {
         for warning in self.plans.iter().flat_map(|plan| plan.warnings.clone()).chain(warnings) {
             self.sender.push(Record::Warning(warning.into()));
         }
-        if !knows_lost {
+        if !self.features.lost {
             self.sender.push(Record::Warning(
                 "this kernel (before 6.0) does not tell how many samples it lost; the last loss \
                  on each CPU may be missing"
@@ -179,7 +181,7 @@ impl Reader {
         self.sender.flush_or_drop_samples();
     }
 
-    fn push(&mut self, record: Record) {
+    pub(super) fn push(&mut self, record: Record) {
         self.sender.push(record);
         if self.sender.is_full() {
             self.sender.flush_or_drop_samples();
@@ -252,67 +254,6 @@ impl Reader {
         self.sender.flush_or_drop_samples();
     }
 
-    /// Says when the kernel took the events away. A tick lies between suspicion and certainty: a
-    /// process that is just ending has no events left either, but not for that long.
-    fn tell_removed(&mut self, watch: &Watch<'_>) {
-        // What counts whole CPUs stays.
-        if self.binding.is_cpu_wide {
-            return;
-        }
-        if self.removal.is_open() || std::mem::take(&mut self.drain.saw_leader_exit) {
-            for warning in self.removal.check(watch.watched, &self.events) {
-                self.warn(warning);
-            }
-        }
-    }
-
-    fn tell_counts(&mut self) {
-        let few = self.events.len() <= MAX_READ_EACH_SECOND;
-        if few || std::mem::take(&mut self.drain.saw_loss) {
-            self.drain.tally.read(&self.events);
-        }
-        self.tell_collected();
-        self.tell_side_band_lost();
-        self.tell_short_lives();
-    }
-
-    /// A clock begins a whole period with each task that inherits it: tasks that live for less are
-    /// never sampled, and their time would be missing in silence.
-    fn tell_short_lives(&mut self) {
-        if self.has_told_short_lives || self.binding.is_cpu_wide {
-            return;
-        }
-        for (event_idx, plan) in self.plans.iter().enumerate() {
-            let is_whole = plan.event.kind == EventKind::Clock && plan.event.includes_kernel;
-            let idx = EventIdx(event_idx as u16);
-            let (count_ns, sampled_ns) = self.drain.tally.count_and_weights(idx);
-            if is_whole && count_ns > SHORT_LIVES_NS && sampled_ns < count_ns / 2 {
-                self.has_told_short_lives = true;
-                let (count_s, sampled_s) = (count_ns as f64 / 1e9, sampled_ns as f64 / 1e9);
-                let warning = format!(
-                    "{} counted {count_s:.1} s of CPU time, and its samples stand for \
-                     {sampled_s:.1} s: tasks that live for less than a period are never sampled; \
-                     --all, --cgroup and --unit sample whole CPUs and see them",
-                    plan.event.name
-                );
-                return self.warn(warning);
-            }
-        }
-    }
-
-    /// Counts go behind the samples that they count, and those have met a full channel or not.
-    fn tell_collected(&mut self) {
-        self.sender.flush_or_drop_samples();
-        let collected = self.collected();
-        self.push(Record::Collected(Box::new(collected)));
-    }
-
-    fn collected(&self) -> Collected {
-        let n_dropped = self.sender.n_dropped_samples();
-        let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
-        Collected { governance: self.governance(), ..collected }
-    }
-
     /// A control group that was removed and is there again is another one to the kernel.
     fn look_after_group(&mut self, watch: &Watch<'_>) {
         let Some(group) = &mut self.group else { return };
@@ -327,26 +268,6 @@ impl Reader {
                 self.warn(format!("control group {name} is there again, and watched"));
             }
             None => {}
-        }
-    }
-
-    fn tell_side_band_lost(&mut self) {
-        let n_lost = self.drain.n_side_band_lost;
-        // Again when it has doubled: a flood is not to become one of warnings.
-        if n_lost > self.told_side_band_lost.saturating_mul(2) {
-            self.told_side_band_lost = n_lost;
-            self.warn(format!(
-                "{n_lost} mappings, names or births were lost because a ring was full: some data \
-                 objects may stay unknown"
-            ));
-        }
-        let n_corrupt = self.drain.n_corrupt_rings;
-        if n_corrupt > self.told_corrupt_rings.saturating_mul(2) {
-            self.told_corrupt_rings = n_corrupt;
-            self.warn(format!(
-                "a ring held a record of impossible size, {n_corrupt} times: what stood behind \
-                 it is lost, and counted as one undecodable sample each time"
-            ));
         }
     }
 
@@ -391,39 +312,6 @@ impl Reader {
         self.sender.push(Record::Collected(Box::new(collected.clone())));
         self.sender.flush_waiting();
         Outcome { collected, exit_status }
-    }
-
-    /// Says how a command ended, if not well: one that dies at its start looks like one that does
-    /// nothing.
-    fn tell_end(&mut self, status: Option<ExitStatus>) {
-        let Some(status) = status.filter(|status| !status.success()) else { return };
-        // Our own request to end is no news.
-        if status.signal() != Some(rustix::process::Signal::TERM.as_raw()) {
-            self.warn(format!("the command ended with {status}"));
-        }
-    }
-
-    /// Where each event makes a sample, the kernel's two figures have to agree. While a thread of
-    /// the target lives they may not: one being cloned escapes the disabling for a moment.
-    fn tell_imbalance(&mut self) {
-        for event_idx in 0..self.plans.len() {
-            let event = &self.plans[event_idx].event;
-            let is_changed = self.governing.has_changed();
-            if is_changed || event.sampling != Sampling::Period(1) || event.kind == EventKind::Clock
-            {
-                continue;
-            }
-            let (n_samples, count) = self.drain.tally.samples_and_count(EventIdx(event_idx as u16));
-            let is_sound = n_samples == count || self.drain.tally.n_undecodable != 0;
-            let mut fds = self.events.iter().filter_map(|open| open.fd.as_ref());
-            if !is_sound && fds.all(pidfd::is_hung_up) {
-                let warning = format!(
-                    "the kernel counted {count} events of {} and made {n_samples} samples of them",
-                    event.name
-                );
-                self.warn(warning);
-            }
-        }
     }
 }
 
