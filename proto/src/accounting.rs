@@ -104,7 +104,8 @@ impl Accounting {
     }
 }
 
+/// Whether a count is left out of the JSON.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-const fn is_zero(value: &u64) -> bool {
+pub(crate) const fn is_zero(value: &u64) -> bool {
     *value == 0
 }

@@ -9,19 +9,11 @@ pub(super) fn so_far(target_ns: u64) -> Cost {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 =
         statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
+    let cpu_time = clock_gettime(ClockId::ProcessCPUTime);
     Cost {
-        own_cpu_ns: cpu_ns(ClockId::ProcessCPUTime),
+        own_cpu_ns: cpu_time.tv_sec.unsigned_abs() * 1_000_000_000
+            + cpu_time.tv_nsec.unsigned_abs(),
         own_rss_bytes: pages * rustix::param::page_size() as u64,
         target_ns,
     }
-}
-
-/// CPU time of the calling thread.
-pub(super) fn thread_cpu_ns() -> u64 {
-    cpu_ns(ClockId::ThreadCPUTime)
-}
-
-fn cpu_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

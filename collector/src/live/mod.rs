@@ -19,9 +19,11 @@ pub(crate) mod refusal;
 mod removal;
 mod rings;
 mod sample_cost;
+#[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod tally;
 
+pub use clock::thread_cpu_ns;
 pub use record::Heard;
 
 use crate::error::Error;
@@ -76,7 +78,7 @@ pub struct LiveConfig {
     /// whatever that costs.
     pub keeps_counts: bool,
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
-    /// sampling costs. Its thread keeps it up to date.
+    /// sampling costs. Its thread keeps it up to date, by [`thread_cpu_ns`].
     pub consumer_cpu_ns: Arc<AtomicU64>,
 }
 
