@@ -56,7 +56,9 @@ impl Reader {
         for (event_idx, plan) in self.plans.iter().enumerate() {
             let is_whole = plan.event.kind == EventKind::Clock && plan.event.includes_kernel;
             let idx = EventIdx(event_idx as u16);
-            let (count_ns, sampled_ns) = self.drain.tally.count_and_weights(idx);
+            let Some((count_ns, sampled_ns)) = self.drain.tally.count_and_weights(idx) else {
+                continue;
+            };
             if is_whole && count_ns > SHORT_LIVES_NS && sampled_ns < count_ns / 2 {
                 self.told.has_short_lives = true;
                 let (count_s, sampled_s) = (count_ns as f64 / 1e9, sampled_ns as f64 / 1e9);
