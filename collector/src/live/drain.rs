@@ -13,6 +13,7 @@ use crate::side_band::{self, SideBand};
 use crate::sys::attr::{self, Binding, KernelFeatures};
 use crate::undecoded::Undecoded;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
+use dataspace_proto::memory::Access;
 use dataspace_proto::record::{Record, Sample};
 use perf_event_open_sys::bindings as abi;
 use std::collections::HashSet;
@@ -199,10 +200,12 @@ impl Drain {
         }
     }
 
-    /// Whether the event took a level that was not asked for, and this is of it.
+    /// Whether the event took what was not asked for, and this is of it.
     fn leaves_out(&self, open: &OpenEvent, sample: &Sample) -> bool {
         let drops = self.drops[usize::from(open.event.0)];
-        drops.user && sample.is_user() || drops.kernel && !sample.is_user()
+        drops.user && sample.is_user()
+            || drops.kernel && !sample.is_user()
+            || drops.is_other_access(sample)
     }
 
     fn add(&mut self, time_ns: u64, source: u32, slot: Box<Record>) {
@@ -297,6 +300,8 @@ impl Drain {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drops {
     non_memory: bool,
+    /// All accesses but those of this kind.
+    but: Option<Access>,
     user: bool,
     kernel: bool,
 }
@@ -309,8 +314,20 @@ impl Drops {
         self.non_memory && matches!(record, Record::Sample(sample) if !is_access(sample))
     }
 
+    /// Whether `sample` is of the other kind of access. One that is of both is of either.
+    fn is_other_access(self, sample: &Sample) -> bool {
+        let Some(wanted) = self.but else { return false };
+        let access = sample.data_source.and_then(|source| source.access);
+        access.is_some_and(|access| access != wanted && access != Access::LoadStore)
+    }
+
     const fn of(plan: &EventPlan) -> Self {
-        Self { non_memory: plan.drops_non_memory, user: plan.drops_user, kernel: plan.drops_kernel }
+        Self {
+            non_memory: plan.drops_non_memory,
+            but: plan.only,
+            user: plan.drops_user,
+            kernel: plan.drops_kernel,
+        }
     }
 }
 
@@ -334,4 +351,29 @@ fn periods(plans: &[EventPlan]) -> PeriodLog {
 fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
     let binding = Binding::default();
     plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::memory::DataSource;
+
+    #[test]
+    fn an_event_that_samples_all_accesses_shows_those_that_were_asked_for() {
+        let accesses = [Access::Load, Access::Store, Access::LoadStore, Access::Prefetch].map(Some);
+        for (wanted, shown) in [
+            (None, [true, true, true, true]),
+            (Some(Access::Load), [true, false, true, false]),
+            (Some(Access::Store), [false, true, true, false]),
+        ] {
+            let drops = Drops { non_memory: true, but: wanted, user: false, kernel: false };
+            let sample = |access| {
+                let data_source = Some(DataSource { access, ..DataSource::default() });
+                Sample { data_source, ..Sample::default() }
+            };
+            let is_shown = accesses.map(|access| !drops.is_other_access(&sample(access)));
+            assert_eq!(is_shown, shown, "{wanted:?}");
+            assert!(!drops.is_other_access(&sample(None)), "that is no access at all");
+        }
+    }
 }
