@@ -10,6 +10,7 @@ mod gate;
 mod governing;
 mod governor;
 mod group_watch;
+mod lookup;
 mod notices;
 pub(crate) mod opening;
 mod reader;
@@ -161,12 +162,12 @@ impl Live {
         target.drop_ended()?;
         check_is_open(&target, &attached, &procfs)?;
         let is_open = !binding.is_cpu_wide && config.comms.is_empty();
-        let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open);
+        let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open)?;
         let before = if binding.enable_on_exec {
             // What the child has mapped now is our own, and goes with exec.
             Vec::new()
         } else {
-            announce::what_was_before(&gate.members(), 0, &procfs)
+            announce::what_was_before(&gate.members(), &procfs)
         };
         let Target { watched, held, description, .. } = target;
         let parts = Parts {

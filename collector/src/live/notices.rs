@@ -19,6 +19,7 @@ const SHORT_LIVES_NS: u64 = 1_000_000_000;
 pub(super) struct Told {
     n_side_band_lost: u64,
     n_corrupt_rings: u64,
+    n_untold: u64,
     has_short_lives: bool,
 }
 
@@ -102,6 +103,14 @@ impl Reader {
             self.warn(format!(
                 "a ring held a record of impossible size, {n_corrupt} times: what stood behind \
                  it is lost, and counted as one undecodable sample each time"
+            ));
+        }
+        let n_untold = self.gate.n_untold();
+        if n_untold > self.told.n_untold.saturating_mul(2) {
+            self.told.n_untold = n_untold;
+            self.warn(format!(
+                "{n_untold} samples could not wait until their processes were looked up in /proc: \
+                 their data objects are not known, or they were taken for others' (--comm)"
             ));
         }
     }

@@ -33,10 +33,12 @@ const TICK_NS: u64 = 100_000_000;
 /// How often the counts are told.
 const COUNTS_NS: u64 = 1_000_000_000;
 
-/// What the reader waits for: rings to fill, targets to end, a call to stop.
+/// What the reader waits for: rings to fill, answers to come, targets to end, a call to stop.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
     owners: Vec<&'a OwnedFd>,
+    /// Of the threads that look processes up.
+    bell: Option<&'a OwnedFd>,
     pub(super) watched: &'a [Watched],
     shared: &'a Shared,
 }
@@ -44,24 +46,26 @@ pub(crate) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(crate) fn new(
         outputs: &'a [CpuOutputs],
+        bell: Option<&'a OwnedFd>,
         watched: &'a [Watched],
         shared: &'a Shared,
     ) -> Self {
         let owners = outputs.iter().flat_map(|cpu| [&cpu.samples, &cpu.side_band]).collect();
-        Self { owners, watched, shared }
+        Self { owners, bell, watched, shared }
     }
 
-    /// The call to stop, then the rings, then the targets.
+    /// The call to stop, then the bell, then the rings, then the targets.
     fn poll_fds(&self) -> Vec<PollFd<'a>> {
         let poll_fd = |fd: &'a OwnedFd| PollFd::new(fd, PollFlags::IN);
         let mut fds = vec![poll_fd(&self.shared.wake)];
+        fds.extend(self.bell.map(poll_fd));
         fds.extend(self.owners.iter().map(|fd| poll_fd(fd)));
         fds.extend(self.watched.iter().map(|watched| poll_fd(&watched.pidfd)));
         fds
     }
 
     fn n_not_targets(&self) -> usize {
-        1 + self.owners.len()
+        1 + usize::from(self.bell.is_some()) + self.owners.len()
     }
 }
 
@@ -75,7 +79,8 @@ pub(crate) fn run(
 ) -> Outcome {
     let outputs = Arc::clone(&parts.rings.outputs);
     let watched = std::mem::take(&mut parts.watched);
-    let watch = Watch::new(&outputs, &watched, shared);
+    let bell = parts.gate.bell();
+    let watch = Watch::new(&outputs, bell.as_deref(), &watched, shared);
     let before = std::mem::take(&mut parts.before);
     let warnings = std::mem::take(&mut parts.attached.warnings);
     let (recorder, heard) = recorded.unzip();
@@ -200,7 +205,7 @@ impl Reader {
         self.next_counts_ns = now_ns() + COUNTS_NS;
         loop {
             // The kernel tells once that there is something to read, not that there still is.
-            let has_rest = self.drain.read_to_ns.is_some();
+            let has_rest = self.drain.read_to_ns.is_some() || self.gate.is_telling();
             wait(&mut poll_fds, if has_rest { 0 } else { self.next_tick_ns });
             let began_ns = now_ns();
             self.round();
@@ -230,7 +235,7 @@ impl Reader {
         }
     }
 
-    fn round(&mut self) {
+    pub(super) fn round(&mut self) {
         self.sender.take_slots(self.drain.merge.slots());
         self.drain.begin_round();
         for (ring_idx, ring) in self.rings.rings.iter_mut().enumerate() {
@@ -295,7 +300,7 @@ impl Reader {
         self.read_all();
         self.close_doubled();
         self.drain.tally.read(&self.events);
-        self.hand_on(u64::MAX, BatchSender::flush_waiting);
+        self.hand_on_all(u64::MAX, BatchSender::flush_waiting);
         self.drain.finish_recording(now_ns());
         self.tell_side_band_lost();
         self.tell_short_lives();

@@ -15,7 +15,7 @@ impl Reader {
         self.close_doubled();
         // The places of events in their list are part of what waits: nothing may.
         let until_ns = self.drain.merge.last_time_ns().unwrap_or(0);
-        self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
+        self.hand_on_all(until_ns, BatchSender::flush_or_drop_samples);
         self.drain.tally.close(&self.events);
         self.events.clear();
         self.drain.ids.clear();
