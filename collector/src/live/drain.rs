@@ -4,7 +4,7 @@ use crate::decode::{self, SampleLayout, Undecodable};
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::rings::Ring;
-use crate::live::tally::Tally;
+use crate::live::tally::{Tally, n_together};
 use crate::merge::Merge;
 use crate::period::PeriodLog;
 use crate::recorder::Writer;
@@ -329,12 +329,6 @@ impl Drops {
             kernel: plan.drops_kernel,
         }
     }
-}
-
-/// By event, how many count one thread where that is opened on `n_cpus`.
-fn n_together(plans: &[EventPlan], n_cpus: usize) -> Vec<usize> {
-    let of = |plan: &EventPlan| plan.cpus.as_ref().map_or(n_cpus, |cpus| cpus.len().min(n_cpus));
-    plans.iter().map(of).collect()
 }
 
 fn periods(plans: &[EventPlan]) -> PeriodLog {

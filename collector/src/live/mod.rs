@@ -5,6 +5,7 @@ mod attach;
 mod births;
 pub(crate) mod clock;
 mod coverage;
+mod cpu_watch;
 mod drain;
 mod gate;
 mod governing;
@@ -30,6 +31,7 @@ pub use record::Heard;
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
+use crate::live::cpu_watch::CpuWatch;
 use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
 use crate::live::rings::Rings;
@@ -124,6 +126,7 @@ struct Parts {
     watched: Vec<Watched>,
     /// Where events are on whole CPUs for a control group.
     group: Option<GroupWatch>,
+    cpu_watch: CpuWatch,
     gate: Gate,
     procfs: Procfs,
     /// Mappings and names from before.
@@ -155,6 +158,8 @@ impl Live {
         let group = GroupWatch::of(&target.coverage)?;
         let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
         let attached = attach(attacher, &target, group.as_ref())?;
+        let mut cpu_watch = CpuWatch::new(Path::new("/"), machine.online_cpus);
+        attached.offline.iter().for_each(|&cpu| cpu_watch.is_off(cpu));
         // After the rings, for its own takes of the memory that a user may lock, and after threads
         // that come and go were found, which needs every CPU.
         let kinds = plans.iter().map(|plan| plan.event.kind).collect();
@@ -178,6 +183,7 @@ impl Live {
             binding,
             watched,
             group,
+            cpu_watch,
             gate,
             procfs,
             before,

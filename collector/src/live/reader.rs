@@ -3,6 +3,7 @@
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::clock::now_ns;
+use crate::live::cpu_watch::CpuWatch;
 use crate::live::drain::Drain;
 use crate::live::gate::Gate;
 use crate::live::governing::Governing;
@@ -36,7 +37,6 @@ const COUNTS_NS: u64 = 1_000_000_000;
 /// What the reader waits for: rings to fill, answers to come, targets to end, a call to stop.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
-    owners: Vec<&'a OwnedFd>,
     /// Of the threads that look processes up.
     bell: Option<&'a OwnedFd>,
     pub(super) watched: &'a [Watched],
@@ -45,27 +45,24 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(
-        outputs: &'a [CpuOutputs],
         bell: Option<&'a OwnedFd>,
         watched: &'a [Watched],
         shared: &'a Shared,
     ) -> Self {
-        let owners = outputs.iter().flat_map(|cpu| [&cpu.samples, &cpu.side_band]).collect();
-        Self { owners, bell, watched, shared }
+        Self { bell, watched, shared }
     }
 
     /// The call to stop, then the bell, then the rings, then the targets.
-    fn poll_fds(&self) -> Vec<PollFd<'a>> {
-        let poll_fd = |fd: &'a OwnedFd| PollFd::new(fd, PollFlags::IN);
+    fn poll_fds<'b>(&self, outputs: &'b [Arc<CpuOutputs>]) -> Vec<PollFd<'b>>
+    where
+        'a: 'b,
+    {
+        let poll_fd = |fd: &'b OwnedFd| PollFd::new(fd, PollFlags::IN);
         let mut fds = vec![poll_fd(&self.shared.wake)];
         fds.extend(self.bell.map(poll_fd));
-        fds.extend(self.owners.iter().map(|fd| poll_fd(fd)));
+        fds.extend(outputs.iter().flat_map(|cpu| [&cpu.samples, &cpu.side_band]).map(poll_fd));
         fds.extend(self.watched.iter().map(|watched| poll_fd(&watched.pidfd)));
         fds
-    }
-
-    fn n_not_targets(&self) -> usize {
-        1 + usize::from(self.bell.is_some()) + self.owners.len()
     }
 }
 
@@ -77,10 +74,9 @@ pub(crate) fn run(
     child: Option<Child>,
     recorded: Option<(Writer, Heard)>,
 ) -> Outcome {
-    let outputs = Arc::clone(&parts.rings.outputs);
     let watched = std::mem::take(&mut parts.watched);
     let bell = parts.gate.bell();
-    let watch = Watch::new(&outputs, bell.as_deref(), &watched, shared);
+    let watch = Watch::new(bell.as_deref(), &watched, shared);
     let before = std::mem::take(&mut parts.before);
     let warnings = std::mem::take(&mut parts.attached.warnings);
     let (recorder, heard) = recorded.unzip();
@@ -117,6 +113,7 @@ pub(super) struct Reader {
     pub(super) features: KernelFeatures,
     pub(super) binding: Binding,
     pub(super) group: Option<GroupWatch>,
+    pub(super) cpu_watch: CpuWatch,
     pub(super) gate: Gate,
     pub(super) procfs: Procfs,
     pub(super) governing: Governing,
@@ -150,6 +147,7 @@ impl Reader {
             features: parts.features,
             binding: parts.binding,
             group: parts.group,
+            cpu_watch: parts.cpu_watch,
             gate: parts.gate,
             procfs: parts.procfs,
             governing,
@@ -199,18 +197,33 @@ impl Reader {
 
     /// Reads until all targets have ended, or we are asked to stop, or nobody listens.
     fn rounds(&mut self, watch: &Watch<'_>) {
-        let mut poll_fds = watch.poll_fds();
         let mut previous_began_ns = 0;
         self.next_tick_ns = now_ns() + TICK_NS;
         self.next_counts_ns = now_ns() + COUNTS_NS;
-        loop {
+        let mut is_over = false;
+        while !is_over {
+            let outputs = self.rings.outputs.clone();
+            is_over = self.rounds_on(&outputs, &mut previous_began_ns, watch);
+        }
+    }
+
+    /// The same, until there are other rings than those of `outputs`. Whether it is over.
+    fn rounds_on(
+        &mut self,
+        outputs: &[Arc<CpuOutputs>],
+        previous_began_ns: &mut u64,
+        watch: &Watch<'_>,
+    ) -> bool {
+        let mut poll_fds = watch.poll_fds(outputs);
+        let n_not_targets = poll_fds.len() - watch.watched.len();
+        while self.rings.outputs.len() == outputs.len() {
             // The kernel tells once that there is something to read, not that there still is.
             let has_rest = self.drain.read_to_ns.is_some() || self.gate.is_telling();
             wait(&mut poll_fds, if has_rest { 0 } else { self.next_tick_ns });
             let began_ns = now_ns();
             self.round();
             self.close_doubled();
-            let until_ns = previous_began_ns.min(self.drain.read_to_ns.unwrap_or(u64::MAX));
+            let until_ns = (*previous_began_ns).min(self.drain.read_to_ns.unwrap_or(u64::MAX));
             self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
             self.govern(began_ns, watch);
             if began_ns >= self.next_tick_ns {
@@ -222,17 +235,19 @@ impl Reader {
             if began_ns >= self.next_counts_ns {
                 self.tell_counts();
                 self.look_after_group(watch);
+                self.look_after_cpus(watch);
                 self.next_counts_ns = began_ns + COUNTS_NS;
             }
-            forget_ended(&mut poll_fds, watch.n_not_targets());
-            let is_over = poll_fds.len() == watch.n_not_targets() && !watch.watched.is_empty();
+            forget_ended(&mut poll_fds, n_not_targets);
+            let is_over = poll_fds.len() == n_not_targets && !watch.watched.is_empty();
             let nobody_listens = self.sender.is_closed() && self.drain.recorder.is_none();
             let is_over = is_over || nobody_listens || self.drain.is_recording_over();
             if is_over || watch.shared.stop.load(Ordering::Acquire) {
-                return;
+                return true;
             }
-            previous_began_ns = began_ns;
+            *previous_began_ns = began_ns;
         }
+        false
     }
 
     pub(super) fn round(&mut self) {

@@ -1,5 +1,6 @@
 //! The counts of a session: what the kernel took, what became of it, what was not seen.
 
+use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::sys::open::{self, Counts};
 use dataspace_proto::accounting::Collected;
@@ -123,6 +124,11 @@ impl Tally {
         }
     }
 
+    /// From now on events are on `n_cpus` for each thread.
+    pub(crate) fn set_cpus(&mut self, plans: &[EventPlan], n_cpus: usize) {
+        self.n_together = n_together(plans, n_cpus);
+    }
+
     /// Whether a record is a sample, which those of an `open` event are, and that event was found to double
     /// another: as if it had never been.
     pub(crate) const fn is_double(open: Option<&OpenEvent>) -> bool {
@@ -223,6 +229,12 @@ impl Tally {
         let n_samples = self.n_pushed[event_idx] + self.outside[event_idx];
         (n_samples + self.read.lost[event_idx], self.read.values[event_idx])
     }
+}
+
+/// By event, how many count one thread where that is opened on `n_cpus`.
+pub(crate) fn n_together(plans: &[EventPlan], n_cpus: usize) -> Vec<usize> {
+    let of = |plan: &EventPlan| plan.cpus.as_ref().map_or(n_cpus, |cpus| cpus.len().min(n_cpus));
+    plans.iter().map(of).collect()
 }
 
 #[cfg(test)]
