@@ -168,12 +168,9 @@ impl Live {
         check_is_open(&target, &attached, &procfs)?;
         let is_open = !binding.is_cpu_wide && config.comms.is_empty();
         let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open)?;
-        let before = if binding.enable_on_exec {
-            // What the child has mapped now is our own, and goes with exec.
-            Vec::new()
-        } else {
-            announce::what_was_before(&gate.members(), &procfs)
-        };
+        // What a forked command has mapped now is our own, and goes with exec.
+        let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
+        let before = announce::what_was_before(&known, &procfs);
         let Target { watched, held, description, .. } = target;
         let parts = Parts {
             rings,

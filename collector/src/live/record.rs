@@ -103,6 +103,7 @@ impl Reader {
     /// Pushes what happened up to `until_ns`, and `flush`es full batches; up to the first sample of a
     /// process that has to be looked up before.
     pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
+        self.tell_answers(&flush);
         let Self {
             drain: Drain { merge, tally, recorder, drops, .. }, sender, events, gate, ..
         } = self;
@@ -110,15 +111,6 @@ impl Reader {
         if let Some(recorder) = recorder {
             recorder.put_in_order();
         }
-        gate.take_answers(merge.handed_on_to_ns(), |before| {
-            write_before(recorder.as_mut(), &before);
-            if heard.includes(&before) {
-                sender.push(before);
-            }
-            if sender.is_full() {
-                flush(sender);
-            }
-        });
         let moment = Moment { time_ns: now_ns(), n_waiting: merge.len() };
         let held_ns = merge.hand_on_while(until_ns, |source, slot| {
             let open = events.get(source as usize);
@@ -157,8 +149,22 @@ impl Reader {
         }
     }
 
-    /// The same with all up to `until_ns`: waits for what has to be looked up, and reads the rings
-    /// meanwhile.
+    /// Pushes what was found out of processes that samples wait for.
+    fn tell_answers(&mut self, flush: impl Fn(&mut BatchSender)) {
+        let Self { drain: Drain { merge, recorder, .. }, sender, gate, heard, .. } = self;
+        gate.take_answers(merge.handed_on_to_ns(), |before| {
+            write_before(recorder.as_mut(), &before);
+            if heard.includes(&before) {
+                sender.push(before);
+            }
+            if sender.is_full() {
+                flush(sender);
+            }
+        });
+    }
+
+    /// [Hands on](Self::hand_on) all up to `until_ns`: waits for what has to be looked up, and reads the
+    /// rings meanwhile.
     pub(super) fn hand_on_all(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
         self.hand_on(until_ns, &flush);
         while self.gate.is_waiting() {
