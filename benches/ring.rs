@@ -8,29 +8,26 @@
 //! times, into a ring of 32 MiB that wraps in the middle of a record. Its filling, which is the kernel's part, is not
 //! measured; a pass is measured from the reader's first look to the analyzer's last count.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
-#![allow(unsafe_code, reason = "GlobalAlloc is an unsafe trait; it only counts and passes on")]
 
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
-use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
 use dataspace_analyzer::worker::Worker;
 use dataspace_collector::ahead;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::synthetic::SyntheticSession;
-use dataspace_collector::live::{Live, LiveConfig};
+use dataspace_collector::live::{Live, LiveConfig, thread_cpu_ns};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::event::Sampling;
-use dataspace_proto::reason::Reason;
 use dataspace_proto::record::{CpuMode, Record, Sample};
-use rustix::time::{ClockId, clock_gettime};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+#[path = "../tests/support/steady_state.rs"]
+mod steady_state;
 #[path = "../tests/support/mod.rs"]
 mod support;
+
+use steady_state::{Counting, Files, n_allocations};
 
 /// 32 MiB.
 const N_PAGES: usize = 8192;
@@ -43,65 +40,12 @@ const BATCH_LEN: usize = 256;
 /// A time between samples that makes five million a second.
 const STEP_NS: u64 = 200;
 
-struct Counting;
-
-static N_ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 /// Samples counted, and the CPU time of the analyzer's thread so far.
 static N_COUNTED: AtomicU64 = AtomicU64::new(0);
 static ANALYZER_NS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is passed on to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        N_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        N_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-struct Files;
-
-struct Open(File, u64);
-
-impl FileBytes for Open {
-    fn len(&self) -> u64 {
-        self.1
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
-        let n_bytes = buffer.len() as u64;
-        let failed =
-            |error: std::io::Error| FileError { offset, n_bytes, cause: error.to_string() };
-        self.0.read_exact_at(buffer, offset).map_err(failed)
-    }
-}
-
-impl FileSource for Files {
-    fn load_object(&self, key: &LoadObjectKey) -> Result<Box<dyn FileBytes>, Reason> {
-        let path = String::from_utf8_lossy(&key.path).into_owned();
-        let file = File::open(path).map_err(|_| Reason::ObjectMissing)?;
-        let len = file.metadata().map_err(|_| Reason::ObjectMissing)?.len();
-        Ok(Box::new(Open(file, len)))
-    }
-
-    fn debug_files(&self, _: &DebugFileQuery) -> Vec<Box<dyn FileBytes>> {
-        Vec::new()
-    }
-}
 
 fn main() {
     let n_passes = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(20usize);
@@ -163,11 +107,10 @@ struct Pass {
 fn pass(session: &mut SyntheticSession, templates: &[Sample], time_ns: &mut u64) -> Pass {
     let n_samples = fill(session, templates, time_ns);
     let n_before = N_COUNTED.load(Ordering::Acquire);
-    let (analyzer_ns, allocations) =
-        (ANALYZER_NS.load(Ordering::Acquire), N_ALLOCATIONS.load(Ordering::Relaxed));
-    let (began, reader_began_ns) = (Instant::now(), thread_ns());
+    let (analyzer_ns, allocations) = (ANALYZER_NS.load(Ordering::Acquire), n_allocations());
+    let (began, reader_began_ns) = (Instant::now(), thread_cpu_ns());
     session.drain();
-    let reader_ns = thread_ns() - reader_began_ns;
+    let reader_ns = thread_cpu_ns() - reader_began_ns;
     while N_COUNTED.load(Ordering::Acquire) < n_before + n_samples {
         std::hint::spin_loop();
     }
@@ -178,7 +121,7 @@ fn pass(session: &mut SyntheticSession, templates: &[Sample], time_ns: &mut u64)
         wall_ns: wall_ns / n_samples as f64,
         reader_ns: a_sample(reader_ns),
         analyzer_ns: a_sample(ANALYZER_NS.load(Ordering::Acquire) - analyzer_ns),
-        n_allocations: N_ALLOCATIONS.load(Ordering::Relaxed) - allocations,
+        n_allocations: n_allocations() - allocations,
     }
 }
 
@@ -194,11 +137,6 @@ fn fill(session: &mut SyntheticSession, templates: &[Sample], time_ns: &mut u64)
     n_samples
 }
 
-fn thread_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32).as_nanos() as u64
-}
-
 /// The analyzer's thread; gives what it made of the samples.
 fn count(mut analyzer: Analyzer, batches: &BatchReceiver) -> String {
     while let Some(batch) = batches.receive() {
@@ -208,7 +146,7 @@ fn count(mut analyzer: Analyzer, batches: &BatchReceiver) -> String {
             analyzer.apply(record, &mut Unobserved);
         });
         batches.recycle(batch);
-        ANALYZER_NS.store(thread_ns(), Ordering::Release);
+        ANALYZER_NS.store(thread_cpu_ns(), Ordering::Release);
         N_COUNTED.fetch_add(n_samples, Ordering::Release);
     }
     let snapshot = analyzer.snapshot(Default::default(), Default::default(), None);

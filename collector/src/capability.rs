@@ -102,7 +102,6 @@ pub fn probe(root: &Path) -> Capabilities {
     let procfs = Procfs::new(&root.join("proc"));
     let own = procfs.status("self").unwrap_or_default();
     let held = own.effective_capabilities.unwrap_or(0);
-    let is_privileged = held & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0;
     let machine = Machine::read(root);
     Capabilities {
         events: events(&machine, root),
@@ -110,7 +109,7 @@ pub fn probe(root: &Path) -> Capabilities {
         processor: machine.processor,
         architecture: machine.architecture,
         privileges: privileges(held),
-        limits: limits(&procfs, is_privileged, held),
+        limits: limits(&procfs, own.is_privileged(), held),
     }
 }
 

@@ -452,20 +452,28 @@ impl Cursor<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn layout(sample_type: u32) -> SampleLayout {
-        SampleLayout {
+impl SampleLayout {
+    /// Of this `sample_type`, without registers.
+    pub(crate) fn of_fields(sample_type: u32) -> Self {
+        Self {
             sample_type: u64::from(sample_type),
             read_format: 0,
             branch_sample_type: 0,
             user_registers: 0,
             interrupt_registers: 0,
             sample_id_all: true,
-            endian: Endian::Little,
+            endian: NATIVE,
             machine: Machine::X86_64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(sample_type: u32) -> SampleLayout {
+        SampleLayout { endian: Endian::Little, ..SampleLayout::of_fields(sample_type) }
     }
 
     fn bytes(words: &[u64]) -> Vec<u8> {

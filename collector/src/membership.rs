@@ -116,6 +116,19 @@ impl Membership {
         }
     }
 
+    /// Whether a process of this name may belong.
+    pub(crate) fn passes(&self, name: &[u8]) -> bool {
+        self.comms.passes(name)
+    }
+
+    /// Whether a stranger belongs, as far as is known of it: it has no name that could keep it out.
+    pub(crate) fn may_belong(&self, pid: i32) -> bool {
+        match self.processes.get(&pid) {
+            Some(process) => process.is_ours && process.is_named,
+            None => self.takes_all && self.comms.passes(b""),
+        }
+    }
+
     /// Learns from a record that is no sample. Whether it is of the target.
     pub(crate) fn learn(&mut self, record: &Record) -> bool {
         match record {

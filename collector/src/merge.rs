@@ -17,6 +17,7 @@ use dataspace_proto::batch::Slots;
 use dataspace_proto::record::Record;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::ControlFlow;
 
 /// Records that wait for their turn. Room that was used once is used again: in steady state
 /// nothing is allocated for a sample.
@@ -111,6 +112,19 @@ impl Merge {
 
     /// Gives every record with a time up to `until_ns` to `take`, with its source, in order.
     pub fn hand_on(&mut self, until_ns: u64, mut take: impl FnMut(u32, Box<Record>)) {
+        self.hand_on_while(until_ns, |source, record| {
+            take(source, record);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The same, up to a record that `take` gives back: it waits on, and so does all behind it. Its
+    /// time, if there is one.
+    pub fn hand_on_while(
+        &mut self,
+        until_ns: u64,
+        mut take: impl FnMut(u32, Box<Record>) -> ControlFlow<Box<Record>>,
+    ) -> Option<u64> {
         for (queue_idx, queue) in self.queues.iter_mut().enumerate() {
             queue.put_in_order();
             if let Some(front) = queue.places.front() {
@@ -125,7 +139,13 @@ impl Merge {
             // One with the rival's time is before it only in an earlier ring.
             let before_rival_ns = rival_ns.saturating_sub(u64::from(rival_idx < queue_idx));
             while let Some(place) = queue.next(until_ns.min(before_rival_ns)) {
-                take(place.source, place.record);
+                let Place { time_ns, arrival, source, record } = place;
+                if let ControlFlow::Break(record) = take(source, record) {
+                    queue.places.push_front(Place { time_ns, arrival, source, record });
+                    self.fronts.clear();
+                    self.handed_on_to_ns = self.handed_on_to_ns.max(time_ns);
+                    return Some(time_ns);
+                }
             }
             match queue.places.front() {
                 Some(front) if front.time_ns <= until_ns => {
@@ -135,6 +155,7 @@ impl Merge {
             }
         }
         self.handed_on_to_ns = self.handed_on_to_ns.max(until_ns);
+        None
     }
 
     /// Gives everything that is left to `take`, in order.
@@ -248,6 +269,41 @@ mod tests {
             prop_assert_eq!(times_and_tids(&out), expected);
             prop_assert_eq!(merge.n_late(), 0);
             prop_assert!(merge.is_empty());
+        }
+    }
+
+    proptest! {
+        /// Whatever is given back, and however often, comes next, and the order stays.
+        #[test]
+        fn what_is_given_back_waits_with_all_behind_it(
+            records in prop::collection::vec((0u64..20, 0u32..3), 0..60),
+            n_taken in prop::collection::vec(0usize..5, 0..40),
+        ) {
+            let mut merge = Merge::default();
+            let mut expected = Vec::new();
+            for (tid, &(time_ns, ring)) in records.iter().enumerate() {
+                merge.add(ring, time_ns, tid as u32, record(time_ns, tid as i32));
+                expected.push((time_ns, ring, tid as i32));
+            }
+            let mut out = Vec::new();
+            for n_taken in n_taken {
+                let mut n_left = n_taken;
+                let held_ns = merge.hand_on_while(u64::MAX, |_, record| {
+                    if n_left == 0 {
+                        return ControlFlow::Break(record);
+                    }
+                    n_left -= 1;
+                    out.push(record);
+                    ControlFlow::Continue(())
+                });
+                prop_assert_eq!(held_ns.is_none(), merge.is_empty());
+                prop_assert_eq!(held_ns.unwrap_or(u64::MAX), merge.handed_on_to_ns());
+            }
+            merge.hand_on_all(|_, record| out.push(record));
+            expected.sort_unstable();
+            let expected: Vec<_> = expected.into_iter().map(|(time, _, tid)| (time, tid)).collect();
+            prop_assert_eq!(times_and_tids(&out), expected);
+            prop_assert_eq!(merge.n_late(), 0);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Everything here is the target's to shape: names, paths, the number of its mappings. Parsers
 //! take what they can read, and none panics.
 
+use crate::capability::{CAP_PERFMON, CAP_SYS_ADMIN};
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::record::{FileIdentity, Mmap};
 use std::fmt;
@@ -28,6 +29,16 @@ pub struct Status {
     pub effective_uid: Option<u32>,
     /// Its effective capabilities, a bit each.
     pub effective_capabilities: Option<u64>,
+}
+
+impl Status {
+    /// Whether `perf_event_paranoid` does not apply to it (`perfmon_capable()` in Linux
+    /// `include/linux/capability.h`).
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        let held = self.effective_capabilities.unwrap_or(0);
+        held & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0
+    }
 }
 
 impl Procfs {
@@ -87,6 +98,12 @@ impl Procfs {
     /// Those of reading the file.
     pub fn status(&self, tid: impl fmt::Display) -> io::Result<Status> {
         Ok(status(&self.read(&format!("{tid}/status"))?))
+    }
+
+    /// Whether we [are privileged](Status::is_privileged).
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        self.status("self").is_ok_and(|own| own.is_privileged())
     }
 
     /// When process `pid` started, in clock ticks since boot.

@@ -197,19 +197,9 @@ fn text(rest: &[u8]) -> Box<[u8]> {
 mod tests {
     use super::*;
     use crate::decode::NATIVE;
-    use dataspace_proto::event::Machine;
 
     fn layout() -> SampleLayout {
-        SampleLayout {
-            sample_type: u64::from(abi::PERF_SAMPLE_TIME),
-            read_format: 0,
-            branch_sample_type: 0,
-            user_registers: 0,
-            interrupt_registers: 0,
-            sample_id_all: true,
-            endian: NATIVE,
-            machine: Machine::X86_64,
-        }
+        SampleLayout::of_fields(abi::PERF_SAMPLE_TIME)
     }
 
     fn mmap2_payload() -> Vec<u8> {

@@ -16,14 +16,16 @@ pub struct Collected {
     pub kernel_samples: u64,
     /// Samples handed on to the analyzer.
     pub delivered: u64,
-    /// Samples the kernel could not store because a ring was full.
+    /// Samples the kernel could not store because a ring was full. Whose they were is not known:
+    /// where events are on whole CPUs and told apart by process, some may be of others.
     pub ring_full: u64,
     /// Samples dropped because the analyzer did not keep up.
     pub channel_full: u64,
-    /// Samples whose bytes do not fit their event's layout.
+    /// Samples whose bytes do not fit their event's layout; some may be of others, as those of
+    /// `ring_full`.
     pub undecodable: u64,
     /// Samples that events took beside what was asked for: of other processes, where events are on
-    /// whole CPUs, and of a level that an event cannot leave out.
+    /// whole CPUs, and of a level or a kind of access that an event cannot leave out.
     pub outside: u64,
     /// Samples of operations that access no memory, left out before the analyzer: AMD's IBS takes
     /// them too.
@@ -60,8 +62,8 @@ pub struct Accounting {
     /// Samples named after the votes of typed instructions (they are in `attributed`).
     #[serde(default)]
     pub voted: u64,
-    /// Samples that events took beside what was asked for: of other processes, or of a level that
-    /// an event cannot leave out (they are not in `kernel`).
+    /// Samples that events took beside what was asked for: of other processes, or of a level or a
+    /// kind of access that an event cannot leave out (they are not in `kernel`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub outside: u64,
     /// Time in which the kernel had throttled an event.
@@ -73,11 +75,12 @@ pub struct Accounting {
 /// Lost samples by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// A kernel ring was full.
+    /// A kernel ring was full. Whose samples would have been in it is not known: where events are
+    /// on whole CPUs and told apart by process, some may be of others.
     pub ring_full: u64,
     /// The channel to the analyzer was full.
     pub channel_full: u64,
-    /// The bytes do not fit the event's layout.
+    /// The bytes do not fit the event's layout; some may be of others, as those of `ring_full`.
     pub undecodable: u64,
 }
 
@@ -104,7 +107,8 @@ impl Accounting {
     }
 }
 
+/// Whether a count is left out of the JSON.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-const fn is_zero(value: &u64) -> bool {
+pub(crate) const fn is_zero(value: &u64) -> bool {
     *value == 0
 }

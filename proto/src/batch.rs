@@ -99,6 +99,7 @@ pub fn channel(n_batches: usize, batch_len: usize) -> (BatchSender, BatchReceive
         buffers: Vec::with_capacity(n_batches + 2),
         to_analyzer: full_sender,
         empty: empty_receiver,
+        n_kept: 0,
         n_dropped_samples: 0,
         is_closed: false,
     };
@@ -116,6 +117,9 @@ pub struct BatchSender {
     buffers: Vec<Batch>,
     to_analyzer: Sender<Batch>,
     empty: Receiver<Batch>,
+    /// So many records of the batch stay whatever happens: they were looked at when the channel was
+    /// full before, and are no samples.
+    n_kept: usize,
     n_dropped_samples: u64,
     is_closed: bool,
 }
@@ -178,15 +182,14 @@ impl BatchSender {
     }
 
     fn drop_samples(&mut self) {
-        let mut n_kept = 0;
-        for slot_idx in 0..self.batch.len() {
+        for slot_idx in self.n_kept..self.batch.len() {
             if !matches!(self.batch[slot_idx], Record::Sample(_)) {
-                self.batch.0.swap(n_kept, slot_idx);
-                n_kept += 1;
+                self.batch.0.swap(self.n_kept, slot_idx);
+                self.n_kept += 1;
             }
         }
-        self.n_dropped_samples += (self.batch.len() - n_kept) as u64;
-        self.slots.extend(self.batch.0.drain(n_kept..));
+        self.n_dropped_samples += (self.batch.len() - self.n_kept) as u64;
+        self.slots.extend(self.batch.0.drain(self.n_kept..));
     }
 
     /// Sends the current batch, waiting for room: for recordings, and for the end of a session.
@@ -238,6 +241,7 @@ impl BatchSender {
     fn next_buffer(&mut self) {
         let came_back = self.buffers.pop().or_else(|| self.empty.try_recv().ok());
         self.batch = came_back.unwrap_or_else(|| Batch::with_capacity(self.batch_len));
+        self.n_kept = 0;
         self.slots.append(&mut self.batch.0);
     }
 }
@@ -357,6 +361,27 @@ mod tests {
             other => panic!("{other:?} was dropped"),
         });
         assert_eq!(pids.collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    /// Beyond its length a batch that finds no room is flushed with each record.
+    #[test]
+    fn what_is_kept_is_looked_at_once_however_often_the_channel_is_full() {
+        let (mut sender, receiver) = channel(1, 2);
+        sender.push(Record::Tick { time_ns: 0 });
+        sender.flush_or_drop_samples();
+        for pid in 1..=100 {
+            sender.push(Record::Fork(Fork { pid, ..Fork::default() }));
+            sender.push(Record::Sample(Sample::default()));
+            sender.flush_or_drop_samples();
+            assert_eq!((sender.n_kept, sender.batch.len()), (pid as usize, pid as usize));
+        }
+        assert_eq!(sender.n_dropped_samples(), 100);
+        receiver.recycle(receiver.receive().unwrap());
+        sender.flush_or_drop_samples();
+        assert_eq!(receiver.receive().unwrap().len(), 100);
+        sender.push(Record::Sample(Sample::default()));
+        sender.flush_or_drop_samples();
+        assert_eq!(receiver.receive().unwrap().len(), 1, "the next batch begins anew");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The state of the totals at one moment, as `top --json`, `report --json` and the API give it
 //! (design section 8, fixed).
 
-use crate::accounting::Accounting;
+use crate::accounting::{Accounting, is_zero};
 use crate::event::SkidModel;
 use crate::governance::Governance;
 use crate::sample_line::Scope;
@@ -210,9 +210,4 @@ pub struct Metrics {
     pub evidence: BTreeMap<String, u64>,
     /// Sum of periods by event.
     pub events: BTreeMap<String, u64>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-const fn is_zero(value: &u64) -> bool {
-    *value == 0
 }

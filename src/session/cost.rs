@@ -18,15 +18,6 @@ pub(super) fn so_far(target_ns: u64) -> Cost {
 
 /// CPU time of this process.
 pub(super) fn own_cpu_ns() -> u64 {
-    cpu_ns(ClockId::ProcessCPUTime)
-}
-
-/// CPU time of the calling thread.
-pub(super) fn thread_cpu_ns() -> u64 {
-    cpu_ns(ClockId::ThreadCPUTime)
-}
-
-fn cpu_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

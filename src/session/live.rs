@@ -11,7 +11,7 @@ use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::report::event_line;
 use dataspace_collector::ahead;
 use dataspace_collector::error::Error;
-use dataspace_collector::live::{Live, LiveConfig, Running};
+use dataspace_collector::live::{Live, LiveConfig, Running, thread_cpu_ns};
 use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -170,7 +170,7 @@ impl AnalyzerThread {
                     let Ok(batch) = batch else { break };
                     ahead::each(&batch, |record| self.analyzer.apply(record, &mut Unobserved));
                     batches.recycle(batch);
-                    self.own_cpu_ns.store(cost::thread_cpu_ns(), Ordering::Relaxed);
+                    self.own_cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
                 },
             }
             self.send_requests();

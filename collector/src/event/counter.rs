@@ -18,11 +18,6 @@ const DEFAULT_HZ: u64 = 4_000;
 /// The highest `precise_ip` there is.
 const MAX_PRECISE: u8 = 3;
 
-/// The shortest period of IBS (`perf_ibs_op.min_period` in Linux `arch/x86/events/amd/ibs.c`), and
-/// the bits of a period that it ignores.
-const MIN_IBS_PERIOD: u64 = 0x90;
-const IBS_PERIOD_BITS: u64 = !0xf;
-
 /// The load latencies that IBS can filter by, in cycles (`perf_ibs_init()`).
 const IBS_LATENCIES: std::ops::RangeInclusive<u64> = 128..=2_048;
 
@@ -179,7 +174,7 @@ impl Asked<'_> {
                 levels: levels(*pmu),
                 has_hypervisor: self.has_hypervisor(),
             }),
-            sampling: self.sampling(encoding, is_ibs)?,
+            sampling: self.sampling(encoding)?,
             exclude_user: self.modifiers.exclude_user,
             exclude_kernel: self.modifiers.exclude_kernel,
         };
@@ -191,12 +186,13 @@ impl Asked<'_> {
             sampling: source.sampling,
             includes_kernel: true,
         };
-        Ok(EventPlan {
+        let plan = EventPlan {
             cpus: pmu.and_then(|pmu| pmu.cpus.clone()),
             drops_non_memory: is_ibs && is_memory,
             lowest_precise_ip: lowest,
             ..EventPlan::new(event, source)
-        })
+        };
+        Ok(if is_ibs || self.is_forwarded() { plan.by_ibs() } else { plan })
     }
 
     /// How precise to be at first, and at least.
@@ -215,12 +211,17 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether not to leave out a hypervisor's level. AMD's counters know none, and IBS, which takes
-    /// over those that are to be precise, refuses to leave it out (`forward_event_to_ibs()`).
+    /// Whether not to leave out a hypervisor's level. AMD's counters know none, and IBS refuses to
+    /// leave it out.
     fn has_hypervisor(&self) -> bool {
+        self.modifiers.has_hypervisor || self.is_forwarded()
+    }
+
+    /// Whether IBS takes the event over, as it does with those of AMD's counters that are to be
+    /// precise (`forward_event_to_ibs()`).
+    fn is_forwarded(&self) -> bool {
         let is_precise = self.modifiers.precision != Precision::Unasked;
-        let is_forwarded = is_precise && self.machine.processor.vendor == Vendor::Amd;
-        self.modifiers.has_hypervisor || is_forwarded
+        is_precise && self.machine.processor.vendor == Vendor::Amd
     }
 
     /// Which of the newer fields to ask for: the physical address only where the kernel shows its
@@ -233,15 +234,11 @@ impl Asked<'_> {
         }
     }
 
-    fn sampling(&self, encoding: &Encoding, is_ibs: bool) -> Result<Sampling, Error> {
+    fn sampling(&self, encoding: &Encoding) -> Result<Sampling, Error> {
         let max_hz = self.machine.max_sample_rate_hz.unwrap_or(DEFAULT_HZ);
         let default = Sampling::FrequencyHz(DEFAULT_HZ.min(max_hz.max(1)));
         match encoding.sampling.or(self.sampling).unwrap_or(default) {
             Sampling::Period(0) | Sampling::FrequencyHz(0) => Err(Error::ZeroSampling),
-            // What the hardware rounds to, so that weights are what was counted.
-            Sampling::Period(period) if is_ibs => {
-                Ok(Sampling::Period((period & IBS_PERIOD_BITS).max(MIN_IBS_PERIOD)))
-            }
             sampling => Ok(sampling),
         }
     }

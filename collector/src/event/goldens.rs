@@ -20,6 +20,7 @@
 use super::*;
 use crate::machine::fixture::Fixture;
 use crate::sys::attr::{self, Binding, KernelFeatures};
+use dataspace_proto::memory::Access;
 
 /// `PERF_ATTR_SIZE_VER9`.
 const SIZE: usize = 144;
@@ -176,6 +177,16 @@ fn amd_samples_operations() {
             assert_eq!(plans[0].event.skid, SkidModel::Exact);
             assert_eq!(plans[0].event.kind, EventKind::Memory);
             assert_eq!(plans[0].warnings.len(), usize::from(["loads", "stores"].contains(&text)));
+            let only = match text {
+                "loads" => Some(Access::Load),
+                "stores" => Some(Access::Store),
+                _ => None,
+            };
+            assert_eq!(plans[0].only, only, "the other kind is dropped: {text}");
+            // What the governor sets, as the hardware has it.
+            let rounded = |period| plans[0].rounded(Sampling::Period(period));
+            assert_eq!(rounded(100_007), Sampling::Period(100_000));
+            assert_eq!(rounded(7), Sampling::Period(0x90));
         }
     }
 }

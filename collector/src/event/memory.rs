@@ -3,6 +3,7 @@
 use super::modifier::Modifiers;
 use crate::error::Error;
 use crate::machine::{Machine, Pmu};
+use dataspace_proto::memory::Access;
 
 /// The load latency below which loads are not sampled, in cycles: what `perf mem record` takes. A
 /// first-level hit takes 4 or 5, and would be nearly all that is seen.
@@ -35,6 +36,15 @@ impl Accesses {
         })
     }
 
+    /// The only kind that is wanted.
+    pub(super) const fn only(self) -> Option<Access> {
+        match self {
+            Self::All => None,
+            Self::Loads => Some(Access::Load),
+            Self::Stores => Some(Access::Store),
+        }
+    }
+
     const fn has_loads(self) -> bool {
         !matches!(self, Self::Stores)
     }
@@ -53,7 +63,11 @@ impl Accesses {
         if machine.has_pmu("ibs_op") {
             let note = match self {
                 Self::All => None,
-                _ => Some("AMD IBS samples loads and stores alike: both are shown".to_owned()),
+                _ => Some(
+                    "AMD IBS samples loads and stores alike: those that were not asked for are \
+                     taken, counted and dropped"
+                        .to_owned(),
+                ),
             };
             return Ok(Choice::Events(vec![format!("ibs_op//{levels}")], note));
         }

@@ -223,6 +223,12 @@ impl EventSelector {
         if let Some(first) = plans.first_mut() {
             first.warnings.extend(note);
         }
+        if let Wanted::Memory(accesses) = self.wanted {
+            // What takes other operations too takes both kinds of accesses.
+            for plan in plans.iter_mut().filter(|plan| plan.drops_non_memory) {
+                plan.only = accesses.only();
+            }
+        }
         Ok(plans)
     }
 

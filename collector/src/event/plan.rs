@@ -1,11 +1,17 @@
 //! What is opened for a selector.
 
 use crate::sys::attr::{Counter, EventSource, Levels, Source};
-use dataspace_proto::event::{Event, SkidModel};
+use dataspace_proto::event::{Event, Sampling, SkidModel};
+use dataspace_proto::memory::Access;
 
 /// How far back the trigger of an imprecise counter may be, in instructions: interrupts of
 /// `cycles` without PEBS were seen up to this far behind on the machines of ten years.
 const IMPRECISE_RANGE: u32 = 8;
+
+/// The shortest period of IBS (`perf_ibs_op.min_period` in Linux `arch/x86/events/amd/ibs.c`), and
+/// the bits of a period that its hardware has: newer kernels refuse others.
+const MIN_IBS_PERIOD: u64 = 0x90;
+const IBS_PERIOD_BITS: u64 = !0xf;
 
 /// What is opened for a selector; one of several on a machine with several kinds of core.
 #[derive(Clone, Debug)]
@@ -18,6 +24,10 @@ pub(crate) struct EventPlan {
     pub(crate) cpus: Option<Vec<i32>>,
     /// Whether samples of operations that access no memory come too, to be dropped and counted.
     pub(crate) drops_non_memory: bool,
+    /// The only kind of access that was asked for, of an event that samples the others too.
+    pub(crate) only: Option<Access>,
+    /// AMD's IBS counts for it, or may.
+    pub(crate) is_ibs: bool,
     /// Whether samples of user code come though they were not asked for.
     pub(crate) drops_user: bool,
     /// Whether samples of the kernel come though they were not asked for.
@@ -38,6 +48,8 @@ impl EventPlan {
             source,
             cpus: None,
             drops_non_memory: false,
+            only: None,
+            is_ibs: false,
             drops_user: false,
             drops_kernel: false,
             lowest_precise_ip: 0,
@@ -51,6 +63,24 @@ impl EventPlan {
     /// Whether it is to be opened on `cpu`.
     pub(crate) fn is_on(&self, cpu: i32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// What the event's hardware makes of `sampling`, so that weights are what was counted.
+    pub(crate) fn rounded(&self, sampling: Sampling) -> Sampling {
+        match sampling {
+            Sampling::Period(period) if self.is_ibs => {
+                Sampling::Period((period & IBS_PERIOD_BITS).max(MIN_IBS_PERIOD))
+            }
+            sampling => sampling,
+        }
+    }
+
+    /// The same plan for an event that AMD's IBS counts, or may.
+    pub(crate) fn by_ibs(mut self) -> Self {
+        self.is_ibs = true;
+        self.source.sampling = self.rounded(self.source.sampling);
+        self.event.sampling = self.source.sampling;
+        self
     }
 
     /// Brings what follows from the source in line with it.

@@ -40,6 +40,13 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 /// The thread of an event that counts on a whole CPU.
 const NO_TASK: i32 = -1;
 
+/// Where side-band events are opened.
+#[derive(Clone, Copy, Debug)]
+enum SideBandCpus<'a> {
+    All,
+    Only(&'a [i32]),
+}
+
 /// One sampled event on one CPU, of one thread or of all.
 #[derive(Debug)]
 pub(crate) struct OpenEvent {
@@ -68,6 +75,8 @@ pub(crate) struct Attached {
     /// What the side-band rings held while we were still opening.
     pub(crate) early: Vec<Record>,
     pub(crate) warnings: Vec<String>,
+    /// CPUs that were found off line.
+    pub(crate) offline: Vec<i32>,
 }
 
 /// Opens events: thread by thread, or on whole CPUs.
@@ -78,8 +87,8 @@ pub(crate) struct Attacher<'a> {
     pub(crate) rings: &'a mut Rings,
     pub(crate) binding: Binding,
     pub(crate) features: KernelFeatures,
-    /// Side-band events are open already, and stay.
-    has_side_band: bool,
+    /// Where side-band events are opened: those on other CPUs are open already, and stay.
+    side_band_cpus: SideBandCpus<'a>,
     attached: Attached,
     births: Births,
     joint: Joint,
@@ -94,13 +103,14 @@ impl<'a> Attacher<'a> {
         features: KernelFeatures,
     ) -> Self {
         let (attached, births, joint) = Default::default();
-        let has_side_band = false;
-        Self { procfs, plans, rings, binding, features, has_side_band, attached, births, joint }
+        let side_band_cpus = SideBandCpus::All;
+        Self { procfs, plans, rings, binding, features, side_band_cpus, attached, births, joint }
     }
 
-    /// An attacher that opens sampled events beside side-band events that are open.
-    pub(crate) fn without_side_band(self) -> Self {
-        Self { has_side_band: true, ..self }
+    /// An attacher that opens sampled events beside side-band events that are open, and the latter
+    /// only on `cpus`.
+    pub(crate) fn with_side_band_on(self, cpus: &'a [i32]) -> Self {
+        Self { side_band_cpus: SideBandCpus::Only(cpus), ..self }
     }
 
     /// Opens events on every CPU, for all tasks or for those of `group`.
@@ -232,7 +242,10 @@ impl<'a> Attacher<'a> {
 
     /// Opens the event that tells of mappings, names, births and deaths. Whether its task is there.
     fn side_band(&mut self, place: Place<'_>, pid: i32, cpu_idx: usize) -> Result<bool, Error> {
-        if self.has_side_band {
+        let cpu = self.rings.outputs[cpu_idx].cpu;
+        if let SideBandCpus::Only(cpus) = self.side_band_cpus
+            && !cpus.contains(&cpu)
+        {
             return Ok(true);
         }
         let inherit = matches!(place, Place::Task { .. });
@@ -243,6 +256,7 @@ impl<'a> Attacher<'a> {
                 Ok(true)
             }
             Err(Errno::SRCH) => Ok(false),
+            Err(Errno::NODEV) if self.is_off(place, cpu) => Ok(false),
             Err(errno) => {
                 let request = Request::new("its side-band", pid, place.tid(), self.procfs);
                 Err(request.on(Scope::of(place)).error(errno))
@@ -263,6 +277,9 @@ impl<'a> Attacher<'a> {
         let Opened { event: fd, leader } = match self.open_planned(place, event_idx) {
             Ok(opened) => opened,
             Err(Errno::SRCH) => return Ok(false),
+            Err(Errno::NODEV) if self.is_off(place, self.rings.outputs[cpu_idx].cpu) => {
+                return Ok(false);
+            }
             Err(errno) => {
                 let plan = &self.plans[event_idx];
                 let request = Request::planned(plan, pid, tid, self.procfs);
@@ -276,6 +293,17 @@ impl<'a> Attacher<'a> {
         let event = EventIdx(event_idx as u16);
         self.attached.events.push(OpenEvent { fd: Some(fd), leader, event, pid, tid });
         Ok(true)
+    }
+
+    /// Whether there is nothing to count because the CPU went off line: not even this can be opened.
+    fn is_off(&mut self, place: Place<'_>, cpu: i32) -> bool {
+        let attr = attr::side_band(KernelFeatures::default(), false);
+        let is_whole = !matches!(place, Place::Task { .. });
+        let is_off = is_whole && matches!(open::open(&attr, place), Err(Errno::NODEV));
+        if is_off && !self.attached.offline.contains(&cpu) {
+            self.attached.offline.push(cpu);
+        }
+        is_off
     }
 
     /// Opens the event; the first time, with less where the kernel refuses all of it.
@@ -316,8 +344,14 @@ impl<'a> Attacher<'a> {
     /// that comes into the kernel has no name, and control groups no path.
     fn machine(&mut self) {
         let attr = attr::machine_side_band(self.features);
-        for output in self.rings.outputs.iter() {
+        for output in &self.rings.outputs {
+            if let SideBandCpus::Only(cpus) = self.side_band_cpus
+                && !cpus.contains(&output.cpu)
+            {
+                continue;
+            }
             match open::open(&attr, Place::Cpu(output.cpu)) {
+                Err(Errno::NODEV) => {}
                 Ok(fd) if set_output(&fd, &output.side_band).is_ok() => {
                     self.attached.side_band.push(fd);
                 }
@@ -329,8 +363,9 @@ impl<'a> Attacher<'a> {
 
     /// All that was opened.
     pub(crate) fn finish(mut self) -> Attached {
-        if !self.has_side_band {
-            self.machine();
+        self.machine();
+        for cpu in &self.attached.offline {
+            self.attached.warnings.push(format!("CPU {cpu} is off line, and left out"));
         }
         self.attached.ids.sort_unstable();
         self.attached

@@ -2,6 +2,7 @@
 
 use crate::event::EventPlan;
 use crate::live::life_cost::LifeCost;
+use crate::live::rings::Rings;
 use crate::live::sample_cost::SampleCosts;
 use crate::sys::attr::KernelFeatures;
 use std::thread::{self, JoinHandle};
@@ -15,14 +16,16 @@ pub(crate) struct Calibration {
 
 impl Calibration {
     /// Begins to measure, on a thread of its own, what samples of `plans` cost and, if tasks are born
-    /// and end with events of them on `cpus`, what that does. `None` where there is no thread.
+    /// and end with events of them on the CPUs of `rings`, what that does. `None` where there is no
+    /// thread.
     pub(crate) fn begin(
         plans: &[EventPlan],
-        cpus: &[i32],
+        rings: &Rings,
         features: KernelFeatures,
         has_heirs: bool,
     ) -> Option<JoinHandle<Self>> {
-        let (plans, cpus) = (plans.to_vec(), cpus.to_vec());
+        let plans = plans.to_vec();
+        let cpus: Vec<i32> = rings.outputs.iter().map(|output| output.cpu).collect();
         let measure = move || {
             let life = has_heirs.then(|| LifeCost::measure(&plans, &cpus, features));
             let life = life.and_then(|life| {

@@ -10,7 +10,8 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// CPU time of the calling thread, in nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Neither is negative.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

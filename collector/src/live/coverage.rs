@@ -1,7 +1,6 @@
 //! Whether a target is covered thread by thread or by events on whole CPUs: by cost.
 
 use crate::cgroup::{Cgroup, Hierarchies};
-use crate::live::refusal::is_privileged;
 use crate::procfs::Procfs;
 use crate::target::{Coverage, Target};
 use std::path::Path;
@@ -36,7 +35,7 @@ pub(crate) fn widen(target: &mut Target, n_cpus: usize, n_plans: usize, procfs: 
 /// `include/linux/perf_event.h`).
 fn may_watch_cpus(procfs: &Procfs) -> bool {
     let paranoid = procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(2);
-    paranoid <= 0 || is_privileged(procfs)
+    paranoid <= 0 || procfs.is_privileged()
 }
 
 /// The control group of all the target's processes, if nobody else is in it.

@@ -5,7 +5,7 @@ use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::lives::Lives;
 use crate::live::rings::Ring;
-use crate::live::tally::Tally;
+use crate::live::tally::{Tally, n_together};
 use crate::merge::Merge;
 use crate::period::PeriodLog;
 use crate::recorder::Writer;
@@ -14,6 +14,7 @@ use crate::side_band::{self, SideBand};
 use crate::sys::attr::{self, Binding, KernelFeatures};
 use crate::undecoded::Undecoded;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
+use dataspace_proto::memory::Access;
 use dataspace_proto::record::{Record, Sample};
 use perf_event_open_sys::bindings as abi;
 use std::collections::HashSet;
@@ -203,10 +204,12 @@ impl Drain {
         }
     }
 
-    /// Whether the event took a level that was not asked for, and this is of it.
+    /// Whether the event took what was not asked for, and this is of it.
     fn leaves_out(&self, open: &OpenEvent, sample: &Sample) -> bool {
         let drops = self.drops[usize::from(open.event.0)];
-        drops.user && sample.is_user() || drops.kernel && !sample.is_user()
+        drops.user && sample.is_user()
+            || drops.kernel && !sample.is_user()
+            || drops.is_other_access(sample)
     }
 
     fn add(&mut self, time_ns: u64, source: u32, slot: Box<Record>) {
@@ -307,6 +310,8 @@ impl Drain {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drops {
     non_memory: bool,
+    /// All accesses but those of this kind.
+    but: Option<Access>,
     user: bool,
     kernel: bool,
 }
@@ -319,15 +324,21 @@ impl Drops {
         self.non_memory && matches!(record, Record::Sample(sample) if !is_access(sample))
     }
 
-    const fn of(plan: &EventPlan) -> Self {
-        Self { non_memory: plan.drops_non_memory, user: plan.drops_user, kernel: plan.drops_kernel }
+    /// Whether `sample` is of the other kind of access. One that is of both is of either.
+    fn is_other_access(self, sample: &Sample) -> bool {
+        let Some(wanted) = self.but else { return false };
+        let access = sample.data_source.and_then(|source| source.access);
+        access.is_some_and(|access| access != wanted && access != Access::LoadStore)
     }
-}
 
-/// By event, how many count one thread where that is opened on `n_cpus`.
-fn n_together(plans: &[EventPlan], n_cpus: usize) -> Vec<usize> {
-    let of = |plan: &EventPlan| plan.cpus.as_ref().map_or(n_cpus, |cpus| cpus.len().min(n_cpus));
-    plans.iter().map(of).collect()
+    const fn of(plan: &EventPlan) -> Self {
+        Self {
+            non_memory: plan.drops_non_memory,
+            but: plan.only,
+            user: plan.drops_user,
+            kernel: plan.drops_kernel,
+        }
+    }
 }
 
 fn periods(plans: &[EventPlan]) -> PeriodLog {
@@ -344,4 +355,29 @@ fn periods(plans: &[EventPlan]) -> PeriodLog {
 fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
     let binding = Binding::default();
     plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::memory::DataSource;
+
+    #[test]
+    fn an_event_that_samples_all_accesses_shows_those_that_were_asked_for() {
+        let accesses = [Access::Load, Access::Store, Access::LoadStore, Access::Prefetch].map(Some);
+        for (wanted, shown) in [
+            (None, [true, true, true, true]),
+            (Some(Access::Load), [true, false, true, false]),
+            (Some(Access::Store), [false, true, true, false]),
+        ] {
+            let drops = Drops { non_memory: true, but: wanted, user: false, kernel: false };
+            let sample = |access| {
+                let data_source = Some(DataSource { access, ..DataSource::default() });
+                Sample { data_source, ..Sample::default() }
+            };
+            let is_shown = accesses.map(|access| !drops.is_other_access(&sample(access)));
+            assert_eq!(is_shown, shown, "{wanted:?}");
+            assert!(!drops.is_other_access(&sample(None)), "that is no access at all");
+        }
+    }
 }

@@ -117,6 +117,7 @@ impl Reader {
             let has_heirs = self.binding.inherit && self.drain.saw_birth;
             match decision {
                 Decision::Sample(sampling) => {
+                    let sampling = self.plans[event_idx].rounded(sampling);
                     self.plans[event_idx].source.sampling = sampling;
                     let (Sampling::Period(number) | Sampling::FrequencyHz(number)) = sampling;
                     if has_heirs {

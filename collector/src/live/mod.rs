@@ -6,6 +6,7 @@ mod births;
 mod calibration;
 pub(crate) mod clock;
 mod coverage;
+mod cpu_watch;
 mod drain;
 mod gate;
 mod governing;
@@ -13,6 +14,8 @@ mod governor;
 mod group_watch;
 mod life_cost;
 mod lives;
+mod lookup;
+mod notices;
 pub(crate) mod opening;
 mod reader;
 mod reattach;
@@ -21,15 +24,18 @@ pub(crate) mod refusal;
 mod removal;
 mod rings;
 mod sample_cost;
+#[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod tally;
 
+pub use clock::thread_cpu_ns;
 pub use record::Heard;
 
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
 use crate::live::calibration::Calibration;
+use crate::live::cpu_watch::CpuWatch;
 use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
 use crate::live::rings::Rings;
@@ -48,6 +54,7 @@ use dataspace_proto::record::Record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -77,7 +84,7 @@ pub struct LiveConfig {
     /// whatever that costs.
     pub keeps_counts: bool,
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
-    /// sampling costs. Its thread keeps it up to date.
+    /// sampling costs. Its thread keeps it up to date, by [`thread_cpu_ns`].
     pub consumer_cpu_ns: Arc<AtomicU64>,
 }
 
@@ -105,7 +112,7 @@ impl LiveConfig {
 pub struct Live {
     parts: Parts,
     held: Option<HeldChild>,
-    command: Option<std::ffi::OsString>,
+    command: Option<OsString>,
     description: String,
     pids: Vec<i32>,
     events: Vec<Event>,
@@ -122,6 +129,7 @@ struct Parts {
     watched: Vec<Watched>,
     /// Where events are on whole CPUs for a control group.
     group: Option<GroupWatch>,
+    cpu_watch: CpuWatch,
     gate: Gate,
     procfs: Procfs,
     /// Mappings and names from before.
@@ -140,75 +148,63 @@ impl Live {
     /// # Errors
     /// [`Error`], which says what would help.
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
-        let procfs = Procfs::new(Path::new("/proc"));
-        let mut plans = plans(&config)?;
+        let (procfs, machine) = (Procfs::new(Path::new("/proc")), Machine::read(Path::new("/")));
+        let mut plans = plans(&config, &machine, &procfs)?;
         let mut target = Target::find(&config.target, config.command_output, &procfs)?;
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
-        let features = kernel_features();
-        let cpus = online_cpus();
+        let cpus = &machine.online_cpus;
         coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
-        let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
-        let is_cpu_wide = target.coverage != Coverage::Tasks;
-        let binding = Binding {
-            inherit: !is_cpu_wide && !matches!(config.target, TargetSpec::Tids(_)),
-            enable_on_exec: target.held.is_some(),
-            is_cpu_wide,
-        };
+        let binding = binding(&config.target, &target);
+        let mut rings = Rings::new(cpus, config.ring_pages, &procfs)?;
+        let features = kernel_features();
         let group = GroupWatch::of(&target.coverage)?;
-        let mut attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
-        match &target.coverage {
-            Coverage::Tasks => attacher.tasks(&target.watched)?,
-            Coverage::Cgroup(_) => attacher.cpus(group.as_ref().map(GroupWatch::directory))?,
-            Coverage::Cpus => attacher.cpus(None)?,
-        }
-        let mut attached = attacher.finish();
+        let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
+        let mut attached = attach(attacher, &target, group.as_ref())?;
         attached.warnings.extend(rings.warning.take());
+        let mut cpu_watch = CpuWatch::new(Path::new("/"), machine.online_cpus);
+        attached.offline.iter().for_each(|&cpu| cpu_watch.is_off(cpu));
         // After the rings, for its own takes of the memory that a user may lock, and after threads
         // that come and go were found, which needs every CPU.
-        let calibration = Calibration::begin(&plans, &cpus, features, !is_cpu_wide);
+        let calibration = Calibration::begin(&plans, &rings, features, !binding.is_cpu_wide);
         target.drop_ended()?;
-        if !is_cpu_wide {
-            for watched in &target.watched {
-                check_is_open(watched, &attached, &procfs)?;
-            }
-        }
-        let is_open = !is_cpu_wide && config.comms.is_empty();
-        let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open);
-        let before = if binding.enable_on_exec {
-            // What the child has mapped now is our own, and goes with exec.
-            Vec::new()
-        } else {
-            announce::what_was_before(&gate.members(), 0, &procfs)
+        check_is_open(&target, &attached, &procfs)?;
+        let is_open = !binding.is_cpu_wide && config.comms.is_empty();
+        let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open)?;
+        // What a forked command has mapped now is our own, and goes with exec.
+        let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
+        let before = announce::what_was_before(&known, &procfs);
+        let Target { watched, held, description, .. } = target;
+        let parts = Parts {
+            rings,
+            attached,
+            plans,
+            features,
+            binding,
+            watched,
+            group,
+            cpu_watch,
+            gate,
+            procfs,
+            before,
+            calibration,
+            max_overhead: config.max_overhead,
+            keeps_counts: config.keeps_counts
+                && matches!(config.sampling, Some(Sampling::Period(_))),
+            consumer_cpu_ns: config.consumer_cpu_ns,
         };
-        let command = match config.target {
-            TargetSpec::Command(argv) => argv.into_iter().next(),
-            _ => None,
-        };
-        Ok(Self {
-            held: target.held,
-            command,
-            description: target.description,
-            pids: gate.members(),
-            events: plans.iter().map(|plan| plan.event.clone()).collect(),
-            parts: Parts {
-                rings,
-                attached,
-                plans,
-                features,
-                binding,
-                watched: target.watched,
-                group,
-                gate,
-                procfs,
-                before,
-                calibration,
-                max_overhead: config.max_overhead,
-                keeps_counts: config.keeps_counts
-                    && matches!(config.sampling, Some(Sampling::Period(_))),
-                consumer_cpu_ns: config.consumer_cpu_ns,
-            },
-        })
+        Ok(Self::new(parts, held, command_name(config.target), description))
+    }
+
+    fn new(
+        parts: Parts,
+        held: Option<HeldChild>,
+        command: Option<OsString>,
+        description: String,
+    ) -> Self {
+        let pids = parts.gate.members();
+        let events = parts.plans.iter().map(|plan| plan.event.clone()).collect();
+        Self { parts, held, command, description, pids, events }
     }
 
     /// The events, as they were opened.
@@ -334,35 +330,71 @@ impl Running {
 }
 
 /// Without a thread in `/proc` nothing was opened, and the session would wait in silence.
-fn check_is_open(watched: &Watched, attached: &Attached, procfs: &Procfs) -> Result<(), Error> {
-    let &Watched { pid, tid, .. } = watched;
-    let is_ours = |open: &OpenEvent| open.pid == pid && tid.is_none_or(|tid| open.tid == tid);
-    if attached.events.iter().any(is_ours) {
+fn check_is_open(target: &Target, attached: &Attached, procfs: &Procfs) -> Result<(), Error> {
+    if target.coverage != Coverage::Tasks {
         return Ok(());
     }
-    match procfs.tasks(pid) {
-        // It is on its way out: nothing can be opened on it any more.
-        Ok(_) => Err(Error::NoSuchProcess { id: tid.unwrap_or(pid) }),
-        Err(error) => Err(Error::ForeignProcess {
-            pid,
-            why: format!("does not show its threads in /proc ({error}; hidepid, perhaps)"),
-        }),
+    for &Watched { pid, tid, .. } in &target.watched {
+        let is_ours = |open: &OpenEvent| open.pid == pid && tid.is_none_or(|tid| open.tid == tid);
+        if attached.events.iter().any(is_ours) {
+            continue;
+        }
+        return match procfs.tasks(pid) {
+            // It is on its way out: nothing can be opened on it any more.
+            Ok(_) => Err(Error::NoSuchProcess { id: tid.unwrap_or(pid) }),
+            Err(error) => Err(Error::ForeignProcess {
+                pid,
+                why: format!("does not show its threads in /proc ({error}; hidepid, perhaps)"),
+            }),
+        };
     }
+    Ok(())
 }
 
-fn plans(config: &LiveConfig) -> Result<Vec<EventPlan>, Error> {
-    let root = Path::new("/");
-    let (machine, tracefs) = (Machine::read(root), Tracefs::new(root));
+fn plans(config: &LiveConfig, machine: &Machine, procfs: &Procfs) -> Result<Vec<EventPlan>, Error> {
+    let tracefs = Tracefs::new(Path::new("/"));
     if config.events.is_empty() {
-        return event::best(config.sampling, &machine, &tracefs, |plan| {
-            refusal::opens_on_ourselves(plan, &Procfs::new(Path::new("/proc")))
+        return event::best(config.sampling, machine, &tracefs, |plan| {
+            refusal::opens_on_ourselves(plan, procfs)
         });
     }
     let mut plans = Vec::new();
     for selector in &config.events {
-        plans.extend(selector.plan(config.sampling, &machine, &tracefs)?);
+        plans.extend(selector.plan(config.sampling, machine, &tracefs)?);
     }
     Ok(plans)
+}
+
+/// How the events of a session on `target` hang together with its tasks.
+fn binding(asked: &TargetSpec, target: &Target) -> Binding {
+    let is_cpu_wide = target.coverage != Coverage::Tasks;
+    Binding {
+        inherit: !is_cpu_wide && !matches!(asked, TargetSpec::Tids(_)),
+        enable_on_exec: target.held.is_some(),
+        is_cpu_wide,
+    }
+}
+
+/// What a command is called.
+fn command_name(target: TargetSpec) -> Option<OsString> {
+    match target {
+        TargetSpec::Command(argv) => argv.into_iter().next(),
+        _ => None,
+    }
+}
+
+/// Opens the events of `target`, which is `group` if that is one.
+fn attach(
+    mut attacher: Attacher<'_>,
+    target: &Target,
+    group: Option<&GroupWatch>,
+) -> Result<Attached, Error> {
+    match &target.coverage {
+        Coverage::Tasks => attacher.tasks(&target.watched)?,
+        Coverage::Cgroup(_) => attacher.cpus(group.map(GroupWatch::directory))?,
+        Coverage::Cpus => attacher.cpus(None)?,
+    }
+    Ok(attacher.finish())
 }
 
 /// A thread takes a descriptor for each event and CPU: as many as we may have.
@@ -371,36 +403,5 @@ fn raise_file_limit() {
     limit.current = limit.maximum;
     if let Err(errno) = setrlimit(Resource::Nofile, limit) {
         tracing::debug!(%errno, "the file limit stays as it is");
-    }
-}
-
-/// The CPUs on line: `0-3,5` in `/sys/devices/system/cpu/online`.
-fn online_cpus() -> Vec<i32> {
-    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus = cpu_list(list.trim());
-    if !cpus.is_empty() {
-        return cpus;
-    }
-    let n_cpus = thread::available_parallelism().map_or(1, usize::from);
-    (0..i32::try_from(n_cpus).unwrap_or(1)).collect()
-}
-
-fn cpu_list(list: &str) -> Vec<i32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    };
-    list.split(',').filter_map(range).flatten().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_lists_have_ranges_and_single_ones() {
-        assert_eq!(cpu_list("0-2,5"), [0, 1, 2, 5]);
-        assert_eq!(cpu_list("0"), [0]);
-        assert_eq!(cpu_list("x,3-"), Vec::<i32>::new());
     }
 }

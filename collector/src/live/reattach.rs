@@ -1,7 +1,8 @@
 //! Closes the sampled events of a running session and opens them anew: a period that inherited
-//! events are to have, or another control group of the same name.
+//! events are to have, another control group of the same name, or a CPU that came.
 
 use crate::live::attach::Attacher;
+use crate::live::cpu_watch::CpuChange;
 use crate::live::reader::{self, Reader, Watch};
 use crate::sys::attr::Binding;
 use dataspace_proto::batch::BatchSender;
@@ -10,31 +11,73 @@ impl Reader {
     /// Opens all sampled events again. What the old ones saw is counted; in the milliseconds in
     /// between nothing is seen, but for the births, whose processes are opened too.
     pub(super) fn reattach(&mut self, watch: &Watch<'_>) {
+        self.reattach_with(&[], watch);
+    }
+
+    /// The same, and opens side-band events on `new_cpus` beside those that are open.
+    fn reattach_with(&mut self, new_cpus: &[i32], watch: &Watch<'_>) {
         reader::disable(&self.events);
         self.read_all();
         self.close_doubled();
         // The places of events in their list are part of what waits: nothing may.
         let until_ns = self.drain.merge.last_time_ns().unwrap_or(0);
-        self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
+        self.hand_on_all(until_ns, BatchSender::flush_or_drop_samples);
         self.drain.tally.close(&self.events);
         self.events.clear();
         self.drain.ids.clear();
         self.drain.suspects.clear();
         self.drain.saw_birth = false;
-        if let Err(error) = self.open_again(watch) {
+        if !self.binding.is_cpu_wide {
+            self.drain.tally.set_cpus(&self.plans, self.rings.outputs.len());
+        }
+        if let Err(error) = self.open_again(new_cpus, watch) {
             self.warn(format!("not all events could be opened again: {error}"));
         }
         self.rest_again();
     }
 
-    fn open_again(&mut self, watch: &Watch<'_>) -> Result<(), crate::error::Error> {
+    /// Covers CPUs that came on line. Those that went are covered by the events of tasks when they
+    /// are back, and by new ones where events are on whole CPUs.
+    pub(super) fn look_after_cpus(&mut self, watch: &Watch<'_>) {
+        let CpuChange { came, went } = self.cpu_watch.check();
+        if self.binding.is_cpu_wide {
+            for cpu in went {
+                self.warn(format!("CPU {cpu} went off line; when it is back, it is seen again"));
+            }
+        }
+        let mut new_cpus = Vec::new();
+        for cpu in came {
+            let has_ring = self.rings.outputs.iter().any(|output| output.cpu == cpu);
+            let added = if has_ring { Ok(()) } else { self.rings.add(cpu, &self.procfs) };
+            match added {
+                Ok(()) if has_ring && !self.binding.is_cpu_wide => {}
+                Ok(()) => new_cpus.push(cpu),
+                Err(error) => {
+                    self.warn(format!("CPU {cpu} came on line, and is not seen: {error}"));
+                }
+            }
+        }
+        if new_cpus.is_empty() {
+            return;
+        }
+        self.reattach_with(&new_cpus, watch);
+        for cpu in new_cpus {
+            self.warn(format!("CPU {cpu} came on line, and is seen from now on"));
+        }
+    }
+
+    fn open_again(
+        &mut self,
+        new_cpus: &[i32],
+        watch: &Watch<'_>,
+    ) -> Result<(), crate::error::Error> {
         // A command that was to begin with exec has done so.
         let binding = Binding { enable_on_exec: false, ..self.binding };
         let has_side_band = !self.side_band.is_empty();
         let mut attacher =
             Attacher::new(&self.procfs, &mut self.plans, &mut self.rings, binding, self.features);
         if has_side_band {
-            attacher = attacher.without_side_band();
+            attacher = attacher.with_side_band_on(new_cpus);
         }
         let result = match &self.group {
             Some(group) => attacher.cpus(Some(group.directory())),
@@ -53,6 +96,9 @@ impl Reader {
         self.side_band.extend(attached.side_band);
         for record in attached.early {
             self.drain.early(record);
+        }
+        for cpu in attached.offline {
+            self.cpu_watch.is_off(cpu);
         }
         for warning in attached.warnings {
             self.warn(warning);

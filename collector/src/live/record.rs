@@ -5,7 +5,9 @@ use crate::error::Error;
 use crate::event::EventPlan;
 use crate::live::Parts;
 use crate::live::attach::OpenEvent;
+use crate::live::clock::now_ns;
 use crate::live::drain::{Drain, SIDE_BAND};
+use crate::live::gate::{Moment, Verdict};
 use crate::live::reader::Reader;
 use crate::live::tally::Tally;
 use crate::recorder::{EventEntry, Recorder, Start, Writer, tracing};
@@ -17,6 +19,7 @@ use crate::tracefs::Tracefs;
 use dataspace_proto::batch::BatchSender;
 use dataspace_proto::record::Record;
 use rustix::fd::AsFd;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// What goes to the channel of a session that is recorded.
@@ -97,8 +100,10 @@ pub(crate) fn write_before(recorder: Option<&mut Writer>, record: &Record) {
 }
 
 impl Reader {
-    /// Pushes what happened up to `until_ns`, and `flush`es full batches.
+    /// Pushes what happened up to `until_ns`, and `flush`es full batches; up to the first sample of a
+    /// process that has to be looked up before.
     pub(super) fn hand_on(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
+        self.tell_answers(&flush);
         let Self {
             drain: Drain { merge, tally, recorder, drops, .. }, sender, events, gate, ..
         } = self;
@@ -106,20 +111,20 @@ impl Reader {
         if let Some(recorder) = recorder {
             recorder.put_in_order();
         }
-        merge.hand_on(until_ns, |source, slot| {
+        let moment = Moment { time_ns: now_ns(), n_waiting: merge.len() };
+        let held_ns = merge.hand_on_while(until_ns, |source, slot| {
             let open = events.get(source as usize);
             if Tally::is_double(open) {
-                return spare.push(slot);
+                spare.push(slot);
+                return ControlFlow::Continue(());
             }
             // What of a sample has left this CPU's cache since it was decoded stays where it is.
             let is_clear = source != SIDE_BAND && gate.is_open();
             let is_admitted = is_clear
-                || gate.admits(&slot, |before| {
-                    write_before(recorder.as_mut(), &before);
-                    if heard.includes(&before) {
-                        sender.push(before);
-                    }
-                });
+                || match gate.admits(&slot, moment) {
+                    Verdict::Waits => return ControlFlow::Break(slot),
+                    verdict => verdict == Verdict::Admitted,
+                };
             let is_no_access = is_admitted
                 && open.is_some_and(|open| drops[usize::from(open.event.0)].is_no_access(&slot));
             if is_no_access {
@@ -138,10 +143,37 @@ impl Reader {
             if sender.is_full() {
                 flush(sender);
             }
+            ControlFlow::Continue(())
         });
         merge.slots().append(spare);
         if let Some(recorder) = recorder {
-            recorder.settle(until_ns);
+            // Of the time of a record that waits there may be others.
+            recorder.settle(held_ns.map_or(until_ns, |held_ns| held_ns.saturating_sub(1)));
+        }
+    }
+
+    /// Pushes what was found out of processes that samples wait for.
+    fn tell_answers(&mut self, flush: impl Fn(&mut BatchSender)) {
+        let Self { drain: Drain { merge, recorder, .. }, sender, gate, heard, .. } = self;
+        gate.take_answers(merge.handed_on_to_ns(), |before| {
+            write_before(recorder.as_mut(), &before);
+            if heard.includes(&before) {
+                sender.push(before);
+            }
+            if sender.is_full() {
+                flush(sender);
+            }
+        });
+    }
+
+    /// [Hands on](Self::hand_on) all up to `until_ns`: waits for what has to be looked up, and reads the
+    /// rings meanwhile.
+    pub(super) fn hand_on_all(&mut self, until_ns: u64, flush: impl Fn(&mut BatchSender)) {
+        self.hand_on(until_ns, &flush);
+        while self.gate.is_waiting() {
+            self.gate.wait();
+            self.round();
+            self.hand_on(until_ns, &flush);
         }
     }
 }

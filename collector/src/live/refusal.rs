@@ -1,7 +1,6 @@
 //! What an errno of `perf_event_open` or of a ring's mapping means here: who refused, on which value,
 //! what is the least that would help.
 
-use crate::capability::{CAP_PERFMON, CAP_SYS_ADMIN};
 use crate::error::{Error, ErrorKind};
 use crate::event::EventPlan;
 use crate::live::attach::kernel_features;
@@ -145,7 +144,7 @@ impl<'a> Request<'a> {
     fn not_permitted(&self, errno: Errno) -> Error {
         let (event, pid) = (self.event.to_owned(), self.pid);
         let level = self.procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(PARANOID_KERNEL);
-        if is_privileged(self.procfs) {
+        if self.procfs.is_privileged() {
             let why = guard(self.procfs);
             return Error::Refused { event, pid, errno, why };
         }
@@ -373,12 +372,6 @@ pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Resul
             Err(Request::planned(plan, pid, pid, procfs).error(errno))
         }
     }
-}
-
-/// Whether `perf_event_paranoid` does not apply to us.
-pub(crate) fn is_privileged(procfs: &Procfs) -> bool {
-    let capabilities = procfs.status("self").ok().and_then(|status| status.effective_capabilities);
-    capabilities.is_some_and(|bits| bits & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0)
 }
 
 /// Whether a filter of system calls is in force: `Seccomp: 2` (Linux `fs/proc/array.c`).

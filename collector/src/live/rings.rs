@@ -46,9 +46,11 @@ pub(crate) struct CpuOutputs {
 #[derive(Debug)]
 pub(crate) struct Rings {
     /// Side-band rings first: what happened to a mapping is known before the samples that need it.
+    /// But for those of CPUs that came later, where the order of time alone tells.
     pub(crate) rings: Vec<Ring>,
     /// Shared with whoever waits for them.
-    pub(crate) outputs: Arc<[CpuOutputs]>,
+    pub(crate) outputs: Vec<Arc<CpuOutputs>>,
+    sizes: Sizes,
     /// What to say where they are smaller than was asked for.
     pub(crate) warning: Option<String>,
 }
@@ -96,17 +98,27 @@ impl Rings {
                     Err(errno) => return Err(no_room(sizes, errno, procfs)),
                 }
             }
-            outputs.push(CpuOutputs { cpu, samples, side_band });
+            outputs.push(Arc::new(CpuOutputs { cpu, samples, side_band }));
         }
         rings.append(&mut sample_rings);
-        Ok(Ok(Self { rings, outputs: outputs.into(), warning: None }))
+        Ok(Ok(Self { rings, outputs, sizes, warning: None }))
     }
-}
 
-impl Rings {
     /// Whether no ring is half full.
     pub(crate) fn have_room(&mut self) -> bool {
         self.rings.iter_mut().all(|ring| ring.mapped.n_unread() <= ring.mapped.n_bytes() / 2)
+    }
+
+    /// Maps rings for one CPU more, of the size of the others.
+    pub(crate) fn add(&mut self, cpu: i32, procfs: &Procfs) -> Result<(), Error> {
+        match Self::of_sizes(&[cpu], self.sizes, procfs)? {
+            Ok(mut more) => {
+                self.rings.append(&mut more.rings);
+                self.outputs.append(&mut more.outputs);
+                Ok(())
+            }
+            Err(errno) => Err(no_room(self.sizes, errno, procfs)),
+        }
     }
 }
 
@@ -172,6 +184,18 @@ fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_cpu_that_comes_later_has_rings_of_the_same_size() {
+        let procfs = Procfs::new(Path::new("/proc"));
+        // Where even this is refused, other tests say why.
+        let Ok(mut rings) = Rings::new(&[0], Some(1), &procfs) else { return };
+        rings.add(0, &procfs).unwrap();
+        let carries: Vec<bool> = rings.rings.iter().map(|ring| ring.carries_samples).collect();
+        assert_eq!(carries, [false, true, false, true]);
+        assert_eq!(rings.outputs.iter().map(|output| output.cpu).collect::<Vec<_>>(), [0, 0]);
+    }
 
     #[test]
     fn side_band_rings_share_what_there_is_and_yield_first() {

@@ -13,8 +13,8 @@ use crate::sys::attr::{self, Binding, KernelFeatures};
 use crate::sys::mmap::MappedRing;
 use crate::tracefs::Tracefs;
 use dataspace_proto::batch::BatchSender;
-use dataspace_proto::event::{Event, EventIdx};
-use dataspace_proto::record::{CpuMode, Record, Sample};
+use dataspace_proto::event::EventIdx;
+use dataspace_proto::record::{CpuMode, Sample};
 use dataspace_proto::register::{Register, Registers};
 use dataspace_proto::stack::N_STACK_BYTES;
 use perf_event_open_sys::bindings as abi;
@@ -34,7 +34,6 @@ pub struct SyntheticSession {
     ring: Ring,
     events: Vec<OpenEvent>,
     sender: BatchSender,
-    event: Event,
     layout: SampleLayout,
     record: Vec<u8>,
 }
@@ -58,17 +57,10 @@ impl SyntheticSession {
         // Only whether it is there is ever asked.
         let fd = Some(OwnedFd::from(File::open("/dev/null")?));
         let events = vec![OpenEvent { fd, leader: None, event: EventIdx(0), pid: 1, tid: 1 }];
-        let event = plan.event.clone();
         let mut drain = Drain::new(&plans, features, 1);
         drain.ids = vec![(ID, 0)];
         let ring = Ring { mapped, carries_samples: true };
-        Ok(Self { drain, ring, events, sender, event, layout, record: Vec::new() })
-    }
-
-    /// The event of the samples.
-    #[must_use]
-    pub const fn event(&self) -> &Event {
-        &self.event
+        Ok(Self { drain, ring, events, sender, layout, record: Vec::new() })
     }
 
     /// Puts a sample into the ring, laid out as the kernel does (`perf_output_sample()` in Linux
@@ -132,18 +124,6 @@ impl SyntheticSession {
             }
         }
         self.sender.flush_waiting();
-    }
-
-    /// Hands a record on that comes from no ring.
-    pub fn push(&mut self, record: Record) {
-        self.sender.push(record);
-        self.sender.flush_waiting();
-    }
-
-    /// How many samples were pushed to the analyzer, and how many could not be decoded.
-    #[must_use]
-    pub fn counts(&self) -> (u64, u64) {
-        (self.drain.tally.n_pushed.iter().sum(), self.drain.tally.n_undecodable)
     }
 }
 

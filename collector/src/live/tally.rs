@@ -1,5 +1,6 @@
 //! The counts of a session: what the kernel took, what became of it, what was not seen.
 
+use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::sys::open::{self, Counts};
 use dataspace_proto::accounting::Collected;
@@ -123,6 +124,11 @@ impl Tally {
         }
     }
 
+    /// From now on events are on `n_cpus` for each thread.
+    pub(crate) fn set_cpus(&mut self, plans: &[EventPlan], n_cpus: usize) {
+        self.n_together = n_together(plans, n_cpus);
+    }
+
     /// Whether a record is a sample, which those of an `open` event are, and that event was found to double
     /// another: as if it had never been.
     pub(crate) const fn is_double(open: Option<&OpenEvent>) -> bool {
@@ -156,10 +162,20 @@ impl Tally {
         self.closed.begin_with(&self.read);
     }
 
-    /// How much of what `event` counted its samples stand for: the count, and their weights.
-    pub(crate) fn count_and_weights(&self, event: EventIdx) -> (u64, u64) {
+    /// How much of what `event` counted its samples stand for, those that were lost too: the count,
+    /// and their weights. What a lost one stood for is not known, so it is what the others do on
+    /// average; `None` where there are no others.
+    pub(crate) fn count_and_weights(&self, event: EventIdx) -> Option<(u64, u64)> {
         let event_idx = usize::from(event.0);
-        (self.read.values[event_idx], self.taken_weights[event_idx])
+        let (n_taken, weights) = (self.n_taken[event_idx], self.taken_weights[event_idx]);
+        // Whose those are that were only told of is not known.
+        let n_lost = if self.knows_lost { self.read.lost[event_idx] } else { self.n_lost_told };
+        let mean = match n_taken {
+            0 if n_lost != 0 => return None,
+            n_taken => weights / n_taken.max(1),
+        };
+        let lost = n_lost.saturating_mul(mean);
+        Some((self.read.values[event_idx], weights.saturating_add(lost)))
     }
 
     /// CPU time of the tasks that the first event counts, when its counts were last read.
@@ -215,6 +231,12 @@ impl Tally {
     }
 }
 
+/// By event, how many count one thread where that is opened on `n_cpus`.
+pub(crate) fn n_together(plans: &[EventPlan], n_cpus: usize) -> Vec<usize> {
+    let of = |plan: &EventPlan| plan.cpus.as_ref().map_or(n_cpus, |cpus| cpus.len().min(n_cpus));
+    plans.iter().map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +253,20 @@ mod tests {
         assert_eq!((read.n_lost, read.invisible_ns, &*read.values), (3, 0, &[0, 12][..]));
         read.add(EventIdx(0), true, [counts(1, 100, 20, 0), counts(1, 100, 30, 0)].into_iter());
         assert_eq!(read.invisible_ns, 50_000_000);
+    }
+
+    #[test]
+    fn lost_samples_stand_for_what_the_others_do() {
+        let mut tally = Tally::new(vec![1, 1], true);
+        tally.read.values = vec![1_000, 5];
+        tally.read.lost = vec![6, 0];
+        assert_eq!(tally.count_and_weights(EventIdx(0)), None, "all were lost");
+        assert_eq!(tally.count_and_weights(EventIdx(1)), Some((5, 0)), "there were none");
+        (tally.n_taken[0], tally.taken_weights[0]) = (4, 400);
+        assert_eq!(tally.count_and_weights(EventIdx(0)), Some((1_000, 1_000)));
+        tally.knows_lost = false;
+        tally.n_lost_told = 3;
+        assert_eq!(tally.count_and_weights(EventIdx(0)), Some((1_000, 700)));
     }
 
     #[test]

@@ -15,7 +15,6 @@ pub use format::{Field, N_CONFIG_WORDS};
 pub use pmu::Pmu;
 pub use processor::{Processor, Vendor};
 
-use crate::capability::{CAP_PERFMON, CAP_SYS_ADMIN};
 use crate::error::Error;
 use crate::procfs::Procfs;
 use std::fmt;
@@ -92,8 +91,6 @@ impl Machine {
         let procfs = Procfs::new(&root.join("proc"));
         let text = |path| procfs.text(path).unwrap_or_default();
         let processor = Processor::parse(&text("cpuinfo"));
-        let own = procfs.status("self").unwrap_or_default();
-        let held = own.effective_capabilities.unwrap_or(0);
         let devices = root.join("sys/bus/event_source/devices");
         let architecture = match text("sys/kernel/arch").trim() {
             // Before Linux 6.1.
@@ -107,10 +104,13 @@ impl Machine {
             processor,
             kernel: KernelRelease::parse(&text("sys/kernel/osrelease")),
             architecture,
-            online_cpus: online_cpus(root),
+            online_cpus: online_cpus(root).unwrap_or_else(|| {
+                let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+                (0..i32::try_from(n_cpus).unwrap_or(1)).collect()
+            }),
             paranoid: procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(DEFAULT_PARANOID),
             max_sample_rate_hz: max_rate.and_then(|max| u64::try_from(max).ok()),
-            is_privileged: held & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0,
+            is_privileged: procfs.is_privileged(),
         }
     }
 
@@ -181,14 +181,10 @@ fn is_file_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0'])
 }
 
-/// The CPUs on line: `0-3,5` in `/sys/devices/system/cpu/online`.
-fn online_cpus(root: &Path) -> Vec<i32> {
-    let file = root.join("sys/devices/system/cpu/online");
-    let cpus = sysfs::text(&file).ok().and_then(|list| cpu_list(list.trim()));
-    cpus.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| {
-        let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        (0..i32::try_from(n_cpus).unwrap_or(1)).collect()
-    })
+/// The CPUs on line: `0-3,5` in `/sys/devices/system/cpu/online`. `None` where that says none.
+pub(crate) fn online_cpus(root: &Path) -> Option<Vec<i32>> {
+    let list = sysfs::text(&root.join("sys/devices/system/cpu/online")).ok()?;
+    cpu_list(list.trim()).filter(|cpus| !cpus.is_empty())
 }
 
 #[cfg(test)]

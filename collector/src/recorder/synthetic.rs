@@ -177,29 +177,19 @@ pub(super) fn lost_samples(bytes: &mut Bytes, n_lost: u64, trailer: Trailer) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{NATIVE, SampleLayout};
+    use crate::decode::SampleLayout;
     use crate::ring::{Joint, RingReader};
     use crate::side_band::{self, SideBand};
     use dataspace_proto::address::{Avma, FileOffset};
-    use dataspace_proto::event::Machine;
     use dataspace_proto::record::{Comm, Exit, Fork};
 
-    const IDS: u64 = (abi::PERF_SAMPLE_IDENTIFIER
+    const IDS: u32 = abi::PERF_SAMPLE_IDENTIFIER
         | abi::PERF_SAMPLE_TID
         | abi::PERF_SAMPLE_TIME
-        | abi::PERF_SAMPLE_CPU) as u64;
+        | abi::PERF_SAMPLE_CPU;
 
     fn back(bytes: &Bytes) -> Record {
-        let layout = SampleLayout {
-            sample_type: IDS,
-            read_format: 0,
-            branch_sample_type: 0,
-            user_registers: 0,
-            interrupt_registers: 0,
-            sample_id_all: true,
-            endian: NATIVE,
-            machine: Machine::X86_64,
-        };
+        let layout = SampleLayout::of_fields(IDS);
         let mut joint = Joint::default();
         let mut reader = RingReader::new(&bytes.0, &[], &mut joint);
         let raw = reader.next().unwrap().unwrap();
@@ -236,7 +226,7 @@ mod tests {
             Record::Exit(Exit { time_ns: 3, pid: 1, tid: 2 }),
         ] {
             let mut bytes = Bytes::default();
-            write(&mut bytes, &record, IDS);
+            write(&mut bytes, &record, u64::from(IDS));
             assert_eq!(format!("{:?}", back(&bytes)), format!("{record:?}"));
         }
     }

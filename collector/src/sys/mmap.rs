@@ -12,6 +12,9 @@ pub(crate) struct MappedRing {
     base: NonNull<u8>,
     page_bytes: usize,
     data_bytes: usize,
+    /// No kernel writes to it: we do.
+    #[cfg(feature = "synthetic")]
+    is_ours: bool,
 }
 
 // SAFETY: the mapping belongs to the process, not to the thread that made it, and a `MappedRing`
@@ -25,6 +28,7 @@ impl MappedRing {
     }
 
     /// A ring of `n_pages` (a power of two) that no kernel writes to: the caller does, by [`Self::write`].
+    #[cfg(feature = "synthetic")]
     pub(crate) fn in_memory(n_pages: usize) -> Result<Self, Errno> {
         Self::map(n_pages, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
@@ -49,7 +53,13 @@ impl MappedRing {
             return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         }
         let base = NonNull::new(address.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { base, page_bytes, data_bytes })
+        Ok(Self {
+            base,
+            page_bytes,
+            data_bytes,
+            #[cfg(feature = "synthetic")]
+            is_ours: fd < 0,
+        })
     }
 
     fn head(&self) -> &AtomicU64 {
@@ -113,14 +123,19 @@ impl MappedRing {
         self.tail().store(position, Ordering::Release);
     }
 
-    /// Lets an empty ring begin at byte `position`, a multiple of 8.
+    /// Lets an empty ring of [ours](Self::in_memory) begin at byte `position`, a multiple of 8.
+    #[cfg(feature = "synthetic")]
     pub(crate) fn begin_at(&mut self, position: u64) {
+        assert!(self.is_ours, "the kernel says where its rings begin");
         self.tail().store(position, Ordering::Relaxed);
         self.head().store(position, Ordering::Release);
     }
 
-    /// Puts `record` behind all others, as the kernel does. Whether there was room.
+    /// Puts `record` behind all others in a ring of [ours](Self::in_memory), as the kernel does.
+    /// Whether there was room.
+    #[cfg(feature = "synthetic")]
     pub(crate) fn write(&mut self, record: &[u8]) -> bool {
+        assert!(self.is_ours, "nobody but the kernel writes to its rings");
         let head = self.head().load(Ordering::Relaxed);
         let n_unread = head.wrapping_sub(self.tail().load(Ordering::Acquire));
         if n_unread + record.len() as u64 > self.data_bytes as u64 {
@@ -128,7 +143,7 @@ impl MappedRing {
         }
         let start = head as usize & (self.data_bytes - 1);
         // SAFETY: the data pages follow the control page and are `data_bytes` long; `&mut self` says that
-        // no slice of them is borrowed, and `new` gives the kernel's to readers only.
+        // no slice of them is borrowed, and the kernel does not know of this ring.
         let data = unsafe {
             std::slice::from_raw_parts_mut(self.base.as_ptr().add(self.page_bytes), self.data_bytes)
         };

@@ -10,7 +10,7 @@ use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::record::{FileIdentity, Mmap, Record};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Touches what a breakpoint watches, memory for the first time, and the CPU; in threads, in
 /// children and behind exec.
@@ -159,8 +159,17 @@ fn a_recorded_tracepoint_has_its_format_in_the_file() {
     });
 }
 
-#[test]
-fn without_listeners_a_recording_is_as_whole() {
+/// Page faults recorded with nobody listening to them.
+struct Unheard {
+    /// The recording's.
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    recorded: Recorded,
+    collected: Collected,
+    n_heard: usize,
+}
+
+fn unheard(ring_pages: Option<usize>) -> Option<Unheard> {
     let program = Program::new(BUSY);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("perf.data");
@@ -168,51 +177,38 @@ fn without_listeners_a_recording_is_as_whole() {
     argv.push("again".into());
     let config = LiveConfig {
         events: vec![EventSelector::parse("page-faults").unwrap()],
+        ring_pages,
         ..LiveConfig::new(TargetSpec::Command(argv))
     };
-    let Some(live) = open(config) else { return };
+    let live = open(config)?;
     let recorder = recorder(&path);
     let (sender, receiver) = batch::channel(4, 16);
     let progress = recorder.progress();
     let running = live.record(recorder, sender, Heard::Notices).unwrap();
-    let mut n_unheard = 0;
+    let mut n_heard = 0;
     while let Some(batch) = receiver.receive() {
-        n_unheard += of_tasks(&batch).len();
+        n_heard += of_tasks(&batch).len();
         receiver.recycle(batch);
     }
     let collected = running.join().collected;
     let recorded = progress.finished().unwrap();
-    assert_eq!(n_unheard, 0);
     assert_eq!(collected.kernel_samples, recorded.n_samples + recorded.n_lost);
+    Some(Unheard { _dir: dir, path, recorded, collected, n_heard })
+}
+
+#[test]
+fn without_listeners_a_recording_is_as_whole() {
+    let Some(Unheard { path, collected, n_heard, _dir, .. }) = unheard(None) else { return };
+    assert_eq!(n_heard, 0);
     assert_eq!(collected.event_counts, [collected.kernel_samples], "each fault is a sample");
     assert_eq!(read(&path).1.kernel_samples, collected.kernel_samples);
 }
 
 #[test]
 fn what_is_lost_is_counted_in_the_recording_too() {
-    let program = Program::new(BUSY);
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("perf.data");
-    let mut argv = program.argv();
-    argv.push("again".into());
-    let config = LiveConfig {
-        events: vec![EventSelector::parse("page-faults").unwrap()],
-        // Room for six samples.
-        ring_pages: Some(1),
-        ..LiveConfig::new(TargetSpec::Command(argv))
-    };
-    let Some(live) = open(config) else { return };
-    let recorder = recorder(&path);
-    let (sender, receiver) = batch::channel(4, 16);
-    let progress = recorder.progress();
-    let running = live.record(recorder, sender, Heard::Notices).unwrap();
-    while let Some(batch) = receiver.receive() {
-        receiver.recycle(batch);
-    }
-    let collected = running.join().collected;
-    let recorded = progress.finished().unwrap();
+    // Room for six samples.
+    let Some(Unheard { path, recorded, collected, _dir, .. }) = unheard(Some(1)) else { return };
     assert!(recorded.n_lost > 0, "{collected:?}");
-    assert_eq!(collected.kernel_samples, recorded.n_samples + recorded.n_lost);
     let (_, read) = read(&path);
     assert_eq!((read.kernel_samples, read.ring_full), (collected.kernel_samples, recorded.n_lost));
 }
