@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 
 /// Each figure is the least of several runs: whatever disturbs a run makes it longer.
-const N_RUNS: usize = 8;
+const N_RUNS: usize = 5;
 /// Events on so many CPUs are enough to tell what one costs.
 const MAX_CPUS: usize = 4;
 /// Pages of a ring that nobody reads.

@@ -63,12 +63,18 @@ pub(crate) struct Partner {
 
 impl Partner {
     pub(crate) fn spawn(path: &Path) -> Self {
-        let mut child = Command::new(path)
-            .current_dir(path.parent().unwrap())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(path);
+        command.current_dir(path.parent().unwrap()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = loop {
+            match command.spawn() {
+                // A child that a session of another test forks meanwhile has this program, which was
+                // just copied, open for writing until it ends.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::yield_now();
+                }
+                spawned => break spawned.unwrap(),
+            }
+        };
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { input: child.stdin.take(), child, output }
     }
