@@ -49,7 +49,8 @@ impl LiveSession {
     ///
     /// # Errors
     /// The collector's, which say what would help.
-    pub(super) fn start(config: LiveConfig) -> Result<Self, Error> {
+    pub(super) fn start(config: LiveConfig, policy: FilePolicy) -> Result<Self, Error> {
+        let cost_before = cost::so_far(0);
         let own_cpu_ns = Arc::clone(&config.consumer_cpu_ns);
         let live = Live::open(config)?;
         let target = Target {
@@ -66,7 +67,6 @@ impl LiveSession {
         let began = Instant::now();
         let collector = live.start(sender)?;
         let for_thread = Arc::clone(&published);
-        let policy = FilePolicy { symfs: None, is_live: true };
         let analyzer = std::thread::Builder::new()
             .name("analyzer".to_owned())
             .spawn(move || {
@@ -80,6 +80,7 @@ impl LiveSession {
                     wishes,
                     began,
                     own_cpu_ns,
+                    cost_before,
                 };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
@@ -126,6 +127,8 @@ struct AnalyzerThread {
     began: Instant,
     /// What this thread has used, for the governor.
     own_cpu_ns: Arc<AtomicU64>,
+    /// What the process had used before the session: a daemon's is not all this session's.
+    cost_before: Cost,
 }
 
 impl AnalyzerThread {
@@ -184,7 +187,8 @@ impl AnalyzerThread {
 
     fn snapshot(&mut self) -> Snapshot {
         let governance = self.analyzer.collected().governance.clone();
-        let cost = cost::so_far(governance.target_ns);
+        let mut cost = cost::so_far(governance.target_ns);
+        cost.own_cpu_ns -= self.cost_before.own_cpu_ns.min(cost.own_cpu_ns);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         snapshot.governance = Some(governance);
         // Costs are shares of the time that passed here, not of that between two samples.

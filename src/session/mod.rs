@@ -45,8 +45,20 @@ pub(crate) trait Source {
 /// # Errors
 /// When nothing can be sampled, with the remedy.
 pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
-    let session = LiveSession::start(live_config(options)?).map_err(|error| failure(&error))?;
-    Ok(Box::new(session))
+    let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
+    let session = LiveSession::start(live_config(options)?, policy);
+    Ok(Box::new(session.map_err(|error| failure(&error))?))
+}
+
+/// Whether each of `events` is spelled as one; it may still not be had on this machine.
+///
+/// # Errors
+/// What is wrong with the first that is not.
+pub(crate) fn check_events(events: &[String]) -> anyhow::Result<()> {
+    for name in events {
+        EventSelector::parse(name).map_err(|error| failure(&error.into()))?;
+    }
+    Ok(())
 }
 
 /// What the collector is to open.
@@ -73,6 +85,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
+    live.stays_on_tasks = options.reader.is_some();
     live.command_output = match options.command_output {
         config::CommandOutput::Inherit => CommandOutput::Inherit,
         config::CommandOutput::Stderr => CommandOutput::Stderr,
@@ -121,7 +134,7 @@ fn replay(options: &RecordingOptions) -> anyhow::Result<Replay> {
             config::Paths::Address => Paths::Address,
         },
     };
-    let policy = FilePolicy { symfs: options.symfs.clone(), is_live: false };
+    let policy = FilePolicy { symfs: options.symfs.clone(), ..FilePolicy::default() };
     Ok(Replay::new(recording, description, config, policy))
 }
 

@@ -76,6 +76,9 @@ pub struct LiveConfig {
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
     /// sampling costs. Its thread keeps it up to date.
     pub consumer_cpu_ns: Arc<AtomicU64>,
+    /// Events are on the target's own threads however many it has. There the kernel takes them away
+    /// when a task gets other privileges by exec; on whole CPUs such a task stays part of the target.
+    pub stays_on_tasks: bool,
 }
 
 impl LiveConfig {
@@ -92,6 +95,7 @@ impl LiveConfig {
             max_overhead: None,
             keeps_counts: false,
             consumer_cpu_ns: Arc::default(),
+            stays_on_tasks: false,
         }
     }
 }
@@ -144,7 +148,9 @@ impl Live {
         raise_file_limit();
         let features = kernel_features();
         let cpus = online_cpus();
-        coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
+        if !config.stays_on_tasks {
+            coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
+        }
         let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
         let is_cpu_wide = target.coverage != Coverage::Tasks;
         let binding = Binding {
