@@ -27,7 +27,7 @@ pub(crate) struct LiveOptions {
     /// Where a command's own output goes.
     pub(crate) command_output: CommandOutput,
     /// For whom it is, where that is a user with fewer privileges than ours: then only files that he
-    /// may read are opened, and events stay on the target's own threads.
+    /// may read are opened, and events are on processes of his only.
     pub(crate) reader: Option<FileReader>,
 }
 

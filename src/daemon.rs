@@ -4,7 +4,6 @@ mod authority;
 pub(crate) mod config_file;
 mod frame;
 mod notice;
-mod ownership;
 mod patience;
 mod peer;
 mod roster;

@@ -20,6 +20,7 @@ mod fixture;
 mod golden;
 mod header;
 mod interrupt;
+mod ownership;
 mod session;
 mod table;
 mod text;

@@ -1,9 +1,9 @@
 //! What a client may see and do. Whatever is not said to be allowed here is not.
 
-use super::ownership::{OwnProcess, Standing};
 use super::peer::{Peer, Rank};
 use super::session::{Owner, Session};
 use crate::config::{LiveOptions, LiveTarget};
+use crate::ownership::{OwnProcess, Standing};
 use dataspace_proto::api::{ApiError, ErrorCode, Origin};
 
 /// Events that one who may see only his own processes may have: they are of the task, in its own

@@ -1,7 +1,7 @@
 //! Who is at the other end of a connection: what the kernel says of it, and what follows.
 
-use super::ownership::{has_ended, namespace_of, own_namespace};
 use crate::file_source::FileReader;
+use crate::ownership::{has_ended, namespace_of, own_namespace};
 use dataspace_collector::socket::SocketPeer;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

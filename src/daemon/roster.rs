@@ -200,13 +200,14 @@ impl State {
         loop {
             let n_own = self.sessions.values().filter(|session| is_own(session)).count();
             let has_own_left = peer.sees_all() || n_own < self.limits.sessions_per_user;
-            if has_own_left && self.sessions.len() < self.limits.sessions {
+            let n_for_peer = share(self.limits.sessions, peer);
+            if has_own_left && self.sessions.len() < n_for_peer {
                 return Ok(());
             }
             let mut own = self.sessions.values().filter(|session| is_own(session));
             let Some(id) = own.find(|session| session.status().is_over()).map(|one| one.id) else {
                 let message = if has_own_left {
-                    format!("the daemon has its {} sessions: detach one", self.limits.sessions)
+                    format!("the daemon has {} sessions, as many as it may", self.sessions.len())
                 } else {
                     format!("you have {n_own} sessions, which is all one user may: detach one")
                 };
@@ -230,6 +231,12 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// How much of a limit `peer` may fill: a quarter is kept for those who see all, so that users cannot
+/// keep them out.
+pub(super) fn share(limit: usize, peer: &Peer) -> usize {
+    if peer.sees_all() { limit } else { limit - limit.div_ceil(4) }
 }
 
 fn no_thread(error: std::io::Error) -> ApiError {

@@ -4,6 +4,7 @@ use super::Daemon;
 use super::config_file::Limits;
 use super::patience::Patient;
 use super::peer::Peer;
+use super::roster::share;
 use super::route;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use hyper::server::conn::http1;
@@ -50,7 +51,7 @@ impl Connections {
         let n_all: usize = by_user.values().sum();
         let n_own = by_user.entry(peer.uid).or_default();
         let may_more = peer.sees_all() || *n_own < limits.connections_per_user;
-        if n_all >= limits.connections || !may_more {
+        if n_all >= share(limits.connections, peer) || !may_more {
             if *n_own == 0 {
                 by_user.remove(&peer.uid);
             }

@@ -1,12 +1,13 @@
 //! One session of the daemon: what is known of it, and the thread that keeps it attached.
 
 use super::frame::Frame;
-use super::ownership::{OwnProcess, Standing};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::exit;
+use crate::ownership::{OwnProcess, Standing};
 use crate::session::{self, Source};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
+use dataspace_proto::snapshot::Snapshot;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -307,7 +308,7 @@ impl Keeper {
             status.target.clone_from(&snapshot.target.description);
             status.events = snapshot.events.iter().map(|event| event.name.clone()).collect();
         });
-        self.publish(&*source);
+        self.publish(snapshot);
         self.session.is_now(SessionState::Attached, None, None);
         Ok(source)
     }
@@ -316,33 +317,41 @@ impl Keeper {
         let mut published = Instant::now();
         loop {
             let is_wished = self.woken.recv_timeout(GLANCE).is_ok();
-            if self.session.is_leaving.load(Ordering::Acquire) {
+            let is_leaving = self.session.is_leaving.load(Ordering::Acquire);
+            if is_leaving {
                 source.stop();
-                self.publish(source);
-                return Over::Left;
-            }
-            for process in &self.processes {
-                if let Standing::Foreign(why) = process.standing() {
-                    source.stop();
-                    return Over::Refused(why);
-                }
-            }
-            let is_over = source.is_finished();
-            if is_wished {
+            } else if is_wished {
                 std::thread::sleep(MIN_SPACING.saturating_sub(published.elapsed()));
             }
-            if is_wished || is_over || published.elapsed() >= BEAT {
-                self.publish(source);
+            let is_over = source.is_finished();
+            let is_due = is_wished || is_leaving || is_over || published.elapsed() >= BEAT;
+            let snapshot = is_due.then(|| source.snapshot());
+            // Behind the snapshot, so that what is in it was seen while the processes were his.
+            if let Some(why) = self.foreign() {
+                source.stop();
+                return Over::Refused(why);
+            }
+            if let Some(snapshot) = snapshot {
+                self.publish(snapshot);
                 published = Instant::now();
             }
-            if is_over {
-                return Over::Target;
+            match (is_leaving, is_over) {
+                (true, _) => return Over::Left,
+                (_, true) => return Over::Target,
+                _ => {}
             }
         }
     }
 
-    fn publish(&self, source: &dyn Source) {
-        let snapshot = source.snapshot();
+    /// Why a process of the target is not its user's any more.
+    fn foreign(&self) -> Option<String> {
+        self.processes.iter().find_map(|process| match process.standing() {
+            Standing::Foreign(why) => Some(why),
+            Standing::Own | Standing::Gone => None,
+        })
+    }
+
+    fn publish(&self, snapshot: Arc<Snapshot>) {
         let frames = &self.session.frames;
         let is_fresh = frames.borrow().as_ref().is_none_or(|before| {
             before.snapshot.elapsed_ns != snapshot.elapsed_ns || !snapshot.target.running

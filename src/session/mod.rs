@@ -11,12 +11,13 @@ mod replay;
 
 use crate::config::{self, Input, LiveOptions, LiveTarget, RecordingOptions};
 use crate::exit::{Failure, Kind};
-use crate::file_source::FilePolicy;
+use crate::file_source::{FilePolicy, FileReader};
+use crate::ownership::ProcessesOf;
 use anyhow::Context as _;
 use dataspace_analyzer::analyzer::{Config, Paths};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
-use dataspace_collector::live::LiveConfig;
+use dataspace_collector::live::{LiveConfig, Permission};
 use dataspace_collector::membership::CommFilter;
 use dataspace_collector::recording::Recording;
 use dataspace_collector::target::{CommandOutput, TargetSpec};
@@ -85,7 +86,10 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
-    live.stays_on_tasks = options.reader.is_some();
+    live.permission = options.reader.as_ref().map(|reader| {
+        let FileReader { uid, gid, .. } = *reader;
+        Arc::new(ProcessesOf { uid, gid }) as Arc<dyn Permission>
+    });
     live.command_output = match options.command_output {
         config::CommandOutput::Inherit => CommandOutput::Inherit,
         config::CommandOutput::Stderr => CommandOutput::Stderr,

@@ -76,7 +76,6 @@ impl Stage {
 }
 
 fn program_of(user: &str, stage: &Stage) -> Running {
-    let user = format!("{user}");
     let args = [
         &*format!("--reuid={user}"),
         &*format!("--regid={user}"),
@@ -105,6 +104,9 @@ fn a_user_sees_and_attaches_to_his_own_only() {
     let id = session["id"].as_u64().unwrap();
     let snapshot = stage.daemon.snapshot_once(&id.to_string(), |snapshot| total(snapshot) >= 100);
     assert!(samples_of(&snapshot, NEXT) > 50, "his program is named");
+    let text = snapshot.to_string();
+    assert!(!text.contains("0x"), "no address is told: {text}");
+    assert_eq!(snapshot["target"]["description"], format!("process {} (chase)", own.pid()));
 
     // To him there is nothing else.
     assert_eq!(stage.sessions(USER, None), [id]);

@@ -11,6 +11,7 @@ mod governing;
 mod governor;
 mod group_watch;
 pub(crate) mod opening;
+mod permission;
 mod reader;
 mod reattach;
 mod record;
@@ -21,6 +22,7 @@ mod sample_cost;
 pub mod synthetic;
 mod tally;
 
+pub use permission::Permission;
 pub use record::Heard;
 
 use crate::error::Error;
@@ -76,9 +78,9 @@ pub struct LiveConfig {
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
     /// sampling costs. Its thread keeps it up to date.
     pub consumer_cpu_ns: Arc<AtomicU64>,
-    /// Events are on the target's own threads however many it has. There the kernel takes them away
-    /// when a task gets other privileges by exec; on whole CPUs such a task stays part of the target.
-    pub stays_on_tasks: bool,
+    /// Which processes may be seen, where our own privileges do not decide that. The caller answers
+    /// for those of `target`; this is asked of their children where events are opened again.
+    pub permission: Option<Arc<dyn Permission>>,
 }
 
 impl LiveConfig {
@@ -95,7 +97,7 @@ impl LiveConfig {
             max_overhead: None,
             keeps_counts: false,
             consumer_cpu_ns: Arc::default(),
-            stays_on_tasks: false,
+            permission: None,
         }
     }
 }
@@ -131,6 +133,7 @@ struct Parts {
     max_overhead: Option<f64>,
     keeps_counts: bool,
     consumer_cpu_ns: Arc<AtomicU64>,
+    permission: Option<Arc<dyn Permission>>,
 }
 
 impl Live {
@@ -148,7 +151,7 @@ impl Live {
         raise_file_limit();
         let features = kernel_features();
         let cpus = online_cpus();
-        if !config.stays_on_tasks {
+        if config.permission.is_none() {
             coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         }
         let mut rings = Rings::new(&cpus, config.ring_pages, &procfs)?;
@@ -210,6 +213,7 @@ impl Live {
                 keeps_counts: config.keeps_counts
                     && matches!(config.sampling, Some(Sampling::Period(_))),
                 consumer_cpu_ns: config.consumer_cpu_ns,
+                permission: config.permission,
             },
         })
     }

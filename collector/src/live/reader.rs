@@ -10,7 +10,7 @@ use crate::live::group_watch::{GroupChange, GroupWatch};
 use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
-use crate::live::{Outcome, Parts, Shared};
+use crate::live::{Outcome, Parts, Permission, Shared};
 use crate::procfs::Procfs;
 use crate::recorder::Writer;
 use crate::sys::attr::{Binding, KernelFeatures};
@@ -117,6 +117,7 @@ pub(crate) fn run(
         sender,
         heard: heard.unwrap_or_default(),
         spare: Slots::new(),
+        permission: parts.permission,
         removal: Removal::default(),
         next_tick_ns: 0,
         next_counts_ns: 0,
@@ -147,6 +148,7 @@ pub(super) struct Reader {
     pub(super) heard: Heard,
     /// Slots of records that were not sent, on their way back.
     pub(super) spare: Slots,
+    pub(super) permission: Option<Arc<dyn Permission>>,
     removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,

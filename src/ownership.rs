@@ -2,6 +2,7 @@
 //! (`__ptrace_may_access()` in Linux `kernel/ptrace.c`, `cap_ptrace_access_check()` in
 //! `security/commoncap.c`), asked for somebody else than ourselves.
 
+use dataspace_collector::live::Permission;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
@@ -14,7 +15,7 @@ const MAX_STATUS_BYTES: u64 = 1 << 20;
 
 /// A process whose number cannot become another's unnoticed.
 #[derive(Debug)]
-pub(super) struct OwnProcess {
+pub(crate) struct OwnProcess {
     pid: i32,
     uid: u32,
     gid: u32,
@@ -23,9 +24,24 @@ pub(super) struct OwnProcess {
     directory: OwnedFd,
 }
 
+/// The processes of a user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessesOf {
+    /// The user.
+    pub(crate) uid: u32,
+    /// His group.
+    pub(crate) gid: u32,
+}
+
+impl Permission for ProcessesOf {
+    fn may_see(&self, pid: i32) -> bool {
+        OwnProcess::open(pid, self.uid, self.gid).is_ok()
+    }
+}
+
 /// How a process stands to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// It is his.
     Own,
     /// It has ended.
@@ -39,7 +55,7 @@ impl OwnProcess {
     ///
     /// # Errors
     /// Why it is not his to profile.
-    pub(super) fn open(pid: i32, uid: u32, gid: u32) -> Result<Self, Standing> {
+    pub(crate) fn open(pid: i32, uid: u32, gid: u32) -> Result<Self, Standing> {
         let number = Pid::from_raw(pid).ok_or(Standing::Gone)?;
         // The descriptor first: what is read of the number afterwards is this process's, as long as
         // it has not ended.
@@ -55,7 +71,7 @@ impl OwnProcess {
     }
 
     /// How it stands now: exec and setuid change that.
-    pub(super) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         if has_ended(&self.pidfd) {
             return Standing::Gone;
         }
@@ -99,20 +115,20 @@ impl OwnProcess {
 }
 
 /// Whether the process of `pidfd` has ended (a zombie has).
-pub(super) fn has_ended(pidfd: impl AsFd) -> bool {
+pub(crate) fn has_ended(pidfd: impl AsFd) -> bool {
     let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut fds, Some(&now)).is_ok_and(|n_ready| n_ready > 0)
 }
 
 /// What tells the user namespace of a process from others; its `/proc` directory is given.
-pub(super) fn namespace_of(directory: impl AsFd) -> Option<(u64, u64)> {
+pub(crate) fn namespace_of(directory: impl AsFd) -> Option<(u64, u64)> {
     let stat = statat(directory, "ns/user", AtFlags::empty()).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 
 /// That of ours.
-pub(super) fn own_namespace() -> Option<(u64, u64)> {
+pub(crate) fn own_namespace() -> Option<(u64, u64)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     namespace_of(rustix::fs::open("/proc/self", flags, Mode::empty()).ok()?)
 }
