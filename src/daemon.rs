@@ -3,6 +3,7 @@
 mod authority;
 pub(crate) mod config_file;
 mod frame;
+mod metrics;
 mod notice;
 mod patience;
 mod peer;

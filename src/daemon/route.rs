@@ -1,6 +1,7 @@
 //! From a request to its answer: the paths of the API, and what each does.
 
 use super::Daemon;
+use super::metrics;
 use super::peer::{Peer, Rank};
 use super::session::Session;
 use super::stream::{DEFAULT_INTERVAL_MS, EventStream, INTERVALS};
@@ -59,6 +60,11 @@ async fn route(
     let is_get = method == Method::GET;
     let ok = StatusCode::OK;
     match *parts.as_slice() {
+        ["metrics"] if is_get => {
+            let text = metrics::text(daemon, peer).into();
+            Ok(full(ok, metrics::CONTENT_TYPE, text))
+        }
+        ["metrics"] => Ok(wrong_method("GET")),
         [VERSION, "health"] if is_get => Ok(json(ok, &health(daemon, peer))),
         [VERSION, "health"] => Ok(wrong_method("GET")),
         [VERSION, "sessions"] if is_get => {
@@ -206,10 +212,14 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response<Answer> {
 }
 
 fn json_bytes(status: StatusCode, json: Bytes) -> Response<Answer> {
-    let mut response = Response::new(Either::Left(Full::new(json)));
+    full(status, "application/json", json)
+}
+
+fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<Answer> {
+    let mut response = Response::new(Either::Left(Full::new(bytes)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

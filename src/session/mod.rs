@@ -1,7 +1,7 @@
 //! The session: joins the collector, which brings records, with the analyzer, which decides
 //! samples, and owns the worker that reads files and debug information.
 
-mod cost;
+pub(crate) mod cost;
 mod index_worker;
 mod live;
 mod published;

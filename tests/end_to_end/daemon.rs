@@ -146,6 +146,63 @@ fn wrong_requests_are_told_what_is_wrong() {
 }
 
 #[test]
+fn who_is_slow_or_too_many_is_turned_away() {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    let daemon = Daemon::start("[limits]\nconnections = 4\nrequest_s = 1\n");
+    let mut slow = UnixStream::connect(&daemon.socket).unwrap();
+    slow.write_all(b"GET /v1/health HTTP/1.1\r\nhost:").unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).unwrap();
+    assert!(!answer.contains("200 OK"), "its end came instead: {answer}");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let path = format!("/v1/sessions/{id}/stream");
+    let mut streams: Vec<_> = (0..4).map(|_| events(&daemon.socket, &path)).collect();
+    for stream in &mut streams {
+        assert_eq!(stream.next().unwrap().0, "snapshot");
+    }
+    let (status, value) = daemon.ask("GET", "/v1/health", "");
+    assert_eq!((status, &value["code"]), (429, &json!("too_many")));
+    assert_eq!(streams[0].next().unwrap().0, "snapshot", "those that are there go on");
+}
+
+#[test]
+fn metrics_say_what_the_sessions_do() {
+    let mut daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let id = id.to_string();
+    daemon.snapshot_once(&id, |snapshot| total(snapshot) >= 200);
+    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = send(&daemon.socket, request);
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    let value = |series: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap_or_else(|| panic!("{series}: {text}")).trim().parse().unwrap()
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(value(&format!("dataspace_build_info{{version=\"{version}\"}}")), 1);
+    assert_eq!(value("dataspace_sessions{state=\"attached\"}"), 1);
+    let kernel = value(&format!("dataspace_kernel_samples_total{{session=\"{id}\"}}"));
+    let next = value(&format!("dataspace_object_samples{{session=\"{id}\",object=\"{NEXT}\"}}"));
+    assert!(next * 100 >= kernel * 80, "{next} of {kernel}");
+    assert!(text.contains("object=\"other\""));
+    // Where promtool is, it has nothing to say against it.
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        eprintln!("not run: promtool is not installed");
+        return;
+    };
+    std::io::Write::write_all(promtool.stdin.as_mut().unwrap(), text.as_bytes()).unwrap();
+    assert!(promtool.wait_with_output().unwrap().status.success());
+}
+
+#[test]
 fn names_and_groups_are_found_again() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("not run: only root may profile names and control groups");
@@ -170,7 +227,7 @@ fn names_and_groups_are_found_again() {
         true
     });
     for round in 1..=2 {
-        let made = group.as_ref().map(|group| std::fs::create_dir(group));
+        let made = group.as_ref().map(std::fs::create_dir);
         let is_grouped = matches!(made, Some(Ok(())));
         let (program, _) = Running::start(&path, &["8"]);
         let enough = 100 * round;
