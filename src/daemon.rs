@@ -18,6 +18,7 @@ mod stream;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
 use notice::Notices;
+use peer::Trusted;
 use roster::Roster;
 use server::Connections;
 use socket::Listening;
@@ -48,18 +49,12 @@ struct Daemon {
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     limits: Limits,
-    /// The group that may see all.
-    group: Option<u32>,
+    trusted: Trusted,
 }
 
 impl Settings {
     fn of(config: &DaemonConfig) -> Self {
-        let group = peer::group_number(&config.group);
-        if group.is_none() {
-            let group = &config.group;
-            tracing::warn!(group, "there is no such group: only root may see all");
-        }
-        Self { limits: config.limits, group }
+        Self { limits: config.limits, trusted: Trusted::of(&config.group) }
     }
 }
 
@@ -68,8 +63,8 @@ impl Daemon {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).limits
     }
 
-    fn group(&self) -> Option<u32> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).group
+    fn trusted(&self) -> Trusted {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).trusted
     }
 }
 

@@ -26,10 +26,41 @@ pub(super) struct Peer {
     pub(super) rank: Rank,
 }
 
+/// Who may see all, beside root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trusted {
+    /// Members of this group.
+    pub(super) group: Option<u32>,
+    /// This user.
+    pub(super) uid: Option<u32>,
+}
+
+impl Trusted {
+    /// Members of the group called `group`; and the user that the daemon runs as, if it can do no
+    /// more than he can himself.
+    pub(super) fn of(group: &str) -> Self {
+        let trusted = Self { group: group_number(group), uid: own_user(&own_status()) };
+        if trusted.group.is_none() && trusted.uid.is_none() {
+            tracing::warn!(group, "there is no such group: only root may see all");
+        }
+        trusted
+    }
+}
+
+fn own_status() -> String {
+    std::fs::read_to_string("/proc/self/status").unwrap_or_default()
+}
+
+/// The user of a process without capabilities, whose status is given.
+fn own_user(status: &str) -> Option<u32> {
+    let is_plain = status.lines().any(|line| line == "CapPrm:\t0000000000000000");
+    is_plain.then(|| rustix::process::geteuid().as_raw())
+}
+
 /// What a client may see and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
-    /// Everything: root, and members of the daemon's group.
+    /// Everything: root, and whom the daemon trusts.
     Privileged,
     /// Sessions of his own, on processes of his own.
     User,
@@ -42,13 +73,13 @@ impl Peer {
     ///
     /// # Errors
     /// Where it does not tell.
-    pub(super) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
+    pub(super) fn of(stream: &UnixStream, trusted: Trusted) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let (uid, gid) = (credentials.uid(), credentials.gid());
         let pid = credentials.pid().unwrap_or(0);
         let SocketPeer { groups, pidfd } = SocketPeer::of(stream.as_fd())?;
-        let is_member = group.is_some_and(|group| gid == group || groups.contains(&group));
-        let rank = if uid == 0 || is_member {
+        let is_member = trusted.group.is_some_and(|group| gid == group || groups.contains(&group));
+        let rank = if uid == 0 || is_member || trusted.uid == Some(uid) {
             Rank::Privileged
         } else if uid != overflow_uid() && is_in_our_namespace(pid, pidfd) {
             Rank::User
@@ -90,7 +121,7 @@ fn is_in_our_namespace(pid: i32, pidfd: Option<OwnedFd>) -> bool {
 }
 
 /// The number of the group called `name`, which may be a number itself.
-pub(super) fn group_number(name: &str) -> Option<u32> {
+fn group_number(name: &str) -> Option<u32> {
     if let Ok(number) = name.parse() {
         return Some(number);
     }
@@ -119,15 +150,27 @@ mod tests {
     }
 
     #[test]
+    fn the_daemons_own_user_is_trusted_only_where_it_has_no_capabilities() {
+        let uid = rustix::process::geteuid().as_raw();
+        assert_eq!(own_user("Uid:\t1\nCapPrm:\t0000000000000000\nCapEff:\t0\n"), Some(uid));
+        assert_eq!(own_user("CapPrm:\t0000004000000000\n"), None);
+        assert_eq!(own_user(""), None);
+    }
+
+    #[test]
     fn the_kernel_tells_who_we_are() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let (one, _other) = UnixStream::pair().unwrap();
             let uid = rustix::process::geteuid().as_raw();
-            let peer = Peer::of(&one, None).unwrap();
+            let peer = Peer::of(&one, Trusted::default()).unwrap();
             assert_eq!((peer.uid, peer.pid), (uid, std::process::id().cast_signed()));
             let gid = rustix::process::getegid().as_raw();
-            assert!(Peer::of(&one, Some(gid)).unwrap().sees_all());
+            for trusted in
+                [Trusted { group: Some(gid), uid: None }, Trusted { group: None, uid: Some(uid) }]
+            {
+                assert!(Peer::of(&one, trusted).unwrap().sees_all());
+            }
             assert_eq!(peer.sees_all(), uid == 0);
         });
     }

@@ -98,7 +98,7 @@ pub(super) async fn serve(
             }
         };
         // Now: a process that has ended could not be told from another of its number later.
-        let peer = match Peer::of(&stream, daemon.group()) {
+        let peer = match Peer::of(&stream, daemon.trusted()) {
             Ok(peer) => peer,
             Err(error) => {
                 tracing::warn!(%error, "refused: the kernel does not tell who connected");
