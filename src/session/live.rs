@@ -12,7 +12,7 @@ use dataspace_analyzer::report::event_line;
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running};
 use dataspace_proto::batch::{self, BatchReceiver};
-use dataspace_proto::snapshot::{Cost, Snapshot, Target};
+use dataspace_proto::snapshot::{Cost, EventLine, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,7 +61,8 @@ impl LiveSession {
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
         let mut analyzer = Analyzer::new(Config::default());
         let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
-        first.events = live.events().iter().map(event_line).collect();
+        let events: Vec<EventLine> = live.events().iter().map(event_line).collect();
+        first.events.clone_from(&events);
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
         let began = Instant::now();
@@ -81,6 +82,7 @@ impl LiveSession {
                     began,
                     own_cpu_ns,
                     cost_before,
+                    events,
                 };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
@@ -129,6 +131,8 @@ struct AnalyzerThread {
     own_cpu_ns: Arc<AtomicU64>,
     /// What the process had used before the session: a daemon's is not all this session's.
     cost_before: Cost,
+    /// Those that were opened, until the analyzer has heard of them.
+    events: Vec<EventLine>,
 }
 
 impl AnalyzerThread {
@@ -191,6 +195,9 @@ impl AnalyzerThread {
         cost.own_cpu_ns -= self.cost_before.own_cpu_ns.min(cost.own_cpu_ns);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         snapshot.governance = Some(governance);
+        if snapshot.events.is_empty() {
+            snapshot.events.clone_from(&self.events);
+        }
         // Costs are shares of the time that passed here, not of that between two samples.
         snapshot.elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         snapshot

@@ -68,6 +68,7 @@ fn attach_stream_and_detach() {
     assert_eq!(list["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(list["sessions"][0]["id"], id);
     assert_eq!(list["sessions"][0]["origin"], "request");
+    assert_eq!(list["sessions"][0]["events"].as_array().unwrap().len(), 1, "{list}");
     let path = format!("/v1/sessions/{id}/stream?interval_ms=100");
     let mut stream = events(&daemon.socket, &path);
     let mut elapsed = 0;
