@@ -102,6 +102,12 @@ impl OwnProcess {
         Standing::Own
     }
 
+    /// How many threads it has now; 0 where that cannot be told.
+    pub(crate) fn n_threads(&self) -> u64 {
+        let number = |status: &str| line(status, "Threads:")?.parse().ok();
+        self.status().and_then(|(_, status)| number(&status)).unwrap_or(0)
+    }
+
     /// Who owns the process's status, and the text.
     fn status(&self) -> Option<((u32, u32), String)> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -206,7 +212,7 @@ mod tests {
             let user: u32 = USER.parse().unwrap();
             let found = OwnProcess::open(pid(&child), user, user);
             match (found, says) {
-                (Ok(_), None) => {}
+                (Ok(process), None) => assert_eq!(process.n_threads(), 1),
                 (Err(Standing::Foreign(why)), Some(says)) => {
                     assert!(why.contains(says), "{args:?}: {why}");
                 }

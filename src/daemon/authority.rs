@@ -5,6 +5,7 @@ use super::session::{Owner, Session};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::ownership::{OwnProcess, Standing};
 use dataspace_proto::api::{ApiError, ErrorCode, Origin};
+use rustix::process::{Resource, getrlimit};
 
 /// Events that one who may see only his own processes may have: they are of the task, in its own
 /// code, and name no address. Tracepoints and breakpoints would show the kernel's and others' doings.
@@ -24,6 +25,9 @@ const PLAIN_EVENTS: [&str; 10] = [
 /// Processes in one session of such a user: each takes descriptors, and is looked at again four times
 /// a second.
 const MAX_PROCESSES: usize = 32;
+
+/// One session of such a user takes at most this part of the files that the daemon may open.
+const FILE_SHARE: u64 = 16;
 
 impl Peer {
     /// Whether it may see `session`, and detach it: its own or, if it may see all, any.
@@ -88,6 +92,14 @@ impl Peer {
                 Err(_) => return refuse(format!("process {pid} is not there, or not yours")),
             }
         }
+        let n_threads: u64 = processes.iter().map(OwnProcess::n_threads).sum();
+        let n_allowed = max_threads(options.events.len());
+        if n_threads > n_allowed {
+            return refuse(format!(
+                "the process has {n_threads} threads, and one session of yours may have {n_allowed}: \
+                 each takes files on every CPU"
+            ));
+        }
         let usual = crate::cli::value::DEFAULT_SHARE.0;
         options.max_overhead = match (options.max_overhead, usual) {
             (Some(asked), Some(usual)) => Some(asked.min(usual)),
@@ -98,6 +110,17 @@ impl Peer {
         options.reader = Some(self.reader());
         Ok(processes)
     }
+}
+
+/// Events that the best choice is at most on most machines: loads and stores.
+const USUAL_EVENTS: usize = 2;
+
+/// How many threads a user's session may have: each takes a file for each event, and one for what
+/// becomes of it, on every CPU.
+fn max_threads(n_events: usize) -> u64 {
+    let n_files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n_cpus| n_cpus.get() as u64);
+    n_files / FILE_SHARE / n_cpus / (n_events.max(USUAL_EVENTS) as u64 + 1)
 }
 
 #[cfg(test)]
