@@ -118,6 +118,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             events,
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
             command_output: CommandOutput::Discard,
+            reader: None,
         })
     };
     let session = open(options.event.iter().cloned().collect())?;

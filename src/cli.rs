@@ -1,9 +1,13 @@
 //! What the user typed: the command line as it stands, without looking at anything outside it.
 
+mod daemon;
 mod record;
 mod resolve;
-mod value;
+pub(crate) mod value;
 
+pub(crate) use daemon::{
+    AskArgs, AttachArgs, ConfigArgs, ConfigCommand, ConnectArgs, DaemonArgs, DetachArgs, asked_for,
+};
 pub(crate) use record::RecordArgs;
 
 use crate::config::Paths;
@@ -22,6 +26,7 @@ Examples:
   dataspace record -p 4711                   record it now, to look later
   dataspace report -i perf.data              what was recorded, here or elsewhere, by perf too
   dataspace doctor                           what this machine can do
+  dataspace daemon                           stay attached to services; see attach, sessions, status
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 not permitted, 4 this machine cannot,
 130 interrupted before there was a result.";
@@ -36,6 +41,8 @@ Examples:
   dataspace top -F 199 -- ./server --port 1
   dataspace top -e page-faults -p 4711
   dataspace top -e mem:0x404028/8:rw -c 1 -- ./count 1000000
+  dataspace top --connect --session redis    what a daemon's session has
+  dataspace top --connect -p 4711            a session of its own in the daemon, ended at the end
 
 Everything after -- is the command and its arguments. Without a terminal on standard output,
 one plain table is printed when the target ends or on Ctrl-C.";
@@ -117,6 +124,24 @@ pub(crate) enum Command {
     /// Profile a small bundled program, to see it work.
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
+    /// Stay attached to services and serve their totals over a socket.
+    #[command(after_help = daemon::DAEMON_EXAMPLES)]
+    Daemon(DaemonArgs),
+    /// Check the daemon's configuration.
+    #[command(after_help = daemon::CONFIG_EXAMPLES)]
+    Config(ConfigArgs),
+    /// Have the daemon attach to a target.
+    #[command(after_help = daemon::ATTACH_EXAMPLES)]
+    Attach(AttachArgs),
+    /// Have the daemon end sessions.
+    #[command(after_help = daemon::DETACH_EXAMPLES)]
+    Detach(DetachArgs),
+    /// List the daemon's sessions that you may see.
+    #[command(after_help = daemon::SESSIONS_EXAMPLES)]
+    Sessions(AskArgs),
+    /// Tell how the daemon is.
+    #[command(after_help = daemon::STATUS_EXAMPLES)]
+    Status(AskArgs),
 }
 
 /// `top`.
@@ -128,6 +153,8 @@ pub(crate) struct TopArgs {
     pub(crate) event: EventArgs,
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
 }
 
 /// `demo`.

@@ -1,12 +1,16 @@
 //! One module for each command.
 
+mod attach;
 mod calibrate;
+mod daemon;
 mod demo;
 pub(crate) mod doctor;
 mod json;
 mod record;
 mod report;
 mod script;
+mod sessions;
+mod status;
 mod top;
 
 use crate::cli::{Cli, Command};
@@ -21,5 +25,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Script(args) => script::run(args, &global),
         Command::Doctor(args) => doctor::run(args, &global),
         Command::Demo(args) => demo::run(args, &global),
+        Command::Daemon(args) => daemon::run(&args.resolve(), &global),
+        Command::Config(args) => daemon::check(args, &global),
+        Command::Attach(args) => attach::attach(args, &global),
+        Command::Detach(args) => attach::detach(&args, &global),
+        Command::Sessions(args) => sessions::run(&args, &global),
+        Command::Status(args) => status::run(&args, &global),
     }
 }

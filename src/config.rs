@@ -1,5 +1,6 @@
 //! What the program needs, worked out from what was typed: no flag is looked at below here.
 
+use crate::file_source::FileReader;
 use dataspace_proto::event::{Sampling, SkidModel};
 use dataspace_proto::snapshot::Window;
 use std::ffi::OsString;
@@ -25,6 +26,9 @@ pub(crate) struct LiveOptions {
     pub(crate) ring_pages: Option<usize>,
     /// Where a command's own output goes.
     pub(crate) command_output: CommandOutput,
+    /// For whom it is, where that is a user with fewer privileges than ours: then only files that he
+    /// may read are opened, and events are on processes of his only.
+    pub(crate) reader: Option<FileReader>,
 }
 
 /// Whom a live session profiles.

@@ -19,6 +19,8 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// What kind of failure it is, so far as the exit code tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// [`FAILED`].
+    Failed,
     /// [`USAGE`].
     Usage,
     /// [`NOT_PERMITTED`].
@@ -74,6 +76,7 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return match failure.kind {
+                Kind::Failed => FAILED,
                 Kind::Usage => USAGE,
                 Kind::NotPermitted => NOT_PERMITTED,
                 Kind::Unsupported => UNSUPPORTED,

@@ -4,6 +4,9 @@
 
 mod code_names;
 mod companion;
+mod permission;
+
+pub(crate) use permission::FileReader;
 
 use crate::expendable::Expendable;
 use companion::Companions;
@@ -34,6 +37,9 @@ pub(crate) struct FilePolicy {
     pub(crate) symfs: Option<PathBuf>,
     /// Whether the processes run on this machine, now.
     pub(crate) is_live: bool,
+    /// Who has to be allowed to read what is opened, beside ourselves; what the process has mapped
+    /// it could read.
+    pub(crate) reader: Option<FileReader>,
 }
 
 /// The session's [`FileSource`].
@@ -137,7 +143,9 @@ impl SystemFiles {
                     Some(root) => Place::Inside { root: root.clone(), path: path.clone() },
                     None => Place::Path(path.clone()),
                 };
-                if let Some(Ok(opened)) = self.expendable.run(move || place.open()) {
+                let reader = self.policy.reader.clone();
+                let opened = self.expendable.run(move || place.open(reader.as_ref()));
+                if let Some(Ok(opened)) = opened {
                     files.push(self.bytes(opened));
                 }
             }
@@ -157,7 +165,8 @@ impl FileSource for SystemFiles {
             // --symfs names the files to use: their inodes are another machine's.
             let is_chosen = matches!(&place, Place::Inside { root, .. }
                 if Some(root) == self.policy.symfs.as_ref());
-            let opened = self.expendable.run(move || place.open());
+            let reader = self.policy.reader.clone();
+            let opened = self.expendable.run(move || place.open(reader.as_ref()));
             let Some(Ok(opened)) = opened else { continue };
             if is_chosen || is_same_inode(&opened.file, &identity) {
                 return Ok(self.bytes(opened));
@@ -204,7 +213,7 @@ impl Place {
         Self::Link { link, must_name: None }
     }
 
-    fn open(&self) -> std::io::Result<Opened> {
+    fn open(&self, reader: Option<&FileReader>) -> std::io::Result<Opened> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = match self {
             Self::Link { link, must_name } => {
@@ -218,6 +227,10 @@ impl Place {
             Self::Inside { root, path } => find_inside(root, path, flags)?,
             Self::Path(path) => rustix::fs::open(path, flags, Mode::empty())?,
         };
+        let is_mapped = matches!(self, Self::Link { .. });
+        if !is_mapped && reader.is_some_and(|reader| !reader.may_read(&found)) {
+            return Err(std::io::ErrorKind::PermissionDenied.into());
+        }
         open_regular(&found)
     }
 }
@@ -415,7 +428,7 @@ mod tests {
     }
 
     fn open(path: &Path, identity: FileIdentity, symfs: Option<&Path>) -> Result<Vec<u8>, Reason> {
-        let policy = FilePolicy { symfs: symfs.map(Path::to_path_buf), is_live: false };
+        let policy = FilePolicy { symfs: symfs.map(Path::to_path_buf), ..FilePolicy::default() };
         let file = SystemFiles::new(policy).load_object(&key(path, identity))?;
         let mut bytes = vec![0; usize::try_from(file.len()).unwrap()];
         file.read_exact_at(0, &mut bytes).unwrap();

@@ -93,6 +93,7 @@ pub mod recorder;
 pub mod recording;
 pub mod ring;
 pub mod side_band;
+pub mod socket;
 mod sys;
 pub mod target;
 pub mod tracefs;

@@ -19,6 +19,7 @@
 
 pub mod accounting;
 pub mod address;
+pub mod api;
 pub mod batch;
 pub mod event;
 pub mod governance;

@@ -1,6 +1,6 @@
 //! From what was typed to what the program needs.
 
-use super::value::{CommName, Share};
+use super::value::{CommName, DEFAULT_SHARE};
 use super::{DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
 use crate::config::{
     CalibrationOptions, CommandOutput, Comms, Input, LiveOptions, LiveTarget, Output,
@@ -13,13 +13,18 @@ use std::time::Duration;
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What sampling may cost unless the user says otherwise.
-const DEFAULT_SHARE: Share = Share(Some(0.01));
-
 /// A second and more for each loop of a calibration: over 2,000 samples.
 const CALIBRATION: Duration = Duration::from_secs(10);
 
 impl TargetArgs {
+    /// Whether anybody was named.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { pids, tids, unit, cgroup, all, command, comms, excluded_comms } = self;
+        let is_named = !(pids.is_empty() && tids.is_empty() && command.is_empty());
+        let is_filtered = !(comms.is_empty() && excluded_comms.is_empty());
+        is_named || unit.is_some() || cgroup.is_some() || *all || is_filtered
+    }
+
     /// Whom `command` is to profile.
     ///
     /// # Errors
@@ -71,6 +76,7 @@ impl EventArgs {
             max_overhead: self.max_overhead.unwrap_or(DEFAULT_SHARE).0,
             ring_pages: self.mmap_pages,
             events: self.names(),
+            reader: None,
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,
                 Output::Json | Output::Table => CommandOutput::Stderr,
@@ -80,6 +86,13 @@ impl EventArgs {
 }
 
 impl EventArgs {
+    /// Whether anything was said.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { events, period, frequency, max_overhead, mmap_pages } = self;
+        let is_paced = period.is_some() || frequency.is_some();
+        !events.is_empty() || is_paced || max_overhead.is_some() || mmap_pages.is_some()
+    }
+
     fn sampling(&self) -> Option<Sampling> {
         match (self.period, self.frequency) {
             (Some(period), _) => Some(Sampling::Period(period)),

@@ -83,7 +83,7 @@ const MAX_COMM_BYTES: usize = 15;
 pub(crate) struct CommName(pub(crate) Vec<u8>);
 
 /// A process's name.
-pub(super) fn comm(text: &str) -> Result<CommName, String> {
+pub(crate) fn comm(text: &str) -> Result<CommName, String> {
     match text.len() {
         0 => Err("expected a process name".into()),
         // The kernel cuts it there, and so do ps and pgrep.
@@ -95,8 +95,11 @@ pub(super) fn comm(text: &str) -> Result<CommName, String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share(pub(crate) Option<f64>);
 
+/// What sampling may cost unless the user says otherwise.
+pub(crate) const DEFAULT_SHARE: Share = Share(Some(0.01));
+
 /// `1%`, `0.5%`, `off`.
-pub(super) fn share(text: &str) -> Result<Share, String> {
+pub(crate) fn share(text: &str) -> Result<Share, String> {
     if text == "off" {
         return Ok(Share(None));
     }
@@ -108,7 +111,7 @@ pub(super) fn share(text: &str) -> Result<Share, String> {
 }
 
 /// Pages of a ring.
-pub(super) fn pages(text: &str) -> Result<usize, String> {
+pub(crate) fn pages(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(n_pages) if n_pages.is_power_of_two() && n_pages <= MAX_PAGES => Ok(n_pages),
         _ => Err(format!("expected a power of two up to {MAX_PAGES}")),

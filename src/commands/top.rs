@@ -1,8 +1,9 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
 use super::json;
-use crate::cli::{Global, TopArgs};
-use crate::config::{Output, Selection, TopOptions};
+use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, asked_for};
+use crate::client::{Client, RemoteSession};
+use crate::config::{LiveOptions, Output, Selection, TopOptions};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::header;
@@ -10,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
+use dataspace_proto::api::SessionSpec;
 use dataspace_proto::snapshot::Window;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Instant;
@@ -20,11 +22,10 @@ const FAREWELL_LIMIT: usize = 12;
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let view = args.view.resolve(global.color, stdout().is_terminal());
-    let target = args.target.resolve("top")?;
-    let live = args.event.resolve(target, view.output);
+    let wanted = wanted(args.target, args.event, args.connect, view.output)?;
     diagnostic::start(global.verbose, view.output == Output::Screen);
     let interrupt = Interrupt::listen()?;
-    let started = session::start_live(&live);
+    let started = wanted.start();
     if interrupt.is_set() {
         if let Ok(source) = started {
             source.stop();
@@ -32,6 +33,48 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
     }
     show(&*started?, &view, &interrupt)
+}
+
+/// Which session is shown.
+enum Wanted {
+    /// One of our own.
+    Live(LiveOptions),
+    /// One that the daemon at a socket has: the number or name, if one was given.
+    Watched(Client, Option<String>),
+    /// One that the daemon is to begin, and that ends with us.
+    Attached(Client, Box<SessionSpec>),
+}
+
+fn wanted(
+    target: TargetArgs,
+    event: EventArgs,
+    connect: ConnectArgs,
+    output: Output,
+) -> Result<Wanted, Failure> {
+    let Some(socket) = connect.connect else {
+        return Ok(Wanted::Live(event.resolve(target.resolve("top")?, output)));
+    };
+    let client = Client::new(&socket);
+    if target.is_given() {
+        let live = event.resolve(target.resolve("top")?, output);
+        return Ok(Wanted::Attached(client, Box::new(asked_for(&live)?)));
+    }
+    if event.is_given() {
+        let what = "a session that the daemon has samples what it samples";
+        let remedy = "dataspace top --connect -p PID -e EVENT   one of your own";
+        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
+    }
+    Ok(Wanted::Watched(client, connect.session))
+}
+
+impl Wanted {
+    fn start(self) -> anyhow::Result<Box<dyn Source>> {
+        Ok(match self {
+            Self::Live(live) => session::start_live(&live)?,
+            Self::Watched(client, key) => Box::new(RemoteSession::watch(client, key.as_deref())?),
+            Self::Attached(client, spec) => Box::new(RemoteSession::attach(client, &spec)?),
+        })
+    }
 }
 
 /// Shows the session until the target ends, the time is over or somebody ends it; then ends it

@@ -1,7 +1,7 @@
 //! Opens the files in which runtimes name the code they make: `perf-PID.map` and `jit-PID.dump`. They
 //! are in directories that anyone may write to, and they grow.
 
-use super::{Opened, SystemFiles, find_inside, living_task, open_regular, undeleted};
+use super::{FileReader, Opened, SystemFiles, find_inside, living_task, open_regular, undeleted};
 use crate::expendable::Expendable;
 use dataspace_analyzer::code_names::NamesFormat;
 use dataspace_analyzer::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
@@ -57,7 +57,7 @@ impl SystemFiles {
                 }
                 NamesFormat::JitDump => PathBuf::from(OsStr::from_bytes(undeleted(&key.path))),
             };
-            let opened = open(&root, &path, writer, &key.identity);
+            let opened = open(&root, &path, writer, &key.identity, policy.reader.as_ref());
             tracing::debug!(?root, ?path, ?writer, ?opened, "names of code");
             opened.ok()
         })??;
@@ -72,10 +72,17 @@ impl SystemFiles {
 }
 
 /// Opens a regular file below `root` that `writer` may have written; no link as the last step.
-fn open(root: &Path, path: &Path, writer: Writer, identity: &FileIdentity) -> io::Result<Opened> {
+fn open(
+    root: &Path,
+    path: &Path,
+    writer: Writer,
+    identity: &FileIdentity,
+    reader: Option<&FileReader>,
+) -> io::Result<Opened> {
     let found = find_inside(root, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW)?;
     let opened = open_regular(&found)?;
-    let is_trusted = writer.may_have_written(&opened.file.metadata()?);
+    let may_read = reader.is_none_or(|reader| reader.may_read(&found));
+    let is_trusted = may_read && writer.may_have_written(&opened.file.metadata()?);
     if is_trusted && super::is_same_inode(&opened.file, identity) {
         return Ok(opened);
     }
@@ -165,7 +172,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("perf-7.map");
         let opens =
-            |writer| open(root.path(), Path::new("perf-7.map"), writer, &FileIdentity::None);
+            |writer| open(root.path(), Path::new("perf-7.map"), writer, &FileIdentity::None, None);
         assert!(opens(own(None)).is_err(), "there is none");
         std::fs::write(&path, "1000 10 f\n").unwrap();
         assert!(opens(own(None)).is_ok());
@@ -185,7 +192,7 @@ mod tests {
         let pid = std::process::id();
         let path = format!("/tmp/perf-{pid}.map");
         std::fs::write(&path, "1000 10 f\n").unwrap();
-        let files = SystemFiles::new(FilePolicy { symfs: None, is_live: true });
+        let files = SystemFiles::new(FilePolicy { is_live: true, ..FilePolicy::default() });
         let pid = i32::try_from(pid).unwrap();
         let file = files.names_file(&key(pid, "[perf map]"), NamesFormat::PerfMap).unwrap();
         std::fs::write(&path, "1000 10 f\n2000 10 g\n").unwrap();
@@ -201,7 +208,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("tmp")).unwrap();
         std::fs::write(root.path().join("tmp/perf-7.map"), "1000 10 f\n").unwrap();
-        let policy = FilePolicy { symfs: Some(root.path().to_path_buf()), is_live: false };
+        let policy = FilePolicy { symfs: Some(root.path().to_path_buf()), ..FilePolicy::default() };
         let files = SystemFiles::new(policy);
         let is_there = |key: &LoadObjectKey| files.names_file(key, NamesFormat::PerfMap).is_some();
         assert!(is_there(&key(7, "[perf map]")));

@@ -5,7 +5,7 @@ use dataspace_proto::snapshot::Cost;
 use rustix::time::{ClockId, clock_gettime};
 
 /// What the session has cost so far, the target's part being `target_ns`.
-pub(super) fn so_far(target_ns: u64) -> Cost {
+pub(crate) fn so_far(target_ns: u64) -> Cost {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 =
         statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();

@@ -13,7 +13,7 @@ use dataspace_collector::ahead;
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running, thread_cpu_ns};
 use dataspace_proto::batch::{self, BatchReceiver};
-use dataspace_proto::snapshot::{Cost, Snapshot, Target};
+use dataspace_proto::snapshot::{Cost, EventLine, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -60,7 +60,8 @@ impl LiveSession {
     ///
     /// # Errors
     /// The collector's, which say what would help.
-    pub(super) fn start(config: LiveConfig) -> Result<Self, Error> {
+    pub(super) fn start(config: LiveConfig, policy: FilePolicy) -> Result<Self, Error> {
+        let cost_before = cost::so_far(0);
         let own_cpu_ns = Arc::clone(&config.consumer_cpu_ns);
         let live = Live::open(config)?;
         let target = Target {
@@ -71,7 +72,8 @@ impl LiveSession {
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
         let mut analyzer = Analyzer::new(Config::default());
         let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
-        first.events = live.events().iter().map(event_line).collect();
+        let events: Vec<EventLine> = live.events().iter().map(event_line).collect();
+        first.events.clone_from(&events);
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
         let began = Instant::now();
@@ -79,7 +81,6 @@ impl LiveSession {
         let for_thread = Arc::clone(&published);
         let sampled: Arc<OnceLock<Sampled>> = Arc::default();
         let sampled_of_thread = Arc::clone(&sampled);
-        let policy = FilePolicy { symfs: None, is_live: true };
         let analyzer = std::thread::Builder::new()
             .name("analyzer".to_owned())
             .spawn(move || {
@@ -94,6 +95,8 @@ impl LiveSession {
                     began,
                     sampled: sampled_of_thread,
                     own_cpu_ns,
+                    cost_before,
+                    events,
                 };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
@@ -151,6 +154,10 @@ struct AnalyzerThread {
     sampled: Arc<OnceLock<Sampled>>,
     /// What this thread has used, for the governor.
     own_cpu_ns: Arc<AtomicU64>,
+    /// What the process had used before the session: a daemon's is not all this session's.
+    cost_before: Cost,
+    /// Those that were opened, until the analyzer has heard of them.
+    events: Vec<EventLine>,
 }
 
 impl AnalyzerThread {
@@ -211,11 +218,15 @@ impl AnalyzerThread {
         let cost = cost::so_far(governance.target_ns);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         snapshot.governance = Some(governance);
+        if snapshot.events.is_empty() {
+            snapshot.events.clone_from(&self.events);
+        }
         // Costs are shares of the time that passed here, not of that between two samples.
         let ended = self.sampled.get().copied();
         let sampled = ended.unwrap_or_else(|| Sampled::since(self.began));
         snapshot.elapsed_ns = u64::try_from(sampled.elapsed.as_nanos()).unwrap_or(u64::MAX);
-        snapshot.cost.own_cpu_ns = sampled.own_cpu_ns;
+        let before_ns = self.cost_before.own_cpu_ns;
+        snapshot.cost.own_cpu_ns = sampled.own_cpu_ns.saturating_sub(before_ns);
         snapshot
     }
 }
@@ -235,12 +246,14 @@ mod tests {
         let session = AnalyzerThread {
             analyzer,
             target: Target::default(),
-            worker: IndexWorker::start(FilePolicy { symfs: None, is_live: true }),
+            worker: IndexWorker::start(FilePolicy { symfs: None, is_live: true, reader: None }),
             published: Arc::clone(&published),
             wishes,
             began: Instant::now(),
             sampled: Arc::clone(sampled),
             own_cpu_ns: Arc::default(),
+            cost_before: Cost::default(),
+            events: Vec::new(),
         };
         session.run(&receiver);
         published.newest()

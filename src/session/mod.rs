@@ -1,7 +1,7 @@
 //! The session: joins the collector, which brings records, with the analyzer, which decides
 //! samples, and owns the worker that reads files and debug information.
 
-mod cost;
+pub(crate) mod cost;
 mod index_worker;
 mod live;
 mod published;
@@ -11,12 +11,13 @@ mod replay;
 
 use crate::config::{self, Input, LiveOptions, LiveTarget, RecordingOptions};
 use crate::exit::{Failure, Kind};
-use crate::file_source::FilePolicy;
+use crate::file_source::{FilePolicy, FileReader};
+use crate::ownership::ProcessesOf;
 use anyhow::Context as _;
 use dataspace_analyzer::analyzer::{Config, Paths};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
-use dataspace_collector::live::LiveConfig;
+use dataspace_collector::live::{LiveConfig, Permission};
 use dataspace_collector::membership::CommFilter;
 use dataspace_collector::recording::Recording;
 use dataspace_collector::target::{CommandOutput, TargetSpec};
@@ -45,8 +46,20 @@ pub(crate) trait Source {
 /// # Errors
 /// When nothing can be sampled, with the remedy.
 pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
-    let session = LiveSession::start(live_config(options)?).map_err(|error| failure(&error))?;
-    Ok(Box::new(session))
+    let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
+    let session = LiveSession::start(live_config(options)?, policy);
+    Ok(Box::new(session.map_err(|error| failure(&error))?))
+}
+
+/// Whether each of `events` is spelled as one; it may still not be had on this machine.
+///
+/// # Errors
+/// What is wrong with the first that is not.
+pub(crate) fn check_events(events: &[String]) -> anyhow::Result<()> {
+    for name in events {
+        EventSelector::parse(name).map_err(|error| failure(&error.into()))?;
+    }
+    Ok(())
 }
 
 /// What the collector is to open.
@@ -73,6 +86,10 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
+    live.permission = options.reader.as_ref().map(|reader| {
+        let FileReader { uid, gid, .. } = *reader;
+        Arc::new(ProcessesOf { uid, gid }) as Arc<dyn Permission>
+    });
     live.command_output = match options.command_output {
         config::CommandOutput::Inherit => CommandOutput::Inherit,
         config::CommandOutput::Stderr => CommandOutput::Stderr,
@@ -121,7 +138,7 @@ fn replay(options: &RecordingOptions) -> anyhow::Result<Replay> {
             config::Paths::Address => Paths::Address,
         },
     };
-    let policy = FilePolicy { symfs: options.symfs.clone(), is_live: false };
+    let policy = FilePolicy { symfs: options.symfs.clone(), ..FilePolicy::default() };
     Ok(Replay::new(recording, description, config, policy))
 }
 

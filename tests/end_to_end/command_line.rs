@@ -33,7 +33,10 @@ fn errors_have_their_exit_codes_and_say_what_helps() {
 
 #[test]
 fn help_has_examples() {
-    for command in ["top", "report", "script", "doctor", "demo"] {
+    for command in [
+        "top", "report", "script", "doctor", "demo", "daemon", "config", "attach", "detach",
+        "sessions", "status",
+    ] {
         let output = run(&[command, "--help"]);
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("Examples:") || text.contains("EXAMPLES"), "{command}: {text}");

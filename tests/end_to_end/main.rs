@@ -7,6 +7,9 @@ mod support;
 
 mod calibration;
 mod command_line;
+mod daemon;
+mod daemon_life;
+mod daemon_right;
 mod dependency;
 mod handed;
 mod live;

@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
 
-/// The demonstration on a terminal of its own.
-struct Terminal {
+/// Our binary on a terminal of its own.
+pub(crate) struct Terminal {
     script: Child,
     log: PathBuf,
     _dir: tempfile::TempDir,
@@ -23,12 +23,17 @@ struct Terminal {
 
 impl Terminal {
     fn start() -> Self {
+        Self::running("demo", "{structure:order}")
+    }
+
+    /// Runs it with `args`, and waits until the screen shows an object.
+    pub(crate) fn running(args: &str, object: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("screen");
         let binary = env!("CARGO_BIN_EXE_dataspace");
         let script = Command::new("script")
             .args(["-q", "-e", "-f", "-c"])
-            .arg(format!("stty cols 100 rows 30; exec {binary} demo"))
+            .arg(format!("stty cols 100 rows 30; exec {binary} {args}"))
             .arg(&log)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -36,7 +41,7 @@ impl Terminal {
             .spawn()
             .unwrap();
         let terminal = Self { script, log, _dir: dir };
-        wait_until("the screen shows objects", || terminal.text().contains("{structure:order}"));
+        wait_until("the screen shows objects", || terminal.text().contains(object));
         terminal
     }
 
@@ -44,8 +49,17 @@ impl Terminal {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.script.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// What stays on the terminal when the screen was left, which is waited for.
+    pub(crate) fn left_behind(&mut self) -> String {
+        wait_until("the screen is left", || self.script.try_wait().unwrap().is_some());
+        assert_eq!(self.script.wait().unwrap().code(), Some(0));
+        let text = self.text();
+        let (_, after) = text.rsplit_once(LEAVE_ALTERNATE_SCREEN).expect("it is restored");
+        after.to_owned()
     }
 
     /// The process number of what runs on the terminal.
@@ -96,10 +110,7 @@ fn keys_and_signals_leave_a_table_behind() {
         } else {
             terminal.press(keys);
         }
-        wait_until("the screen is left", || terminal.script.try_wait().unwrap().is_some());
-        assert_eq!(terminal.script.wait().unwrap().code(), Some(0), "{keys:?}");
-        let text = terminal.text();
-        let (_, after) = text.rsplit_once(LEAVE_ALTERNATE_SCREEN).expect("it is restored");
+        let after = terminal.left_behind();
         assert!(after.contains("totals are final"), "{keys:?}: {after}");
     };
     for keys in ["q", "\x03", "jj\r?q", "/price\rq", "SIGTERM"] {

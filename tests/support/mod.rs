@@ -1,6 +1,7 @@
 //! What end-to-end tests share: programs compiled and started, the binary run, its output read.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod daemon;
 pub(crate) mod slow_field;
 
 use serde_json::Value;

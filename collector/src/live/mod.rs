@@ -17,6 +17,7 @@ mod lives;
 mod lookup;
 mod notices;
 pub(crate) mod opening;
+mod permission;
 mod reader;
 mod reattach;
 mod record;
@@ -29,6 +30,7 @@ pub mod synthetic;
 mod tally;
 
 pub use clock::thread_cpu_ns;
+pub use permission::Permission;
 pub use record::Heard;
 
 use crate::error::Error;
@@ -86,6 +88,9 @@ pub struct LiveConfig {
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
     /// sampling costs. Its thread keeps it up to date, by [`thread_cpu_ns`].
     pub consumer_cpu_ns: Arc<AtomicU64>,
+    /// Which processes may be seen, where our own privileges do not decide that. The caller answers
+    /// for those of `target`; this is asked of their children where events are opened again.
+    pub permission: Option<Arc<dyn Permission>>,
 }
 
 impl LiveConfig {
@@ -102,6 +107,7 @@ impl LiveConfig {
             max_overhead: None,
             keeps_counts: false,
             consumer_cpu_ns: Arc::default(),
+            permission: None,
         }
     }
 }
@@ -138,6 +144,7 @@ struct Parts {
     max_overhead: Option<f64>,
     keeps_counts: bool,
     consumer_cpu_ns: Arc<AtomicU64>,
+    permission: Option<Arc<dyn Permission>>,
 }
 
 impl Live {
@@ -154,7 +161,9 @@ impl Live {
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let cpus = &machine.online_cpus;
-        coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
+        if config.permission.is_none() {
+            coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
+        }
         let binding = binding(&config.target, &target);
         let mut rings = Rings::new(cpus, config.ring_pages, &procfs)?;
         let features = kernel_features();
@@ -192,6 +201,7 @@ impl Live {
             keeps_counts: config.keeps_counts
                 && matches!(config.sampling, Some(Sampling::Period(_))),
             consumer_cpu_ns: config.consumer_cpu_ns,
+            permission: config.permission,
         };
         Ok(Self::new(parts, held, command_name(config.target), description))
     }

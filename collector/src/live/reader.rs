@@ -13,7 +13,7 @@ use crate::live::notices::Told;
 use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
-use crate::live::{Outcome, Parts, Shared};
+use crate::live::{Outcome, Parts, Permission, Shared};
 use crate::procfs::Procfs;
 use crate::recorder::Writer;
 use crate::sys::attr::{Binding, KernelFeatures};
@@ -134,6 +134,7 @@ pub(super) struct Reader {
     pub(super) heard: Heard,
     /// Slots of records that were not sent, on their way back.
     pub(super) spare: Slots,
+    pub(super) permission: Option<Arc<dyn Permission>>,
     pub(super) removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,
@@ -167,6 +168,7 @@ impl Reader {
             sender,
             heard,
             spare: Slots::new(),
+            permission: parts.permission,
             removal: Removal::default(),
             next_tick_ns: 0,
             next_counts_ns: 0,

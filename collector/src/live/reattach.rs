@@ -3,6 +3,7 @@
 
 use crate::live::attach::Attacher;
 use crate::live::cpu_watch::CpuChange;
+use crate::live::permission::close_unseen;
 use crate::live::reader::{self, Reader, Watch};
 use crate::sys::attr::Binding;
 use dataspace_proto::batch::BatchSender;
@@ -84,9 +85,19 @@ impl Reader {
             None if binding.is_cpu_wide => attacher.cpus(None),
             // Single threads have no heirs.
             None if !binding.inherit => attacher.tasks(watch.watched),
-            None => attacher.processes(self.gate.members()),
+            None => {
+                let mut pids = self.gate.members();
+                // A child may have executed a set-uid program, which took the kernel's events away.
+                if let Some(permission) = &self.permission {
+                    pids.retain(|&pid| permission.may_see(pid));
+                }
+                attacher.processes(pids)
+            }
         };
-        let attached = attacher.finish();
+        let mut attached = attacher.finish();
+        if let Some(permission) = &self.permission {
+            close_unseen(&**permission, &mut attached.events);
+        }
         self.events = attached.events;
         if let Some(lives) = &mut self.drain.lives {
             lives.opened(&self.events);

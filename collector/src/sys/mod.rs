@@ -1,7 +1,7 @@
 //! The system calls of a live session, each wrapped once: the only unsafe code of the project.
 #![allow(
     unsafe_code,
-    reason = "perf_event_open, its ioctls, its mapping and fork have no safe wrapper in rustix, prefetching none in std"
+    reason = "perf_event_open, its ioctls, its mapping, fork and the groups at the end of a socket have no safe wrapper in rustix, prefetching none in std"
 )]
 
 pub(crate) mod attr;
@@ -10,4 +10,5 @@ pub(crate) mod mmap;
 pub(crate) mod open;
 pub(crate) mod pidfd;
 pub(crate) mod prefetch;
+pub(crate) mod socket;
 pub(crate) mod spawn;

@@ -3,9 +3,10 @@
 use crate::support::{Program, Said, Session, open};
 use dataspace_collector::error::ErrorKind;
 use dataspace_collector::event::EventSelector;
-use dataspace_collector::live::{Live, LiveConfig, Outcome};
+use dataspace_collector::live::{Live, LiveConfig, Outcome, Permission};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::record::Record;
+use std::sync::Arc;
 
 /// Calls `getppid` for two seconds in as many threads as the line says, born after the line came;
 /// says how often.
@@ -148,4 +149,68 @@ fn a_breakpoint_rests_and_is_watched_again_and_the_gap_is_told() {
     assert!(after > 0, "and was watched again");
     assert!(governance.gap_ns >= longest_ns, "{governance:?}");
     assert!(governance.target_ns > 0 && governance.events[0].sample_cost_ns > 0);
+}
+
+/// Forks when a line comes; both call `getppid` for two seconds.
+const FORKER: &str = r#"
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+int main(void) {
+    int number;
+    printf("there\n");
+    fflush(stdout);
+    if (scanf("%d", &number) != 1) return 1;
+    pid_t child = fork();
+    for (double end = now() + 2; now() < end;)
+        for (int i = 0; i < 100; i++) syscall(SYS_getppid);
+    if (child > 0) waitpid(child, 0, 0);
+    return 0;
+}
+"#;
+
+/// Only one process may be seen.
+#[derive(Debug)]
+struct Only(i32);
+
+impl Permission for Only {
+    fn may_see(&self, pid: i32) -> bool {
+        pid == self.0
+    }
+}
+
+#[test]
+fn a_child_that_may_not_be_seen_is_left_out_when_events_are_opened_again() {
+    let program = Program::new(FORKER);
+    let mut partner = program.spawn();
+    partner.read_line();
+    let parent = partner.pid();
+    let config = LiveConfig {
+        events: vec![EventSelector::parse("syscalls:sys_enter_getppid").unwrap()],
+        max_overhead: Some(0.01),
+        permission: Some(Arc::new(Only(parent))),
+        ..LiveConfig::new(TargetSpec::Pids(vec![parent]))
+    };
+    let Some(live) = open(config) else { return };
+    let mut session = Session::start(live);
+    session.wait_for(|record| matches!(record, Record::Tick { .. }));
+    partner.say("1");
+    let reader = std::thread::spawn(move || partner.finish());
+    let (said, outcome) = session.finish();
+    reader.join().unwrap();
+    let governance = &outcome.collected.governance;
+    // The period that came with opening again: the child had inherited the one before.
+    let last = said.samples().filter(|sample| sample.pid == parent).map(|sample| sample.period);
+    assert!(last.max() > Some(1), "the parent is seen on: {governance:?}");
+    let of_child: Vec<u64> =
+        said.samples().filter(|one| one.pid != parent).map(|one| one.period).collect();
+    assert!(!of_child.is_empty(), "what it inherits is the kernel's to give");
+    assert!(of_child.iter().all(|period| *period == 1), "{} samples", of_child.len());
 }

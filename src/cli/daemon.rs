@@ -1,0 +1,210 @@
+//! The daemon and its clients as they are typed.
+
+use super::{EventArgs, TargetArgs};
+use crate::config::LiveOptions;
+use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
+use crate::daemon::{DaemonOptions, spec};
+use crate::exit::{Failure, Kind};
+use clap::{Args, Subcommand};
+use dataspace_proto::api::SessionSpec;
+use std::path::PathBuf;
+
+pub(super) const DAEMON_EXAMPLES: &str = "\
+Examples:
+  sudo dataspace daemon
+  dataspace daemon --config mine.toml --socket mine.sock
+
+It says on standard error what it does, reads its configuration again on SIGHUP, and ends on SIGTERM
+or Ctrl-C with exit code 0. Root and members of the configured group may see and do all; any other user
+sees and attaches only to processes of his own.";
+
+pub(super) const CONFIG_EXAMPLES: &str = "\
+Examples:
+  dataspace config check
+  dataspace config check mine.toml";
+
+pub(super) const ATTACH_EXAMPLES: &str = "\
+Examples:
+  dataspace attach -p 4711
+  dataspace attach -u redis-server.service --name redis
+  dataspace attach --comm postgres -e page-faults --json
+
+The session goes on until `dataspace detach`. It prints the session's number.";
+
+pub(super) const DETACH_EXAMPLES: &str = "\
+Examples:
+  dataspace detach 3
+  dataspace detach redis postgres";
+
+pub(super) const SESSIONS_EXAMPLES: &str = "\
+Examples:
+  dataspace sessions
+  dataspace sessions --json | jq -r '.sessions[] | select(.state == \"failed\") | .detail'";
+
+pub(super) const STATUS_EXAMPLES: &str = "\
+Examples:
+  dataspace status
+  dataspace status --socket mine.sock --json
+
+The exit code is 0 where the daemon is well, else 1.";
+
+const DAEMON: &str = "Daemon";
+
+/// `daemon`.
+#[derive(Debug, Args)]
+pub(crate) struct DaemonArgs {
+    /// The configuration [default: /etc/dataspace/dataspace.toml, if it is there].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listen at PATH, whatever the configuration says.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+impl DaemonArgs {
+    /// What the daemon is to do.
+    pub(crate) fn resolve(self) -> DaemonOptions {
+        DaemonOptions { config: self.config, socket: self.socket }
+    }
+}
+
+/// `config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+/// The commands of `config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what is wrong with a configuration, with its line.
+    Check {
+        /// The configuration.
+        #[arg(value_name = "FILE", default_value = DEFAULT_PATH)]
+        file: PathBuf,
+    },
+}
+
+/// Which daemon.
+#[derive(Debug, Args)]
+pub(crate) struct SocketArgs {
+    /// The daemon's socket.
+    #[arg(long = "socket", value_name = "PATH", default_value = DEFAULT_SOCKET, help_heading = DAEMON)]
+    pub(crate) path: PathBuf,
+}
+
+/// `attach`.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    event: EventArgs,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+    /// What the session is called.
+    #[arg(long, value_name = "NAME", help_heading = DAEMON)]
+    name: Option<String>,
+    /// Print the session as JSON.
+    #[arg(long, help_heading = DAEMON)]
+    pub(crate) json: bool,
+}
+
+impl AttachArgs {
+    /// What the daemon is asked for.
+    ///
+    /// # Errors
+    /// When there is no target, or none that a daemon can have.
+    pub(crate) fn resolve(self) -> Result<SessionSpec, Failure> {
+        let target = self.target.resolve("attach")?;
+        let options = self.event.resolve(target, crate::config::Output::Json);
+        Ok(SessionSpec { name: self.name, ..asked_for(&options)? })
+    }
+}
+
+/// What the daemon is asked for in place of a session of our own.
+///
+/// # Errors
+/// When it cannot have that.
+pub(crate) fn asked_for(options: &LiveOptions) -> Result<SessionSpec, Failure> {
+    spec::of_options(options).map_err(|why| Failure::new(Kind::Usage, why))
+}
+
+/// `detach`.
+#[derive(Debug, Args)]
+pub(crate) struct DetachArgs {
+    /// Numbers or names of sessions.
+    #[arg(value_name = "SESSION", required = true)]
+    pub(crate) sessions: Vec<String>,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+    /// Print the sessions as JSON, one a line.
+    #[arg(long, help_heading = DAEMON)]
+    pub(crate) json: bool,
+}
+
+/// `sessions` and `status`.
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+    /// Print what the daemon answers as JSON.
+    #[arg(long, help_heading = DAEMON)]
+    pub(crate) json: bool,
+}
+
+/// Where `top` gets its totals from, if not from a session of its own.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = DAEMON)]
+pub(crate) struct ConnectArgs {
+    /// Show a session of the daemon at PATH instead of one of our own.
+    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = DEFAULT_SOCKET)]
+    pub(crate) connect: Option<PathBuf>,
+    /// Which session, by number or name; without it, and without a target, the only one.
+    #[arg(long, value_name = "SESSION", requires = "connect", conflicts_with = "target")]
+    pub(crate) session: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use super::*;
+    use clap::Parser;
+
+    fn command(args: &[&str]) -> Result<Command, String> {
+        let args = ["dataspace"].iter().chain(args);
+        Cli::try_parse_from(args).map(|cli| cli.command).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_daemon_is_asked_for_any_target_but_a_command() {
+        let attach = |args: &[&str]| match command(&[&["attach"], args].concat()).unwrap() {
+            Command::Attach(args) => args.resolve().map_err(|failure| failure.to_string()),
+            other => panic!("{other:?}"),
+        };
+        let spec = attach(&["-p", "7", "--name", "a", "-F", "99"]).unwrap();
+        assert_eq!((spec.pids, spec.frequency_hz), (vec![7], Some(99)));
+        assert_eq!(spec.name.as_deref(), Some("a"));
+        assert_eq!(attach(&["--comm", "x"]).unwrap().comm, ["x"]);
+        assert!(attach(&[]).unwrap_err().contains("no target"));
+        assert!(attach(&["--", "./a"]).unwrap_err().contains("starts no commands"));
+    }
+
+    #[test]
+    fn connecting_takes_a_path_or_the_usual_one() {
+        let connect = |args: &[&str]| match command(&[&["top"], args].concat()).unwrap() {
+            Command::Top(top) => top.connect,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(connect(&["-p", "7"]).connect, None);
+        assert_eq!(connect(&["--connect", "-p", "7"]).connect, Some(DEFAULT_SOCKET.into()));
+        assert_eq!(connect(&["--connect", "/x"]).connect, Some("/x".into()));
+        assert_eq!(connect(&["--connect", "--session", "3"]).session.as_deref(), Some("3"));
+        for wrong in [&["top", "--session", "3"][..], &["top", "--connect", "--session", "3", "-a"]]
+        {
+            assert!(command(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(command(&["detach"]).is_err() && command(&["config"]).is_err());
+    }
+}

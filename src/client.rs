@@ -1,0 +1,143 @@
+//! A client of the daemon: asks it over its socket, and shows its sessions as if they were ours.
+
+mod http;
+mod remote;
+
+pub(crate) use remote::RemoteSession;
+
+use crate::exit::{Failure, Kind};
+use anyhow::Context as _;
+use dataspace_proto::api::{ApiError, ErrorCode, SessionLine, SessionSpec, VERSION};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The daemon at one socket.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    socket: PathBuf,
+}
+
+impl Client {
+    /// The daemon at `socket`. Nothing is asked yet.
+    pub(crate) fn new(socket: &Path) -> Self {
+        Self { socket: socket.to_path_buf() }
+    }
+
+    /// What is at `path`, below the version.
+    ///
+    /// # Errors
+    /// The daemon's, or that there is none.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.ask("GET", path, None)
+    }
+
+    /// Has the daemon attach; gives the session.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) fn attach(&self, spec: &SessionSpec) -> anyhow::Result<SessionLine> {
+        let body = json(spec)?;
+        self.ask("POST", "sessions", Some(&body))
+    }
+
+    /// Has the daemon end a session; gives how it stood at the end.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) fn detach(&self, session: &str) -> anyhow::Result<SessionLine> {
+        self.ask("DELETE", &format!("sessions/{}", part(session)?), None)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> anyhow::Result<T> {
+        let answer = self.open(method, path, body)?;
+        let bytes = answer.bytes().context("reading the daemon's answer")?;
+        serde_json::from_slice(&bytes).context("the daemon's answer is not understood")
+    }
+
+    /// An answer that is no error.
+    fn open(&self, method: &str, path: &str, body: Option<&[u8]>) -> anyhow::Result<http::Answer> {
+        let path = format!("/{VERSION}/{path}");
+        let answer = http::ask(&self.socket, method, &path, body)
+            .map_err(|error| unreachable_daemon(error, &self.socket))?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer);
+        }
+        let status = answer.status;
+        let bytes = answer.bytes().context("reading the daemon's answer")?;
+        match serde_json::from_slice::<ApiError>(&bytes) {
+            Ok(error) => Err(failure(&error).into()),
+            Err(_) => Err(anyhow::anyhow!("the daemon answers {status} and does not say why")),
+        }
+    }
+}
+
+/// A session's number or name as a part of a path.
+///
+/// # Errors
+/// Where it can be neither.
+pub(crate) fn part(session: &str) -> Result<&str, Failure> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._@:-".contains(c);
+    if session.is_empty() || !session.chars().all(is_plain) {
+        let what = format!("a session has a number, or a name of letters and digits: {session:?}");
+        return Err(Failure::new(Kind::Usage, what));
+    }
+    Ok(session)
+}
+
+fn json(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
+    serde_json::to_vec(value).context("writing the request")
+}
+
+fn unreachable_daemon(error: io::Error, socket: &Path) -> anyhow::Error {
+    let what = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon listens on",
+        io::ErrorKind::PermissionDenied => "this user may not connect to",
+        _ => "asking the daemon at",
+    };
+    let what = format!("{what} {}", socket.display());
+    let is_absent =
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+    if is_absent {
+        let remedy =
+            "sudo dataspace daemon          start one\n--socket PATH                  where it is";
+        return Failure::new(Kind::Failed, what).with_remedy(remedy).into();
+    }
+    anyhow::Error::from(error).context(what)
+}
+
+/// The daemon's error with the exit code that it would have had here.
+fn failure(error: &ApiError) -> Failure {
+    let kind = match error.code {
+        ErrorCode::NotPermitted => Kind::NotPermitted,
+        ErrorCode::Unsupported => Kind::Unsupported,
+        ErrorCode::BadRequest => Kind::Usage,
+        _ => Kind::Failed,
+    };
+    Failure::new(kind, error.message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit;
+
+    #[test]
+    fn errors_of_the_daemon_have_their_exit_codes() {
+        let code = |code| exit::code(&failure(&ApiError { code, message: "x".into() }).into());
+        assert_eq!(code(ErrorCode::NotPermitted), exit::NOT_PERMITTED);
+        assert_eq!(code(ErrorCode::BadRequest), exit::USAGE);
+        assert_eq!(code(ErrorCode::Unsupported), exit::UNSUPPORTED);
+        assert_eq!(code(ErrorCode::NotFound), exit::FAILED);
+        let client = Client::new(Path::new("/no/such/socket"));
+        let error = client.get::<SessionLine>("sessions/1").unwrap_err();
+        assert!(format!("{error:#}").contains("no daemon listens on"), "{error:#}");
+        assert!(part("a/b").is_err() && part("").is_err() && part("redis-1").is_ok());
+    }
+}

@@ -1,0 +1,238 @@
+//! A session of the daemon as a source of snapshots, like one of our own.
+
+use super::{Client, part};
+use crate::session::Source;
+use dataspace_proto::api::{SessionLine, SessionList, SessionSpec};
+use dataspace_proto::snapshot::Snapshot;
+use std::io::BufRead;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the stream that tells of the session's end brings a snapshot: seldom, for those that are
+/// shown are asked for one by one.
+const WATCH_INTERVAL_MS: u64 = 60_000;
+
+/// How long the final totals are waited for after the session was ended.
+const FINAL_TIME: Duration = Duration::from_secs(8);
+
+/// A session of the daemon.
+pub(crate) struct RemoteSession {
+    client: Client,
+    id: u64,
+    /// It was begun for us, and ends with us.
+    is_ours: bool,
+    shared: Arc<Shared>,
+    watcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    newest: Mutex<Arc<Snapshot>>,
+    is_finished: AtomicBool,
+    is_told: Mutex<bool>,
+    told: Condvar,
+}
+
+impl RemoteSession {
+    /// Shows the session `key` of the daemon, or the only one that there is.
+    ///
+    /// # Errors
+    /// The daemon's, and that there is none or more than one.
+    pub(crate) fn watch(client: Client, key: Option<&str>) -> anyhow::Result<Self> {
+        let line = match key {
+            Some(key) => client.get(&format!("sessions/{}", part(key)?))?,
+            None => only_one(client.get::<SessionList>("sessions")?)?,
+        };
+        Self::open(client, &line, false)
+    }
+
+    /// Has the daemon begin a session that ends with this value.
+    ///
+    /// # Errors
+    /// The daemon's.
+    pub(crate) fn attach(client: Client, spec: &SessionSpec) -> anyhow::Result<Self> {
+        let line = client.attach(spec)?;
+        let session = Self::open(client.clone(), &line, true);
+        if session.is_err() {
+            // Nobody else will end it.
+            let _ = client.detach(&line.id.to_string());
+        }
+        session
+    }
+
+    fn open(client: Client, line: &SessionLine, is_ours: bool) -> anyhow::Result<Self> {
+        let id = line.id;
+        let first: Snapshot = client.get(&format!("sessions/{id}/snapshot"))?;
+        let path = format!("sessions/{id}/stream?interval_ms={WATCH_INTERVAL_MS}");
+        let mut events = client.open("GET", &path, None)?.stream();
+        let shared = Arc::new(Shared {
+            newest: Mutex::new(Arc::new(first)),
+            is_finished: AtomicBool::new(false),
+            is_told: Mutex::new(false),
+            told: Condvar::new(),
+        });
+        let for_thread = shared.clone();
+        let watcher = std::thread::Builder::new().name("watcher".to_owned()).spawn(move || {
+            let is_in_order = for_thread.follow(&mut events);
+            for_thread.finish(is_in_order);
+        })?;
+        Ok(Self { client, id, is_ours, shared, watcher: Mutex::new(Some(watcher)) })
+    }
+}
+
+fn only_one(list: SessionList) -> anyhow::Result<SessionLine> {
+    use crate::exit::{Failure, Kind};
+    let mut sessions = list.sessions;
+    match (sessions.pop(), sessions.is_empty()) {
+        (Some(session), true) => Ok(session),
+        (None, _) => {
+            let what = "the daemon has no session that you may see";
+            let remedy = "dataspace top --connect -p PID   one of your own\n\
+                          dataspace attach -p PID          one that stays";
+            Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into())
+        }
+        (Some(_), false) => {
+            let what = "the daemon has several sessions";
+            let remedy = "dataspace sessions                          which they are\n\
+                          dataspace top --connect --session NUMBER  one of them";
+            Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into())
+        }
+    }
+}
+
+impl Shared {
+    /// Reads events until the last one; whether that came.
+    fn follow(&self, events: &mut dyn BufRead) -> bool {
+        let mut name = String::new();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if !events.read_until(b'\n', &mut line).is_ok_and(|n_read| n_read > 0) {
+                return false;
+            }
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            if let Some(event) = text.strip_prefix(b"event: ") {
+                name = String::from_utf8_lossy(event).into_owned();
+            } else if let Some(data) = text.strip_prefix(b"data: ") {
+                match (name.as_str(), serde_json::from_slice(data)) {
+                    ("end", _) => return true,
+                    ("snapshot", Ok(snapshot)) => self.keep(snapshot),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn keep(&self, snapshot: Snapshot) {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn finish(&self, is_in_order: bool) {
+        let mut last = Snapshot::clone(&self.newest());
+        last.target.running = false;
+        if !is_in_order {
+            last.warnings.push("the daemon is gone: the totals end here".to_owned());
+        }
+        self.keep(last);
+        self.is_finished.store(true, Ordering::Release);
+        *self.is_told.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.told.notify_all();
+    }
+
+    fn wait(&self, time: Duration) {
+        let is_told = self.is_told.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.told.wait_timeout_while(is_told, time, |is_told| !*is_told));
+    }
+}
+
+impl Source for RemoteSession {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        if !self.is_finished()
+            && let Ok(snapshot) = self.client.get(&format!("sessions/{}/snapshot", self.id))
+            // The watcher may have got the final totals meanwhile: they stay.
+            && !self.is_finished()
+        {
+            self.shared.keep(snapshot);
+        }
+        self.shared.newest()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.shared.is_finished.load(Ordering::Acquire)
+    }
+
+    fn stop(&self) {
+        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if watcher.is_none() || !self.is_ours {
+            return;
+        }
+        // The stream brings the final totals before it ends.
+        match self.client.detach(&self.id.to_string()) {
+            Ok(_) => self.shared.wait(FINAL_TIME),
+            Err(error) => tracing::debug!("the session is not detached: {error:#}"),
+        }
+    }
+}
+
+impl Drop for RemoteSession {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn shared() -> Shared {
+        Shared {
+            newest: Mutex::new(Arc::new(fixture::running())),
+            is_finished: AtomicBool::new(false),
+            is_told: Mutex::new(false),
+            told: Condvar::new(),
+        }
+    }
+
+    #[test]
+    fn the_last_event_ends_a_stream_and_nothing_else_does_in_order() {
+        let last = serde_json::to_string(&fixture::ended()).unwrap();
+        let stream =
+            format!(": nothing new\n\nevent: snapshot\ndata: {last}\n\nevent: end\ndata: {{}}\n\n");
+        let whole = shared();
+        let is_in_order = whole.follow(&mut stream.as_bytes());
+        whole.finish(is_in_order);
+        assert!(is_in_order && whole.is_finished.load(Ordering::Acquire));
+        assert_eq!(serde_json::to_string(&*whole.newest()).unwrap(), last);
+        let broken = shared();
+        let is_in_order = broken.follow(&mut &b"event: snapshot\ndata: {"[..]);
+        broken.finish(is_in_order);
+        let last = broken.newest();
+        assert!(!is_in_order && !last.target.running);
+        assert!(last.warnings.iter().any(|warning| warning.contains("daemon is gone")));
+    }
+
+    #[test]
+    fn without_a_name_the_only_session_is_meant() {
+        use dataspace_proto::api::{Origin, SessionState};
+        let line = |id| SessionLine {
+            id,
+            name: None,
+            origin: Origin::Request,
+            uid: 0,
+            state: SessionState::Attached,
+            detail: None,
+            target: "x".into(),
+            events: Vec::new(),
+            n_attached: 1,
+        };
+        let of = |ids: &[u64]| SessionList { sessions: ids.iter().copied().map(line).collect() };
+        assert_eq!(only_one(of(&[7])).unwrap().id, 7);
+        assert!(only_one(of(&[])).is_err() && only_one(of(&[1, 2])).is_err());
+    }
+}

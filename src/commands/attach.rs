@@ -1,0 +1,38 @@
+//! `dataspace attach` and `dataspace detach`.
+
+use crate::cli::{AttachArgs, DetachArgs, Global};
+use crate::client::Client;
+use crate::diagnostic;
+use crate::text::visible;
+use std::io::{Write, stdout};
+
+/// Has the daemon attach.
+pub(super) fn attach(args: AttachArgs, global: &Global) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose, false);
+    let (client, is_json) = (Client::new(&args.socket.path), args.json);
+    let session = client.attach(&args.resolve()?)?;
+    let mut out = stdout().lock();
+    if is_json {
+        writeln!(out, "{}", serde_json::to_string(&session)?)?;
+    } else {
+        let events = session.events.join(", ");
+        writeln!(out, "session {}: {} with {events}", session.id, visible(&session.target))?;
+    }
+    Ok(())
+}
+
+/// Has the daemon end sessions.
+pub(super) fn detach(args: &DetachArgs, global: &Global) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose, false);
+    let client = Client::new(&args.socket.path);
+    for key in &args.sessions {
+        let session = client.detach(key)?;
+        let mut out = stdout().lock();
+        if args.json {
+            writeln!(out, "{}", serde_json::to_string(&session)?)?;
+        } else {
+            writeln!(out, "session {}: {}", session.id, session.state.name())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! `dataspace daemon` and `dataspace config`.
+
+use crate::cli::{ConfigArgs, ConfigCommand, Global};
+use crate::daemon::config_file::DaemonConfig;
+use crate::daemon::{self, DaemonOptions};
+use crate::diagnostic;
+use std::io::{Write, stdout};
+
+/// Runs the daemon.
+pub(super) fn run(options: &DaemonOptions, global: &Global) -> anyhow::Result<()> {
+    // What it does is worth a line each without being asked.
+    diagnostic::start(global.verbose.saturating_add(1), false);
+    daemon::run(options)
+}
+
+/// Checks a configuration.
+pub(super) fn check(args: ConfigArgs, global: &Global) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose, false);
+    let ConfigCommand::Check { file } = args.command;
+    let config = DaemonConfig::read(Some(&file))?;
+    let noun = if config.sessions.len() == 1 { "session" } else { "sessions" };
+    writeln!(stdout(), "{}: {} {noun}, nothing wrong", file.display(), config.sessions.len())?;
+    Ok(())
+}

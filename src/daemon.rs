@@ -1,0 +1,188 @@
+//! The daemon: several sessions at once, asked for over a socket by clients that may see them.
+
+mod authority;
+pub(crate) mod config_file;
+mod frame;
+mod metrics;
+mod notice;
+mod patience;
+mod peer;
+mod roster;
+mod route;
+mod server;
+mod session;
+mod socket;
+pub(crate) mod spec;
+mod stream;
+
+use anyhow::Context as _;
+use config_file::{DaemonConfig, Limits};
+use notice::Notices;
+use peer::Trusted;
+use roster::Roster;
+use server::Connections;
+use socket::Listening;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How long sessions may take for their final totals when the daemon ends: with what clients take to
+/// get them it is to be gone in two seconds.
+const DRAIN: Duration = Duration::from_millis(1_200);
+
+/// How long to wait for a session to be looked at again whether it is silent, without a watchdog.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// The daemon, as those who answer clients know it.
+#[derive(Debug)]
+struct Daemon {
+    began: Instant,
+    roster: Roster,
+    connections: Arc<Connections>,
+    settings: Mutex<Settings>,
+}
+
+/// What a new configuration changes.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    limits: Limits,
+    trusted: Trusted,
+}
+
+impl Settings {
+    fn of(config: &DaemonConfig) -> Self {
+        Self { limits: config.limits, trusted: Trusted::of(&config.group) }
+    }
+}
+
+impl Daemon {
+    fn limits(&self) -> Limits {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).limits
+    }
+
+    fn trusted(&self) -> Trusted {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).trusted
+    }
+}
+
+/// What the daemon was started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DaemonOptions {
+    /// The configuration; none: the default one, if it is there.
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen, whatever the configuration says.
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// Runs until it is asked to end.
+///
+/// # Errors
+/// Where it cannot begin: a wrong configuration, a socket that cannot be had.
+pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
+    let config = DaemonConfig::read(options.config.as_deref())?;
+    let notices = Notices::from_env();
+    let listening = match Listening::inherited()? {
+        Some(listening) => listening,
+        None => {
+            let path = options.socket.as_ref().unwrap_or(&config.socket);
+            Listening::bind(path, config.socket_mode)?
+        }
+    };
+    let daemon = Arc::new(Daemon {
+        began: Instant::now(),
+        roster: Roster::new(config.limits),
+        connections: Arc::default(),
+        settings: Mutex::new(Settings::of(&config)),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the daemon's runtime")?;
+    let ended = runtime.block_on(live(daemon, options, &config, &listening, &notices));
+    // Sessions that did not end in time have threads of their own: they end with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+/// From ready to ended.
+async fn live(
+    daemon: Arc<Daemon>,
+    options: &DaemonOptions,
+    config: &DaemonConfig,
+    listening: &Listening,
+    notices: &Notices,
+) -> anyhow::Result<()> {
+    let listen = |kind| signal(kind).context("listening for signals");
+    let mut signals = Signals {
+        terminate: listen(SignalKind::terminate())?,
+        interrupt: listen(SignalKind::interrupt())?,
+        hangup: listen(SignalKind::hangup())?,
+    };
+    let listener = listening.listener.try_clone().context("listening")?;
+    let listener = UnixListener::from_std(listener).context("listening")?;
+    daemon.roster.follow(&config.sessions, config.limits).await;
+    let (end, ending) = watch::channel(false);
+    let server = tokio::spawn(server::serve(listener, daemon.clone(), ending));
+    notices.ready();
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
+    let mut beat = tokio::time::interval(notices.watchdog_interval().unwrap_or(HEARTBEAT));
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => break,
+            _ = signals.interrupt.recv() => break,
+            _ = signals.hangup.recv() => tokio::select! {
+                () = reload(&daemon, options, notices) => {}
+                _ = signals.terminate.recv() => break,
+            },
+            _ = beat.tick() => look_after(&daemon, notices),
+        }
+    }
+    tracing::info!("ending");
+    notices.stopping();
+    // The sessions first: streams have their final totals before their connections are closed.
+    daemon.roster.end(DRAIN).await;
+    let _ = end.send(true);
+    let _ = tokio::time::timeout(server::FAREWELL, server).await;
+    let deadline = Instant::now() + server::FAREWELL;
+    while daemon.connections.count() > 0 && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+/// Reads the configuration again. One that is wrong changes nothing.
+async fn reload(daemon: &Daemon, options: &DaemonOptions, notices: &Notices) {
+    notices.reloading();
+    match DaemonConfig::read(options.config.as_deref()) {
+        Ok(config) => {
+            *daemon.settings.lock().unwrap_or_else(PoisonError::into_inner) = Settings::of(&config);
+            daemon.roster.follow(&config.sessions, config.limits).await;
+            tracing::info!(n_sessions = config.sessions.len(), "the configuration was read again");
+        }
+        Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
+    }
+    notices.ready();
+}
+
+/// Tells systemd that all is well, if it is: every session's analyzer answered lately. A target that
+/// does nothing is no failure.
+fn look_after(daemon: &Daemon, notices: &Notices) {
+    let sessions = daemon.roster.all();
+    let silent = sessions.iter().find(|session| session.silent_for() > route::MAX_SILENCE);
+    match silent {
+        None => notices.alive(),
+        Some(session) => {
+            let silent_s = session.silent_for().as_secs();
+            tracing::error!(session = session.id, silent_s, "nothing is heard of its analyzer");
+        }
+    }
+}

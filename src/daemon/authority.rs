@@ -1,0 +1,192 @@
+//! What a client may see and do. Whatever is not said to be allowed here is not.
+
+use super::peer::{Peer, Rank};
+use super::session::{Owner, Session};
+use crate::config::{LiveOptions, LiveTarget};
+use crate::ownership::{OwnProcess, Standing};
+use dataspace_proto::api::{ApiError, ErrorCode, Origin};
+use rustix::process::{Resource, getrlimit};
+
+/// Events that one who may see only his own processes may have: they are of the task, in its own
+/// code, and name no address. Tracepoints and breakpoints would show the kernel's and others' doings.
+const PLAIN_EVENTS: [&str; 10] = [
+    "mem",
+    "loads",
+    "stores",
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "faults",
+    "minor-faults",
+    "major-faults",
+    "cpu-clock:u",
+];
+
+/// Processes in one session of such a user: each takes descriptors, and is looked at again four times
+/// a second.
+const MAX_PROCESSES: usize = 32;
+
+/// One session of such a user takes at most this part of the files that the daemon may open.
+const FILE_SHARE: u64 = 16;
+
+impl Peer {
+    /// Whether it may see `session`, and detach it: its own or, if it may see all, any.
+    pub(super) fn may_see(&self, session: &Session) -> bool {
+        let Owner { origin, uid } = session.owner;
+        match self.rank {
+            Rank::Privileged => true,
+            Rank::User => origin == Origin::Request && uid == self.uid,
+            Rank::Unknown => false,
+        }
+    }
+
+    /// Writes a refusal to the log, and gives the answer to it.
+    pub(super) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
+        let (Self { uid, gid, pid, .. }, why) = (self, why.into());
+        tracing::warn!(uid, gid, pid, wish, reason = why, "refused");
+        ApiError { code: ErrorCode::NotPermitted, message: why }
+    }
+
+    /// Lets a session begin, for one who does not see all within bounds that are put into
+    /// `options`; gives the processes whose belonging has to be watched.
+    ///
+    /// # Errors
+    /// Why not; it has been logged.
+    pub(super) fn admit(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
+        match self.rank {
+            Rank::Privileged => Ok(Vec::new()),
+            Rank::User => self.confine(options),
+            Rank::Unknown => Err(self.refuse(
+                "attach",
+                "it is not plain which user of this machine you are: this process is in a user \
+                 namespace of its own",
+            )),
+        }
+    }
+
+    fn confine(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
+        let refuse = |why: String| Err(self.refuse("attach", why));
+        let LiveTarget::Processes(pids) = &options.target else {
+            return refuse(
+                "only root and the daemon's group may profile units, control groups, threads, \
+                 names or the whole system; others name processes of their own"
+                    .into(),
+            );
+        };
+        if let Some(event) = options.events.iter().find(|event| !PLAIN_EVENTS.contains(&&***event))
+        {
+            return refuse(format!("only root and the daemon's group may sample {event}"));
+        }
+        if options.ring_pages.is_some() {
+            return refuse("only root and the daemon's group may size the rings".into());
+        }
+        if pids.len() > MAX_PROCESSES {
+            return refuse(format!("one session of yours has at most {MAX_PROCESSES} processes"));
+        }
+        let mut processes = Vec::new();
+        for &pid in pids {
+            match OwnProcess::open(pid, self.uid, self.gid) {
+                Ok(process) => processes.push(process),
+                // Whether there is such a process is not told where it is not his.
+                Err(Standing::Foreign(why)) => return refuse(why),
+                Err(_) => return refuse(format!("process {pid} is not there, or not yours")),
+            }
+        }
+        let n_threads: u64 = processes.iter().map(OwnProcess::n_threads).sum();
+        let n_allowed = max_threads(options.events.len());
+        if n_threads > n_allowed {
+            return refuse(format!(
+                "the process has {n_threads} threads, and one session of yours may have {n_allowed}: \
+                 each takes files on every CPU"
+            ));
+        }
+        let usual = crate::cli::value::DEFAULT_SHARE.0;
+        options.max_overhead = match (options.max_overhead, usual) {
+            (Some(asked), Some(usual)) => Some(asked.min(usual)),
+            (None, usual) => usual,
+            (asked, None) => asked,
+        };
+        options.keeps_counts = false;
+        options.reader = Some(self.reader());
+        Ok(processes)
+    }
+}
+
+/// Events that the best choice is at most on most machines: loads and stores.
+const USUAL_EVENTS: usize = 2;
+
+/// How many threads a user's session may have: each takes a file for each event, and one for what
+/// becomes of it, on every CPU.
+fn max_threads(n_events: usize) -> u64 {
+    let n_files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n_cpus| n_cpus.get() as u64);
+    n_files / FILE_SHARE / n_cpus / (n_events.max(USUAL_EVENTS) as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec;
+    use super::*;
+    use dataspace_proto::api::SessionSpec;
+    use rustix::process::{getegid, geteuid};
+
+    fn peer(rank: Rank) -> Peer {
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        Peer { uid, gid, pid: 1, groups: std::sync::Arc::default(), rank }
+    }
+
+    fn admit(rank: Rank, spec: &SessionSpec) -> Result<LiveOptions, ApiError> {
+        let mut options = spec::options(spec).unwrap();
+        peer(rank).admit(&mut options).map(|_| options)
+    }
+
+    fn on(pid: i32) -> SessionSpec {
+        SessionSpec { pids: vec![pid], ..SessionSpec::default() }
+    }
+
+    #[test]
+    fn who_does_not_see_all_names_processes_and_plain_events_only() {
+        let own = std::process::id().cast_signed();
+        let wide = [
+            SessionSpec { all: true, ..SessionSpec::default() },
+            SessionSpec { comm: vec!["a".into()], ..SessionSpec::default() },
+            SessionSpec { unit: Some("a".into()), ..SessionSpec::default() },
+            SessionSpec { cgroup: Some("/".into()), ..SessionSpec::default() },
+            SessionSpec { tids: vec![own], ..SessionSpec::default() },
+            SessionSpec { events: vec!["mem:0x1000/8:rw".into()], ..on(own) },
+            SessionSpec { events: vec!["syscalls:sys_enter_read".into()], ..on(own) },
+            SessionSpec { events: vec!["cpu-clock:k".into()], ..on(own) },
+            SessionSpec { events: vec!["cpu-clock".into(), "r1cd".into()], ..on(own) },
+            SessionSpec { ring_pages: Some(8), ..on(own) },
+            SessionSpec { pids: (1..100).collect(), ..SessionSpec::default() },
+        ];
+        for spec in wide {
+            admit(Rank::Privileged, &spec).unwrap();
+            for rank in [Rank::User, Rank::Unknown] {
+                let error = admit(rank, &spec).unwrap_err();
+                assert_eq!(error.code, ErrorCode::NotPermitted, "{spec:?}");
+            }
+        }
+        assert!(admit(Rank::Unknown, &on(own)).is_err());
+        // The first process is root's, or not there to see.
+        if !geteuid().is_root() {
+            assert!(admit(Rank::User, &on(1)).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_user_gets_is_bounded_and_read_with_his_permissions() {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        if !status.contains("CapPrm:\t0000000000000000\n") {
+            eprintln!("not run: a process with capabilities is no user's own");
+            return;
+        }
+        let own = std::process::id().cast_signed();
+        for (asked, got) in [(None, 0.01), (Some("off"), 0.01), (Some("0.5%"), 0.005)] {
+            let spec = SessionSpec { max_overhead: asked.map(str::to_owned), ..on(own) };
+            let options = admit(Rank::User, &spec).unwrap();
+            assert_eq!((options.max_overhead, options.keeps_counts), (Some(got), false));
+            assert_eq!(options.reader.unwrap().uid, geteuid().as_raw());
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The daemon's configuration file: what may stand in it, and what is wrong with one, by line.
+
+use super::spec;
+use crate::config::LiveOptions;
+use crate::exit::{Failure, Kind};
+use dataspace_proto::api::SessionSpec;
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Spanned;
+
+/// Where it is unless somebody says otherwise.
+pub(crate) const DEFAULT_PATH: &str = "/etc/dataspace/dataspace.toml";
+
+/// Where the daemon listens, and its clients look, unless somebody says otherwise.
+pub(crate) const DEFAULT_SOCKET: &str = "/run/dataspace/dataspace.sock";
+
+/// A configuration of a thousand sessions has a tenth of that.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// What the daemon is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DaemonConfig {
+    /// Where it listens.
+    pub(crate) socket: PathBuf,
+    /// The permission bits of the socket.
+    pub(crate) socket_mode: u32,
+    /// The group whose members may see and do all.
+    pub(crate) group: String,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// The sessions it has from the beginning.
+    pub(crate) sessions: Vec<Planned>,
+}
+
+/// A session of the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Planned {
+    /// As it stands there.
+    pub(crate) spec: SessionSpec,
+    /// What that means.
+    pub(crate) options: LiveOptions,
+}
+
+/// What the daemon may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// Sessions at once; each has four threads, and rings on every CPU.
+    pub(crate) sessions: usize,
+    /// Sessions at once that one user may have who does not see all.
+    pub(crate) sessions_per_user: usize,
+    /// Connections at once.
+    pub(crate) connections: usize,
+    /// Connections at once that one user may have who does not see all.
+    pub(crate) connections_per_user: usize,
+    /// The longest body of a request.
+    pub(crate) request_bytes: usize,
+    /// How long a request may take to arrive, in seconds.
+    pub(crate) request_s: u64,
+    /// How long a client may take nothing of what is sent to it, in seconds.
+    pub(crate) stall_s: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 16,
+            sessions_per_user: 4,
+            connections: 256,
+            connections_per_user: 32,
+            request_bytes: 64 << 10,
+            request_s: 5,
+            stall_s: 30,
+        }
+    }
+}
+
+impl Limits {
+    /// How long a request may take to arrive.
+    pub(crate) const fn request_time(&self) -> Duration {
+        Duration::from_secs(self.request_s)
+    }
+
+    /// How long a client may take nothing.
+    pub(crate) const fn stall_time(&self) -> Duration {
+        Duration::from_secs(self.stall_s)
+    }
+
+    fn check(self) -> Result<(), String> {
+        let numbers = [
+            ("sessions", self.sessions),
+            ("sessions_per_user", self.sessions_per_user),
+            ("connections", self.connections),
+            ("connections_per_user", self.connections_per_user),
+            ("request_bytes", self.request_bytes),
+        ];
+        let seconds = [("request_s", self.request_s), ("stall_s", self.stall_s)];
+        let zero = numbers.iter().find(|(_, number)| *number == 0).map(|(name, _)| *name);
+        let zero = zero.or_else(|| seconds.iter().find(|(_, s)| *s == 0).map(|(name, _)| *name));
+        match zero {
+            Some(name) => Err(format!("a limit of 0 lets nothing through: {name}")),
+            None if self.request_s > 3600 || self.stall_s > 3600 => {
+                Err("a client that takes an hour is gone: request_s and stall_s are at most 3600"
+                    .into())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The file as it stands.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    socket: Option<PathBuf>,
+    socket_mode: Option<Spanned<String>>,
+    group: Option<String>,
+    limits: Option<Spanned<Limits>>,
+    session: Vec<Spanned<SessionSpec>>,
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        Self {
+            socket: DEFAULT_SOCKET.into(),
+            // Anybody may connect: what he may see is decided by who he is.
+            socket_mode: 0o666,
+            group: "dataspace".into(),
+            limits: Limits::default(),
+            sessions: Vec::new(),
+        }
+    }
+}
+
+impl DaemonConfig {
+    /// The file at `path`, or the default one, which need not be there.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line.
+    pub(crate) fn read(path: Option<&Path>) -> anyhow::Result<Self> {
+        let file = path.unwrap_or(Path::new(DEFAULT_PATH));
+        match read_bounded(file) {
+            Ok(text) => Self::parse(&text, file),
+            Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                tracing::info!(file = DEFAULT_PATH, "there is no configuration: no sessions yet");
+                Ok(Self::default())
+            }
+            Err(error) => {
+                let what = format!("reading the configuration {}", file.display());
+                Err(anyhow::Error::from(error).context(what))
+            }
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
+        let wrong = |at: Option<Range<usize>>, message: &str| {
+            let line = at.map_or(1, |at| line_of(text, at.start));
+            let message = message.trim_end().replace('\n', "; ");
+            Failure::new(Kind::Usage, format!("{}:{line}: {message}", path.display()))
+        };
+        let file: File =
+            toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
+        let mut config = Self::default();
+        config.socket = file.socket.unwrap_or(config.socket);
+        config.group = file.group.unwrap_or(config.group);
+        if let Some(limits) = file.limits {
+            let at = limits.span();
+            config.limits = limits.into_inner();
+            config.limits.check().map_err(|message| wrong(Some(at), &message))?;
+        }
+        if let Some(mode) = file.socket_mode {
+            config.socket_mode = u32::from_str_radix(mode.get_ref(), 8)
+                .ok()
+                .filter(|bits| *bits <= 0o777)
+                .ok_or_else(|| wrong(Some(mode.span()), "expected permission bits as \"0660\""))?;
+        }
+        let mut names = HashSet::new();
+        for session in file.session {
+            let at = session.span();
+            let planned = plan(session.into_inner(), &mut names);
+            config.sessions.push(planned.map_err(|message| wrong(Some(at), &message))?);
+        }
+        Ok(config)
+    }
+}
+
+fn plan(spec: SessionSpec, names: &mut HashSet<String>) -> Result<Planned, String> {
+    let Some(name) = &spec.name else {
+        return Err("a session of the configuration needs a name: it is known by it when the \
+                    configuration is read again"
+            .into());
+    };
+    if !names.insert(name.clone()) {
+        return Err(format!("there is another session called {name}"));
+    }
+    let options = spec::options(&spec)?;
+    Ok(Planned { spec, options })
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let n_read =
+        std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64;
+    if n_read > MAX_FILE_BYTES {
+        return Err(std::io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// The line, counted from 1, of the byte at `offset`.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+    1 + before.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::LiveTarget;
+
+    const EXAMPLE: &str = include_str!("../../systemd/dataspace.toml");
+
+    fn parse(text: &str) -> Result<DaemonConfig, String> {
+        DaemonConfig::parse(text, Path::new("d.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn nothing_written_is_the_default() {
+        assert_eq!(parse("").unwrap(), DaemonConfig::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let check = |text: &str, says: &str| {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(says), "{text:?}: {error}");
+        };
+        check("\nsokcet = \"/x\"", "d.toml:2: unknown field `sokcet`");
+        check("[limits]\nsession = 1", "d.toml:2: unknown field `session`");
+        check("[limits]\nsessions = 0", "d.toml:1: a limit of 0");
+        check("[[session]]\nname = \"a\"\npid = 1", "d.toml:3: unknown field `pid`");
+        check(
+            "\n\n[[session]]\nunit = \"a\"",
+            "d.toml:3: a session of the configuration needs a name",
+        );
+        check("[[session]]\nname = \"a\"", "d.toml:1: no target");
+        let two = "[[session]]\nname = \"a\"\nall = true\n";
+        check(&format!("{two}{two}"), "d.toml:4: there is another session called a");
+        check("[[session]]\nname = \"a\"\nall = true\npids = [1]", "one target");
+        check("[[session]]\nname = \"a\"\nall = true\nevents = [\"no such\"]", "d.toml:1:");
+        check("socket_mode = \"999\"", "d.toml:1: expected permission bits");
+        check("socket = ", "d.toml:1:");
+    }
+
+    #[test]
+    fn sessions_have_targets_events_and_limits() {
+        let config = parse(
+            "group = \"adm\"\nsocket_mode = \"0660\"\n[[session]]\nname = \"redis\"\n\
+             unit = \"redis\"\nevents = [\"cpu-clock\"]\nfrequency_hz = 99\nmax_overhead = \"2%\"",
+        )
+        .unwrap();
+        assert_eq!((config.group.as_str(), config.socket_mode), ("adm", 0o660));
+        let options = &config.sessions[0].options;
+        assert_eq!(options.target, LiveTarget::Unit("redis".into()));
+        assert_eq!((options.max_overhead, options.keeps_counts), (Some(0.02), false));
+    }
+
+    /// The keys that the program knows in a table, as its own error tells them.
+    fn keys_of(table: &str) -> Vec<String> {
+        let error = parse(&format!("{table}\nno_such_key = 1")).unwrap_err();
+        let (_, list) = error.split_once("expected ").unwrap();
+        list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// The example's lines `#key = value` below the header of `table`.
+    fn documented(table: &str) -> Vec<(String, String)> {
+        let mut here = String::new();
+        let mut found = Vec::new();
+        for line in EXAMPLE.lines() {
+            let line = line.strip_prefix('#').unwrap_or(line);
+            if line.starts_with('[') {
+                here = line.to_owned();
+            } else if here == table
+                && let Some((key, _)) = line.split_once(" = ")
+                && !key.contains(' ')
+            {
+                found.push((key.to_owned(), line.to_owned()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_key_is_in_the_example_and_can_be_used_as_it_stands_there() {
+        parse(EXAMPLE).unwrap();
+        for table in ["", "[limits]", "[[session]]"] {
+            let lines = documented(table);
+            let keys = keys_of(table);
+            assert!(keys.len() > 2, "{table}: {keys:?}");
+            for key in keys.iter().filter(|key| !["limits", "session"].contains(&key.as_str())) {
+                assert!(lines.iter().any(|(name, _)| name == key), "{table} {key} is missing");
+            }
+            for (key, line) in lines {
+                let is_target = ["pids", "tids", "unit", "cgroup", "all", "comm"].contains(&&*key);
+                let rest = match table {
+                    "[[session]]" if key == "name" => "all = true",
+                    "[[session]]" if is_target => "name = \"x\"",
+                    "[[session]]" => "name = \"x\"\nall = true",
+                    _ => "",
+                };
+                parse(&format!("{table}\n{line}\n{rest}")).unwrap();
+            }
+        }
+    }
+}

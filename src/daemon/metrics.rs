@@ -1,0 +1,235 @@
+//! What Prometheus scrapes: the text format 0.0.4, base units, and a bounded number of series.
+
+use super::Daemon;
+use super::peer::Peer;
+use super::session::Session;
+use crate::session::cost;
+use dataspace_proto::api::SessionState;
+use dataspace_proto::snapshot::{Snapshot, Window};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// As the text is announced.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Objects of one session that have a series of their own. With 16 sessions that makes 320 series.
+const MAX_OBJECTS: usize = 20;
+
+/// The longest name of an object, in characters: C++ templates have names of kilobytes.
+const MAX_NAME_CHARS: usize = 200;
+
+/// The object that stands for all without a series of their own.
+const OTHER: &str = "other";
+
+const STATES: [SessionState; 6] = [
+    SessionState::Starting,
+    SessionState::Attached,
+    SessionState::Waiting,
+    SessionState::Ended,
+    SessionState::Failed,
+    SessionState::Detached,
+];
+
+/// All metrics that `peer` may see.
+pub(super) fn text(daemon: &Daemon, peer: &Peer) -> String {
+    let sessions = daemon.roster.visible(peer);
+    let mut text = Text::default();
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    text.family("dataspace_build_info", "gauge", "The version that runs, as a label.");
+    text.sample("dataspace_build_info", &version, 1.0);
+    if peer.sees_all() {
+        own(&mut text, daemon);
+    }
+    text.family("dataspace_sessions", "gauge", "Sessions by state.");
+    for state in STATES {
+        let n = sessions.iter().filter(|session| session.status().state == state).count();
+        text.sample("dataspace_sessions", &[("state", state.name())], number(n as u64));
+    }
+    let snapshots: Vec<(String, Arc<Snapshot>)> =
+        sessions.iter().filter_map(|session| newest(session)).collect();
+    accounts(&mut text, &snapshots);
+    objects(&mut text, &snapshots);
+    text.0
+}
+
+/// The session's name, or its number, and its newest snapshot: at most some seconds old.
+fn newest(session: &Session) -> Option<(String, Arc<Snapshot>)> {
+    let frame = session.watch_frames().borrow().clone()?;
+    let name = session.spec.name.clone().unwrap_or_else(|| session.id.to_string());
+    Some((name, frame.snapshot.clone()))
+}
+
+fn own(text: &mut Text, daemon: &Daemon) {
+    let cost = cost::so_far(0);
+    let family = "dataspace_process_cpu_seconds_total";
+    text.family(family, "counter", "CPU time that the daemon has used.");
+    text.sample(family, &[], seconds(cost.own_cpu_ns));
+    let family = "dataspace_process_resident_memory_bytes";
+    text.family(family, "gauge", "Memory of the daemon that is resident.");
+    text.sample(family, &[], number(cost.own_rss_bytes));
+    text.family("dataspace_connections", "gauge", "Open connections.");
+    text.sample("dataspace_connections", &[], number(daemon.connections.count() as u64));
+}
+
+/// Where samples went. The sum of `attributed`, `unknown`, `not_memory` and `lost` is `kernel`.
+fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
+    type Count = fn(&Snapshot) -> u64;
+    let plain: [(&str, &str, Count); 3] = [
+        ("dataspace_kernel_samples_total", "Samples that the kernel took.", |s| {
+            s.accounting.kernel
+        }),
+        ("dataspace_attributed_samples_total", "Samples with a data object.", |s| {
+            s.accounting.attributed
+        }),
+        (
+            "dataspace_not_memory_samples_total",
+            "Samples whose instruction accesses no memory.",
+            |s| s.accounting.not_memory,
+        ),
+    ];
+    for (family, help, count) in plain {
+        text.family(family, "counter", help);
+        for (session, snapshot) in snapshots {
+            text.sample(family, &[("session", session)], number(count(snapshot)));
+        }
+    }
+    let family = "dataspace_unknown_samples_total";
+    text.family(family, "counter", "Samples without a data object, by reason.");
+    for (session, snapshot) in snapshots {
+        for (reason, n) in &snapshot.accounting.unknown {
+            let reason = reason.name();
+            text.sample(family, &[("session", session), ("reason", reason)], number(*n));
+        }
+    }
+    let family = "dataspace_lost_samples_total";
+    text.family(family, "counter", "Samples lost before attribution, by cause.");
+    for (session, snapshot) in snapshots {
+        let lost = snapshot.accounting.lost;
+        let causes = [
+            ("ring_full", lost.ring_full),
+            ("channel_full", lost.channel_full),
+            ("undecodable", lost.undecodable),
+        ];
+        for (cause, n) in causes {
+            text.sample(family, &[("session", session), ("cause", cause)], number(n));
+        }
+    }
+    let family = "dataspace_target_cost_seconds_total";
+    text.family(family, "counter", "Time that sampling took from the target.");
+    for (session, snapshot) in snapshots {
+        text.sample(family, &[("session", session)], seconds(snapshot.cost.target_ns));
+    }
+}
+
+/// Gauges over a window: which objects have a series changes, so a counter would go back.
+fn objects(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
+    let family = "dataspace_object_samples";
+    let help = "Samples of the last minute, by data object; other stands for all without a series.";
+    text.family(family, "gauge", help);
+    for (session, snapshot) in snapshots {
+        for (object, n) in top(snapshot) {
+            text.sample(family, &[("session", session), ("object", &object)], number(n));
+        }
+    }
+}
+
+/// The objects with the most samples among those that contain no others, and what is left of the total.
+fn top(snapshot: &Snapshot) -> Vec<(String, u64)> {
+    let samples =
+        |line: &dataspace_proto::snapshot::ObjectLine| line.metrics.get(Window::Last60s).samples;
+    let parents: HashSet<u32> = snapshot.objects.iter().filter_map(|line| line.parent_id).collect();
+    // Types of one name, or of one beginning, have one series: two of the same labels are an error.
+    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+    for line in snapshot.objects.iter().filter(|line| !parents.contains(&line.id)) {
+        if line.parent_id.is_some() && samples(line) > 0 {
+            let name = line.object.chars().take(MAX_NAME_CHARS).collect();
+            *by_name.entry(name).or_default() += samples(line);
+        }
+    }
+    let mut top: Vec<(String, u64)> = by_name.into_iter().collect();
+    top.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    top.truncate(MAX_OBJECTS);
+    let total = snapshot.objects.first().map_or(0, samples);
+    let named: u64 = top.iter().map(|(_, n)| n).sum();
+    top.push((OTHER.to_owned(), total.saturating_sub(named)));
+    top
+}
+
+#[allow(clippy::cast_precision_loss, reason = "the format has floats; counts up to 2^53 are exact")]
+const fn number(value: u64) -> f64 {
+    value as f64
+}
+
+fn seconds(time_ns: u64) -> f64 {
+    number(time_ns) / 1e9
+}
+
+/// The text as it grows.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        self.0.push_str(name);
+        for (idx, (label, text)) in labels.iter().enumerate() {
+            let before = if idx == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{before}{label}=\"{}\"", escaped(text));
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+}
+
+/// A label's value: backslash, quote and end of line have a backslash before them.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn objects_are_bounded_and_add_up_to_the_total() {
+        let mut snapshot = fixture::running();
+        for line in &mut snapshot.objects {
+            line.metrics.last_60s.samples = line.metrics.all.samples;
+        }
+        let all = top(&snapshot);
+        assert_eq!(all.iter().map(|(_, n)| n).sum::<u64>(), 12_000);
+        assert!(all.iter().all(|(name, _)| name != "<Total>" && name != "{structure:order}"));
+        let model = snapshot.objects[3].clone();
+        for id in 100..200 {
+            let mut line = model.clone();
+            (line.id, line.parent_id) = (id, Some(1));
+            line.object = format!("{}{id}", "x".repeat(199)).into();
+            line.metrics.last_60s.samples = 1;
+            snapshot.objects.push(line);
+        }
+        let many = top(&snapshot);
+        assert_eq!(many.len(), MAX_OBJECTS.min(many.len() - 1) + 1);
+        let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), many.len(), "no series is there twice");
+        assert_eq!(many.last().unwrap().0, OTHER);
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_format() {
+        let mut text = Text::default();
+        text.family("a_total", "counter", "What.");
+        text.sample("a_total", &[("x", "q\"b\\s\nn"), ("y", "z")], 1.5);
+        text.sample("b", &[], number(12_000_000));
+        let expected = "# HELP a_total What.\n# TYPE a_total counter\n\
+                        a_total{x=\"q\\\"b\\\\s\\nn\",y=\"z\"} 1.5\nb 12000000\n";
+        assert_eq!(text.0, expected);
+    }
+}

@@ -1,0 +1,177 @@
+//! Who is at the other end of a connection: what the kernel says of it, and what follows.
+
+use crate::file_source::FileReader;
+use crate::ownership::{has_ended, namespace_of, own_namespace};
+use dataspace_collector::socket::SocketPeer;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use tokio::net::UnixStream;
+
+/// The user that stands for all users that have no number here (`DEFAULT_OVERFLOWUID` in Linux
+/// `include/linux/highuid.h`), where the sysctl cannot be read.
+const OVERFLOW_UID: u32 = 65_534;
+
+/// A client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    /// Its user, when it connected.
+    pub(super) uid: u32,
+    /// Its group.
+    pub(super) gid: u32,
+    /// Its process, for the log: the number may be another's by now.
+    pub(super) pid: i32,
+    pub(super) groups: std::sync::Arc<[u32]>,
+    pub(super) rank: Rank,
+}
+
+/// Who may see all, beside root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trusted {
+    /// Members of this group.
+    pub(super) group: Option<u32>,
+    /// This user.
+    pub(super) uid: Option<u32>,
+}
+
+impl Trusted {
+    /// Members of the group called `group`; and the user that the daemon runs as, if it can do no
+    /// more than he can himself.
+    pub(super) fn of(group: &str) -> Self {
+        let trusted = Self { group: group_number(group), uid: own_user(&own_status()) };
+        if trusted.group.is_none() && trusted.uid.is_none() {
+            tracing::warn!(group, "there is no such group: only root may see all");
+        }
+        trusted
+    }
+}
+
+fn own_status() -> String {
+    std::fs::read_to_string("/proc/self/status").unwrap_or_default()
+}
+
+/// The user of a process without capabilities, whose status is given.
+fn own_user(status: &str) -> Option<u32> {
+    let is_plain = status.lines().any(|line| line == "CapPrm:\t0000000000000000");
+    is_plain.then(|| rustix::process::geteuid().as_raw())
+}
+
+/// What a client may see and do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// Everything: root, and whom the daemon trusts.
+    Privileged,
+    /// Sessions of his own, on processes of his own.
+    User,
+    /// Nothing but how the daemon is: it is not plain who he is.
+    Unknown,
+}
+
+impl Peer {
+    /// Asks the kernel.
+    ///
+    /// # Errors
+    /// Where it does not tell.
+    pub(super) fn of(stream: &UnixStream, trusted: Trusted) -> io::Result<Self> {
+        let credentials = stream.peer_cred()?;
+        let (uid, gid) = (credentials.uid(), credentials.gid());
+        let pid = credentials.pid().unwrap_or(0);
+        let SocketPeer { groups, pidfd } = SocketPeer::of(stream.as_fd())?;
+        let is_member = trusted.group.is_some_and(|group| gid == group || groups.contains(&group));
+        let rank = if uid == 0 || is_member || trusted.uid == Some(uid) {
+            Rank::Privileged
+        } else if uid != overflow_uid() && is_in_our_namespace(pid, pidfd) {
+            Rank::User
+        } else {
+            Rank::Unknown
+        };
+        Ok(Self { uid, gid, pid, groups: groups.into(), rank })
+    }
+
+    /// Whether it may see all.
+    pub(super) fn sees_all(&self) -> bool {
+        self.rank == Rank::Privileged
+    }
+
+    /// With whose permissions files are read for it.
+    pub(super) fn reader(&self) -> FileReader {
+        FileReader { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
+    }
+}
+
+fn overflow_uid() -> u32 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
+    text.trim().parse().unwrap_or(OVERFLOW_UID)
+}
+
+/// Whether the process that connected is in our user namespace. One in another, such as a sandbox,
+/// may not look at processes outside of it, though they have its user's number here. Before Linux 6.5
+/// the socket gives no descriptor: then it is that of the process which has the number a moment
+/// after it connected.
+fn is_in_our_namespace(pid: i32, pidfd: Option<OwnedFd>) -> bool {
+    let by_number = || pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
+    let Some(pidfd) = pidfd.or_else(by_number) else { return false };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty());
+    // Not ended after the directory was opened: it is of this very process.
+    let Ok(directory) = directory else { return false };
+    !has_ended(&pidfd)
+        && namespace_of(&directory).is_some_and(|there| own_namespace() == Some(there))
+}
+
+/// The number of the group called `name`, which may be a number itself.
+fn group_number(name: &str) -> Option<u32> {
+    if let Ok(number) = name.parse() {
+        return Some(number);
+    }
+    group_in(&std::fs::read_to_string("/etc/group").ok()?, name)
+}
+
+/// A line of group(5): name, password, number, members.
+fn group_in(text: &str, name: &str) -> Option<u32> {
+    let mut lines = text.lines().map(|line| line.split(':'));
+    lines
+        .find_map(|mut parts| (parts.next()? == name).then(|| parts.nth(1)?.parse().ok()).flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_by_their_whole_name() {
+        let text = "root:x:0:\ndataspacer:x:7:a\ndataspace:x:990:alice,bob\nbroken\n";
+        assert_eq!(group_in(text, "dataspace"), Some(990));
+        assert_eq!(group_in(text, "data"), None);
+        assert_eq!(group_in(text, "broken"), None);
+        assert_eq!(group_number("12"), Some(12));
+        assert_eq!(group_number("no-such-group-here"), None);
+    }
+
+    #[test]
+    fn the_daemons_own_user_is_trusted_only_where_it_has_no_capabilities() {
+        let uid = rustix::process::geteuid().as_raw();
+        assert_eq!(own_user("Uid:\t1\nCapPrm:\t0000000000000000\nCapEff:\t0\n"), Some(uid));
+        assert_eq!(own_user("CapPrm:\t0000004000000000\n"), None);
+        assert_eq!(own_user(""), None);
+    }
+
+    #[test]
+    fn the_kernel_tells_who_we_are() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let (one, _other) = UnixStream::pair().unwrap();
+            let uid = rustix::process::geteuid().as_raw();
+            let peer = Peer::of(&one, Trusted::default()).unwrap();
+            assert_eq!((peer.uid, peer.pid), (uid, std::process::id().cast_signed()));
+            let gid = rustix::process::getegid().as_raw();
+            for trusted in
+                [Trusted { group: Some(gid), uid: None }, Trusted { group: None, uid: Some(uid) }]
+            {
+                assert!(Peer::of(&one, trusted).unwrap().sees_all());
+            }
+            assert_eq!(peer.sees_all(), uid == 0);
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! The daemon's sessions: begun, found, ended, and brought in line with the configuration.
+
+use super::config_file::{Limits, Planned};
+use super::peer::Peer;
+use super::session::{Beginning, Owner, Session};
+use super::spec;
+use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long an attach request waits for its events to be opened.
+const ATTACH_TIME: Duration = Duration::from_secs(10);
+
+/// How long a detach request waits for the final totals: the analyzer takes up to three seconds for
+/// debug information that is still being read.
+const DETACH_TIME: Duration = Duration::from_secs(6);
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: BTreeMap<u64, Arc<Session>>,
+    last_id: u64,
+    limits: Limits,
+    is_ending: bool,
+}
+
+impl Roster {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { state: Mutex::new(State { limits, ..State::default() }) }
+    }
+
+    /// The sessions that `peer` may see, in the order of their numbers.
+    pub(super) fn visible(&self, peer: &Peer) -> Vec<Arc<Session>> {
+        let state = self.lock();
+        state.sessions.values().filter(|session| peer.may_see(session)).cloned().collect()
+    }
+
+    /// Every session.
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().sessions.values().cloned().collect()
+    }
+
+    /// The session with the number or name `key`, if `peer` may see it. To one who may not, it is
+    /// as if it were not there.
+    ///
+    /// # Errors
+    /// That there is none.
+    pub(super) fn find(&self, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiError> {
+        let number: Option<u64> = key.parse().ok();
+        let is_meant = |session: &&Arc<Session>| match number {
+            Some(id) => session.id == id,
+            None => session.spec.name.as_deref() == Some(key),
+        };
+        let state = self.lock();
+        let mut meant = state.sessions.values().filter(is_meant);
+        let absent = || ApiError {
+            code: ErrorCode::NotFound,
+            message: format!("there is no session {key}"),
+        };
+        match meant.clone().find(|session| peer.may_see(session)) {
+            Some(session) => Ok(session.clone()),
+            None if meant.next().is_some() => {
+                let _ = peer.refuse("session", format!("session {key} is another's"));
+                Err(absent())
+            }
+            None => Err(absent()),
+        }
+    }
+
+    /// Begins a session for `peer` and waits until it is attached.
+    ///
+    /// # Errors
+    /// Why it is not to be had.
+    pub(super) async fn attach(
+        &self,
+        peer: &Peer,
+        spec: SessionSpec,
+    ) -> Result<Arc<Session>, ApiError> {
+        let bad = |message| ApiError { code: ErrorCode::BadRequest, message };
+        let mut options = spec::options(&spec).map_err(bad)?;
+        let processes = peer.admit(&mut options)?;
+        let owner = Owner { origin: Origin::Request, uid: peer.uid };
+        let session = {
+            let mut state = self.lock();
+            state.make_room(peer)?;
+            state.check_name(peer, spec.name.as_deref())?;
+            state.last_id += 1;
+            let id = state.last_id;
+            let session = Session::begin(Beginning { id, spec, owner, options, processes })
+                .map_err(no_thread)?;
+            state.sessions.insert(id, session.clone());
+            session
+        };
+        tracing::info!(uid = peer.uid, pid = peer.pid, session = session.id, "attach");
+        let mut status = session.watch_status();
+        let is_decided = status.wait_for(|status| status.state != SessionState::Starting);
+        let _ = tokio::time::timeout(ATTACH_TIME, is_decided).await;
+        let status = session.status();
+        if matches!(status.state, SessionState::Attached | SessionState::Ended) {
+            return Ok(session);
+        }
+        session.leave();
+        self.lock().sessions.remove(&session.id);
+        let code = status.code.unwrap_or(ErrorCode::NotAttached);
+        let message = status.detail.unwrap_or_else(|| "attaching takes too long".to_owned());
+        Err(ApiError { code, message })
+    }
+
+    /// Ends a session, and takes it off the list.
+    pub(super) async fn detach(&self, session: &Arc<Session>) {
+        session.leave();
+        self.lock().sessions.remove(&session.id);
+        let mut status = session.watch_status();
+        let _ = tokio::time::timeout(DETACH_TIME, status.wait_for(|status| status.is_over())).await;
+    }
+
+    /// Brings the sessions of the configuration in line with `planned`: what is new begins, what is
+    /// gone ends, what is changed ends and begins anew. One that cannot begin is told of and left.
+    pub(super) async fn follow(&self, planned: &[Planned], limits: Limits) {
+        self.lock().limits = limits;
+        let is_kept = |session: &Session| planned.iter().any(|plan| plan.spec == session.spec);
+        for session in self.all() {
+            let is_configured = session.owner.origin == Origin::Configuration;
+            if is_configured && !is_kept(&session) {
+                tracing::info!(
+                    session = session.id,
+                    name = session.spec.name,
+                    "not configured any more"
+                );
+                self.detach(&session).await;
+            }
+        }
+        let uid = rustix::process::geteuid().as_raw();
+        let owner = Owner { origin: Origin::Configuration, uid };
+        for Planned { spec, options } in planned {
+            let mut state = self.lock();
+            let is_there = |session: &Arc<Session>| {
+                session.owner.origin == Origin::Configuration && session.spec == *spec
+            };
+            if state.sessions.values().any(is_there) {
+                continue;
+            }
+            let name = spec.name.clone().unwrap_or_default();
+            if state.sessions.len() >= state.limits.sessions {
+                tracing::error!(name, "there are as many sessions as limits.sessions allows");
+                continue;
+            }
+            state.last_id += 1;
+            let id = state.last_id;
+            let (spec, options) = (spec.clone(), options.clone());
+            let beginning = Beginning { id, spec, owner, options, processes: Vec::new() };
+            match Session::begin(beginning) {
+                Ok(session) => drop(state.sessions.insert(id, session)),
+                Err(error) => tracing::error!(name, %error, "no thread for a session"),
+            }
+        }
+    }
+
+    /// Ends all sessions, and lets none begin; gives up waiting for them after `time`.
+    pub(super) async fn end(&self, time: Duration) {
+        let sessions = {
+            let mut state = self.lock();
+            state.is_ending = true;
+            state.sessions.values().cloned().collect::<Vec<_>>()
+        };
+        for session in &sessions {
+            session.leave();
+        }
+        let all_over = async {
+            for session in &sessions {
+                let _ = session.watch_status().wait_for(|status| status.is_over()).await;
+            }
+        };
+        if tokio::time::timeout(time, all_over).await.is_err() {
+            tracing::warn!("some sessions do not end in time: they are left");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Sees to it that `peer` may have one session more: of those that are over and were asked for
+    /// by itself, the oldest goes.
+    fn make_room(&mut self, peer: &Peer) -> Result<(), ApiError> {
+        if self.is_ending {
+            return Err(ApiError { code: ErrorCode::Ending, message: "the daemon ends".into() });
+        }
+        let is_own = |session: &Session| {
+            session.owner.origin == Origin::Request && session.owner.uid == peer.uid
+        };
+        loop {
+            let n_own = self.sessions.values().filter(|session| is_own(session)).count();
+            let has_own_left = peer.sees_all() || n_own < self.limits.sessions_per_user;
+            let n_for_peer = share(self.limits.sessions, peer);
+            if has_own_left && self.sessions.len() < n_for_peer {
+                return Ok(());
+            }
+            let mut own = self.sessions.values().filter(|session| is_own(session));
+            let Some(id) = own.find(|session| session.status().is_over()).map(|one| one.id) else {
+                let message = if has_own_left {
+                    format!("the daemon has {} sessions, as many as it may", self.sessions.len())
+                } else {
+                    format!("you have {n_own} sessions, which is all one user may: detach one")
+                };
+                return Err(ApiError { code: ErrorCode::TooMany, message });
+            };
+            self.sessions.remove(&id);
+        }
+    }
+
+    /// Two sessions of one name could not be told apart by who sees both.
+    fn check_name(&self, peer: &Peer, name: Option<&str>) -> Result<(), ApiError> {
+        let Some(name) = name else { return Ok(()) };
+        if !peer.sees_all() {
+            // Whether a name is taken would tell what others have.
+            let why = "only root and the daemon's group may name sessions";
+            return Err(peer.refuse("attach", why));
+        }
+        if self.sessions.values().any(|session| session.spec.name.as_deref() == Some(name)) {
+            let message = format!("there is a session called {name}");
+            return Err(ApiError { code: ErrorCode::NameTaken, message });
+        }
+        Ok(())
+    }
+}
+
+/// How much of a limit `peer` may fill: a quarter is kept for those who see all, so that users cannot
+/// keep them out.
+pub(super) fn share(limit: usize, peer: &Peer) -> usize {
+    if peer.sees_all() { limit } else { limit - limit.div_ceil(4) }
+}
+
+fn no_thread(error: std::io::Error) -> ApiError {
+    tracing::error!(%error, "no thread for a session");
+    ApiError { code: ErrorCode::NotAttached, message: format!("no thread is left: {error}") }
+}

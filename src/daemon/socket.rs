@@ -1,0 +1,161 @@
+//! The socket that the daemon listens on: its own, or one that systemd opened.
+
+use crate::exit::{Failure, Kind};
+use anyhow::Context as _;
+use dataspace_collector::socket::next_inherited;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// A socket that clients connect to.
+#[derive(Debug)]
+pub(super) struct Listening {
+    pub(super) listener: UnixListener,
+    /// Where we made it, which goes with it; `None` where it is systemd's.
+    _made: Option<Made>,
+}
+
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    identity: (u64, u64),
+    /// Locked for as long as we live: of two daemons that find a stale socket, one replaces it.
+    _lock: File,
+}
+
+impl Listening {
+    /// The socket that systemd handed on, if this process was started for one.
+    ///
+    /// # Errors
+    /// Where it is none that can be listened on.
+    pub(super) fn inherited() -> anyhow::Result<Option<Self>> {
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+        if number("LISTEN_PID") != Some(std::process::id()) {
+            return Ok(None);
+        }
+        match number("LISTEN_FDS").unwrap_or(0) {
+            0 => return Ok(None),
+            1 => {}
+            n => anyhow::bail!("one socket is expected of systemd, and there are {n}"),
+        }
+        let socket = next_inherited().context("systemd's socket is not open")?;
+        let listener = UnixListener::from(socket);
+        listener.local_addr().context("systemd's socket is no Unix socket")?;
+        listener.set_nonblocking(true).context("systemd's socket")?;
+        Ok(Some(Self { listener, _made: None }))
+    }
+
+    /// A socket of our own at `path`. One that a daemon left behind when it was killed is replaced;
+    /// one that somebody listens on is not.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub(super) fn bind(path: &Path, mode: u32) -> anyhow::Result<Self> {
+        let what = || format!("listening on {}", path.display());
+        if let Some(directory) = path.parent()
+            && let Err(error) = std::fs::create_dir(directory)
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return Err(error).with_context(what);
+        }
+        let lock = lock(path).with_context(what)?;
+        remove_stale(path)?;
+        // The mode is there from the beginning: nobody connects before it is.
+        let before = rustix::process::umask(Mode::from_bits_truncate(0o777 & !mode));
+        let listener = UnixListener::bind(path);
+        rustix::process::umask(before);
+        let listener = listener.with_context(what)?;
+        listener.set_nonblocking(true).with_context(what)?;
+        let metadata = std::fs::symlink_metadata(path).with_context(what)?;
+        let identity = (metadata.dev(), metadata.ino());
+        let made = Made { path: path.to_path_buf(), identity, _lock: lock };
+        Ok(Self { listener, _made: Some(made) })
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let is_ours = std::fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
+        if is_ours && let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(%error, "the socket cannot be removed");
+        }
+    }
+}
+
+fn in_use(path: &Path) -> anyhow::Error {
+    Failure::new(Kind::Failed, format!("a daemon already listens on {}", path.display()))
+        .with_remedy(
+            "dataspace status          how it is\ndataspace daemon --socket PATH  another one",
+        )
+        .into()
+}
+
+/// The lock stays where it is when we end: who waits for it would else hold one that nobody finds.
+fn lock(path: &Path) -> anyhow::Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    // Not through a link that somebody put there, and for nobody else to lock.
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(&name, flags, Mode::RUSR | Mode::WUSR)?);
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(in_use(path)),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn remove_stale(path: &Path) -> anyhow::Result<()> {
+    let what = || format!("listening on {}", path.display());
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(what),
+        Ok(found) if !found.file_type().is_socket() => {
+            anyhow::bail!("{} is there and is no socket", path.display());
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        // Of a daemon without our lock, or of another program.
+        Ok(_) => Err(in_use(path)),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            tracing::info!(socket = %path.display(), "a socket that nobody listens on is replaced");
+            std::fs::remove_file(path).with_context(what)
+        }
+        Err(error) => Err(error).with_context(what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("below/dataspace.sock");
+        std::fs::create_dir(dir.path().join("below")).unwrap();
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "what a killed daemon leaves");
+        let listening = Listening::bind(&path, 0o640).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        let error = Listening::bind(&path, 0o640).unwrap_err().to_string();
+        assert!(error.contains("already listens") || error.contains("listening on"), "{error}");
+        UnixStream::connect(&path).unwrap();
+        drop(listening);
+        assert!(!path.exists());
+        let other = UnixListener::bind(&path).unwrap();
+        let error = Listening::bind(&path, 0o640).unwrap_err();
+        assert!(format!("{error:#}").contains("already listens"), "without a lock too: {error:#}");
+        drop(other);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        assert!(Listening::bind(&path, 0o640).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
+}

@@ -1,0 +1,201 @@
+//! What a session is asked for with, in the configuration or by a client, and what that means.
+
+use crate::cli::value;
+use crate::config::{CommandOutput, Comms, LiveOptions, LiveTarget};
+use crate::session;
+use dataspace_proto::api::SessionSpec;
+use dataspace_proto::event::Sampling;
+
+/// Processes, threads, names or events that one session names at most.
+const MAX_NAMED: usize = 1024;
+
+/// The longest name of a session.
+const MAX_NAME_BYTES: usize = 64;
+
+/// What `spec` asks for.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
+    check_name(spec.name.as_deref())?;
+    let n_named = [
+        spec.pids.len(),
+        spec.tids.len(),
+        spec.comm.len(),
+        spec.exclude_comm.len(),
+        spec.events.len(),
+    ];
+    if n_named.iter().any(|n_named| *n_named > MAX_NAMED) {
+        return Err(format!("a session names at most {MAX_NAMED} processes, names or events"));
+    }
+    let names = |names: &[String]| -> Result<Vec<Vec<u8>>, String> {
+        names.iter().map(|name| value::comm(name).map(|name| name.0)).collect()
+    };
+    let comms = Comms { include: names(&spec.comm)?, exclude: names(&spec.exclude_comm)? };
+    let max_overhead = spec.max_overhead.as_deref().map(value::share).transpose()?;
+    session::check_events(&spec.events).map_err(|error| error.to_string())?;
+    if spec.max_objects == Some(0) {
+        return Err("max_objects is at least 1, which is <Total>".into());
+    }
+    Ok(LiveOptions {
+        target: target(spec)?,
+        comms,
+        events: spec.events.clone(),
+        sampling: sampling(spec)?,
+        keeps_counts: max_overhead.is_none(),
+        max_overhead: max_overhead.unwrap_or(value::DEFAULT_SHARE).0,
+        ring_pages: match spec.ring_pages {
+            Some(n_pages) => Some(value::pages(&n_pages.to_string())?),
+            None => None,
+        },
+        command_output: CommandOutput::Discard,
+        reader: None,
+    })
+}
+
+/// The other way: what a client's command line asked for.
+///
+/// # Errors
+/// Where the daemon cannot be asked for it.
+pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
+    let mut spec = SessionSpec::default();
+    match &options.target {
+        LiveTarget::Processes(pids) => spec.pids.clone_from(pids),
+        LiveTarget::Threads(tids) => spec.tids.clone_from(tids),
+        LiveTarget::Unit(name) => spec.unit = Some(name.clone()),
+        LiveTarget::Cgroup(path) => {
+            let path = path.to_str().ok_or("the path of the control group is not UTF-8")?;
+            spec.cgroup = Some(path.to_owned());
+        }
+        LiveTarget::All => spec.all = options.comms.include.is_empty(),
+        LiveTarget::Command(_) => {
+            return Err("the daemon attaches to what runs; it starts no commands".into());
+        }
+    }
+    let text = |names: &[Vec<u8>]| -> Result<Vec<String>, String> {
+        let one = |name: &Vec<u8>| String::from_utf8(name.clone());
+        let names: Result<_, _> = names.iter().map(one).collect();
+        names.map_err(|_| "a process name is not UTF-8 in its first 15 bytes".to_owned())
+    };
+    spec.comm = text(&options.comms.include)?;
+    spec.exclude_comm = text(&options.comms.exclude)?;
+    spec.events.clone_from(&options.events);
+    match options.sampling {
+        Some(Sampling::Period(period)) => spec.period = Some(period),
+        Some(Sampling::FrequencyHz(hz)) => spec.frequency_hz = Some(hz),
+        None => {}
+    }
+    // Only where it was given: every Nth event stays a sample otherwise.
+    if !options.keeps_counts {
+        let share = options.max_overhead.map(|share| format!("{}%", share * 100.0));
+        spec.max_overhead = Some(share.unwrap_or_else(|| "off".to_owned()));
+    }
+    spec.ring_pages = options.ring_pages;
+    Ok(spec)
+}
+
+/// A number would be taken for that of another session, and a slash for the end of a path's part.
+fn check_name(name: Option<&str>) -> Result<(), String> {
+    let Some(name) = name else { return Ok(()) };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._@:-".contains(c);
+    let is_number = name.chars().all(|c| c.is_ascii_digit());
+    if is_number || name.len() > MAX_NAME_BYTES || !name.chars().all(is_plain) {
+        return Err(format!(
+            "a session's name has up to {MAX_NAME_BYTES} letters, digits and . _ @ : -, and is no number"
+        ));
+    }
+    Ok(())
+}
+
+fn target(spec: &SessionSpec) -> Result<LiveTarget, String> {
+    let id = |ids: &[i32]| -> Result<Vec<i32>, String> {
+        let mut ids: Vec<i32> = ids.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        match ids.first() {
+            Some(..=0) => Err("a process or thread has a number from 1 up".into()),
+            _ => Ok(ids),
+        }
+    };
+    let mut targets = Vec::new();
+    if !spec.pids.is_empty() {
+        targets.push(LiveTarget::Processes(id(&spec.pids)?));
+    }
+    if !spec.tids.is_empty() {
+        targets.push(LiveTarget::Threads(id(&spec.tids)?));
+    }
+    targets.extend(spec.unit.clone().map(LiveTarget::Unit));
+    targets.extend(spec.cgroup.clone().map(|path| LiveTarget::Cgroup(path.into())));
+    if spec.all || (targets.is_empty() && !spec.comm.is_empty()) {
+        targets.push(LiveTarget::All);
+    }
+    match (targets.pop(), targets.is_empty()) {
+        (Some(target), true) => Ok(target),
+        (None, _) => Err("no target: one of pids, tids, unit, cgroup, comm, all".into()),
+        (Some(_), false) => Err("a session has one target of pids, tids, unit, cgroup, all".into()),
+    }
+}
+
+fn sampling(spec: &SessionSpec) -> Result<Option<Sampling>, String> {
+    match (spec.period, spec.frequency_hz) {
+        (Some(0), _) | (_, Some(0)) => Err("a period or frequency is at least 1".into()),
+        (Some(_), Some(_)) => Err("period and frequency_hz contradict each other".into()),
+        (Some(period), None) => Ok(Some(Sampling::Period(period))),
+        (None, Some(hz)) => Ok(Some(Sampling::FrequencyHz(hz))),
+        (None, None) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_line_asks_for_comes_back() {
+        let specs = [
+            SessionSpec { pids: vec![7, 9], period: Some(3), ..SessionSpec::default() },
+            SessionSpec { unit: Some("a".into()), frequency_hz: Some(9), ..SessionSpec::default() },
+            SessionSpec { comm: vec!["redis".into()], ..SessionSpec::default() },
+            SessionSpec { all: true, exclude_comm: vec!["x".into()], ..SessionSpec::default() },
+            SessionSpec {
+                cgroup: Some("/a".into()),
+                ring_pages: Some(8),
+                ..SessionSpec::default()
+            },
+            SessionSpec {
+                tids: vec![7],
+                max_overhead: Some("off".into()),
+                ..SessionSpec::default()
+            },
+            SessionSpec {
+                all: true,
+                max_overhead: Some("2%".into()),
+                events: vec!["cpu-clock".into()],
+                ..SessionSpec::default()
+            },
+        ];
+        for spec in specs {
+            assert_eq!(of_options(&options(&spec).unwrap()), Ok(spec));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let all = || SessionSpec { all: true, ..SessionSpec::default() };
+        let check = |spec: SessionSpec, says: &str| {
+            let error = options(&spec).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        };
+        check(SessionSpec::default(), "no target");
+        check(SessionSpec { pids: vec![0], ..SessionSpec::default() }, "from 1 up");
+        check(SessionSpec { unit: Some("a".into()), ..all() }, "one target");
+        check(SessionSpec { period: Some(1), frequency_hz: Some(1), ..all() }, "contradict");
+        check(SessionSpec { period: Some(0), ..all() }, "at least 1");
+        check(SessionSpec { name: Some("12".into()), ..all() }, "no number");
+        check(SessionSpec { name: Some("a/b".into()), ..all() }, "letters");
+        check(SessionSpec { ring_pages: Some(3), ..all() }, "power of two");
+        check(SessionSpec { max_overhead: Some("200%".into()), ..all() }, "share");
+        check(SessionSpec { max_objects: Some(0), ..all() }, "max_objects");
+        check(SessionSpec { pids: vec![1; 2000], ..SessionSpec::default() }, "at most");
+    }
+}

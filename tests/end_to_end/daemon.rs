@@ -1,0 +1,364 @@
+//! The daemon: its sessions, its answers and its clients.
+
+use crate::screen::Terminal;
+use crate::support::daemon::{Daemon, events, send};
+use crate::support::{Running, assert_balanced, compile, samples_of, total};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const NEXT: &str = "{structure:cell}.{pointer+structure:cell next}";
+
+fn chase() -> Running {
+    Running::start(&compile("chase", &["-O2", "-g"]), &["8"]).0
+}
+
+/// The same program under a name that no other test's has.
+fn chase_called(name: &str, daemon: &Daemon) -> PathBuf {
+    let path = daemon.dir.path().join(name);
+    std::fs::copy(compile("chase", &["-O2", "-g"]), &path).unwrap();
+    path
+}
+
+fn text(output: &Output) -> (Option<i32>, String, String) {
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), string(&output.stdout), string(&output.stderr))
+}
+
+#[test]
+fn a_session_that_cannot_be_had_stops_no_other() {
+    let program = chase();
+    let config = format!(
+        "[[session]]\nname = \"absent\"\nunit = \"no-such-unit-here\"\n\
+         [[session]]\nname = \"wrong\"\npids = [{0}]\nevents = [\"no:such\"]\n\
+         [[session]]\nname = \"gone\"\npids = [99999999]\n\
+         [[session]]\nname = \"good\"\npids = [{0}]\n",
+        program.pid()
+    );
+    let mut daemon = Daemon::start(&config);
+    let state = |daemon: &Daemon, name: &str| daemon.session(name)["state"].clone();
+    daemon.wait_until("each session is decided", |daemon| {
+        ["absent", "wrong", "gone", "good"].iter().all(|name| state(daemon, name) != "starting")
+    });
+    assert_eq!(state(&daemon, "absent"), "waiting");
+    assert_eq!(state(&daemon, "wrong"), "failed");
+    assert_eq!(state(&daemon, "gone"), "failed");
+    let detail = daemon.session("wrong")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("no:such"), "{detail}");
+    assert_eq!(daemon.get("/v1/health")["status"], "degraded");
+    if state(&daemon, "good") == "failed" {
+        eprintln!("not run: {}", daemon.session("good"));
+        return;
+    }
+    let snapshot = daemon.snapshot_once("good", |snapshot| total(snapshot) >= 200);
+    let next = samples_of(&snapshot, NEXT);
+    assert!(next * 100 >= total(&snapshot) * 90, "{next} of {}", total(&snapshot));
+    let accounting = daemon.get("/v1/sessions/good/accounting");
+    assert_balanced(&accounting);
+    assert!(accounting["elapsed_ns"].as_u64() >= snapshot["elapsed_ns"].as_u64());
+    assert!(daemon.log().contains("wrong"), "what failed is logged: {}", daemon.log());
+}
+
+#[test]
+fn attach_stream_and_detach() {
+    let daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let list = daemon.get("/v1/sessions");
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(list["sessions"][0]["id"], id);
+    assert_eq!(list["sessions"][0]["origin"], "request");
+    assert_eq!(list["sessions"][0]["events"].as_array().unwrap().len(), 1, "{list}");
+    let path = format!("/v1/sessions/{id}/stream?interval_ms=100");
+    let mut stream = events(&daemon.socket, &path);
+    let mut elapsed = 0;
+    for _ in 0..4 {
+        let (name, snapshot) = stream.next().unwrap();
+        assert_eq!(name, "snapshot");
+        assert_balanced(&snapshot);
+        assert_eq!(snapshot["schema"], 1);
+        let now = snapshot["elapsed_ns"].as_u64().unwrap();
+        assert!(now > elapsed, "each snapshot is newer");
+        elapsed = now;
+    }
+    let (status, line) = daemon.ask("DELETE", &format!("/v1/sessions/{id}"), "");
+    assert_eq!((status, &line["state"]), (200, &json!("detached")));
+    let rest: Vec<(String, Value)> = stream.collect();
+    let (name, _) = rest.last().expect("the stream ends in order");
+    assert_eq!(name, "end");
+    let (_, last) = rest.iter().rev().find(|(name, _)| name == "snapshot").unwrap();
+    assert_eq!(last["target"]["running"], false, "the final totals come before the end");
+    assert_eq!(daemon.ask("GET", &format!("/v1/sessions/{id}"), "").0, 404);
+    assert_eq!(daemon.get("/v1/sessions"), json!({"sessions": []}));
+}
+
+#[test]
+fn a_target_that_ends_ends_its_session() {
+    let mut daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let stream = events(&daemon.socket, &format!("/v1/sessions/{id}/stream?interval_ms=60000"));
+    drop(program);
+    let rest: Vec<(String, Value)> = stream.collect();
+    let (name, line) = rest.last().unwrap();
+    assert_eq!((name.as_str(), &line["state"]), ("end", &json!("ended")), "{line}");
+    let snapshot = daemon.snapshot_once(&id.to_string(), |_| true);
+    assert_eq!(snapshot["target"]["running"], false, "the totals stay to be looked at");
+}
+
+#[test]
+fn wrong_requests_are_told_what_is_wrong() {
+    let daemon = Daemon::start("[limits]\nrequest_bytes = 1000\n");
+    let check = |method: &str, path: &str, body: &str, status: u16, code: &str| {
+        let (found, value) = daemon.ask(method, path, body);
+        assert_eq!(
+            (found, value["code"].as_str()),
+            (status, Some(code)),
+            "{method} {path}: {value}"
+        );
+        assert!(!value["message"].as_str().unwrap().is_empty());
+    };
+    check("GET", "/", "", 404, "not_found");
+    check("GET", "/v2/sessions", "", 404, "not_found");
+    check("GET", "/v1/sessions/1", "", 404, "not_found");
+    check("GET", "/v1/sessions/1/else", "", 404, "not_found");
+    check("PUT", "/v1/sessions", "", 405, "method_not_allowed");
+    check("DELETE", "/v1/health", "", 405, "method_not_allowed");
+    check("POST", "/v1/sessions", "{", 400, "bad_request");
+    check("POST", "/v1/sessions", "{}", 400, "bad_request");
+    check("POST", "/v1/sessions", "{\"pid\":1}", 400, "bad_request");
+    check("POST", "/v1/sessions", "{\"pids\":[0]}", 400, "bad_request");
+    check(
+        "POST",
+        "/v1/sessions",
+        "{\"all\":true,\"events\":[\"no:such:one\"]}",
+        400,
+        "bad_request",
+    );
+    check("POST", "/v1/sessions", "{\"pids\":[99999999]}", 422, "not_attached");
+    check("POST", "/v1/sessions", "{\"unit\":\"no-such-unit\"}", 422, "not_attached");
+    check("POST", "/v1/sessions", &" ".repeat(2000), 413, "too_large");
+    assert_eq!(daemon.get("/v1/sessions"), json!({"sessions": []}), "nothing stays of them");
+    for bytes in [&b"\x16\x03\x01\x02\x00"[..], b"GET / SPDY/9\r\n\r\n", &[b'a'; 100_000]] {
+        let answer = send(&daemon.socket, bytes);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert_eq!(daemon.get("/v1/health")["status"], "ok");
+}
+
+#[test]
+fn who_is_slow_or_too_many_is_turned_away() {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    let daemon = Daemon::start("[limits]\nconnections = 4\nrequest_s = 1\n");
+    let mut slow = UnixStream::connect(&daemon.socket).unwrap();
+    slow.write_all(b"GET /v1/health HTTP/1.1\r\nhost:").unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).unwrap();
+    assert!(!answer.contains("200 OK"), "its end came instead: {answer}");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let path = format!("/v1/sessions/{id}/stream");
+    let mut streams: Vec<_> = (0..4).map(|_| events(&daemon.socket, &path)).collect();
+    for stream in &mut streams {
+        assert_eq!(stream.next().unwrap().0, "snapshot");
+    }
+    let (status, value) = daemon.ask("GET", "/v1/health", "");
+    assert_eq!((status, &value["code"]), (429, &json!("too_many")));
+    assert_eq!(streams[0].next().unwrap().0, "snapshot", "those that are there go on");
+}
+
+#[test]
+fn metrics_say_what_the_sessions_do() {
+    let mut daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let id = id.to_string();
+    daemon.snapshot_once(&id, |snapshot| total(snapshot) >= 200);
+    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = send(&daemon.socket, request);
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    let value = |series: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap_or_else(|| panic!("{series}: {text}")).trim().parse().unwrap()
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(value(&format!("dataspace_build_info{{version=\"{version}\"}}")), 1);
+    assert_eq!(value("dataspace_sessions{state=\"attached\"}"), 1);
+    let kernel = value(&format!("dataspace_kernel_samples_total{{session=\"{id}\"}}"));
+    let next = value(&format!("dataspace_object_samples{{session=\"{id}\",object=\"{NEXT}\"}}"));
+    assert!(next * 100 >= kernel * 80, "{next} of {kernel}");
+    assert!(text.contains("object=\"other\""));
+    // Where promtool is, it has nothing to say against it.
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        eprintln!("not run: promtool is not installed");
+        return;
+    };
+    std::io::Write::write_all(promtool.stdin.as_mut().unwrap(), text.as_bytes()).unwrap();
+    assert!(promtool.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn names_and_groups_are_found_again() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: only root may profile names and control groups");
+        return;
+    }
+    let name = format!("dsp-{}-name", std::process::id());
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let mount = lines.find(|words| words[2] == "cgroup2").map(|words| PathBuf::from(words[1]));
+    let group = mount.map(|mount| mount.join(format!("dsp-{}-group", std::process::id())));
+    let mut config = format!("[[session]]\nname = \"name\"\ncomm = [\"{name}\"]\n");
+    if let Some(group) = &group {
+        config += &format!("[[session]]\nname = \"group\"\ncgroup = \"{}\"\n", group.display());
+    }
+    let mut daemon = Daemon::start(&config);
+    let path = chase_called(&name, &daemon);
+    // Without a unified hierarchy that may be written to there are names only.
+    let group = group.filter(|_| {
+        daemon.wait_until("the group is looked for", |daemon| {
+            daemon.session("group")["state"] == "waiting"
+        });
+        true
+    });
+    for round in 1..=2 {
+        let made = group.as_ref().map(std::fs::create_dir);
+        let is_grouped = matches!(made, Some(Ok(())));
+        let (program, _) = Running::start(&path, &["8"]);
+        let enough = 100 * round;
+        if is_grouped {
+            let procs = group.as_ref().unwrap().join("cgroup.procs");
+            std::fs::write(procs, program.pid()).unwrap();
+        }
+        daemon.snapshot_once("name", |snapshot| samples_of(snapshot, NEXT) >= enough);
+        if is_grouped {
+            daemon.snapshot_once("group", |snapshot| {
+                snapshot["target"]["running"] == true && samples_of(snapshot, NEXT) >= 50
+            });
+        } else {
+            eprintln!("not run: no control group can be made here ({made:?})");
+        }
+        drop(program);
+        if is_grouped {
+            std::fs::remove_dir(group.as_ref().unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn clients_attach_list_and_detach() {
+    let daemon = Daemon::start("");
+    let program = chase();
+    let run = |args: &[&str]| text(&daemon.client(args).output().unwrap());
+    let (code, _, errors) = run(&["attach", "-p", &program.pid(), "--name", "mine"]);
+    if code == Some(1) && errors.contains("CAP_PERFMON") {
+        eprintln!("not run: {errors}");
+        return;
+    }
+    assert_eq!(code, Some(0), "{errors}");
+    let (_, out, _) = run(&["sessions"]);
+    assert!(out.contains("mine") && out.contains("attached"), "{out}");
+    let (_, out, _) = run(&["sessions", "--json"]);
+    let list: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(list, daemon.get("/v1/sessions"));
+    let (code, out, _) = run(&["status"]);
+    assert!(code == Some(0) && out.starts_with("ok: version "), "{out}");
+    let (code, _, errors) = run(&["attach", "-p", &program.pid(), "--name", "mine"]);
+    assert!(code == Some(1) && errors.contains("called mine"), "{errors}");
+    let (code, _, errors) = run(&["attach", "-p", "99999999"]);
+    assert!(code == Some(1) && errors.contains("99999999"), "{errors}");
+    let (code, _, errors) = run(&["attach", "-p", "1", "-e", "no-such-event"]);
+    assert!(code == Some(2), "{errors}");
+    let (code, out, _) = run(&["detach", "mine", "--json"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["state"], "detached");
+    let (code, _, errors) = run(&["detach", "mine"]);
+    assert!(code == Some(1) && errors.contains("no session mine"), "{errors}");
+    drop(daemon);
+    let output = crate::support::run(&["status", "--socket", "/no/such/dataspace.sock"]);
+    let (code, _, errors) = text(&output);
+    assert!(code == Some(1) && errors.contains("sudo dataspace daemon"), "{errors}");
+}
+
+#[test]
+fn top_shows_a_session_of_the_daemon_like_one_of_its_own() {
+    let mut daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    daemon.snapshot_once(&id.to_string(), |snapshot| total(snapshot) >= 100);
+    let socket = daemon.socket.to_str().unwrap().to_owned();
+    let top = |args: &[&str]| {
+        let mut command = crate::support::dataspace(&["top", "--connect", &socket]);
+        text(&command.args(args).output().unwrap())
+    };
+    let (code, out, errors) = top(&["--json", "--interval", "0.1", "--duration", "1"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 1);
+    lines.iter().for_each(assert_balanced);
+    assert!(samples_of(lines.last().unwrap(), NEXT) > 0);
+    assert_eq!(daemon.get("/v1/sessions")["sessions"][0]["state"], "attached", "it goes on");
+    let (code, out, errors) = top(&["--once", "--duration", "0.2", "--session", &id.to_string()]);
+    assert!(code == Some(0) && out.contains("<Total>"), "{out}{errors}");
+    // A session of its own ends with it, in order.
+    let (code, out, errors) = top(&["-p", &program.pid(), "--json", "--duration", "1"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["target"]["running"], false, "the last line has the final totals");
+    assert_balanced(&last);
+    assert_eq!(daemon.get("/v1/sessions")["sessions"].as_array().unwrap().len(), 1);
+    let (code, _, errors) = top(&["--session", "7777", "--once"]);
+    assert!(code == Some(1) && errors.contains("7777"), "{errors}");
+    // When the target ends, so does the view.
+    let mut command = crate::support::dataspace(&["top", "--connect", &socket, "--json"]);
+    let view = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(program);
+    let (code, out, _) = text(&view.wait_with_output().unwrap());
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!((code, &last["target"]["running"]), (Some(0), &json!(false)));
+}
+
+#[test]
+fn the_screen_shows_a_session_of_the_daemon() {
+    let daemon = Daemon::start("");
+    let program = chase();
+    if daemon.attach(&program.pid()).is_none() {
+        return;
+    }
+    let command = format!("top --connect {}", daemon.socket.display());
+    let mut terminal = Terminal::running(&command, "{structure:cell}");
+    terminal.press("q");
+    let after = terminal.left_behind();
+    assert!(after.contains("<Total>"), "{after}");
+}
+
+#[test]
+fn a_configuration_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("d.toml");
+    let check = |config: &str| {
+        std::fs::write(&file, config).unwrap();
+        text(
+            &Command::new(env!("CARGO_BIN_EXE_dataspace"))
+                .args(["config", "check"])
+                .arg(&file)
+                .output()
+                .unwrap(),
+        )
+    };
+    let (code, out, _) = check("[[session]]\nname = \"a\"\nunit = \"redis\"\n");
+    assert!(code == Some(0) && out.contains("1 session"), "{out}");
+    let (code, _, errors) = check("\n\ncolour = 1\n");
+    assert!(code == Some(2) && errors.contains("d.toml:3: unknown field `colour`"), "{errors}");
+    let example = crate::support::run(&["config", "check", "systemd/dataspace.toml"]);
+    assert_eq!(example.status.code(), Some(0), "{example:?}");
+    std::fs::remove_file(&file).unwrap();
+    let missing = crate::support::run(&["config", "check", file.to_str().unwrap()]);
+    assert_eq!(missing.status.code(), Some(1));
+}

@@ -1,0 +1,194 @@
+//! Who may see and do what: clients of several users, on processes of several users.
+
+use crate::support::daemon::{Daemon, events, open_dir};
+use crate::support::{Running, compile, samples_of, total};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Users that no machine has.
+const USER: &str = "4000001";
+const OTHER: &str = "4000002";
+const GROUP: &str = "4000003";
+
+const NEXT: &str = "{structure:cell}.{pointer+structure:cell next}";
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("not run: only root can act as several users");
+    }
+    is_root
+}
+
+/// A command of `user` without any privilege.
+fn as_user(user: &str, groups: Option<&str>, program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={user}"), &format!("--regid={user}"), "--inh-caps=-all"]);
+    command.arg(groups.map_or("--clear-groups".to_owned(), |group| format!("--groups={group}")));
+    command.arg(program).current_dir("/").stdin(Stdio::null());
+    command
+}
+
+/// What clients and programs of others need to be able to read.
+fn shared(dir: &Path, path: &Path, name: &str) -> std::path::PathBuf {
+    let shared = dir.join(name);
+    std::fs::copy(path, &shared).unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o755)).unwrap();
+    shared
+}
+
+struct Stage {
+    daemon: Daemon,
+    client: std::path::PathBuf,
+    chase: std::path::PathBuf,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let dir = open_dir();
+        let client = shared(dir.path(), Path::new(env!("CARGO_BIN_EXE_dataspace")), "dataspace");
+        let chase = shared(dir.path(), &compile("chase", &["-O2", "-g"]), "chase");
+        let config = format!("group = \"{GROUP}\"\n[limits]\nsessions_per_user = 2\n");
+        Self { daemon: Daemon::start_in(dir, &config, |_| {}), client, chase }
+    }
+
+    fn run(&self, user: &str, groups: Option<&str>, args: &[&str]) -> Output {
+        let mut command = as_user(user, groups, &self.client);
+        command.args(&args[..1]).arg("--socket").arg(&self.daemon.socket).args(&args[1..]);
+        command.output().unwrap()
+    }
+
+    /// The exit code of a client of `user`, and what it says.
+    fn ask(&self, user: &str, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.run(user, None, args);
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    fn sessions(&self, user: &str, groups: Option<&str>) -> Vec<u64> {
+        let output = self.run(user, groups, &["sessions", "--json"]);
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let sessions = list["sessions"].as_array().unwrap();
+        sessions.iter().map(|session| session["id"].as_u64().unwrap()).collect()
+    }
+}
+
+fn program_of(user: &str, stage: &Stage) -> Running {
+    let args = [
+        &*format!("--reuid={user}"),
+        &*format!("--regid={user}"),
+        "--clear-groups",
+        "--inh-caps=-all",
+        stage.chase.to_str().unwrap(),
+        "8",
+    ];
+    Running::start(Path::new("setpriv"), &args).0
+}
+
+#[test]
+fn a_user_sees_and_attaches_to_his_own_only() {
+    if !is_root() {
+        return;
+    }
+    let mut stage = Stage::new();
+    let roots = Running::start(&stage.chase, &["8"]).0;
+    let Some(roots_session) = stage.daemon.attach(&roots.pid()) else { return };
+    let own = program_of(USER, &stage);
+    let others = program_of(OTHER, &stage);
+
+    let (code, said) = stage.ask(USER, &["attach", "-p", &own.pid(), "--json"]);
+    assert_eq!(code, Some(0), "{said}{}", stage.daemon.log());
+    let session: Value = serde_json::from_str(&said).unwrap();
+    let id = session["id"].as_u64().unwrap();
+    let snapshot = stage.daemon.snapshot_once(&id.to_string(), |snapshot| total(snapshot) >= 100);
+    assert!(samples_of(&snapshot, NEXT) > 50, "his program is named");
+    let text = snapshot.to_string();
+    assert!(!text.contains("0x"), "no address is told: {text}");
+    assert_eq!(snapshot["target"]["description"], format!("process {} (chase)", own.pid()));
+
+    // To him there is nothing else.
+    assert_eq!(stage.sessions(USER, None), [id]);
+    assert_eq!(stage.sessions(OTHER, None), [0_u64; 0]);
+    for (user, session) in [(USER, roots_session), (OTHER, id), (OTHER, roots_session)] {
+        let (code, said) = stage.ask(user, &["detach", &session.to_string()]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(&format!("there is no session {session}")), "{said}");
+    }
+    let refused = [
+        vec!["attach", "-a"],
+        vec!["attach", "--comm", "chase"],
+        vec!["attach", "--cgroup", "/"],
+        vec!["attach", "-u", "dbus"],
+        vec!["attach", "-p", "1"],
+        vec!["attach", "-t", "1"],
+    ];
+    let pids = [roots.pid(), others.pid(), format!("{},{}", own.pid(), others.pid())];
+    let of_pids = pids.iter().map(|pid| vec!["attach", "-p", pid]);
+    for args in refused.into_iter().chain(of_pids) {
+        let (code, said) = stage.ask(USER, &args);
+        assert_eq!(code, Some(3), "{args:?}: {said}");
+    }
+    let own_pid = own.pid();
+    for event in ["mem:0xffffffff81000000/8:rw", "syscalls:sys_enter_read", "cycles:k"] {
+        let (code, said) = stage.ask(USER, &["attach", "-p", &own_pid, "-e", event]);
+        assert_eq!(code, Some(3), "{event}: {said}");
+    }
+    let log = stage.daemon.log();
+    for says in [&format!("uid={USER}"), "does not belong to this user", "units, control groups"] {
+        assert!(log.lines().any(|line| line.contains("refused") && line.contains(says)), "{log}");
+    }
+    assert!(log.lines().any(|line| line.contains("refused") && line.contains(OTHER)), "{log}");
+
+    // As many as he may have, and no more.
+    assert_eq!(stage.ask(USER, &["attach", "-p", &own_pid]).0, Some(0));
+    let (code, said) = stage.ask(USER, &["attach", "-p", &own_pid]);
+    assert!(code == Some(1) && said.contains("detach one"), "{said}");
+
+    // Members of the group see all, whoever they are.
+    assert_eq!(stage.sessions(OTHER, Some(GROUP)).len(), 3);
+    let output = stage.run(OTHER, Some(GROUP), &["detach", &roots_session.to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(stage.ask(USER, &["detach", &id.to_string()]).0, Some(0));
+}
+
+#[test]
+fn a_session_ends_when_its_process_gets_more_rights() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let dir = stage.daemon.dir.path();
+    // Root's, and executed as root by whoever executes it.
+    let set_uid = shared(dir, Path::new("/bin/cat"), "set-uid");
+    std::fs::set_permissions(&set_uid, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let mut command = as_user(USER, None, Path::new("/bin/sh"));
+    let script = "echo ready; read line; exec \"$0\"";
+    command.args(["-c", script]).arg(&set_uid).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    let mut ready = String::new();
+    let mut stdout = std::io::BufReader::new(program.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut stdout, &mut ready).unwrap();
+    let pid = program.id().to_string();
+    let (code, said) = stage.ask(USER, &["attach", "-p", &pid, "--json"]);
+    assert_eq!(code, Some(0), "{said}{}", stage.daemon.log());
+    let session: Value = serde_json::from_str(&said).unwrap();
+    let path = format!("/v1/sessions/{}/stream?interval_ms=60000", session["id"]);
+    let stream = events(&stage.daemon.socket, &path);
+    use std::io::Write as _;
+    program.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let (name, line) = stream.last().unwrap();
+    let has_more = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    if !has_more.contains(&format!("Uid:\t{USER}\t0\t")) {
+        eprintln!("not run: set-uid programs get no rights here");
+        return;
+    }
+    assert_eq!(name, "end");
+    assert_eq!(line["state"], "failed", "{line}");
+    let log = stage.daemon.log();
+    let says = "does not belong to this user";
+    assert!(log.lines().any(|line| line.contains("refused") && line.contains(says)), "{log}");
+}

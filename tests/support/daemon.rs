@@ -1,0 +1,186 @@
+//! A daemon of a test's own, and a client that knows nothing of ours.
+
+use super::dataspace;
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long anything that should happen soon may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running daemon with a directory of its own, where its socket and configuration are.
+pub(crate) struct Daemon {
+    pub(crate) process: Child,
+    pub(crate) socket: PathBuf,
+    pub(crate) config: PathBuf,
+    log: Arc<Mutex<String>>,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+/// A directory that any user may look into.
+pub(crate) fn open_dir() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+impl Daemon {
+    /// Starts one with `config` and waits until it answers.
+    pub(crate) fn start(config: &str) -> Self {
+        Self::start_in(open_dir(), config, |_| {})
+    }
+
+    pub(crate) fn start_in(
+        dir: tempfile::TempDir,
+        config: &str,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Self {
+        let socket = dir.path().join("dataspace.sock");
+        let file = dir.path().join("dataspace.toml");
+        std::fs::write(&file, config).unwrap();
+        let mut command = dataspace(&["daemon", "--config"]);
+        command.arg(&file).arg("--socket").arg(&socket);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        prepare(&mut command);
+        let mut process = command.spawn().unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let for_thread = log.clone();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                *for_thread.lock().unwrap() += &(line + "\n");
+            }
+        });
+        let mut daemon = Self { process, socket, config: file, log, dir };
+        daemon.wait_until("the daemon listens", |daemon| {
+            assert!(daemon.process.try_wait().unwrap().is_none(), "{}", daemon.log());
+            UnixStream::connect(&daemon.socket).is_ok()
+        });
+        daemon
+    }
+
+    /// What it said on standard error.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Asks, and gives the status and the JSON.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        ask(&self.socket, method, path, body)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let (status, value) = self.ask("GET", path, "");
+        assert_eq!(status, 200, "{path}: {value}\n{}", self.log());
+        value
+    }
+
+    /// The session called `name`.
+    pub(crate) fn session(&self, name: &str) -> Value {
+        self.get(&format!("/v1/sessions/{name}"))
+    }
+
+    /// Attaches to process `pid`; gives the session's number. `None`, with the reason printed, where
+    /// live events are not to be had.
+    pub(crate) fn attach(&self, pid: &str) -> Option<u64> {
+        let (status, value) = self.ask("POST", "/v1/sessions", &format!("{{\"pids\":[{pid}]}}"));
+        if status == 422 {
+            eprintln!("not run: {value}");
+            return None;
+        }
+        assert_eq!(status, 201, "{value}\n{}", self.log());
+        assert_eq!(value["state"], "attached");
+        value["id"].as_u64()
+    }
+
+    /// The first snapshot of a session of which `is_enough` holds.
+    #[track_caller]
+    pub(crate) fn snapshot_once(
+        &mut self,
+        session: &str,
+        is_enough: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let mut found = Value::Null;
+        self.wait_until("a session has enough", |daemon| {
+            let path = format!("/v1/sessions/{session}/snapshot");
+            let (status, snapshot) = daemon.ask("GET", &path, "");
+            let is_found = status == 200 && is_enough(&snapshot);
+            if is_found {
+                super::assert_balanced(&snapshot);
+                found = snapshot;
+            }
+            is_found
+        });
+        found
+    }
+
+    /// Our client's commands, for this daemon.
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
+        let (command, args) = args.split_first().unwrap();
+        let mut client = dataspace(&[command, "--socket"]);
+        client.arg(&self.socket).args(args).stdin(Stdio::null());
+        client
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// One request on a connection of its own.
+pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+    let length =
+        if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    let answer = send(socket, format!("{head}{length}\r\n{body}").as_bytes());
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(head.to_ascii_lowercase().contains("content-type: application/json"), "{head}");
+    (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body:?}")))
+}
+
+/// Sends bytes as they are, and reads what comes until the connection is closed.
+pub(crate) fn send(socket: &Path, bytes: &[u8]) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    // A request may be refused before all of it was taken.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+/// The events of a stream: names and data. Each is a chunk of its own, so its lines are whole.
+pub(crate) fn events(socket: &Path, path: &str) -> impl Iterator<Item = (String, Value)> + use<> {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut name = String::new();
+    BufReader::new(stream).lines().map_while(Result::ok).filter_map(move |line| {
+        if let Some(event) = line.strip_prefix("event: ") {
+            name = event.to_owned();
+        }
+        let data = line.strip_prefix("data: ")?;
+        Some((name.clone(), serde_json::from_str(data).unwrap()))
+    })
+}
