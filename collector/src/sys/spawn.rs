@@ -8,6 +8,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
 use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
 
 /// A child that has not executed its command yet. Dropped, it exits without doing so.
 #[derive(Debug)]
@@ -37,6 +38,10 @@ pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild
     // Made before the fork: the child must not allocate.
     let mut pointers: Vec<*const c_char> = argv.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
+    // A child that inherited another's end of a pipe would keep that one waiting for its own end, and
+    // two each other for ever: no child is forked while another's pipe is there but not yet its own.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (wait, release) = pipe_with(PipeFlags::CLOEXEC)?;
     let (exec_errno, report) = pipe_with(PipeFlags::CLOEXEC)?;
     // The child's copy of `release` would keep its own `wait` from ever ending.
@@ -60,6 +65,7 @@ pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild
         // `argv` keeps alive in this copy of the memory.
         unsafe { execute(&pointers, ends) }
     }
+    drop(alone);
     let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(|| {
         Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
     })?;
@@ -69,6 +75,48 @@ pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild
         release: Some(release),
         exec_errno,
     })
+}
+
+/// A child that does nothing, for ever. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct IdleChild(Child);
+
+/// Forks a child that does nothing. It shares no pipe with anybody, and does not outlive this thread.
+pub(crate) fn idle() -> Result<IdleChild, Errno> {
+    let parent = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: the child calls only async-signal-safe functions until it is killed, so the locks that
+    // other threads held at the fork do not matter.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: system calls without pointers.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // Who died before that was not heard of.
+            while libc::getppid() == parent {
+                libc::pause();
+            }
+            libc::_exit(0)
+        }
+    }
+    let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(|| {
+        Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
+    })?;
+    Ok(IdleChild(Child { pid }))
+}
+
+impl IdleChild {
+    /// The child's process id.
+    #[cfg(test)]
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.pid.as_raw_nonzero().get()
+    }
+}
+
+impl Drop for IdleChild {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(self.0.pid, rustix::process::Signal::KILL);
+        let _ = self.0.reap();
+    }
 }
 
 struct ChildEnds {
