@@ -29,6 +29,8 @@ pub struct SampleLayout {
     pub user_registers: u64,
     /// Mask of `PERF_SAMPLE_REGS_INTR`.
     pub interrupt_registers: u64,
+    /// Hardware tells the IP (`precise_ip` is not 0), perhaps with registers of its own.
+    pub is_precise: bool,
     /// Other records end with ids and the time.
     pub sample_id_all: bool,
     /// Byte order.
@@ -214,8 +216,9 @@ fn variable_part(
         // other only.
         let has_other = field!(layout, PERF_SAMPLE_REGS_INTR);
         let sample = &mut *decoded.sample;
+        let is_fresh = !has_other && !layout.is_precise && !sample.is_exact_ip;
         let into = match sample.is_user() {
-            true => (!has_other && !sample.is_exact_ip).then_some(&mut sample.registers),
+            true => is_fresh.then_some(&mut sample.registers),
             false => Some(&mut sample.user_registers),
         };
         registers(layout.user_registers, layout, cursor, "REGS_USER", into)?;
@@ -461,6 +464,7 @@ impl SampleLayout {
             branch_sample_type: 0,
             user_registers: 0,
             interrupt_registers: 0,
+            is_precise: false,
             sample_id_all: true,
             endian: NATIVE,
             machine: Machine::X86_64,
@@ -517,6 +521,8 @@ mod tests {
         assert_eq!(decode(&layout, abi::PERF_RECORD_MISC_KERNEL, &[2, 7]), (None, Some(7)));
         // The hardware's IP, and registers of the interrupt some time later.
         assert_eq!(decode(&layout, user | exact, &[2, 7]), (None, None));
+        let precise = SampleLayout { is_precise: true, ..layout };
+        assert_eq!(decode(&precise, user, &[2, 7]), (None, None));
         layout.sample_type |= u64::from(abi::PERF_SAMPLE_REGS_INTR);
         layout.interrupt_registers = layout.user_registers;
         assert_eq!(decode(&layout, user, &[2, 7, 2, 8]), (Some(8), None));

@@ -45,6 +45,7 @@
 //!     branch_sample_type: 0,
 //!     user_registers: 0,
 //!     interrupt_registers: 0,
+//!     is_precise: false,
 //!     sample_id_all: true,
 //!     endian: NATIVE,
 //!     machine: Machine::X86_64,

@@ -136,6 +136,7 @@ impl Attr {
             branch_sample_type: self.branch_sample_type,
             user_registers: self.sample_regs_user,
             interrupt_registers: self.sample_regs_intr,
+            is_precise: self.precise_ip() != 0,
             sample_id_all: self.sample_id_all(),
             endian,
             machine,

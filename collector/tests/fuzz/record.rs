@@ -78,6 +78,7 @@ fn layout(random: &mut Random) -> SampleLayout {
         branch_sample_type: random.next() & 0xf_ffff,
         user_registers: random.next() & random.next() & random.next(),
         interrupt_registers: random.next() & random.next() & random.next(),
+        is_precise: random.one_in(2),
         sample_id_all: !random.one_in(8),
         endian: if random.one_in(4) { Endian::Big } else { NATIVE },
         machine: if random.one_in(8) { Machine::Other } else { Machine::X86_64 },
