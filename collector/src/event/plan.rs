@@ -65,6 +65,15 @@ impl EventPlan {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }
 
+    /// Leaves out what takes privileges to sample: the kernel's side, and physical addresses.
+    pub(crate) fn confine(&mut self) {
+        self.source.exclude_kernel = true;
+        if let Source::Counter(Counter { access: Some(access), .. }) = &mut self.source.source {
+            access.has_physical = false;
+        }
+        self.follow_source();
+    }
+
     /// What the event's hardware makes of `sampling`, so that weights are what was counted.
     pub(crate) fn rounded(&self, sampling: Sampling) -> Sampling {
         match sampling {

@@ -89,6 +89,8 @@ pub(crate) struct Attacher<'a> {
     pub(crate) features: KernelFeatures,
     /// Where side-band events are opened: those on other CPUs are open already, and stay.
     side_band_cpus: SideBandCpus<'a>,
+    /// Descriptors that may be open.
+    max_events: usize,
     attached: Attached,
     births: Births,
     joint: Joint,
@@ -103,8 +105,42 @@ impl<'a> Attacher<'a> {
         features: KernelFeatures,
     ) -> Self {
         let (attached, births, joint) = Default::default();
-        let side_band_cpus = SideBandCpus::All;
-        Self { procfs, plans, rings, binding, features, side_band_cpus, attached, births, joint }
+        Self {
+            procfs,
+            plans,
+            rings,
+            binding,
+            features,
+            side_band_cpus: SideBandCpus::All,
+            max_events: usize::MAX,
+            attached,
+            births,
+            joint,
+        }
+    }
+
+    /// An attacher that opens no more than about `max_events`; and, if that is a bound, nothing that
+    /// is not of the target.
+    pub(crate) fn with_at_most(self, max_events: usize) -> Self {
+        Self { max_events, ..self }
+    }
+
+    /// Whether there is no room for another thread; then a warning tells.
+    fn is_full(&mut self, pid: i32) -> bool {
+        let n_open = self.attached.events.len() + self.attached.side_band.len();
+        let n_each = self.rings.outputs.len() * (self.plans.len() + 1);
+        let is_full = n_open + n_each > self.max_events;
+        if is_full {
+            let warning = format!(
+                "process {pid} and those before have more threads than {} events are enough for: \
+                 the others are not seen",
+                self.max_events
+            );
+            if self.attached.warnings.last() != Some(&warning) {
+                self.attached.warnings.push(warning);
+            }
+        }
+        is_full
     }
 
     /// An attacher that opens sampled events beside side-band events that are open, and the latter
@@ -218,6 +254,9 @@ impl<'a> Attacher<'a> {
     pub(crate) fn thread(&mut self, pid: i32, tid: i32, is_sampled: bool) -> Result<bool, Error> {
         // Also for one that is gone: it need not be tried again.
         self.births.opened(tid, u64::MAX / 2);
+        if self.is_full(pid) {
+            return Ok(false);
+        }
         let n_cpus = self.rings.outputs.len();
         let place =
             |this: &Self, cpu_idx: usize| Place::Task { tid, cpu: this.rings.outputs[cpu_idx].cpu };
@@ -363,7 +402,9 @@ impl<'a> Attacher<'a> {
 
     /// All that was opened.
     pub(crate) fn finish(mut self) -> Attached {
-        self.machine();
+        if self.max_events == usize::MAX {
+            self.machine();
+        }
         for cpu in &self.attached.offline {
             self.attached.warnings.push(format!("CPU {cpu} is off line, and left out"));
         }

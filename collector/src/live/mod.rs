@@ -40,6 +40,7 @@ use crate::live::calibration::Calibration;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
+use crate::live::permission::{Seen, max_events};
 use crate::live::rings::Rings;
 use crate::machine::Machine;
 use crate::membership::CommFilter;
@@ -161,14 +162,19 @@ impl Live {
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let cpus = &machine.online_cpus;
-        if config.permission.is_none() {
+        let permission = config.permission.as_deref();
+        if permission.is_some() {
+            permission::confine(&mut plans);
+        } else {
             coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         }
         let binding = binding(&config.target, &target);
         let mut rings = Rings::new(cpus, config.ring_pages, &procfs)?;
         let features = kernel_features();
         let group = GroupWatch::of(&target.coverage)?;
+        let seen = permission.map(|it| Seen::of(it, target.processes(), &rings));
         let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
+        let attacher = attacher.with_at_most(max_events(permission));
         let mut attached = attach(attacher, &target, group.as_ref())?;
         attached.warnings.extend(rings.warning.take());
         let mut cpu_watch = CpuWatch::new(Path::new("/"), machine.online_cpus);
@@ -178,6 +184,7 @@ impl Live {
         let calibration = Calibration::begin(&plans, &rings, features, !binding.is_cpu_wide);
         target.drop_ended()?;
         check_is_open(&target, &attached, &procfs)?;
+        seen.zip(permission).map_or(Ok(()), |(seen, it)| seen.check(it, target.processes()))?;
         let is_open = !binding.is_cpu_wide && config.comms.is_empty();
         let gate = Gate::new(target.membership(config.comms, &procfs), procfs.clone(), is_open)?;
         // What a forked command has mapped now is our own, and goes with exec.

@@ -1,26 +1,152 @@
 //! Which processes a session may have events on, where that is not decided by our own privileges.
 
+use crate::error::Error;
+use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
+use crate::live::rings::Rings;
+use crate::sys::attr;
+use crate::sys::open::{self, Place};
+use crate::sys::pidfd;
+use rustix::fd::{AsFd as _, OwnedFd};
 use std::collections::HashMap;
 use std::fmt::Debug;
+
+/// Descriptors of events that such a session may have open: its target makes threads, and the
+/// process has no more than so many for all its sessions.
+const MAX_EVENTS: usize = 4_096;
 
 /// For whom a session is, if that is somebody with fewer privileges than ours.
 ///
 /// Events are on the target's own threads then, however many it has. There the kernel takes them
 /// away when a task gets other privileges by exec; on whole CPUs such a task would stay part of the
-/// target.
+/// target. They sample user code only.
 pub trait Permission: Debug + Send + Sync {
     /// Whether events on process `pid`, as it is now, are for them to have.
     fn may_see(&self, pid: i32) -> bool;
 }
 
-/// Closes the events on processes that are not to be seen: asked after they were opened, for before
-/// that a process could still execute a set-uid program. What they sampled is as if it had never been.
-pub(super) fn close_unseen(permission: &dyn Permission, events: &mut [OpenEvent]) {
-    let mut answers = HashMap::new();
-    for open in events {
-        if !*answers.entry(open.pid).or_insert_with(|| permission.may_see(open.pid)) {
-            (open.fd, open.leader) = (None, None);
+/// How much a session for `permission` may open.
+pub(super) const fn max_events(permission: Option<&dyn Permission>) -> usize {
+    match permission {
+        Some(_) => MAX_EVENTS,
+        None => usize::MAX,
+    }
+}
+
+/// Leaves out what takes privileges to sample: the kernel's side, and physical addresses.
+pub(super) fn confine(plans: &mut [EventPlan]) {
+    for plan in plans {
+        plan.confine();
+    }
+}
+
+/// Processes that were to be seen before events are opened on them.
+///
+/// That they are so behind it too does not say that they were all the time: one that executes a
+/// set-uid program which gives its privileges up again, and another, is the user's before and after,
+/// and events opened in between are there to stay. So each has an event of ours from before: the
+/// kernel takes that away with such an exec.
+#[derive(Debug)]
+pub(super) struct Seen {
+    marks: HashMap<i32, OwnedFd>,
+}
+
+impl Seen {
+    /// Those of `pids` that may be seen.
+    pub(super) fn of(
+        permission: &dyn Permission,
+        pids: impl IntoIterator<Item = i32>,
+        rings: &Rings,
+    ) -> Self {
+        let output = rings.outputs.first();
+        let mark = |pid: i32| {
+            // Of one that writes to no ring the kernel does not tell (`perf_poll()` in Linux
+            // `kernel/events/core.c`).
+            let output = output?;
+            let place = Place::Task { tid: pid, cpu: output.cpu };
+            let mark = open::open(&attr::mark(), place).ok()?;
+            open::set_output(mark.as_fd(), output.side_band.as_fd()).ok()?;
+            permission.may_see(pid).then_some((pid, mark))
+        };
+        Self { marks: pids.into_iter().filter_map(mark).collect() }
+    }
+
+    /// The processes.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        self.marks.keys().copied().collect()
+    }
+
+    /// Whether process `pid` is to be seen now, and was all the time.
+    fn is_still(&self, permission: &dyn Permission, pid: i32) -> bool {
+        let mark = self.marks.get(&pid);
+        // The question first: an exec behind it takes the events away itself.
+        permission.may_see(pid) && mark.is_some_and(|mark| !pidfd::is_hung_up(mark))
+    }
+
+    /// Closes the events on processes that are not to be seen. What they sampled is as if it had
+    /// never been.
+    pub(super) fn close_others(&self, permission: &dyn Permission, events: &mut [OpenEvent]) {
+        let mut answers = HashMap::new();
+        for open in events {
+            let is_seen =
+                answers.entry(open.pid).or_insert_with(|| self.is_still(permission, open.pid));
+            if !*is_seen {
+                (open.fd, open.leader) = (None, None);
+            }
         }
+    }
+
+    /// Whether all of `pids` are to be seen now, and were all the time.
+    ///
+    /// # Errors
+    /// [`Error::ForeignProcess`] for the first that is not.
+    pub(super) fn check(
+        &self,
+        permission: &dyn Permission,
+        pids: impl IntoIterator<Item = i32>,
+    ) -> Result<(), Error> {
+        match pids.into_iter().find(|&pid| !self.is_still(permission, pid)) {
+            None => Ok(()),
+            Some(pid) => Err(Error::ForeignProcess {
+                pid,
+                why: "is not, or was not all the time, one of this user's own".to_owned(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::Procfs;
+    use crate::sys::spawn;
+    use std::path::Path;
+
+    #[derive(Debug)]
+    struct Everybody;
+
+    impl Permission for Everybody {
+        fn may_see(&self, _: i32) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_process_whose_mark_was_taken_away_was_not_seen_all_the_time() {
+        let child = spawn::idle().unwrap();
+        let pid = child.pid();
+        let procfs = Procfs::new(Path::new("/proc"));
+        let rings = match Rings::new(&[0], Some(1), &procfs) {
+            Ok(rings) => rings,
+            Err(error) => return eprintln!("not run: {error}"),
+        };
+        let seen = Seen::of(&Everybody, [pid], &rings);
+        assert_eq!(seen.pids(), [pid]);
+        assert!(seen.is_still(&Everybody, pid));
+        assert!(seen.check(&Everybody, [pid]).is_ok());
+        assert!(seen.check(&Everybody, [pid + 1]).is_err(), "nothing was known of it before");
+        // Its end takes the events of a task away as a set-uid program does.
+        drop(child);
+        assert!(seen.check(&Everybody, [pid]).is_err());
     }
 }

@@ -2,11 +2,16 @@
 //! events are to have, another control group of the same name, or a CPU that came.
 
 use crate::live::attach::Attacher;
+use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuChange;
-use crate::live::permission::close_unseen;
+use crate::live::permission::{Seen, max_events};
 use crate::live::reader::{self, Reader, Watch};
 use crate::sys::attr::Binding;
 use dataspace_proto::batch::BatchSender;
+
+/// How often all that waits is handed on: side-band records go on coming, and an event that was being
+/// inherited while it was disabled may have made a last sample.
+const MAX_SETTLING: usize = 3;
 
 impl Reader {
     /// Opens all sampled events again. What the old ones saw is counted; in the milliseconds in
@@ -17,12 +22,18 @@ impl Reader {
 
     /// The same, and opens side-band events on `new_cpus` beside those that are open.
     fn reattach_with(&mut self, new_cpus: &[i32], watch: &Watch<'_>) {
+        // While events still count: a process may have to be looked up, for up to a second.
+        let until_ns = now_ns();
+        self.read_all();
+        self.hand_on_all(until_ns, BatchSender::flush_or_drop_samples);
         reader::disable(&self.events);
         self.read_all();
-        self.close_doubled();
         // The places of events in their list are part of what waits: nothing may.
-        let until_ns = self.drain.merge.last_time_ns().unwrap_or(0);
-        self.hand_on_all(until_ns, BatchSender::flush_or_drop_samples);
+        for _ in 0..MAX_SETTLING {
+            self.close_doubled();
+            let Some(until_ns) = self.drain.merge.last_time_ns() else { break };
+            self.hand_on_all(until_ns, BatchSender::flush_or_drop_samples);
+        }
         self.drain.tally.close(&self.events);
         self.events.clear();
         self.drain.ids.clear();
@@ -75,8 +86,11 @@ impl Reader {
         // A command that was to begin with exec has done so.
         let binding = Binding { enable_on_exec: false, ..self.binding };
         let has_side_band = !self.side_band.is_empty();
+        let permission = self.permission.as_deref();
+        let seen = permission.map(|it| Seen::of(it, self.gate.members(), &self.rings));
         let mut attacher =
-            Attacher::new(&self.procfs, &mut self.plans, &mut self.rings, binding, self.features);
+            Attacher::new(&self.procfs, &mut self.plans, &mut self.rings, binding, self.features)
+                .with_at_most(max_events(permission));
         if has_side_band {
             attacher = attacher.with_side_band_on(new_cpus);
         }
@@ -85,28 +99,25 @@ impl Reader {
             None if binding.is_cpu_wide => attacher.cpus(None),
             // Single threads have no heirs.
             None if !binding.inherit => attacher.tasks(watch.watched),
-            None => {
-                let mut pids = self.gate.members();
-                // A child may have executed a set-uid program, which took the kernel's events away.
-                if let Some(permission) = &self.permission {
-                    pids.retain(|&pid| permission.may_see(pid));
-                }
-                attacher.processes(pids)
-            }
+            // A child may have executed a set-uid program, which took the kernel's events away.
+            None => attacher.processes(match &seen {
+                Some(seen) => seen.pids(),
+                None => self.gate.members(),
+            }),
         };
         let mut attached = attacher.finish();
-        if let Some(permission) = &self.permission {
-            close_unseen(&**permission, &mut attached.events);
+        if let (Some(seen), Some(permission)) = (&seen, permission) {
+            seen.close_others(permission, &mut attached.events);
         }
         self.events = attached.events;
-        if let Some(lives) = &mut self.drain.lives {
-            lives.opened(&self.events);
-        }
         self.drain.ids = attached.ids;
         self.drain.suspects = attached.suspects;
         self.side_band.extend(attached.side_band);
         for record in attached.early {
             self.drain.early(record);
+        }
+        if let Some(lives) = &mut self.drain.lives {
+            lives.opened(&self.events);
         }
         for cpu in attached.offline {
             self.cpu_watch.is_off(cpu);

@@ -80,7 +80,16 @@ impl PartFile {
         for _ in 0..MAX_ATTEMPTS {
             check_place(&self.path)?;
             let given = match self.path.symlink_metadata() {
-                Ok(_) => return self.replace().map(Some),
+                Ok(_) => match self.replace() {
+                    // It was taken away meanwhile.
+                    Err(RecorderError::Io { source, .. })
+                        if source.kind() == io::ErrorKind::NotFound
+                            && is_named(&self.file, &self.part) =>
+                    {
+                        continue;
+                    }
+                    replaced => return replaced.map(Some),
+                },
                 Err(_) => rename_to_free(&self.part, &self.path),
             };
             match given {

@@ -349,6 +349,13 @@ pub(crate) fn ring_owner(watermark_bytes: u32) -> perf_event_attr {
     attr
 }
 
+/// An event that counts nothing, by which to see that the kernel takes a task's events away.
+pub(crate) fn mark() -> perf_event_attr {
+    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
+    attr.set_exclude_kernel(1);
+    attr
+}
+
 /// The layout of the records of an event with this attr.
 pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
     SampleLayout {
@@ -357,6 +364,7 @@ pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
         branch_sample_type: attr.branch_sample_type,
         user_registers: attr.sample_regs_user,
         interrupt_registers: attr.sample_regs_intr,
+        is_precise: attr.precise_ip() != 0,
         sample_id_all: true,
         endian: NATIVE,
         machine: if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Other },
