@@ -6,6 +6,7 @@ use crate::truth::step::State;
 use crate::truth::trace::MAX_INSTRUCTION_BYTES;
 use crate::truth::undo::{self, Judge};
 use dataspace_proto::register::Register;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 use std::io::{ErrorKind, Result};
 
 /// Instructions tried on the processor; it refuses a fifth of them.
@@ -25,6 +26,21 @@ fn traced<T>(outcome: Result<T>) -> Option<T> {
     }
 }
 
+/// Whether Intel's and AMD's processors take the bytes for different instructions. No compiler makes such:
+/// near branches with an operand-size prefix, which only AMD's heed (AMD64 manual volume 3, "Near Branches
+/// in 64-Bit Mode"), `pause` with a register prefix (an exchange on AMD's), calls of a hypervisor.
+fn is_by_vendor(bytes: &[u8]) -> bool {
+    const LEGACY: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
+    let is_prefix = |byte: &&u8| LEGACY.contains(byte) || (0x40..=0x4f).contains(*byte);
+    let prefixes: Vec<u8> = bytes.iter().take_while(is_prefix).copied().collect();
+    let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    match instruction.mnemonic() {
+        Mnemonic::Vmgexit | Mnemonic::Vmmcall | Mnemonic::Vmcall => true,
+        Mnemonic::Pause => prefixes.len() > 1,
+        _ => prefixes.contains(&0x66) && instruction.flow_control() != FlowControl::Next,
+    }
+}
+
 #[test]
 fn instructions_are_undone_as_a_processor_did_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -33,7 +49,8 @@ fn instructions_are_undone_as_a_processor_did_them() {
     judge.has_thread_base = false;
     let outcome = Sandbox::with(dir.path(), 1, |sandbox| {
         for _ in 0..N_TRIED {
-            if let Some(executed) = sandbox.execute()? {
+            let executed = sandbox.execute()?;
+            if let Some(executed) = executed.filter(|it| !is_by_vendor(&it.bytes)) {
                 judge.alone(&executed.bytes, &executed.before, &executed.after);
             }
         }

@@ -379,7 +379,10 @@ fn unfollowed(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> 
             _ => Effect::Unfollowed(part),
         });
     }
-    let modified = instruction.rflags_modified();
+    // By a multiple of its width and the carry: then OF stays on Intel's processors and not on AMD's.
+    let is_through_carry = matches!(instruction.mnemonic(), Mnemonic::Rcl | Mnemonic::Rcr);
+    let by_vendor = if is_through_carry { RflagsBits::CF | RflagsBits::OF } else { 0 };
+    let modified = instruction.rflags_modified() | by_vendor;
     if modified != 0 {
         effects.push(Effect::Flags { modified });
     }
