@@ -173,10 +173,11 @@ async fn reload(daemon: &Daemon, options: &DaemonOptions, notices: &Notices) {
     notices.ready();
 }
 
-/// Tells systemd that all is well, if it is: every session's analyzer answered lately. A target that
-/// does nothing is no failure.
+/// Tells systemd that all is well, if it is: the analyzer of every session of the configuration
+/// answered lately. A target that does nothing is no failure, and what clients ask for is no reason to
+/// end the sessions of all others.
 fn look_after(daemon: &Daemon, notices: &Notices) {
-    let sessions = daemon.roster.all();
+    let sessions = daemon.roster.configured();
     let silent = sessions.iter().find(|session| session.silent_for() > route::MAX_SILENCE);
     match silent {
         None => notices.alive(),

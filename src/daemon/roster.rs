@@ -16,7 +16,8 @@ const ATTACH_TIME: Duration = Duration::from_secs(10);
 /// debug information that is still being read.
 const DETACH_TIME: Duration = Duration::from_secs(6);
 
-/// All sessions.
+/// All sessions. One that was asked to end is not shown any more, but counts until its thread has
+/// returned: else who begins and ends sessions in turn would have any number that are about to end.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     state: Mutex<State>,
@@ -37,13 +38,12 @@ impl Roster {
 
     /// The sessions that `peer` may see, in the order of their numbers.
     pub(super) fn visible(&self, peer: &Peer) -> Vec<Arc<Session>> {
-        let state = self.lock();
-        state.sessions.values().filter(|session| peer.may_see(session)).cloned().collect()
+        self.lock().shown().filter(|session| peer.may_see(session)).cloned().collect()
     }
 
-    /// Every session.
-    pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().sessions.values().cloned().collect()
+    /// Those of the configuration.
+    pub(super) fn configured(&self) -> Vec<Arc<Session>> {
+        self.lock().shown().filter(|session| session.is_configured()).cloned().collect()
     }
 
     /// The session with the number or name `key`, if `peer` may see it. To one who may not, it is
@@ -58,7 +58,7 @@ impl Roster {
             None => session.spec.name.as_deref() == Some(key),
         };
         let state = self.lock();
-        let mut meant = state.sessions.values().filter(is_meant);
+        let mut meant = state.shown().filter(is_meant);
         let absent = || ApiError {
             code: ErrorCode::NotFound,
             message: format!("there is no session {key}"),
@@ -98,26 +98,31 @@ impl Roster {
             session
         };
         tracing::info!(uid = peer.uid, pid = peer.pid, session = session.id, "attach");
+        let awaited = Awaited(Some(&session));
         let mut status = session.watch_status();
         let is_decided = status.wait_for(|status| status.state != SessionState::Starting);
         let _ = tokio::time::timeout(ATTACH_TIME, is_decided).await;
         let status = session.status();
         if matches!(status.state, SessionState::Attached | SessionState::Ended) {
+            awaited.has_come();
             return Ok(session);
         }
-        session.leave();
-        self.lock().sessions.remove(&session.id);
         let code = status.code.unwrap_or(ErrorCode::NotAttached);
         let message = status.detail.unwrap_or_else(|| "attaching takes too long".to_owned());
         Err(ApiError { code, message })
     }
 
-    /// Ends a session, and takes it off the list.
-    pub(super) async fn detach(&self, session: &Arc<Session>) {
-        session.leave();
-        self.lock().sessions.remove(&session.id);
-        let mut status = session.watch_status();
-        let _ = tokio::time::timeout(DETACH_TIME, status.wait_for(|status| status.is_over())).await;
+    /// Ends `sessions`, which are not shown from now on, and waits until nothing is left of them.
+    pub(super) async fn detach(&self, sessions: &[Arc<Session>]) {
+        for session in sessions {
+            session.leave();
+        }
+        let all_returned = async {
+            for session in sessions {
+                let _ = session.watch_status().wait_for(|status| status.has_returned).await;
+            }
+        };
+        let _ = tokio::time::timeout(DETACH_TIME, all_returned).await;
     }
 
     /// Brings the sessions of the configuration in line with `planned`: what is new begins, what is
@@ -125,29 +130,23 @@ impl Roster {
     pub(super) async fn follow(&self, planned: &[Planned], limits: Limits) {
         self.lock().limits = limits;
         let is_kept = |session: &Session| planned.iter().any(|plan| plan.spec == session.spec);
-        for session in self.all() {
-            let is_configured = session.owner.origin == Origin::Configuration;
-            if is_configured && !is_kept(&session) {
-                tracing::info!(
-                    session = session.id,
-                    name = session.spec.name,
-                    "not configured any more"
-                );
-                self.detach(&session).await;
-            }
+        let mut old = self.configured();
+        old.retain(|session| !is_kept(session));
+        for Session { id, spec, .. } in old.iter().map(|session| &**session) {
+            tracing::info!(session = id, name = spec.name, "not configured any more");
         }
+        self.detach(&old).await;
         let uid = rustix::process::geteuid().as_raw();
         let owner = Owner { origin: Origin::Configuration, uid };
         for Planned { spec, options } in planned {
             let mut state = self.lock();
-            let is_there = |session: &Arc<Session>| {
-                session.owner.origin == Origin::Configuration && session.spec == *spec
-            };
-            if state.sessions.values().any(is_there) {
+            let is_there =
+                |session: &Arc<Session>| session.is_configured() && session.spec == *spec;
+            if state.shown().any(is_there) {
                 continue;
             }
             let name = spec.name.clone().unwrap_or_default();
-            if state.sessions.len() >= state.limits.sessions {
+            if state.shown().count() >= state.limits.sessions {
                 tracing::error!(name, "there are as many sessions as limits.sessions allows");
                 continue;
             }
@@ -183,11 +182,36 @@ impl Roster {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.sessions.retain(|_, session| !(session.is_leaving() && session.has_returned()));
+        state
+    }
+}
+
+/// A session that a client waits for: where the client goes away meanwhile, so does the session.
+struct Awaited<'a>(Option<&'a Session>);
+
+impl Awaited<'_> {
+    /// The client has it.
+    fn has_come(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.leave();
+        }
     }
 }
 
 impl State {
+    /// Those that were not asked to end.
+    fn shown(&self) -> impl Iterator<Item = &Arc<Session>> + Clone {
+        self.sessions.values().filter(|session| !session.is_leaving())
+    }
+
     /// Sees to it that `peer` may have one session more: of those that are over and were asked for
     /// by itself, the oldest goes.
     fn make_room(&mut self, peer: &Peer) -> Result<(), ApiError> {
@@ -205,7 +229,7 @@ impl State {
                 return Ok(());
             }
             let mut own = self.sessions.values().filter(|session| is_own(session));
-            let Some(id) = own.find(|session| session.status().is_over()).map(|one| one.id) else {
+            let Some(id) = own.find(|session| session.has_returned()).map(|one| one.id) else {
                 let message = if has_own_left {
                     format!("the daemon has {} sessions, as many as it may", self.sessions.len())
                 } else {
@@ -225,7 +249,7 @@ impl State {
             let why = "only root and the daemon's group may name sessions";
             return Err(peer.refuse("attach", why));
         }
-        if self.sessions.values().any(|session| session.spec.name.as_deref() == Some(name)) {
+        if self.shown().any(|session| session.spec.name.as_deref() == Some(name)) {
             let message = format!("there is a session called {name}");
             return Err(ApiError { code: ErrorCode::NameTaken, message });
         }
@@ -242,4 +266,44 @@ pub(super) fn share(limit: usize, peer: &Peer) -> usize {
 fn no_thread(error: std::io::Error) -> ApiError {
     tracing::error!(%error, "no thread for a session");
     ApiError { code: ErrorCode::NotAttached, message: format!("no thread is left: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peer::Rank;
+    use super::*;
+
+    fn user(uid: u32) -> Peer {
+        Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank: Rank::User }
+    }
+
+    fn begun_by(peer: &Peer) -> Owner {
+        Owner { origin: Origin::Request, uid: peer.uid }
+    }
+
+    fn roster(limits: Limits, sessions: &[Arc<Session>]) -> Roster {
+        let roster = Roster::new(limits);
+        roster.lock().sessions = sessions.iter().map(|one| (one.id, one.clone())).collect();
+        roster
+    }
+
+    #[test]
+    fn a_session_that_is_about_to_end_is_not_shown_but_counts() {
+        let (peer, other) = (user(7), user(8));
+        let session = Session::idle(1, None, begun_by(&peer));
+        let limits = Limits { sessions_per_user: 1, ..Limits::default() };
+        let roster = roster(limits, std::slice::from_ref(&session));
+        assert_eq!(roster.visible(&peer).len(), 1);
+        drop(Awaited(Some(&session)));
+        assert!(roster.visible(&peer).is_empty() && roster.find(&peer, "1").is_err());
+        let error = roster.lock().make_room(&peer).unwrap_err();
+        assert_eq!(error.code, ErrorCode::TooMany);
+        assert!(roster.lock().make_room(&other).is_ok());
+        // Half of two is kept for those who see all.
+        roster.lock().limits = Limits { sessions: 2, ..limits };
+        assert!(roster.lock().make_room(&other).is_err(), "it counts for the whole, too");
+        session.has_returned_now();
+        assert!(roster.lock().make_room(&peer).is_ok());
+        assert!(roster.lock().sessions.is_empty());
+    }
 }

@@ -84,7 +84,7 @@ async fn route(
         [VERSION, "sessions", key] if method == Method::DELETE => {
             let session = daemon.roster.find(peer, key)?;
             tracing::info!(uid = peer.uid, pid = peer.pid, session = session.id, "detach");
-            daemon.roster.detach(&session).await;
+            daemon.roster.detach(std::slice::from_ref(&session)).await;
             Ok(json(ok, &session.line()))
         }
         [VERSION, "sessions", _] => Ok(wrong_method("GET, DELETE")),

@@ -49,6 +49,8 @@ pub(super) struct Status {
     target: String,
     events: Vec<String>,
     n_attached: u64,
+    /// Its thread has returned: it takes no rings, descriptors or threads any more.
+    pub(super) has_returned: bool,
 }
 
 impl Status {
@@ -93,28 +95,8 @@ impl Session {
     /// Where there is no thread.
     pub(super) fn begin(beginning: Beginning) -> std::io::Result<Arc<Self>> {
         let Beginning { id, spec, owner, options, processes } = beginning;
-        let (wake, woken) = bounded(1);
-        let target = describe(&options);
-        let (status, _) = watch::channel(Status {
-            state: SessionState::Starting,
-            detail: None,
-            code: None,
-            target,
-            events: Vec::new(),
-            n_attached: 0,
-        });
-        let (frames, _) = watch::channel(None);
-        let session = Arc::new(Self {
-            id,
-            spec,
-            owner,
-            status,
-            frames,
-            wake,
-            is_leaving: AtomicBool::new(false),
-            began: Instant::now(),
-            heard_ms: AtomicU64::new(0),
-        });
+        let (session, woken) = Self::new(id, spec, owner, describe(&options));
+        let session = Arc::new(session);
         let comes_back =
             matches!(options.target, LiveTarget::Unit(_) | LiveTarget::Cgroup(_) | LiveTarget::All);
         let keeper = Keeper { session: session.clone(), options, processes, woken, comes_back };
@@ -124,8 +106,44 @@ impl Session {
                 let why = "its thread failed: see the log".to_owned();
                 session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotAttached));
             }
+            drop(keeper);
+            session.has_returned_now();
         })?;
         Ok(session)
+    }
+
+    /// A session whose thread has not begun, and what wakes that.
+    fn new(id: u64, spec: SessionSpec, owner: Owner, target: String) -> (Self, Receiver<()>) {
+        let (wake, woken) = bounded(1);
+        let (status, _) = watch::channel(Status {
+            state: SessionState::Starting,
+            detail: None,
+            code: None,
+            target,
+            events: Vec::new(),
+            n_attached: 0,
+            has_returned: false,
+        });
+        let (frames, _) = watch::channel(None);
+        let session = Self {
+            id,
+            spec,
+            owner,
+            status,
+            frames,
+            wake,
+            is_leaving: AtomicBool::new(false),
+            began: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+        };
+        (session, woken)
+    }
+
+    /// A session without a thread.
+    #[cfg(test)]
+    pub(super) fn idle(id: u64, name: Option<&str>, owner: Owner) -> Arc<Self> {
+        let spec = SessionSpec { name: name.map(str::to_owned), ..SessionSpec::default() };
+        Arc::new(Self::new(id, spec, owner, String::new()).0)
     }
 
     /// How it stands.
@@ -162,9 +180,29 @@ impl Session {
         let _ = self.wake.try_send(());
     }
 
-    /// How long nothing was heard of the analyzer.
+    /// Whether it was asked to end: whoever asks for sessions sees it no more.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_returned_now(&self) {
+        self.status.send_modify(|status| status.has_returned = true);
+    }
+
+    /// Whether nothing is left of it but its totals.
+    pub(super) fn has_returned(&self) -> bool {
+        self.status.borrow().has_returned
+    }
+
+    /// Whether it is one of the configuration, which are the daemon's own duty.
+    pub(super) fn is_configured(&self) -> bool {
+        self.owner.origin == Origin::Configuration
+    }
+
+    /// How long nothing was heard of the analyzer. Where none is attached there is none to hear of:
+    /// opening events may take long.
     pub(super) fn silent_for(&self) -> Duration {
-        if self.status.borrow().is_over() {
+        if self.status.borrow().state != SessionState::Attached {
             return Duration::ZERO;
         }
         let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
@@ -309,6 +347,7 @@ impl Keeper {
             status.events = snapshot.events.iter().map(|event| event.name.clone()).collect();
         });
         self.publish(snapshot);
+        self.session.heard();
         self.session.is_now(SessionState::Attached, None, None);
         Ok(source)
     }
