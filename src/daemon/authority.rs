@@ -4,7 +4,7 @@ use super::peer::{Peer, Rank};
 use super::session::{Owner, Session};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::ownership::{OwnProcess, Standing};
-use dataspace_proto::api::{ApiError, ErrorCode, Origin};
+use dataspace_proto::api::{ApiError, ErrorCode};
 use rustix::process::{Resource, getrlimit};
 
 /// Events that one who may see only his own processes may have: they are of the task, in its own
@@ -32,10 +32,10 @@ const FILE_SHARE: u64 = 16;
 impl Peer {
     /// Whether it may see `session`, and detach it: its own or, if it may see all, any.
     pub(super) fn may_see(&self, session: &Session) -> bool {
-        let Owner { origin, uid } = session.owner;
         match self.rank {
             Rank::Privileged => true,
-            Rank::User => origin == Origin::Request && uid == self.uid,
+            // Nor what he began when he might see more, or under a group that he has not now.
+            Rank::User => session.owner == Owner::requesting(self),
             Rank::Unknown => false,
         }
     }
@@ -172,6 +172,20 @@ mod tests {
         if !geteuid().is_root() {
             assert!(admit(Rank::User, &on(1)).is_err());
         }
+    }
+
+    #[test]
+    fn a_user_sees_what_he_began_as_who_he_is_now() {
+        let user = peer(Rank::User);
+        let owner = Owner::requesting(&user);
+        let sees = |owner| user.may_see(&Session::idle(1, None, owner));
+        assert!(sees(owner));
+        assert!(!sees(Owner { uid: user.uid + 1, ..owner }));
+        assert!(!sees(Owner { gid: user.gid + 1, ..owner }));
+        assert!(!sees(Owner { rank: Rank::Privileged, ..owner }), "begun while he saw all");
+        assert!(!sees(Owner::configuration()));
+        assert!(!peer(Rank::Unknown).may_see(&Session::idle(1, None, owner)));
+        assert!(peer(Rank::Privileged).may_see(&Session::idle(1, None, owner)));
     }
 
     #[test]

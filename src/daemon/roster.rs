@@ -85,7 +85,7 @@ impl Roster {
         let bad = |message| ApiError { code: ErrorCode::BadRequest, message };
         let mut options = spec::options(&spec).map_err(bad)?;
         let processes = peer.admit(&mut options)?;
-        let owner = Owner { origin: Origin::Request, uid: peer.uid };
+        let owner = Owner::requesting(peer);
         let session = {
             let mut state = self.lock();
             state.make_room(peer)?;
@@ -136,8 +136,7 @@ impl Roster {
             tracing::info!(session = id, name = spec.name, "not configured any more");
         }
         self.detach(&old).await;
-        let uid = rustix::process::geteuid().as_raw();
-        let owner = Owner { origin: Origin::Configuration, uid };
+        let owner = Owner::configuration();
         for Planned { spec, options } in planned {
             let mut state = self.lock();
             let is_there =
@@ -219,7 +218,8 @@ impl State {
             return Err(ApiError { code: ErrorCode::Ending, message: "the daemon ends".into() });
         }
         let is_own = |session: &Session| {
-            session.owner.origin == Origin::Request && session.owner.uid == peer.uid
+            let Owner { origin, uid, rank, .. } = session.owner;
+            (origin, uid, rank) == (Origin::Request, peer.uid, peer.rank)
         };
         loop {
             let n_own = self.sessions.values().filter(|session| is_own(session)).count();
@@ -277,10 +277,6 @@ mod tests {
         Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank: Rank::User }
     }
 
-    fn begun_by(peer: &Peer) -> Owner {
-        Owner { origin: Origin::Request, uid: peer.uid }
-    }
-
     fn roster(limits: Limits, sessions: &[Arc<Session>]) -> Roster {
         let roster = Roster::new(limits);
         roster.lock().sessions = sessions.iter().map(|one| (one.id, one.clone())).collect();
@@ -290,7 +286,7 @@ mod tests {
     #[test]
     fn a_session_that_is_about_to_end_is_not_shown_but_counts() {
         let (peer, other) = (user(7), user(8));
-        let session = Session::idle(1, None, begun_by(&peer));
+        let session = Session::idle(1, None, Owner::requesting(&peer));
         let limits = Limits { sessions_per_user: 1, ..Limits::default() };
         let roster = roster(limits, std::slice::from_ref(&session));
         assert_eq!(roster.visible(&peer).len(), 1);

@@ -1,6 +1,7 @@
 //! One session of the daemon: what is known of it, and the thread that keeps it attached.
 
 use super::frame::Frame;
+use super::peer::{Peer, Rank};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::exit;
 use crate::ownership::{OwnProcess, Standing};
@@ -37,6 +38,23 @@ const MAX_OBJECTS: usize = 10_000;
 pub(super) struct Owner {
     pub(super) origin: Origin,
     pub(super) uid: u32,
+    pub(super) gid: u32,
+    /// What he might see when it began: with that it samples, whatever he may see later.
+    pub(super) rank: Rank,
+}
+
+impl Owner {
+    /// Who asks for a session.
+    pub(super) const fn requesting(peer: &Peer) -> Self {
+        Self { origin: Origin::Request, uid: peer.uid, gid: peer.gid, rank: peer.rank }
+    }
+
+    /// The daemon itself, by its configuration.
+    pub(super) fn configuration() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        let gid = rustix::process::getegid().as_raw();
+        Self { origin: Origin::Configuration, uid, gid, rank: Rank::Privileged }
+    }
 }
 
 /// How a session stands, and why.
@@ -154,7 +172,7 @@ impl Session {
     /// As lists have it.
     pub(super) fn line(&self) -> SessionLine {
         let Status { state, detail, target, events, n_attached, .. } = self.status();
-        let Owner { origin, uid } = self.owner;
+        let Owner { origin, uid, .. } = self.owner;
         let (id, name) = (self.id, self.spec.name.clone());
         SessionLine { id, name, origin, uid, state, detail, target, events, n_attached }
     }
