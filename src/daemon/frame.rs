@@ -1,42 +1,103 @@
-//! A snapshot on its way to clients: made into JSON once, however many there are.
+//! A snapshot on its way to clients: made into bytes once, however many there are.
 
+use super::peer::Rank;
+use super::session::Owner;
 use bytes::Bytes;
 use dataspace_proto::snapshot::Snapshot;
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// The longest snapshot in bytes: names come from debug information that anybody may have made, and a
+/// client that takes nothing keeps one.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What is around the JSON where it is an event of a stream (HTML Living Standard, section 9.2). JSON
+/// has no line ends, so the data is one line.
+const BEFORE: &[u8] = b"event: snapshot\ndata: ";
+const BEHIND: &[u8] = b"\n\n";
 
 /// A snapshot, and when it was made.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) made: Instant,
-    json: OnceLock<Bytes>,
+    event: OnceLock<Bytes>,
 }
 
 impl Frame {
-    /// Objects beyond `max_objects` are left out, and that is said.
-    pub(super) fn new(snapshot: Arc<Snapshot>, max_objects: usize) -> Self {
-        let snapshot = if snapshot.objects.len() > max_objects {
-            let mut cut = Snapshot::clone(&snapshot);
-            cut.objects.truncate(max_objects);
-            cut.truncated = true;
-            Arc::new(cut)
-        } else {
-            snapshot
-        };
-        Self { snapshot, made: Instant::now(), json: OnceLock::new() }
+    /// Objects beyond `max_objects` are left out, and that is said. A user is not told what the daemon
+    /// costs: that is of all its sessions, and so would tell of those of others.
+    pub(super) fn new(mut snapshot: Arc<Snapshot>, max_objects: usize, owner: Owner) -> Self {
+        if snapshot.objects.len() > max_objects {
+            cut(&mut snapshot, max_objects);
+        }
+        if owner.rank != Rank::Privileged {
+            let cost = &mut Arc::make_mut(&mut snapshot).cost;
+            (cost.own_cpu_ns, cost.own_rss_bytes) = (0, 0);
+        }
+        Self { snapshot, made: Instant::now(), event: OnceLock::new() }
     }
 
-    /// The snapshot as one line.
+    /// The snapshot as one line of JSON.
     pub(super) fn json(&self) -> Bytes {
-        let make = || match serde_json::to_vec(&*self.snapshot) {
-            Ok(json) => Bytes::from(json),
+        let event = self.event();
+        event.slice(BEFORE.len()..event.len() - BEHIND.len())
+    }
+
+    /// The snapshot as an event of a stream.
+    pub(super) fn event(&self) -> Bytes {
+        self.event.get_or_init(|| event_within(&self.snapshot, MAX_BYTES)).clone()
+    }
+}
+
+fn cut(snapshot: &mut Arc<Snapshot>, max_objects: usize) {
+    let snapshot = Arc::make_mut(snapshot);
+    snapshot.objects.truncate(max_objects);
+    snapshot.truncated = true;
+}
+
+/// The event, with half of the objects as often as it has more than `max_bytes`.
+fn event_within(snapshot: &Arc<Snapshot>, max_bytes: usize) -> Bytes {
+    let mut snapshot = snapshot.clone();
+    loop {
+        let mut event = Bounded { bytes: BEFORE.to_vec(), max_bytes };
+        let written = serde_json::to_writer(&mut event, &*snapshot);
+        let n_objects = snapshot.objects.len();
+        let mut bytes = match written {
+            Ok(()) => event.bytes,
+            Err(error) if error.is_io() && n_objects > 1 => {
+                cut(&mut snapshot, n_objects / 2);
+                continue;
+            }
             Err(error) => {
                 tracing::error!(%error, "a snapshot cannot be written as JSON");
-                Bytes::from_static(b"null")
+                [BEFORE, b"null"].concat()
             }
         };
-        self.json.get_or_init(make).clone()
+        bytes.extend_from_slice(BEHIND);
+        // Not the room that was left for more: the frame is kept.
+        return bytes.into_boxed_slice().into();
+    }
+}
+
+/// Takes up to `max_bytes`.
+struct Bounded {
+    bytes: Vec<u8>,
+    max_bytes: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + more.len() > self.max_bytes {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -44,15 +105,52 @@ impl Frame {
 mod tests {
     use super::*;
     use crate::fixture;
+    use serde_json::Value;
 
     #[test]
     fn what_is_left_out_is_said() {
-        let whole = Frame::new(Arc::new(fixture::running()), usize::MAX);
+        let owner = Owner::configuration();
+        let whole = Frame::new(Arc::new(fixture::running()), usize::MAX, owner);
         assert!(!whole.snapshot.truncated);
-        let cut = Frame::new(Arc::new(fixture::running()), 2);
-        let json: serde_json::Value = serde_json::from_slice(&cut.json()).unwrap();
+        let cut = Frame::new(Arc::new(fixture::running()), 2, owner);
+        let json: Value = serde_json::from_slice(&cut.json()).unwrap();
         assert_eq!(json["truncated"], true);
         assert_eq!(json["objects"].as_array().unwrap().len(), 2);
         assert_eq!(json["objects"][0]["object"], "<Total>");
+        assert!(json["cost"]["own_rss_bytes"].as_u64() > Some(0));
+        let user = Owner { rank: Rank::User, ..owner };
+        let shown = Frame::new(Arc::new(fixture::running()), 2, user);
+        let json: Value = serde_json::from_slice(&shown.json()).unwrap();
+        assert_eq!(
+            (&json["cost"]["own_rss_bytes"], &json["cost"]["own_cpu_ns"]),
+            (&0.into(), &0.into())
+        );
+    }
+
+    #[test]
+    fn long_names_leave_fewer_objects() {
+        let mut snapshot = fixture::running();
+        let model = snapshot.objects[1].clone();
+        snapshot.objects.extend((0..1000).map(|_| model.clone()));
+        for line in &mut snapshot.objects[1..] {
+            line.object = "x".repeat(4096).into();
+        }
+        let n_objects = snapshot.objects.len();
+        let max_bytes = 1 << 20;
+        let event = event_within(&Arc::new(snapshot), max_bytes);
+        assert!(event.len() <= max_bytes + BEHIND.len());
+        let json: Value = serde_json::from_slice(&event[BEFORE.len()..]).unwrap();
+        assert_eq!(json["truncated"], true);
+        let n_left = json["objects"].as_array().unwrap().len();
+        assert!((100..n_objects / 2 + 1).contains(&n_left), "{n_left}");
+    }
+
+    #[test]
+    fn all_clients_have_the_same_bytes() {
+        let frame = Frame::new(Arc::new(fixture::running()), 10, Owner::configuration());
+        let (one, other) = (frame.event(), frame.json());
+        assert_eq!(one.as_ptr(), frame.event().as_ptr());
+        assert_eq!(one[BEFORE.len()..].as_ptr(), other.as_ptr());
+        assert_eq!(one, [BEFORE, &other, BEHIND].concat());
     }
 }

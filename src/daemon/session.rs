@@ -30,7 +30,8 @@ const BEAT: Duration = Duration::from_secs(5);
 /// Time between two snapshots at least: making one takes the analyzer's time.
 const MIN_SPACING: Duration = Duration::from_millis(50);
 
-/// Objects that a snapshot lists at most unless the session says otherwise: some 10 MB of JSON.
+/// Objects that a snapshot lists at most unless the session says otherwise: some 10 MB of JSON with
+/// names of usual length.
 const MAX_OBJECTS: usize = 10_000;
 
 /// Whose a session is, and where it comes from.
@@ -417,10 +418,10 @@ impl Keeper {
             self.session.heard();
         }
         let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS);
-        let frame = Arc::new(Frame::new(snapshot, max_objects));
+        let frame = Arc::new(Frame::new(snapshot, max_objects, self.session.owner));
         if frames.receiver_count() > 0 {
             // Here rather than on the thread that answers clients.
-            frame.json();
+            frame.event();
         }
         frames.send_replace(Some(frame));
     }

@@ -3,12 +3,12 @@
 
 use super::frame::Frame;
 use super::session::{Session, Status};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::{Body, Frame as Piece};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -35,16 +35,19 @@ struct Follower {
     interval: Duration,
     /// When the next snapshot is due.
     due: Instant,
-    sent: Option<Arc<Frame>>,
+    /// Not kept alive for that: it may be the last one that has it.
+    sent: Weak<Frame>,
     spoke: Instant,
     is_over: bool,
+    /// What is still to be said when it is over.
+    rest: Option<Bytes>,
 }
 
 impl Follower {
     /// The next event, when it is due; `None` after the last one.
     async fn next(&mut self) -> Option<Bytes> {
         if self.is_over {
-            return None;
+            return self.rest.take();
         }
         loop {
             let wake = self.due.min(self.spoke + SILENCE);
@@ -58,9 +61,8 @@ impl Follower {
             if let Some(frame) = self.fresh().await {
                 self.due = Instant::now() + self.interval;
                 self.spoke = Instant::now();
-                let event = event("snapshot", &frame.json());
-                self.sent = Some(frame);
-                return Some(event);
+                self.sent = Arc::downgrade(&frame);
+                return Some(frame.event());
             }
             if self.spoke.elapsed() >= SILENCE {
                 self.spoke = Instant::now();
@@ -74,46 +76,33 @@ impl Follower {
         if Instant::now() < self.due {
             return None;
         }
-        let is_sent =
-            |frame: &Arc<Frame>| self.sent.as_ref().is_some_and(|sent| Arc::ptr_eq(sent, frame));
+        let sent = self.sent.clone();
+        let is_new = |frame: &Arc<Frame>| !std::ptr::eq(Arc::as_ptr(frame), sent.as_ptr());
         let young = self.interval / 2;
         let newest = self.frames.borrow_and_update().clone();
-        if let Some(frame) = newest.filter(|frame| !is_sent(frame) && frame.made.elapsed() < young)
-        {
+        if let Some(frame) = newest.filter(|frame| is_new(frame) && frame.made.elapsed() < young) {
             return Some(frame);
         }
         self.session.wish();
         let _ = timeout(PATIENCE, self.frames.changed()).await;
         let newest = self.frames.borrow_and_update().clone();
-        newest.filter(|frame| !is_sent(frame))
+        newest.filter(is_new)
     }
 
     /// The final totals, if the client has not got them, and that they are.
     fn last(&mut self) -> Bytes {
         self.is_over = true;
         let line = serde_json::to_vec(&self.session.line()).unwrap_or_default();
-        let end = event("end", &line);
+        let end: Bytes = [b"event: end\ndata: ", &line[..], b"\n\n"].concat().into();
         let newest = self.frames.borrow().clone();
-        let is_new =
-            |frame: &Arc<Frame>| !self.sent.as_ref().is_some_and(|sent| Arc::ptr_eq(sent, frame));
-        match newest.filter(is_new) {
+        match newest.filter(|frame| !std::ptr::eq(Arc::as_ptr(frame), self.sent.as_ptr())) {
             Some(frame) => {
-                let mut both = BytesMut::from(&event("snapshot", &frame.json())[..]);
-                both.extend_from_slice(&end);
-                both.freeze()
+                self.rest = Some(end);
+                frame.event()
             }
             None => end,
         }
     }
-}
-
-/// JSON has no line ends, so the data is one line.
-fn event(name: &str, data: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(name.len() + data.len() + 16);
-    for part in [b"event: ", name.as_bytes(), b"\ndata: ", data, b"\n\n"] {
-        bytes.extend_from_slice(part);
-    }
-    bytes.freeze()
 }
 
 type Next = Pin<Box<dyn Future<Output = (Follower, Option<Bytes>)> + Send>>;
@@ -133,9 +122,10 @@ impl EventStream {
             session,
             interval,
             due: now,
-            sent: None,
+            sent: Weak::new(),
             spoke: now,
             is_over: false,
+            rest: None,
         };
         Self { next: Some(step(follower)) }
     }
