@@ -57,16 +57,17 @@ async fn route(
 ) -> Result<Response<Answer>, ApiError> {
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let method = request.method().clone();
-    let is_get = method == Method::GET;
+    // What answers HEAD has no body: hyper leaves it away.
+    let is_get = method == Method::GET || method == Method::HEAD;
     let ok = StatusCode::OK;
     match *parts.as_slice() {
         ["metrics"] if is_get => {
             let text = metrics::text(daemon, peer).into();
             Ok(full(ok, metrics::CONTENT_TYPE, text))
         }
-        ["metrics"] => Ok(wrong_method("GET")),
+        ["metrics"] => Ok(wrong_method("GET, HEAD")),
         [VERSION, "health"] if is_get => Ok(json(ok, &health(daemon, peer))),
-        [VERSION, "health"] => Ok(wrong_method("GET")),
+        [VERSION, "health"] => Ok(wrong_method("GET, HEAD")),
         [VERSION, "sessions"] if is_get => {
             let sessions = daemon.roster.visible(peer);
             let sessions = sessions.iter().map(|session| session.line()).collect();
@@ -77,7 +78,7 @@ async fn route(
             let session = daemon.roster.attach(peer, spec).await?;
             Ok(json(StatusCode::CREATED, &session.line()))
         }
-        [VERSION, "sessions"] => Ok(wrong_method("GET, POST")),
+        [VERSION, "sessions"] => Ok(wrong_method("GET, HEAD, POST")),
         [VERSION, "sessions", key] if is_get => {
             Ok(json(ok, &daemon.roster.find(peer, key)?.line()))
         }
@@ -87,10 +88,10 @@ async fn route(
             daemon.roster.detach(std::slice::from_ref(&session)).await;
             Ok(json(ok, &session.line()))
         }
-        [VERSION, "sessions", _] => Ok(wrong_method("GET, DELETE")),
+        [VERSION, "sessions", _] => Ok(wrong_method("GET, HEAD, DELETE")),
         [VERSION, "sessions", key, part @ ("snapshot" | "stream" | "accounting")] => {
             if !is_get {
-                return Ok(wrong_method("GET"));
+                return Ok(wrong_method("GET, HEAD"));
             }
             let session = daemon.roster.find(peer, key)?;
             part_of(&session, part, request.uri().query()).await
@@ -181,9 +182,12 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
     let sessions = daemon.roster.visible(peer);
     let count = |state| sessions.iter().filter(|one| one.status().state == state).count();
     let n_failed = count(SessionState::Failed);
-    let is_silent = sessions.iter().any(|session| session.silent_for() > MAX_SILENCE);
+    // By those of the configuration: what somebody asks for and cannot have is no fault of the daemon.
+    let is_unwell = sessions.iter().filter(|session| session.is_configured()).any(|session| {
+        session.status().state == SessionState::Failed || session.silent_for() > MAX_SILENCE
+    });
     Health {
-        status: if n_failed > 0 || is_silent { "degraded" } else { "ok" }.to_owned(),
+        status: if is_unwell { "degraded" } else { "ok" }.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         sees_all: peer.rank == Rank::Privileged,
         uptime_ns: u64::try_from(daemon.began.elapsed().as_nanos()).unwrap_or(u64::MAX),

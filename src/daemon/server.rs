@@ -3,7 +3,7 @@
 use super::Daemon;
 use super::config_file::Limits;
 use super::patience::Patient;
-use super::peer::Peer;
+use super::peer::{Peer, Rank};
 use super::roster::share;
 use super::route;
 use dataspace_proto::api::{ApiError, ErrorCode};
@@ -27,16 +27,23 @@ const RETRY: Duration = Duration::from_millis(100);
 /// How long open connections may take for what they have begun when the daemon ends.
 pub(super) const FAREWELL: Duration = Duration::from_millis(300);
 
+/// Connections at once of all of whom it is not plain who they are: in a user namespace of his own
+/// one user has 65,536 numbers.
+const UNKNOWN_CONNECTIONS: usize = 4;
+
 /// The open connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    by_user: Mutex<HashMap<u32, usize>>,
+    by_user: Mutex<HashMap<User, usize>>,
 }
+
+/// Whose connections are counted together: a user's, or those of all that are unknown.
+type User = Option<u32>;
 
 /// One of them, until it is dropped.
 struct Counted {
     connections: Arc<Connections>,
-    uid: u32,
+    user: User,
 }
 
 impl Connections {
@@ -49,19 +56,24 @@ impl Connections {
     fn add(self: &Arc<Self>, peer: &Peer, limits: Limits) -> Option<Counted> {
         let mut by_user = self.lock();
         let n_all: usize = by_user.values().sum();
-        let n_own = by_user.entry(peer.uid).or_default();
-        let may_more = peer.sees_all() || *n_own < limits.connections_per_user;
+        let (user, most) = match peer.rank {
+            Rank::Privileged => (Some(peer.uid), limits.connections),
+            Rank::User => (Some(peer.uid), limits.connections_per_user),
+            Rank::Unknown => (None, limits.connections_per_user.min(UNKNOWN_CONNECTIONS)),
+        };
+        let n_own = by_user.entry(user).or_default();
+        let may_more = *n_own < most;
         if n_all >= share(limits.connections, peer) || !may_more {
             if *n_own == 0 {
-                by_user.remove(&peer.uid);
+                by_user.remove(&user);
             }
             return None;
         }
         *n_own += 1;
-        Some(Counted { connections: self.clone(), uid: peer.uid })
+        Some(Counted { connections: self.clone(), user })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<User, usize>> {
         self.by_user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,10 +81,10 @@ impl Connections {
 impl Drop for Counted {
     fn drop(&mut self) {
         let mut by_user = self.connections.lock();
-        if let Some(n_own) = by_user.get_mut(&self.uid) {
+        if let Some(n_own) = by_user.get_mut(&self.user) {
             *n_own -= 1;
             if *n_own == 0 {
-                by_user.remove(&self.uid);
+                by_user.remove(&self.user);
             }
         }
     }
@@ -165,4 +177,27 @@ async fn turn_away(mut stream: UnixStream, peer: &Peer) {
     );
     // A fresh socket has room for it.
     let _ = tokio::time::timeout(RETRY, stream.write_all((head + &body).as_bytes())).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_unknown_shares_few_connections_with_all_others() {
+        let connections = Arc::<Connections>::default();
+        let peer = |uid, rank| Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank };
+        let limits = Limits::default();
+        let unknown = (1..100).filter_map(|uid| connections.add(&peer(uid, Rank::Unknown), limits));
+        let unknown: Vec<Counted> = unknown.collect();
+        assert_eq!(unknown.len(), UNKNOWN_CONNECTIONS);
+        let user = peer(1, Rank::User);
+        let own: Vec<Counted> = std::iter::from_fn(|| connections.add(&user, limits)).collect();
+        assert_eq!(own.len(), limits.connections_per_user);
+        drop(unknown);
+        assert_eq!(connections.count(), own.len());
+        assert!(connections.add(&peer(1, Rank::Unknown), limits).is_some());
+        drop(own);
+        assert_eq!(connections.count(), 0);
+    }
 }

@@ -144,6 +144,11 @@ fn wrong_requests_are_told_what_is_wrong() {
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
     assert_eq!(daemon.get("/v1/health")["status"], "ok");
+    for path in ["/v1/health", "/v1/sessions", "/metrics"] {
+        let request = format!("HEAD {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let answer = send(&daemon.socket, request.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\n"), "{answer}");
+    }
 }
 
 #[test]
