@@ -128,18 +128,7 @@ async fn live(
     let server = tokio::spawn(server::serve(listener, daemon.clone(), ending));
     notices.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-    let mut beat = tokio::time::interval(notices.watchdog_interval().unwrap_or(HEARTBEAT));
-    loop {
-        tokio::select! {
-            _ = signals.terminate.recv() => break,
-            _ = signals.interrupt.recv() => break,
-            _ = signals.hangup.recv() => tokio::select! {
-                () = reload(&daemon, options, notices) => {}
-                _ = signals.terminate.recv() => break,
-            },
-            _ = beat.tick() => look_after(&daemon, notices),
-        }
-    }
+    until_asked_to_end(&daemon, options, notices, &mut signals).await;
     tracing::info!("ending");
     notices.stopping();
     // The sessions first: streams have their final totals before their connections are closed.
@@ -151,6 +140,37 @@ async fn live(
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(())
+}
+
+/// Reads the configuration again when asked to, and tells that all is well.
+async fn until_asked_to_end(
+    daemon: &Daemon,
+    options: &DaemonOptions,
+    notices: &Notices,
+    signals: &mut Signals,
+) {
+    let mut beat = tokio::time::interval(notices.watchdog_interval().unwrap_or(HEARTBEAT));
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.hangup.recv() => {}
+            _ = beat.tick() => {
+                look_after(daemon, notices);
+                continue;
+            }
+        }
+        // That takes as long as sessions take to end: all else goes on meanwhile.
+        let mut reloading = std::pin::pin!(reload(daemon, options, notices));
+        loop {
+            tokio::select! {
+                () = &mut reloading => break,
+                _ = signals.terminate.recv() => return,
+                _ = signals.interrupt.recv() => return,
+                _ = beat.tick() => look_after(daemon, notices),
+            }
+        }
+    }
 }
 
 struct Signals {

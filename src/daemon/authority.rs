@@ -7,8 +7,9 @@ use crate::ownership::{OwnProcess, Standing};
 use dataspace_proto::api::{ApiError, ErrorCode};
 use rustix::process::{Resource, getrlimit};
 
-/// Events that one who may see only his own processes may have: they are of the task, in its own
-/// code, and name no address. Tracepoints and breakpoints would show the kernel's and others' doings.
+/// Events that one who may see only his own processes may have: they are of the task, and for him the
+/// collector opens them without the kernel's code and without physical addresses. Tracepoints and
+/// breakpoints would show the kernel's and others' doings.
 const PLAIN_EVENTS: [&str; 10] = [
     "mem",
     "loads",

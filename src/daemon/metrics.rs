@@ -46,18 +46,28 @@ pub(super) fn text(daemon: &Daemon, peer: &Peer) -> String {
         let n = sessions.iter().filter(|session| session.status().state == state).count();
         text.sample("dataspace_sessions", &[("state", state.name())], number(n as u64));
     }
-    let snapshots: Vec<(String, Arc<Snapshot>)> =
-        sessions.iter().filter_map(|session| newest(session)).collect();
+    let snapshots: Vec<(String, Arc<Snapshot>)> = sessions
+        .iter()
+        .filter_map(|session| Some((label(session, &sessions), newest(session)?)))
+        .collect();
     accounts(&mut text, &snapshots);
     objects(&mut text, &snapshots);
     text.0
 }
 
-/// The session's name, or its number, and its newest snapshot: at most some seconds old.
-fn newest(session: &Session) -> Option<(String, Arc<Snapshot>)> {
+/// The session's name, or its number where it has none, or where the configuration has given the name
+/// to another since: two series of the same labels are an error.
+fn label(session: &Session, all: &[Arc<Session>]) -> String {
+    let name = session.spec.name.as_ref();
+    let is_namesake = |one: &Arc<Session>| one.is_configured() && one.spec.name.as_ref() == name;
+    let name = name.filter(|_| session.is_configured() || !all.iter().any(is_namesake));
+    name.cloned().unwrap_or_else(|| session.id.to_string())
+}
+
+/// The session's newest snapshot: at most some seconds old.
+fn newest(session: &Session) -> Option<Arc<Snapshot>> {
     let frame = session.watch_frames().borrow().clone()?;
-    let name = session.spec.name.clone().unwrap_or_else(|| session.id.to_string());
-    Some((name, frame.snapshot.clone()))
+    Some(frame.snapshot.clone())
 }
 
 fn own(text: &mut Text, daemon: &Daemon) {
@@ -220,6 +230,16 @@ mod tests {
         let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), many.len(), "no series is there twice");
         assert_eq!(many.last().unwrap().0, OTHER);
+    }
+
+    #[test]
+    fn no_two_sessions_have_one_label() {
+        use super::super::session::Owner;
+        let configured = Owner::configuration();
+        let requested = Owner { origin: dataspace_proto::api::Origin::Request, ..configured };
+        let named = [(1, "a", requested), (2, "a", configured), (3, "b", requested)];
+        let all = named.map(|(id, name, owner)| Session::idle(id, Some(name), owner));
+        assert_eq!(all.each_ref().map(|session| label(session, &all)), ["1", "a", "b"]);
     }
 
     #[test]

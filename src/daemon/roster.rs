@@ -63,7 +63,9 @@ impl Roster {
             code: ErrorCode::NotFound,
             message: format!("there is no session {key}"),
         };
-        match meant.clone().find(|session| peer.may_see(session)) {
+        // The configuration may have named one as another was named before it was read again.
+        let seen = meant.clone().filter(|session| peer.may_see(session));
+        match seen.min_by_key(|session| !session.is_configured()) {
             Some(session) => Ok(session.clone()),
             None if meant.next().is_some() => {
                 let _ = peer.refuse("session", format!("session {key} is another's"));
@@ -281,6 +283,17 @@ mod tests {
         let roster = Roster::new(limits);
         roster.lock().sessions = sessions.iter().map(|one| (one.id, one.clone())).collect();
         roster
+    }
+
+    #[test]
+    fn a_name_means_the_session_of_the_configuration() {
+        let root = Peer { rank: Rank::Privileged, ..user(0) };
+        let requested = Session::idle(1, Some("a"), Owner::requesting(&root));
+        let configured = Session::idle(2, Some("a"), Owner::configuration());
+        let roster = roster(Limits::default(), &[requested, configured]);
+        assert_eq!(roster.find(&root, "a").unwrap().id, 2);
+        assert_eq!(roster.find(&root, "1").unwrap().id, 1);
+        assert!(roster.find(&user(7), "a").is_err());
     }
 
     #[test]
