@@ -141,7 +141,7 @@ pub struct AccountingAnswer {
 /// How the daemon is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// `ok`, or `degraded` where a session of those counted below is failed or silent.
+    /// `ok`, or `degraded` where a session of the configuration is failed or silent.
     pub status: String,
     /// The program's version.
     pub version: String,

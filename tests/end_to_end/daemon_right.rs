@@ -106,6 +106,7 @@ fn a_user_sees_and_attaches_to_his_own_only() {
     assert!(samples_of(&snapshot, NEXT) > 50, "his program is named");
     let text = snapshot.to_string();
     assert!(!text.contains("0x"), "no address is told: {text}");
+    assert_eq!(snapshot["cost"]["own_rss_bytes"], 0, "that is of all users' sessions");
     assert_eq!(snapshot["target"]["description"], format!("process {} (chase)", own.pid()));
 
     // To him there is nothing else.
@@ -188,6 +189,8 @@ fn a_session_ends_when_its_process_gets_more_rights() {
     }
     assert_eq!(name, "end");
     assert_eq!(line["state"], "failed", "{line}");
+    let health = stage.daemon.get("/v1/health");
+    assert_eq!((&health["n_failed"], &health["status"]), (&1.into(), &"ok".into()), "{health}");
     let log = stage.daemon.log();
     let says = "does not belong to this user";
     assert!(log.lines().any(|line| line.contains("refused") && line.contains(says)), "{log}");
