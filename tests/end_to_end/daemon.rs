@@ -61,7 +61,7 @@ fn a_session_that_cannot_be_had_stops_no_other() {
 
 #[test]
 fn attach_stream_and_detach() {
-    let daemon = Daemon::start("");
+    let daemon = Daemon::start("[limits]\nsessions = 1\n");
     let program = chase();
     let Some(id) = daemon.attach(&program.pid()) else { return };
     let list = daemon.get("/v1/sessions");
@@ -90,6 +90,10 @@ fn attach_stream_and_detach() {
     assert_eq!(last["target"]["running"], false, "the final totals come before the end");
     assert_eq!(daemon.ask("GET", &format!("/v1/sessions/{id}"), "").0, 404);
     assert_eq!(daemon.get("/v1/sessions"), json!({"sessions": []}));
+    assert!(daemon.attach(&program.pid()).is_some(), "nothing is left that counts");
+    let (status, value) =
+        daemon.ask("POST", "/v1/sessions", &format!("{{\"pids\":[{}]}}", program.pid()));
+    assert_eq!((status, &value["code"]), (429, &json!("too_many")));
 }
 
 #[test]
