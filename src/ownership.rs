@@ -3,7 +3,7 @@
 //! `security/commoncap.c`), asked for somebody else than ourselves.
 
 use dataspace_collector::live::Permission;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use dataspace_collector::target::has_ended;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -118,13 +118,6 @@ impl OwnProcess {
         // The process's name may be any bytes.
         Some(((stat.st_uid, stat.st_gid), String::from_utf8_lossy(&text).into_owned()))
     }
-}
-
-/// Whether the process of `pidfd` has ended (a zombie has).
-pub(crate) fn has_ended(pidfd: impl AsFd) -> bool {
-    let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok_and(|n_ready| n_ready > 0)
 }
 
 /// What tells the user namespace of a process from others; its `/proc` directory is given.

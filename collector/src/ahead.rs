@@ -28,7 +28,7 @@ pub(crate) const RECORD_BYTES: usize = 448;
 pub fn each<'a>(batch: &'a Batch, mut take: impl FnMut(&'a Record)) {
     for (record_idx, record) in batch.iter().enumerate() {
         if record_idx + N_AHEAD < batch.len() {
-            prefetch::value_to_read(&batch[record_idx + N_AHEAD], RECORD_BYTES);
+            prefetch::to_read(&batch[record_idx + N_AHEAD], RECORD_BYTES);
         }
         take(record);
     }

@@ -1,5 +1,7 @@
 //! What a session is attached to, and when that has ended.
 
+pub use crate::sys::pidfd::has_ended;
+
 use crate::cgroup::{Cgroup, Hierarchies};
 use crate::error::Error;
 use crate::membership::{CommFilter, Membership};

@@ -206,11 +206,17 @@ impl BatchSender {
         }
     }
 
+    /// Whether `n_batches` or more are on their way to the analyzer.
+    #[must_use]
+    pub fn is_behind(&self, n_batches: usize) -> bool {
+        self.to_analyzer.len() >= n_batches
+    }
+
     /// Waits, no longer than `timeout`, while `n_batches` or more are on their way to the analyzer. Whether
     /// it has caught up.
     pub fn wait_while_behind(&mut self, n_batches: usize, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
-        while self.to_analyzer.len() >= n_batches {
+        while self.is_behind(n_batches) {
             // A buffer comes back for each batch that the analyzer is through with.
             match self.empty.recv_deadline(end) {
                 Ok(mut buffer) => {

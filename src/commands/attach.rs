@@ -1,5 +1,6 @@
 //! `dataspace attach` and `dataspace detach`.
 
+use super::json;
 use crate::cli::{AttachArgs, DetachArgs, Global};
 use crate::client::Client;
 use crate::diagnostic;
@@ -13,7 +14,7 @@ pub(super) fn attach(args: AttachArgs, global: &Global) -> anyhow::Result<()> {
     let session = client.attach(&args.resolve()?)?;
     let mut out = stdout().lock();
     if is_json {
-        writeln!(out, "{}", serde_json::to_string(&session)?)?;
+        json::write(&session, &mut out)?;
     } else {
         let events = session.events.join(", ");
         writeln!(out, "session {}: {} with {events}", session.id, visible(&session.target))?;
@@ -29,7 +30,7 @@ pub(super) fn detach(args: &DetachArgs, global: &Global) -> anyhow::Result<()> {
         let session = client.detach(key)?;
         let mut out = stdout().lock();
         if args.json {
-            writeln!(out, "{}", serde_json::to_string(&session)?)?;
+            json::write(&session, &mut out)?;
         } else {
             writeln!(out, "session {}: {}", session.id, session.state.name())?;
         }

@@ -1,7 +1,8 @@
-//! Snapshots as lines of JSON.
+//! Snapshots and what the daemon answers, as lines of JSON.
 
 use crate::config::Selection;
 use dataspace_proto::snapshot::{ObjectKind, Snapshot};
+use serde::Serialize;
 use std::io::Write;
 
 /// Writes `snapshot` as one line, with the objects that `selection` leaves, and hands it on: a
@@ -12,10 +13,15 @@ pub(super) fn write_line(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     if *selection == Selection::default() {
-        serde_json::to_writer(&mut *out, snapshot)?;
+        write(snapshot, out)
     } else {
-        serde_json::to_writer(&mut *out, &select(snapshot, selection))?;
+        write(&select(snapshot, selection), out)
     }
+}
+
+/// Writes `value` as one line, and hands it on.
+pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")?;
     out.flush()?;
     Ok(())

@@ -1,5 +1,6 @@
 //! `dataspace sessions`: what the daemon is attached to.
 
+use super::json;
 use crate::cli::{AskArgs, Global};
 use crate::client::Client;
 use crate::diagnostic;
@@ -13,7 +14,7 @@ pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
     let list: SessionList = Client::new(&args.socket.path).get("sessions")?;
     let mut out = stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&list)?)?;
+        json::write(&list, &mut out)?;
     } else {
         render(&list.sessions, &mut out)?;
     }

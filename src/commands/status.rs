@@ -1,5 +1,6 @@
 //! `dataspace status`: how the daemon is.
 
+use super::json;
 use crate::cli::{AskArgs, Global};
 use crate::client::Client;
 use crate::diagnostic;
@@ -14,7 +15,7 @@ pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
     let health: Health = Client::new(&args.socket.path).get("health")?;
     let mut out = stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&health)?)?;
+        json::write(&health, &mut out)?;
     } else {
         writeln!(out, "{}", sentence(&health))?;
     }

@@ -1,8 +1,9 @@
 //! Who is at the other end of a connection: what the kernel says of it, and what follows.
 
 use crate::file_source::FileReader;
-use crate::ownership::{has_ended, namespace_of, own_namespace};
+use crate::ownership::{namespace_of, own_namespace};
 use dataspace_collector::socket::SocketPeer;
+use dataspace_collector::target::has_ended;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;

@@ -40,13 +40,6 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 /// The thread of an event that counts on a whole CPU.
 const NO_TASK: i32 = -1;
 
-/// Where side-band events are opened.
-#[derive(Clone, Copy, Debug)]
-enum SideBandCpus<'a> {
-    All,
-    Only(&'a [i32]),
-}
-
 /// One sampled event on one CPU, of one thread or of all.
 #[derive(Debug)]
 pub(crate) struct OpenEvent {
@@ -87,10 +80,11 @@ pub(crate) struct Attacher<'a> {
     pub(crate) rings: &'a mut Rings,
     pub(crate) binding: Binding,
     pub(crate) features: KernelFeatures,
-    /// Where side-band events are opened: those on other CPUs are open already, and stay.
-    side_band_cpus: SideBandCpus<'a>,
-    /// Descriptors that may be open.
-    max_events: usize,
+    /// The CPUs that side-band events are opened on, if not on all: those on others are open already,
+    /// and stay.
+    side_band_cpus: Option<&'a [i32]>,
+    /// Descriptors that may be open, if not as many as there are.
+    max_events: Option<usize>,
     attached: Attached,
     births: Births,
     joint: Joint,
@@ -111,17 +105,17 @@ impl<'a> Attacher<'a> {
             rings,
             binding,
             features,
-            side_band_cpus: SideBandCpus::All,
-            max_events: usize::MAX,
+            side_band_cpus: None,
+            max_events: None,
             attached,
             births,
             joint,
         }
     }
 
-    /// An attacher that opens no more than about `max_events`; and, if that is a bound, nothing that
-    /// is not of the target.
-    pub(crate) fn with_at_most(self, max_events: usize) -> Self {
+    /// An attacher that opens no more than `max_events`, if that is a bound; and then nothing that is
+    /// not of the target.
+    pub(crate) fn with_at_most(self, max_events: Option<usize>) -> Self {
         Self { max_events, ..self }
     }
 
@@ -129,24 +123,26 @@ impl<'a> Attacher<'a> {
     fn is_full(&mut self, pid: i32) -> bool {
         let n_open = self.attached.events.len() + self.attached.side_band.len();
         let n_each = self.rings.outputs.len() * (self.plans.len() + 1);
-        let is_full = n_open + n_each > self.max_events;
-        if is_full {
-            let warning = format!(
-                "process {pid} and those before have more threads than {} events are enough for: \
-                 the others are not seen",
-                self.max_events
-            );
-            if self.attached.warnings.last() != Some(&warning) {
-                self.attached.warnings.push(warning);
-            }
+        let Some(max) = self.max_events.filter(|&max| n_open + n_each > max) else { return false };
+        let warning = format!(
+            "process {pid} and those before have more threads than {max} events are enough for: the \
+             others are not seen"
+        );
+        if self.attached.warnings.last() != Some(&warning) {
+            self.attached.warnings.push(warning);
         }
-        is_full
+        true
     }
 
     /// An attacher that opens sampled events beside side-band events that are open, and the latter
     /// only on `cpus`.
     pub(crate) fn with_side_band_on(self, cpus: &'a [i32]) -> Self {
-        Self { side_band_cpus: SideBandCpus::Only(cpus), ..self }
+        Self { side_band_cpus: Some(cpus), ..self }
+    }
+
+    /// Whether side-band events are to be opened on `cpu`.
+    fn has_side_band_on(&self, cpu: i32) -> bool {
+        self.side_band_cpus.is_none_or(|cpus| cpus.contains(&cpu))
     }
 
     /// Opens events on every CPU, for all tasks or for those of `group`.
@@ -282,9 +278,7 @@ impl<'a> Attacher<'a> {
     /// Opens the event that tells of mappings, names, births and deaths. Whether its task is there.
     fn side_band(&mut self, place: Place<'_>, pid: i32, cpu_idx: usize) -> Result<bool, Error> {
         let cpu = self.rings.outputs[cpu_idx].cpu;
-        if let SideBandCpus::Only(cpus) = self.side_band_cpus
-            && !cpus.contains(&cpu)
-        {
+        if !self.has_side_band_on(cpu) {
             return Ok(true);
         }
         let inherit = matches!(place, Place::Task { .. });
@@ -384,9 +378,7 @@ impl<'a> Attacher<'a> {
     fn machine(&mut self) {
         let attr = attr::machine_side_band(self.features);
         for output in &self.rings.outputs {
-            if let SideBandCpus::Only(cpus) = self.side_band_cpus
-                && !cpus.contains(&output.cpu)
-            {
+            if !self.has_side_band_on(output.cpu) {
                 continue;
             }
             match open::open(&attr, Place::Cpu(output.cpu)) {
@@ -402,7 +394,7 @@ impl<'a> Attacher<'a> {
 
     /// All that was opened.
     pub(crate) fn finish(mut self) -> Attached {
-        if self.max_events == usize::MAX {
+        if self.max_events.is_none() {
             self.machine();
         }
         for cpu in &self.attached.offline {

@@ -164,7 +164,7 @@ impl Live {
         let cpus = &machine.online_cpus;
         let permission = config.permission.as_deref();
         if permission.is_some() {
-            permission::confine(&mut plans);
+            plans.iter_mut().for_each(EventPlan::confine);
         } else {
             coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         }

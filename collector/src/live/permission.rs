@@ -1,7 +1,6 @@
 //! Which processes a session may have events on, where that is not decided by our own privileges.
 
 use crate::error::Error;
-use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
 use crate::live::rings::Rings;
 use crate::sys::attr;
@@ -25,19 +24,9 @@ pub trait Permission: Debug + Send + Sync {
     fn may_see(&self, pid: i32) -> bool;
 }
 
-/// How much a session for `permission` may open.
-pub(super) const fn max_events(permission: Option<&dyn Permission>) -> usize {
-    match permission {
-        Some(_) => MAX_EVENTS,
-        None => usize::MAX,
-    }
-}
-
-/// Leaves out what takes privileges to sample: the kernel's side, and physical addresses.
-pub(super) fn confine(plans: &mut [EventPlan]) {
-    for plan in plans {
-        plan.confine();
-    }
+/// How much a session for `permission` may open; `None` where nothing bounds it.
+pub(super) fn max_events(permission: Option<&dyn Permission>) -> Option<usize> {
+    permission.map(|_| MAX_EVENTS)
 }
 
 /// Processes that were to be seen before events are opened on them.

@@ -269,8 +269,11 @@ impl Reader {
     /// Leaves records in their rings while the analyzer is behind and they have room: what is on its way
     /// in few slots stays in the caches of both CPUs.
     fn wait_for_analyzer(&mut self, watch: &Watch<'_>) {
+        let mut is_behind = self.sender.is_behind(MAX_BATCHES_BEHIND);
+        if !is_behind {
+            return;
+        }
         let end_ns = now_ns() + MAX_WAIT.as_nanos() as u64;
-        let mut is_behind = true;
         while is_behind
             && self.rings.have_room()
             && !watch.shared.stop.load(Ordering::Acquire)

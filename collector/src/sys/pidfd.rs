@@ -22,7 +22,8 @@ pub(crate) fn open_thread(tid: i32, pid: i32) -> Result<OwnedFd, Errno> {
 }
 
 /// Whether the task of `pidfd` has ended (a zombie has).
-pub(crate) fn has_ended(pidfd: impl AsFd) -> bool {
+#[must_use]
+pub fn has_ended(pidfd: impl AsFd) -> bool {
     is_ready(pidfd, PollFlags::IN)
 }
 

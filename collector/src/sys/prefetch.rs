@@ -4,28 +4,14 @@
 /// Bytes in a cache line of every x86-64 processor.
 const LINE_BYTES: usize = 64;
 
-/// Asks for the first `n_bytes` of `bytes`, to be read.
+/// Asks for the first `n_bytes` of `value`, to be read.
 #[inline]
-pub(crate) fn to_read(bytes: &[u8], n_bytes: usize) {
-    let n_bytes = n_bytes.min(bytes.len());
+pub(crate) fn to_read<T: ?Sized>(value: &T, n_bytes: usize) {
+    let n_bytes = n_bytes.min(size_of_val(value));
     for at in (0..n_bytes).step_by(LINE_BYTES) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch has no effect but on caches, whatever the address (SDM volume 2, PREFETCHh); this
-        // one is inside of `bytes`.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(at).cast());
-        }
-    }
-}
-
-/// Asks for the first `n_bytes` of `value`, to be read.
-#[inline]
-pub(crate) fn value_to_read<T>(value: &T, n_bytes: usize) {
-    let n_bytes = n_bytes.min(size_of::<T>());
-    for at in (0..n_bytes).step_by(LINE_BYTES) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as in `to_read`: inside of `value`.
+        // one is inside of `value`.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().add(at));

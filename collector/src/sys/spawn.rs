@@ -1,4 +1,5 @@
-//! A command that waits, forked but not executed, until its events are open.
+//! Children of ours: a command that waits, forked but not executed, until its events are open, and
+//! one that does nothing.
 
 use crate::target::CommandOutput;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -65,16 +66,9 @@ pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild
         // `argv` keeps alive in this copy of the memory.
         unsafe { execute(&pointers, ends) }
     }
+    let child = Child::forked(pid)?;
     drop(alone);
-    let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(|| {
-        Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
-    })?;
-    Ok(HeldChild {
-        child: Some(Child { pid }),
-        pid: pid.as_raw_nonzero().get(),
-        release: Some(release),
-        exec_errno,
-    })
+    Ok(HeldChild { child: Some(child), pid, release: Some(release), exec_errno })
 }
 
 /// A child that does nothing, for ever. Dropped, it is killed.
@@ -98,10 +92,7 @@ pub(crate) fn idle() -> Result<IdleChild, Errno> {
             libc::_exit(0)
         }
     }
-    let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(|| {
-        Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
-    })?;
-    Ok(IdleChild(Child { pid }))
+    Child::forked(pid).map(IdleChild)
 }
 
 impl IdleChild {
@@ -198,6 +189,14 @@ impl Drop for HeldChild {
 }
 
 impl Child {
+    /// What `fork()`, which has just given `pid`, says to the parent.
+    fn forked(pid: libc::pid_t) -> Result<Self, Errno> {
+        let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(|| {
+            Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
+        })?;
+        Ok(Self { pid })
+    }
+
     /// Waits for the child's end.
     pub(crate) fn reap(&self) -> Option<WaitStatus> {
         let status =
