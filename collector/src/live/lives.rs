@@ -13,7 +13,8 @@ pub(crate) struct Lives {
     cost: LifeCost,
     n_births: u64,
     n_ends: u64,
-    n_alive: u64,
+    /// Below 0 for a moment where an end is read before its birth: they come from several rings.
+    n_alive: i64,
 }
 
 impl Lives {
@@ -32,7 +33,7 @@ impl Lives {
 
     /// These are open now: on every task that is alive.
     pub(crate) fn opened(&mut self, events: &[OpenEvent]) {
-        self.n_alive = events.chunk_by(|one, other| one.tid == other.tid).count() as u64;
+        self.n_alive = events.chunk_by(|one, other| one.tid == other.tid).count() as i64;
     }
 
     /// A task was born.
@@ -44,20 +45,21 @@ impl Lives {
     /// A task has ended.
     pub(crate) const fn ended(&mut self) {
         self.n_ends += 1;
-        self.n_alive = self.n_alive.saturating_sub(1);
+        self.n_alive -= 1;
     }
 
     /// What a person is told.
     pub(crate) const fn told(&self) -> governance::Lives {
         let birth_cost_ns = self.n_events * self.cost.birth_ns;
         let end_cost_ns = self.n_events * self.cost.end_ns;
+        let n_alive = if self.n_alive < 0 { 0 } else { self.n_alive.unsigned_abs() };
         governance::Lives {
             n_births: self.n_births,
             n_ends: self.n_ends,
             birth_cost_ns,
             end_cost_ns,
             target_ns: self.n_births * birth_cost_ns + self.n_ends * end_cost_ns,
-            exit_ns: self.n_alive * end_cost_ns,
+            exit_ns: n_alive * end_cost_ns,
         }
     }
 }
@@ -79,5 +81,14 @@ mod tests {
         assert_eq!((told.birth_cost_ns, told.end_cost_ns), (30, 300));
         assert_eq!((told.n_births, told.n_ends), (5, 2));
         assert_eq!((told.target_ns, told.exit_ns), (5 * 30 + 2 * 300, 3 * 300));
+    }
+
+    #[test]
+    fn an_end_that_is_read_before_its_birth_is_one_all_the_same() {
+        let mut lives = Lives::new(&[], [0].into_iter());
+        lives.ended();
+        assert_eq!(lives.told().exit_ns, 0);
+        lives.born();
+        assert_eq!(lives.told().exit_ns, 0);
     }
 }
