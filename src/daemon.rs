@@ -7,6 +7,7 @@ mod metrics;
 mod notice;
 mod patience;
 mod peer;
+mod refusal_log;
 mod roster;
 mod route;
 mod server;
@@ -19,6 +20,7 @@ use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
 use notice::Notices;
 use peer::Trusted;
+use refusal_log::REFUSALS;
 use roster::Roster;
 use server::Connections;
 use socket::Listening;
@@ -197,6 +199,7 @@ async fn reload(daemon: &Daemon, options: &DaemonOptions, notices: &Notices) {
 /// answered lately. A target that does nothing is no failure, and what clients ask for is no reason to
 /// end the sessions of all others.
 fn look_after(daemon: &Daemon, notices: &Notices) {
+    REFUSALS.tell(Instant::now());
     let sessions = daemon.roster.configured();
     let silent = sessions.iter().find(|session| session.silent_for() > route::MAX_SILENCE);
     match silent {

@@ -20,5 +20,8 @@ pub(crate) fn start(verbosity: u8, is_full_screen: bool) {
         .with_ansi(false)
         .without_time()
         .with_target(verbosity > 1)
+        // A line that cannot be written, for the pipe is closed or the disk full, is lost: to say so
+        // where it could not be said would end the thread that tried.
+        .log_internal_errors(false)
         .try_init();
 }

@@ -9,6 +9,7 @@ mod permission;
 pub(crate) use permission::FileReader;
 
 use crate::expendable::Expendable;
+use crate::ownership::OwnProcess;
 use companion::Companions;
 use dataspace_analyzer::code_names::NamesFormat;
 use dataspace_analyzer::file::{
@@ -22,7 +23,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,13 +71,12 @@ impl SystemFiles {
         let mut places = Vec::new();
         if self.policy.is_live && key.pid > 0 {
             let (start, end) = (key.range.0.0, key.range.1.0);
-            let proc_dir = PathBuf::from(format!("/proc/{}", living_task(key.pid)));
-            places.push(Place::link(proc_dir.join(format!("map_files/{start:x}-{end:x}"))));
-            places.push(Place::Link {
-                link: proc_dir.join("exe"),
-                must_name: Some(key.path.to_vec()),
-            });
-            places.push(Place::Inside { root: proc_dir.join("root"), path: path.clone() });
+            let task = living_task(key.pid);
+            let link = |link: String, must_name| Place::Link { pid: task, link, must_name };
+            places.push(link(format!("map_files/{start:x}-{end:x}"), None));
+            places.push(link("exe".to_owned(), Some(key.path.to_vec())));
+            let root = PathBuf::from(format!("/proc/{task}/root"));
+            places.push(Place::Inside { root, path: path.clone() });
         }
         if let Some(symfs) = &self.policy.symfs {
             places.push(Place::Inside { root: symfs.clone(), path: path.clone() });
@@ -192,8 +192,9 @@ impl FileSource for SystemFiles {
 /// One way to a file.
 #[derive(Debug)]
 enum Place {
-    /// A link of procfs that leads to the very file, wherever it is and even if it is deleted.
-    Link { link: PathBuf, must_name: Option<Vec<u8>> },
+    /// A link in a process's directory of procfs that leads to the very file, wherever it is and even
+    /// if it is deleted.
+    Link { pid: i32, link: String, must_name: Option<Vec<u8>> },
     /// A path below a directory, which no symbolic link may leave.
     Inside { root: PathBuf, path: PathBuf },
     /// A path of this machine.
@@ -209,20 +210,18 @@ struct Opened {
 }
 
 impl Place {
-    const fn link(link: PathBuf) -> Self {
-        Self::Link { link, must_name: None }
-    }
-
     fn open(&self, reader: Option<&FileReader>) -> std::io::Result<Opened> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = match self {
-            Self::Link { link, must_name } => {
-                if let Some(name) = must_name
-                    && std::fs::read_link(link)?.as_os_str().as_bytes() != name
+            Self::Link { pid, link, must_name } => {
+                let found = open_link(*pid, Path::new(link), reader)?;
+                if must_name
+                    .as_ref()
+                    .is_some_and(|name| name_of(&found).ok().as_ref() != Some(name))
                 {
                     return Err(std::io::ErrorKind::NotFound.into());
                 }
-                rustix::fs::open(link, flags, Mode::empty())?
+                found
             }
             Self::Inside { root, path } => find_inside(root, path, flags)?,
             Self::Path(path) => rustix::fs::open(path, flags, Mode::empty())?,
@@ -233,6 +232,25 @@ impl Place {
         }
         open_regular(&found)
     }
+}
+
+/// Opens what a link in a process's directory of procfs leads to. For `reader` that process has to be
+/// his own still: another one may have got its number.
+fn open_link(pid: i32, link: &Path, reader: Option<&FileReader>) -> std::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let Some(FileReader { uid, gid, .. }) = reader else {
+        let link = Path::new("/proc").join(pid.to_string()).join(link);
+        return Ok(rustix::fs::open(link, flags, Mode::empty())?);
+    };
+    let process = OwnProcess::open(pid, *uid, *gid);
+    let denied = |_| std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    process.map_err(denied)?.open_in_directory(link, flags)
+}
+
+/// The path by which the kernel knows an open file.
+fn name_of(found: &OwnedFd) -> std::io::Result<Vec<u8>> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    Ok(link.into_os_string().into_vec())
 }
 
 /// Finds a path below a directory, which is the root to every link on the way.
@@ -496,6 +514,18 @@ mod tests {
         File::options().write(true).open(&path).unwrap().set_len(2).unwrap();
         assert!(file.read_exact_at(4, &mut byte).is_err(), "cut short");
         assert!(file.read_exact_at(0, &mut byte).is_err(), "of what is another file now");
+    }
+
+    #[test]
+    fn a_process_that_is_not_the_users_leads_to_no_file_for_him() {
+        let pid = std::process::id().cast_signed();
+        let exe = Place::Link { pid, link: "exe".to_owned(), must_name: None };
+        assert!(exe.open(None).is_ok());
+        let stranger = FileReader { uid: 4_000_000, gid: 4_000_000, groups: Arc::default() };
+        let error = exe.open(Some(&stranger)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+        let other = Place::Link { pid, link: "exe".to_owned(), must_name: Some(b"/other".into()) };
+        assert_eq!(other.open(None).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 /// A process's status is 1.5 kB; its groups, one of the lines, may be 65,536 numbers.
 const MAX_STATUS_BYTES: u64 = 1 << 20;
@@ -100,6 +101,16 @@ impl OwnProcess {
             return foreign("is in another user namespace");
         }
         Standing::Own
+    }
+
+    /// Opens what `path` leads to in its directory of `/proc`, if it is the user's all the while.
+    pub(crate) fn open_in_directory(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let found = openat(&self.directory, path, flags, Mode::empty())?;
+        match self.standing() {
+            Standing::Own => Ok(found),
+            Standing::Gone => Err(io::ErrorKind::NotFound.into()),
+            Standing::Foreign(_) => Err(io::ErrorKind::PermissionDenied.into()),
+        }
     }
 
     /// How many threads it has now; 0 where that cannot be told.

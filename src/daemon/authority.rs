@@ -1,6 +1,7 @@
 //! What a client may see and do. Whatever is not said to be allowed here is not.
 
 use super::peer::{Peer, Rank};
+use super::refusal_log::REFUSALS;
 use super::session::{Owner, Session};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::ownership::{OwnProcess, Standing};
@@ -41,10 +42,12 @@ impl Peer {
         }
     }
 
-    /// Writes a refusal to the log, and gives the answer to it.
+    /// Writes a refusal to the log, if there are not too many of this user, and gives the answer to it.
     pub(super) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
         let (Self { uid, gid, pid, .. }, why) = (self, why.into());
-        tracing::warn!(uid, gid, pid, wish, reason = why, "refused");
+        if REFUSALS.admits(*uid) {
+            tracing::warn!(uid, gid, pid, wish, reason = why, "refused");
+        }
         ApiError { code: ErrorCode::NotPermitted, message: why }
     }
 

@@ -2,7 +2,7 @@
 
 use super::config_file::{Limits, Planned};
 use super::peer::Peer;
-use super::session::{Beginning, Owner, Session};
+use super::session::{Beginning, Owner, Session, Status};
 use super::spec;
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
 use std::collections::BTreeMap;
@@ -116,15 +116,7 @@ impl Roster {
 
     /// Ends `sessions`, which are not shown from now on, and waits until nothing is left of them.
     pub(super) async fn detach(&self, sessions: &[Arc<Session>]) {
-        for session in sessions {
-            session.leave();
-        }
-        let all_returned = async {
-            for session in sessions {
-                let _ = session.watch_status().wait_for(|status| status.has_returned).await;
-            }
-        };
-        let _ = tokio::time::timeout(DETACH_TIME, all_returned).await;
+        let _ = leave(sessions, DETACH_TIME, |status| status.has_returned).await;
     }
 
     /// Brings the sessions of the configuration in line with `planned`: what is new begins, what is
@@ -169,15 +161,7 @@ impl Roster {
             state.is_ending = true;
             state.sessions.values().cloned().collect::<Vec<_>>()
         };
-        for session in &sessions {
-            session.leave();
-        }
-        let all_over = async {
-            for session in &sessions {
-                let _ = session.watch_status().wait_for(|status| status.is_over()).await;
-            }
-        };
-        if tokio::time::timeout(time, all_over).await.is_err() {
+        if !leave(&sessions, time, Status::is_over).await {
             tracing::warn!("some sessions do not end in time: they are left");
         }
     }
@@ -187,6 +171,19 @@ impl Roster {
         state.sessions.retain(|_, session| !(session.is_leaving() && session.has_returned()));
         state
     }
+}
+
+/// Asks `sessions` to end, and waits until `is_so` of each, for `time` at most. Whether it was.
+async fn leave(sessions: &[Arc<Session>], time: Duration, is_so: fn(&Status) -> bool) -> bool {
+    for session in sessions {
+        session.leave();
+    }
+    let all_are = async {
+        for session in sessions {
+            let _ = session.watch_status().wait_for(is_so).await;
+        }
+    };
+    tokio::time::timeout(time, all_are).await.is_ok()
 }
 
 /// A session that a client waits for: where the client goes away meanwhile, so does the session.

@@ -164,10 +164,8 @@ async fn converse(
 
 /// Says that there are too many, without reading what is asked.
 async fn turn_away(mut stream: UnixStream, peer: &Peer) {
-    let (uid, pid) = (peer.uid, peer.pid);
-    tracing::warn!(uid, pid, reason = "as many connections as the limits allow", "refused");
-    let message = "there are as many connections as the limits allow".to_owned();
-    let error = ApiError { code: ErrorCode::TooMany, message };
+    let message = "there are as many connections as the limits allow";
+    let error = ApiError { code: ErrorCode::TooMany, ..peer.refuse("connect", message) };
     let body = serde_json::to_string(&error).unwrap_or_default();
     let head = format!(
         "HTTP/1.1 {} Too Many Requests\r\ncontent-type: application/json\r\nconnection: close\r\n\

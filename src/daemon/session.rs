@@ -2,6 +2,7 @@
 
 use super::frame::Frame;
 use super::peer::{Peer, Rank};
+use super::refusal_log::REFUSALS;
 use crate::config::{LiveOptions, LiveTarget};
 use crate::exit;
 use crate::ownership::{OwnProcess, Standing};
@@ -329,7 +330,9 @@ impl Keeper {
 
     fn refused(&self, why: String) {
         let Owner { uid, .. } = self.session.owner;
-        tracing::warn!(session = self.session.id, uid, reason = why, "refused");
+        if REFUSALS.admits(uid) {
+            tracing::warn!(session = self.session.id, uid, reason = why, "refused");
+        }
         self.session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotPermitted));
     }
 

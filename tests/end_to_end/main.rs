@@ -10,6 +10,7 @@ mod command_line;
 mod daemon;
 mod daemon_life;
 mod daemon_right;
+mod daemon_trouble;
 mod dependency;
 mod handed;
 mod live;

@@ -50,12 +50,14 @@ impl Daemon {
         let mut process = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let for_thread = log.clone();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                *for_thread.lock().unwrap() += &(line + "\n");
-            }
-        });
+        // Unless the test has taken it elsewhere.
+        if let Some(stderr) = process.stderr.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    *for_thread.lock().unwrap() += &(line + "\n");
+                }
+            });
+        }
         let mut daemon = Self { process, socket, config: file, log, dir };
         daemon.wait_until("the daemon listens", |daemon| {
             assert!(daemon.process.try_wait().unwrap().is_none(), "{}", daemon.log());

@@ -6,7 +6,7 @@ use crate::live::births::Births;
 use crate::live::clock::now_ns;
 use crate::live::opening::{Opened, open_planned};
 use crate::live::refusal::{Request, Scope};
-use crate::live::rings::Rings;
+use crate::live::rings::{CpuOutputs, Rings};
 use crate::procfs::Procfs;
 use crate::ring::{Joint, RingReader};
 use crate::side_band::{self, SideBand};
@@ -38,7 +38,7 @@ const MAX_GENERATIONS: usize = 20;
 const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 
 /// The thread of an event that counts on a whole CPU.
-const NO_TASK: i32 = -1;
+pub(crate) const NO_TASK: i32 = -1;
 
 /// One sampled event on one CPU, of one thread or of all.
 #[derive(Debug)]
@@ -54,6 +54,15 @@ pub(crate) struct OpenEvent {
     pub(crate) tid: i32,
 }
 
+/// An event that tells of mappings, names, births and deaths: kept open, not read.
+#[derive(Debug)]
+pub(crate) struct OpenSideBand {
+    pub(crate) fd: OwnedFd,
+    /// −1 where it is of a whole CPU.
+    pub(crate) pid: i32,
+    pub(crate) cpu: i32,
+}
+
 /// All that is open.
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
@@ -61,8 +70,7 @@ pub(crate) struct Attached {
     pub(crate) events: Vec<OpenEvent>,
     /// Ids as they stand in samples, with the index in `events`; sorted.
     pub(crate) ids: Vec<(u64, u32)>,
-    /// Kept open, not read.
-    pub(crate) side_band: Vec<OwnedFd>,
+    pub(crate) side_band: Vec<OpenSideBand>,
     /// Threads that turned up late: their events may double inherited ones.
     pub(crate) suspects: HashSet<i32>,
     /// What the side-band rings held while we were still opening.
@@ -285,7 +293,7 @@ impl<'a> Attacher<'a> {
         match open::open(&attr::side_band(self.features, inherit), place) {
             Ok(fd) => {
                 set_output(&fd, &self.rings.outputs[cpu_idx].side_band)?;
-                self.attached.side_band.push(fd);
+                self.attached.side_band.push(OpenSideBand { fd, pid, cpu });
                 Ok(true)
             }
             Err(Errno::SRCH) => Ok(false),
@@ -376,18 +384,9 @@ impl<'a> Attacher<'a> {
     /// Asks for what the kernel tells of itself, by CPU. Without the privilege there is none: then code
     /// that comes into the kernel has no name, and control groups no path.
     fn machine(&mut self) {
-        let attr = attr::machine_side_band(self.features);
         for output in &self.rings.outputs {
-            if !self.has_side_band_on(output.cpu) {
-                continue;
-            }
-            match open::open(&attr, Place::Cpu(output.cpu)) {
-                Err(Errno::NODEV) => {}
-                Ok(fd) if set_output(&fd, &output.side_band).is_ok() => {
-                    self.attached.side_band.push(fd);
-                }
-                Ok(_) => {}
-                Err(errno) => return tracing::debug!(%errno, "the kernel does not tell of itself"),
+            if self.has_side_band_on(output.cpu) {
+                self.attached.side_band.extend(machine_on(output, self.features));
             }
         }
     }
@@ -403,6 +402,19 @@ impl<'a> Attacher<'a> {
         self.attached.ids.sort_unstable();
         self.attached
     }
+}
+
+/// What the kernel tells of itself on one CPU, if it does.
+pub(crate) fn machine_on(output: &CpuOutputs, features: KernelFeatures) -> Option<OpenSideBand> {
+    let fd = match open::open(&attr::machine_side_band(features), Place::Cpu(output.cpu)) {
+        Ok(fd) => fd,
+        Err(errno) => {
+            tracing::debug!(cpu = output.cpu, %errno, "the kernel does not tell of itself");
+            return None;
+        }
+    };
+    set_output(&fd, &output.side_band).ok()?;
+    Some(OpenSideBand { fd, pid: NO_TASK, cpu: output.cpu })
 }
 
 fn set_output(fd: &OwnedFd, owner: &OwnedFd) -> Result<(), Error> {

@@ -133,10 +133,12 @@ impl Gate {
                 return false;
             }
             self.n_questions += 1;
+            let n_overdue = self.asked.values().filter(|asked| asked.is_overdue).count();
             let asked = Asked {
                 question: question.number,
                 n_waiting: moment.n_waiting,
-                is_overdue: false,
+                // Nobody reads of it soon: it is told of when a thread comes back.
+                is_overdue: lookup.is_held_up(n_overdue),
                 kept: Vec::new(),
             };
             self.asked.insert(pid, asked);

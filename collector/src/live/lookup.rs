@@ -15,9 +15,9 @@ use std::thread;
 const MAX_QUESTIONS: usize = 64;
 /// Answers that wait for the reader: one may be of 65,530 mappings (`vm.max_map_count`), 10 MB.
 const MAX_ANSWERS: usize = 2;
-/// So many processes can each hold up the thread that reads of them, and one that does not is still
-/// looked up, if one fewer do.
-const MAX_THREADS: usize = 4;
+/// So many processes can each hold up the thread that reads of them, for ever if they wait for a file
+/// system that is gone, and one that does not is still looked up, if one fewer do.
+pub(crate) const MAX_THREADS: usize = 16;
 
 /// What `/proc` says of a process.
 #[derive(Debug)]
@@ -108,6 +108,11 @@ impl Lookup {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
         }
+    }
+
+    /// Whether every thread there may be is held up, if so many answers are overdue.
+    pub(crate) const fn is_held_up(&self, n_overdue: usize) -> bool {
+        self.n_threads >= MAX_THREADS && n_overdue >= MAX_THREADS
     }
 
     /// An answer is overdue: others get another thread, up to a bound.

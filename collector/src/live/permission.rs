@@ -1,7 +1,7 @@
 //! Which processes a session may have events on, where that is not decided by our own privileges.
 
 use crate::error::Error;
-use crate::live::attach::OpenEvent;
+use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::rings::Rings;
 use crate::sys::attr;
 use crate::sys::open::{self, Place};
@@ -72,17 +72,23 @@ impl Seen {
         permission.may_see(pid) && mark.is_some_and(|mark| !pidfd::is_hung_up(mark))
     }
 
-    /// Closes the events on processes that are not to be seen. What they sampled is as if it had
-    /// never been.
-    pub(super) fn close_others(&self, permission: &dyn Permission, events: &mut [OpenEvent]) {
+    /// Closes the events on processes that are not to be seen, and what tells of their mappings and
+    /// names. What they sampled is as if it had never been.
+    pub(super) fn close_others(
+        &self,
+        permission: &dyn Permission,
+        events: &mut [OpenEvent],
+        side_band: &mut Vec<OpenSideBand>,
+    ) {
         let mut answers = HashMap::new();
+        let mut is_seen =
+            |pid: i32| *answers.entry(pid).or_insert_with(|| self.is_still(permission, pid));
         for open in events {
-            let is_seen =
-                answers.entry(open.pid).or_insert_with(|| self.is_still(permission, open.pid));
-            if !*is_seen {
+            if !is_seen(open.pid) {
                 (open.fd, open.leader) = (None, None);
             }
         }
+        side_band.retain(|open| is_seen(open.pid));
     }
 
     /// Whether all of `pids` are to be seen now, and were all the time.

@@ -1,7 +1,7 @@
 //! The reader thread: round after round over the rings, until the targets have ended.
 
 use crate::event::EventPlan;
-use crate::live::attach::OpenEvent;
+use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::drain::Drain;
@@ -120,8 +120,7 @@ pub(super) struct Reader {
     pub(super) drain: Drain,
     pub(super) rings: Rings,
     pub(super) events: Vec<OpenEvent>,
-    /// Held open.
-    pub(super) side_band: Vec<OwnedFd>,
+    pub(super) side_band: Vec<OpenSideBand>,
     pub(super) plans: Vec<EventPlan>,
     pub(super) features: KernelFeatures,
     pub(super) binding: Binding,

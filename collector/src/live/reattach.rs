@@ -1,7 +1,7 @@
 //! Closes the sampled events of a running session and opens them anew: a period that inherited
 //! events are to have, another control group of the same name, or a CPU that came.
 
-use crate::live::attach::Attacher;
+use crate::live::attach::{self, Attacher, NO_TASK};
 use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuChange;
 use crate::live::permission::{Seen, max_events};
@@ -59,10 +59,12 @@ impl Reader {
         }
         let mut new_cpus = Vec::new();
         for cpu in came {
+            // What was open on a whole CPU ended when that went off line.
+            self.side_band.retain(|open| (open.pid, open.cpu) != (NO_TASK, cpu));
             let has_ring = self.rings.outputs.iter().any(|output| output.cpu == cpu);
             let added = if has_ring { Ok(()) } else { self.rings.add(cpu, &self.procfs) };
             match added {
-                Ok(()) if has_ring && !self.binding.is_cpu_wide => {}
+                Ok(()) if has_ring && !self.binding.is_cpu_wide => self.hear_machine_on(cpu),
                 Ok(()) => new_cpus.push(cpu),
                 Err(error) => {
                     self.warn(format!("CPU {cpu} came on line, and is not seen: {error}"));
@@ -76,6 +78,17 @@ impl Reader {
         for cpu in new_cpus {
             self.warn(format!("CPU {cpu} came on line, and is seen from now on"));
         }
+    }
+
+    /// Asks for what the kernel tells of itself on a CPU that is back.
+    fn hear_machine_on(&mut self, cpu: i32) {
+        // For a user it was not opened: it is not only of his processes.
+        if self.permission.is_some() {
+            return;
+        }
+        let output = self.rings.outputs.iter().find(|output| output.cpu == cpu);
+        let machine = output.and_then(|output| attach::machine_on(output, self.features));
+        self.side_band.extend(machine);
     }
 
     fn open_again(
@@ -107,7 +120,7 @@ impl Reader {
         };
         let mut attached = attacher.finish();
         if let (Some(seen), Some(permission)) = (&seen, permission) {
-            seen.close_others(permission, &mut attached.events);
+            seen.close_others(permission, &mut attached.events, &mut attached.side_band);
         }
         self.events = attached.events;
         self.drain.ids = attached.ids;

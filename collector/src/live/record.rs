@@ -68,7 +68,9 @@ pub(crate) fn begin(recorder: Recorder, parts: &Parts) -> Result<Writer, Error> 
         events.push(EventEntry { name, attr, id });
     }
     let id = match attached.side_band.first() {
-        Some(fd) => open::id(fd.as_fd()).map_err(|errno| Error::System { call: "ID", errno })?,
+        Some(open) => {
+            open::id(open.fd.as_fd()).map_err(|errno| Error::System { call: "ID", errno })?
+        }
         None => 0,
     };
     let attr = attr::side_band(*features, binding.inherit);

@@ -2,6 +2,7 @@
 //! held up: opening it waits for whoever writes.
 
 use super::*;
+use crate::live::lookup::MAX_THREADS;
 use crate::membership::CommFilter;
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::{Comm, Mmap, Sample};
@@ -186,6 +187,36 @@ fn an_answer_about_what_exec_replaced_is_not_told() {
     let told = told(&mut gate, SECOND_NS);
     let is_of_7 = |record: &Record| matches!(record, Record::Mmap(mmap) if mmap.pid == 7);
     assert!(!told.iter().any(is_of_7), "{told:?}");
+}
+
+#[test]
+fn nobody_waits_for_threads_that_are_all_held_up() {
+    let procfs = FakeProc::new();
+    let stuck = 100..100 + MAX_THREADS as i32;
+    stuck.clone().for_each(|pid| procfs.held_up(pid));
+    procfs.quick(8);
+    procfs.quick(9);
+    let mut gate = procfs.gate(CommFilter::default());
+    let late = moment(100 + SECOND_NS);
+    for pid in stuck.clone() {
+        assert_eq!(gate.admits(&sample(pid, 100), late), Verdict::Admitted);
+    }
+    let fresh = |pid| sample(pid, 100 + SECOND_NS);
+    assert_eq!(gate.admits(&fresh(8), late), Verdict::Admitted, "not a second each");
+    assert_eq!(gate.n_untold(), MAX_THREADS as u64 + 1, "and it is counted");
+    // One is let go: who asked is answered, and who asks then waits again.
+    procfs.let_go(100);
+    let mut pids = Vec::new();
+    while pids.len() < 2 {
+        let told = told(&mut gate, SECOND_NS);
+        pids.extend(told.iter().filter_map(|record| match record {
+            Record::Mmap(mmap) => Some(mmap.pid),
+            _ => None,
+        }));
+    }
+    assert_eq!(pids, [100, 8]);
+    assert_eq!(gate.admits(&fresh(9), late), Verdict::Waits);
+    stuck.skip(1).for_each(|pid| procfs.let_go(pid));
 }
 
 #[test]
