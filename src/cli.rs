@@ -51,7 +51,12 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   dataspace report -i perf.data
   perf record -e cpu-clock --intr-regs -o - ./a.out | dataspace report -i -
-  dataspace report -i perf.data --json --limit 20";
+  dataspace report -i perf.data --json --limit 20
+  dataspace report -i perf.data --format csv > objects.csv
+  dataspace report -i perf.data --format folded | flamegraph.pl > objects.svg
+  dataspace report -i perf.data --format pprof > objects.pb.gz; go tool pprof -top objects.pb.gz
+
+A stack is <Total>, the objects around an object, the object, and the function that accessed it.";
 
 const SCRIPT_EXAMPLES: &str = "\
 Examples:
@@ -279,11 +284,37 @@ pub(crate) struct SelectionArgs {
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
-    /// Print one JSON snapshot instead of a table.
-    #[arg(long, help_heading = VIEW)]
+    /// Print one JSON snapshot instead of a table: the same as --format json.
+    #[arg(long, help_heading = VIEW, conflicts_with = "format")]
     pub(crate) json: bool,
+    /// What to print.
+    #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = VIEW)]
+    pub(crate) format: ReportFormat,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+}
+
+/// In which format a report is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For a person.
+    #[default]
+    Table,
+    /// One JSON snapshot.
+    Json,
+    /// One line for each object.
+    Csv,
+    /// One line for each stack of objects and function, for flame graphs.
+    Folded,
+    /// A profile for `go tool pprof`, compressed with gzip.
+    Pprof,
+}
+
+impl ReportFormat {
+    /// Whether every sample is in it, so that no objects can be left out.
+    pub(crate) const fn has_stacks(self) -> bool {
+        matches!(self, Self::Folded | Self::Pprof)
+    }
 }
 
 /// `script`.

@@ -6,7 +6,8 @@ use dataspace_proto::event::SkidModel;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Windows,
+    Cost, EventLine, FunctionLine, LayoutMember, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot,
+    Target, TypeLayout, Windows,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,6 +146,7 @@ pub(crate) fn running() -> Snapshot {
         governance: None,
         warnings: Vec::new(),
         objects: OBJECTS.iter().map(object).collect(),
+        functions: functions(),
     }
 }
 
@@ -174,6 +176,7 @@ pub(crate) fn empty() -> Snapshot {
         accounting: Accounting::default(),
         cost: Cost::default(),
         objects: Vec::new(),
+        functions: Arc::default(),
         ..running()
     }
 }
@@ -227,6 +230,7 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
         offset: place.map(|(offset, _)| offset),
         size: place.map(|(_, size)| size),
         candidates: Vec::new(),
+        layout: (name == "{structure:order}").then(|| Arc::new(order())),
         scope: if kind == ObjectKind::Artificial { Vec::new() } else { vec![scope] },
         metrics: Windows {
             all: metrics(sums, 1, evidence, 4),
@@ -235,6 +239,63 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
             last_1s: metrics(sums, 25, evidence, 0),
         },
     }
+}
+
+/// Of what `{structure:order}` consists, some is accessed and some is not.
+fn order() -> TypeLayout {
+    let member = |name: &str, kind: &str, offset, size, depth| LayoutMember {
+        name: name.into(),
+        type_name: kind.into(),
+        offset,
+        size,
+        bits: None,
+        elements: None,
+        depth,
+        is_arm: false,
+        is_union: false,
+    };
+    TypeLayout {
+        type_name: "structure:order".into(),
+        size: 136,
+        is_union: false,
+        members: [
+            member("next", "pointer+structure:order", 0, 8, 0),
+            member("price", "long_int", 8, 8, 0),
+            member("pos", "structure:pos_t", 16, 8, 0),
+            member("x", "int", 16, 4, 1),
+            member("y", "int", 20, 4, 1),
+            member("name", "array[40]:char", 32, 40, 0),
+            member("last", "long_int", 120, 8, 0),
+        ]
+        .into(),
+        truncated: false,
+    }
+}
+
+/// Functions of some of the objects.
+fn functions() -> Arc<[FunctionLine]> {
+    let line = |object_id, samples, loads, stores, function: Option<&str>, object: &str| {
+        let scope = Scope {
+            object: object.into(),
+            unit: function.map(|_| "book.c".into()),
+            function: function.map(Into::into),
+        };
+        FunctionLine {
+            object_id,
+            scope: Some(Arc::new(scope)),
+            samples,
+            loads,
+            stores,
+            latency: 0,
+            events: [samples * 2_004_008].into(),
+        }
+    };
+    [
+        line(5, 1_500, 800, 700, Some("match_orders"), "/usr/bin/order-book"),
+        line(5, 400, 100, 300, None, "/usr/lib/libbook.so"),
+        line(6, 1_100, 600, 500, Some("match_orders"), "/usr/bin/order-book"),
+    ]
+    .into()
 }
 
 fn metrics(

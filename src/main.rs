@@ -13,6 +13,7 @@ mod demo;
 mod diagnostic;
 mod exit;
 mod expendable;
+mod export;
 mod file_source;
 #[cfg(test)]
 mod fixture;

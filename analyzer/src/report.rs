@@ -47,6 +47,7 @@ impl Analyzer {
             governance: None,
             warnings: self.warnings.clone(),
             objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),
+            functions: self.totals.function_lines(),
         }
     }
 
@@ -167,6 +168,7 @@ impl Analyzer {
             offset: has_place.then_some(totals.level.offset),
             size: (totals.level.size != 0).then_some(totals.level.size),
             candidates: totals.candidates.clone(),
+            layout: totals.layout.clone(),
             scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
             metrics: Windows {
                 all,

@@ -4,13 +4,15 @@
 //! share when a second closes or totals are looked at: once for many samples.
 
 use crate::descriptor::{Content, DataObject, ObjectLevel};
+use crate::function_table::FunctionTable;
 use crate::limit;
+use crate::type_layout;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::memory::{Access, N_LEVELS, Snoop};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{Evidence, Scope};
-use dataspace_proto::snapshot::{ObjectKind, Window};
+use dataspace_proto::snapshot::{FunctionLine, ObjectKind, TypeLayout, Window};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -114,6 +116,28 @@ struct Delta {
     sums: Sums,
 }
 
+/// What one event's samples in one function added to one object since the last sharing out.
+#[derive(Debug)]
+struct Charged {
+    delta: Delta,
+    scope: Option<Arc<Scope>>,
+}
+
+impl Charged {
+    fn is_of(&self, object: ObjectIdx, charge: &Charge<'_>) -> bool {
+        (self.delta.object, self.delta.event) == (object, charge.sample.event)
+            && self.scope.as_ref().map(Arc::as_ptr) == charge.scope.map(Arc::as_ptr)
+    }
+
+    fn count(&mut self, charge: &Charge<'_>) {
+        self.delta.period = self.delta.period.wrapping_add(charge.sample.period);
+        self.delta.sums.count(charge);
+    }
+}
+
+/// What [`Charged`] is found by: object, event, and where the scope lies, which is kept by it.
+type ChargedKey = (ObjectIdx, EventIdx, usize);
+
 /// Sums of one object over one span, with the sum of periods by event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpanSums {
@@ -147,8 +171,10 @@ pub(crate) struct ObjectTotals {
     pub(crate) windows: [SpanSums; 3],
     /// Where this object's delta of an event stands in the open second.
     open: Vec<(u64, u32)>,
-    /// Where it stands, or stood, in what was charged and not shared out yet.
+    /// Where, by event, the last sample stands, or stood, in what was charged and not shared out yet.
     charged: Vec<u32>,
+    /// What an outermost aggregate looks like.
+    pub(crate) layout: Option<Arc<TypeLayout>>,
 }
 
 impl ObjectTotals {
@@ -205,9 +231,13 @@ pub(crate) struct Totals {
     /// Where the open second ends: what is before moves no window.
     open_until_ns: u64,
     /// What was charged in the open second and is not shared out yet: of each object only its own.
-    charged: Vec<Delta>,
+    charged: Vec<Charged>,
+    charged_at: FxHashMap<ChargedKey, u32>,
     /// Buffers of expired seconds.
     spare: Vec<Vec<Delta>>,
+    functions: FunctionTable,
+    /// Members of all layouts that are kept.
+    n_members: usize,
 }
 
 impl Totals {
@@ -225,7 +255,10 @@ impl Totals {
             open_second: None,
             open_until_ns: 0,
             charged: Vec::new(),
+            charged_at: FxHashMap::default(),
             spare: Vec::new(),
+            functions: FunctionTable::default(),
+            n_members: 0,
         };
         totals.push(None, artificial("<Total>", ObjectKind::Total));
         for name in ["<Scalars>", "<Stack>", "<Unknown>", "<Other>"] {
@@ -254,6 +287,9 @@ impl Totals {
                 None => {
                     let idx = self.push(Some(parent), level.clone());
                     self.by_name.insert(key, idx);
+                    if level.kind == ObjectKind::Aggregate {
+                        self.keep_layout(idx, object);
+                    }
                     idx
                 }
             };
@@ -262,6 +298,17 @@ impl Totals {
             totals.note_candidates(&object.candidates);
         }
         parent
+    }
+
+    /// Keeps what the outermost aggregate of `object` looks like, as long as there is room.
+    fn keep_layout(&mut self, idx: ObjectIdx, object: &DataObject) {
+        let room = limit::MAX_LISTED_MEMBERS.min(limit::MAX_KEPT_MEMBERS - self.n_members);
+        let layout = object.element.as_ref().filter(|_| room > 0);
+        let Some(layout) = layout.and_then(|layout| type_layout::describe(layout, room)) else {
+            return;
+        };
+        self.n_members += layout.members.len();
+        self.objects[idx.0 as usize].layout = Some(Arc::new(layout));
     }
 
     /// The object of a reason.
@@ -276,11 +323,15 @@ impl Totals {
         let Some(totals) = self.objects.get_mut(object.0 as usize) else { return };
         let slot = totals.charged.get(usize::from(sample.event.0)).copied().unwrap_or(u32::MAX);
         match self.charged.get_mut(slot as usize) {
-            Some(delta) if (delta.object, delta.event) == (object, sample.event) => {
-                delta.period = delta.period.wrapping_add(sample.period);
-                delta.sums.count(charge);
+            Some(charged) if charged.is_of(object, charge) => charged.count(charge),
+            _ => {
+                let slot = add_charged(&mut self.charged, &mut self.charged_at, object, charge);
+                let idx = usize::from(sample.event.0);
+                if idx >= totals.charged.len() {
+                    totals.charged.resize(idx + 1, u32::MAX);
+                }
+                totals.charged[idx] = slot;
             }
-            _ => add_charged(totals, &mut self.charged, object, charge),
         }
         if !totals.has_noted(sample.tid, charge.scope) {
             let mut next = Some(object);
@@ -289,13 +340,24 @@ impl Totals {
                 next = totals.parent;
             }
         }
+        if self.charged.len() >= limit::MAX_CHARGED {
+            self.share_out();
+        }
+    }
+
+    /// Which functions access which objects; as of the last [`Self::share_out`].
+    pub(crate) fn function_lines(&self) -> Arc<[FunctionLine]> {
+        self.functions.lines()
     }
 
     /// Gives what is around each object its share of what was charged. Before that [`Self::objects`]
     /// and [`Self::window`] are behind.
     pub(crate) fn share_out(&mut self) {
         let second = self.open_second.unwrap_or(0);
-        for Delta { object, event, period, sums } in self.charged.drain(..) {
+        self.charged_at.clear();
+        for Charged { delta, scope } in self.charged.drain(..) {
+            let Delta { object, event, period, sums } = delta;
+            self.functions.add(object, scope.as_ref(), (event, period), &sums);
             let mut next = Some(object);
             while let Some(idx) = next {
                 let Some(totals) = self.objects.get_mut(idx.0 as usize) else { break };
@@ -391,27 +453,31 @@ impl Totals {
             windows: Default::default(),
             open: Vec::new(),
             charged: Vec::new(),
+            layout: None,
         });
         idx
     }
 }
 
-/// Notes the first sample of an event that is charged to an object since the last sharing out.
+/// Counts a sample of another function or event than the one before; gives where.
 fn add_charged(
-    totals: &mut ObjectTotals,
-    charged: &mut Vec<Delta>,
+    charged: &mut Vec<Charged>,
+    charged_at: &mut FxHashMap<ChargedKey, u32>,
     object: ObjectIdx,
     charge: &Charge<'_>,
-) {
+) -> u32 {
     let Sample { event, period, .. } = *charge.sample;
-    let idx = usize::from(event.0);
-    if idx >= totals.charged.len() {
-        totals.charged.resize(idx + 1, u32::MAX);
+    let key = (object, event, charge.scope.map_or(0, |scope| Arc::as_ptr(scope) as usize));
+    let slot = *charged_at.entry(key).or_insert(charged.len() as u32);
+    if let Some(known) = charged.get_mut(slot as usize) {
+        known.count(charge);
+        return slot;
     }
-    totals.charged[idx] = charged.len() as u32;
     let mut sums = Sums::default();
     sums.count(charge);
-    charged.push(Delta { object, event, period, sums });
+    let delta = Delta { object, event, period, sums };
+    charged.push(Charged { delta, scope: charge.scope.cloned() });
+    slot
 }
 
 fn add_delta(
@@ -506,6 +572,29 @@ mod tests {
         assert_eq!(noted(STACK), (1, "main walk".to_owned()));
         assert_eq!(noted(SCALARS), (2, "main".to_owned()));
         assert_eq!(noted(TOTAL), (2, "main walk".to_owned()));
+    }
+
+    #[test]
+    fn functions_are_told_apart_however_they_alternate() {
+        let mut totals = Totals::new();
+        let function =
+            |name: &str| Arc::new(Scope { function: Some(name.into()), ..Scope::default() });
+        // Two of one name: one function, known by two scopes.
+        let scopes = [function("main"), function("walk"), function("main")];
+        for idx in 0..300 {
+            let sample = Sample { event: EventIdx(idx % 2), ..sample(u64::from(idx) * 20_000_000) };
+            let scope = Some(&scopes[usize::from(idx % 3)]);
+            totals.charge(STACK, &Charge { scope, ..charge(&sample) });
+        }
+        totals.share_out();
+        let lines = totals.function_lines();
+        let found: Vec<_> = lines
+            .iter()
+            .map(|line| (line.scope.as_ref().unwrap().function.as_deref().unwrap(), line.samples))
+            .collect();
+        assert_eq!(found, [("main", 200), ("walk", 100)]);
+        assert_eq!(&*lines[0].events, [300, 300]);
+        assert_eq!(totals.objects()[TOTAL.0 as usize].all.sums.samples, 300);
     }
 
     proptest! {

@@ -36,6 +36,29 @@ pub struct Snapshot {
     pub warnings: Vec<String>,
     /// `<Total>` first, then by samples since attach, most first.
     pub objects: Vec<ObjectLine>,
+    /// Which functions access which objects: what exports and an object's details are made of. No part
+    /// of the JSON, which would be several times as long.
+    #[serde(skip)]
+    pub functions: Arc<[FunctionLine]>,
+}
+
+/// What one function did with one object itself, not with a part of it, since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionLine {
+    /// The object.
+    pub object_id: u32,
+    /// The function; `None` where it is not known, or one too many.
+    pub scope: Option<Arc<Scope>>,
+    /// Its samples.
+    pub samples: u64,
+    /// Those that read.
+    pub loads: u64,
+    /// Those that write.
+    pub stores: u64,
+    /// Sum of latencies in core cycles.
+    pub latency: u64,
+    /// Sums of periods, in the order of [`Snapshot::events`]; those that are missing are 0.
+    pub events: Box<[u64]>,
 }
 
 /// What is profiled.
@@ -113,10 +136,60 @@ pub struct ObjectLine {
     /// leave it open; at most a few.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub candidates: Vec<Arc<str>>,
+    /// What an outermost aggregate looks like; no part of the JSON.
+    #[serde(skip)]
+    pub layout: Option<Arc<TypeLayout>>,
     /// Where the code is that touched it; at most a few.
     pub scope: Vec<Scope>,
     /// Sums by window.
     pub metrics: Windows,
+}
+
+/// What a type looks like in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeLayout {
+    /// As descriptors spell it: `structure:cell`.
+    pub type_name: Arc<str>,
+    /// Bytes.
+    pub size: u64,
+    /// Its members are arms, which overlap.
+    pub is_union: bool,
+    /// By offset, each followed by what it consists of.
+    pub members: Box<[LayoutMember]>,
+    /// Whether there are more, or deeper nested ones.
+    pub truncated: bool,
+}
+
+/// One member of a [`TypeLayout`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutMember {
+    /// `-` where it has none, `<base>` for a base class.
+    pub name: Arc<str>,
+    /// As descriptors spell its type.
+    pub type_name: Arc<str>,
+    /// In the whole, in bytes; of what is in an array, in the first element.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// For a bit-field: where it is behind `offset`.
+    pub bits: Option<BitPlace>,
+    /// How many elements it has, as an array of one or more dimensions.
+    pub elements: Option<u64>,
+    /// How many members it is inside of.
+    pub depth: u32,
+    /// It is one arm of several, which overlap.
+    pub is_arm: bool,
+    /// What it consists of are such arms.
+    pub is_union: bool,
+}
+
+/// Where a bit-field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BitPlace {
+    /// Its first bit in the byte.
+    pub first: u64,
+    /// How many bits.
+    pub width: u64,
 }
 
 /// The same metrics over several spans.

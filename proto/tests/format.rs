@@ -117,9 +117,11 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             offset: Some(0),
             size: Some(8),
             candidates: vec!["as.value".into()],
+            layout: None,
             scope: vec![scope()],
             metrics: Windows { all: metrics, ..Windows::default() },
         }],
+        functions: std::sync::Arc::default(),
     };
     assert_eq!(snapshot.accounting.imbalance(), 0);
     let json = serde_json::to_string(&snapshot).unwrap();

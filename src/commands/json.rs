@@ -3,6 +3,7 @@
 use crate::config::Selection;
 use dataspace_proto::snapshot::{ObjectKind, Snapshot};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes `snapshot` as one line, with the objects that `selection` leaves, and hands it on: a
@@ -12,11 +13,7 @@ pub(super) fn write_line(
     selection: &Selection,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    if *selection == Selection::default() {
-        write(snapshot, out)
-    } else {
-        write(&select(snapshot, selection), out)
-    }
+    write(&*select(snapshot, selection), out)
 }
 
 /// Writes `value` as one line, and hands it on.
@@ -27,7 +24,11 @@ pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> anyhow::Resu
     Ok(())
 }
 
-fn select(snapshot: &Snapshot, selection: &Selection) -> Snapshot {
+/// `snapshot` with the objects that `selection` leaves.
+pub(super) fn select<'a>(snapshot: &'a Snapshot, selection: &Selection) -> Cow<'a, Snapshot> {
+    if *selection == Selection::default() {
+        return Cow::Borrowed(snapshot);
+    }
     let needle = selection.filter.to_lowercase();
     let mut selected = snapshot.clone();
     selected.objects.retain(|object| {
@@ -36,7 +37,7 @@ fn select(snapshot: &Snapshot, selection: &Selection) -> Snapshot {
     let limit = selection.limit.unwrap_or(usize::MAX);
     selected.truncated |= selected.objects.len() > limit;
     selected.objects.truncate(limit);
-    selected
+    Cow::Owned(selected)
 }
 
 #[cfg(test)]

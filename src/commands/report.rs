@@ -1,9 +1,11 @@
 //! `dataspace report`: the totals of a recording.
 
 use super::json;
-use crate::cli::{Global, ReportArgs};
+use crate::cli::{Global, ReportArgs, ReportFormat};
+use crate::config::Selection;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
+use crate::export::{csv, folded, pprof};
 use crate::interrupt::Interrupt;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
@@ -14,16 +16,34 @@ use std::time::{Duration, Instant};
 /// Runs the command.
 pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
+    let format = if args.json { ReportFormat::Json } else { args.format };
+    let selection = args.selection.resolve();
+    check(format, &selection, stdout().is_terminal())?;
     let interrupt = Interrupt::listen()?;
     let source = session::read_recording(&args.recording.resolve())?;
     wait(&*source, &interrupt)?;
     let options = TableOptions {
         window: Window::All,
-        selection: args.selection.resolve(),
+        selection,
         has_color: global.color.resolve(stdout().is_terminal()),
         width: table::terminal_width(),
     };
-    print(&*source, args.json, &options, &mut stdout().lock())
+    print(&*source, format, &options, &mut stdout().lock())
+}
+
+/// Whether that can be printed there.
+fn check(format: ReportFormat, selection: &Selection, is_terminal: bool) -> Result<(), Failure> {
+    if format.has_stacks() && *selection != Selection::default() {
+        let what = "stacks have every sample: --limit and --filter would leave some out";
+        let remedy = "go tool pprof -focus TEXT FILE   shows a part of a profile";
+        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
+    }
+    if format == ReportFormat::Pprof && is_terminal {
+        let what = "a profile is no text for a terminal";
+        let remedy = "dataspace report --format pprof … > profile.pb.gz";
+        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
+    }
+    Ok(())
 }
 
 fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
@@ -69,15 +89,20 @@ impl Drop for Progress {
 
 fn print(
     source: &dyn Source,
-    is_json: bool,
+    format: ReportFormat,
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let snapshot = source.snapshot();
-    if is_json {
-        return json::write_line(&snapshot, &options.selection, out);
+    let selection = &options.selection;
+    match format {
+        ReportFormat::Table => table::render(&snapshot, options, out)?,
+        ReportFormat::Json => return json::write_line(&snapshot, selection, out),
+        ReportFormat::Csv => csv::write(&json::select(&snapshot, selection), out)?,
+        ReportFormat::Folded => folded::write(&snapshot, out)?,
+        // When it was recorded is not in the totals.
+        ReportFormat::Pprof => pprof::write(&snapshot, None, out)?,
     }
-    table::render(&snapshot, options, out)?;
     out.flush()?;
     Ok(())
 }
@@ -97,14 +122,29 @@ mod tests {
     }
 
     #[test]
-    fn json_is_one_line_and_the_table_is_many() {
+    fn json_is_one_line_and_the_others_are_many() {
         let source = FakeSource::new(fixture::ended(), 0);
-        let n_lines = |is_json: bool| {
+        let printed = |format| {
             let mut out = Vec::new();
-            print(&source, is_json, &TableOptions::default(), &mut out).unwrap();
-            out.iter().filter(|&&byte| byte == b'\n').count()
+            print(&source, format, &TableOptions::default(), &mut out).unwrap();
+            out
         };
-        assert_eq!(n_lines(true), 1);
-        assert!(n_lines(false) > 10);
+        let n_lines = |format| printed(format).iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(n_lines(ReportFormat::Json), 1);
+        for format in [ReportFormat::Table, ReportFormat::Csv, ReportFormat::Folded] {
+            assert!(n_lines(format) > 5, "{format:?}");
+        }
+        // RFC 1952, section 2.3.1.
+        assert!(printed(ReportFormat::Pprof).starts_with(&[0x1f, 0x8b]));
+    }
+
+    #[test]
+    fn what_would_leave_samples_out_or_spoil_a_terminal_is_refused() {
+        let some = Selection { limit: Some(3), filter: String::new() };
+        let all = Selection::default();
+        assert!(check(ReportFormat::Folded, &some, false).is_err());
+        assert!(check(ReportFormat::Csv, &some, true).is_ok());
+        assert!(check(ReportFormat::Pprof, &all, true).is_err());
+        assert!(check(ReportFormat::Pprof, &all, false).is_ok());
     }
 }

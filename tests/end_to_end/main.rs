@@ -12,6 +12,7 @@ mod daemon_life;
 mod daemon_right;
 mod daemon_trouble;
 mod dependency;
+mod export;
 mod handed;
 mod live;
 mod made_code;

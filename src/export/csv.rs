@@ -1,0 +1,115 @@
+//! One line for each object, as spreadsheets take it (RFC 4180).
+
+use super::stack::event_names;
+use crate::text::visible;
+use dataspace_proto::memory::Level;
+use dataspace_proto::sample_line::Evidence;
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use std::io::{self, Write};
+
+/// Columns that every snapshot has.
+const COLUMNS: &str = "id,parent_id,kind,object,offset,size,samples,loads,stores,latency,tlb_misses,\
+                       locked,hitm,remote,threads";
+
+/// Writes the objects of `snapshot` with their sums since the session began.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
+    let events = event_names(snapshot);
+    out.write_all(COLUMNS.as_bytes())?;
+    for kind in Evidence::ALL {
+        write!(out, ",evidence_{}", kind.name())?;
+    }
+    for level in Level::ALL {
+        write!(out, ",level_{}", level.name())?;
+    }
+    for event in &events {
+        write!(out, ",{}", quoted(&format!("event_{event}")))?;
+    }
+    out.write_all(b"\r\n")?;
+    for line in &snapshot.objects {
+        write_object(line, &events, out)?;
+    }
+    out.flush()
+}
+
+fn write_object(line: &ObjectLine, events: &[&str], out: &mut dyn Write) -> io::Result<()> {
+    let optional = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let (id, all) = (line.id, &line.metrics.all);
+    let kind = serde_json::to_value(line.kind)?;
+    let parent = optional(line.parent_id.map(u64::from));
+    let (kind, object) = (kind.as_str().unwrap_or_default(), quoted(&line.object));
+    write!(out, "{id},{parent},{kind},{object},{},{}", optional(line.offset), optional(line.size))?;
+    let sums = [
+        all.samples,
+        all.loads,
+        all.stores,
+        all.latency,
+        all.tlb_misses,
+        all.locked,
+        all.hitm,
+        all.remote,
+        all.threads,
+    ];
+    let evidence = Evidence::ALL.iter().map(|kind| all.evidence.get(kind.name()));
+    let levels = Level::ALL.iter().map(|level| all.levels.get(level.name()));
+    let periods = events.iter().map(|name| all.events.get(*name));
+    let counts = evidence.chain(levels).chain(periods).map(|count| count.copied().unwrap_or(0));
+    for number in sums.into_iter().chain(counts) {
+        write!(out, ",{number}")?;
+    }
+    out.write_all(b"\r\n")
+}
+
+/// In quotes, doubled inside; what a terminal would obey is written out.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", visible(text).replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// The fields of a line, by the grammar of RFC 4180, section 2.
+    fn fields(line: &str) -> Vec<String> {
+        let (mut fields, mut field, mut is_quoted) = (Vec::new(), String::new(), false);
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' if is_quoted && chars.peek() == Some(&'"') => {
+                    field.push('"');
+                    chars.next();
+                }
+                '"' => is_quoted = !is_quoted,
+                ',' if !is_quoted => fields.push(std::mem::take(&mut field)),
+                c => field.push(c),
+            }
+        }
+        fields.push(field);
+        fields
+    }
+
+    #[test]
+    fn every_line_has_the_columns_of_the_head() {
+        let mut snapshot = fixture::running();
+        snapshot.objects[1].object = "{structure:a<\"b\",c>}".into();
+        let mut out = Vec::new();
+        write(&snapshot, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let mut lines = text.split_terminator("\r\n").map(fields);
+        let head = lines.next().unwrap();
+        let rows: Vec<_> = lines.collect();
+        assert_eq!(rows.len(), snapshot.objects.len());
+        assert!(rows.iter().all(|row| row.len() == head.len()));
+        let column = |name: &str| head.iter().position(|column| column == name).unwrap();
+        let row = &rows[1];
+        assert_eq!(row[column("object")], "{structure:a<\"b\",c>}");
+        assert_eq!(row[column("samples")], "7100");
+        assert_eq!(row[column("kind")], "aggregate");
+        assert_eq!(row[column("evidence_both")], "93");
+        assert_eq!(row[column("event_cpu-clock")], (7_100_u64 * 2_004_008).to_string());
+        assert!(!text.contains('\x1b'));
+    }
+}

@@ -1,0 +1,243 @@
+//! Totals as a profile that `go tool pprof` reads: the protocol buffer of pprof's `profile.proto`,
+//! compressed with gzip.
+
+use super::stack::{self, Frame, Values, event_names};
+use crate::text::visible;
+use dataspace_proto::snapshot::Snapshot;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::collections::HashMap;
+use std::io::{self, Write as _};
+use std::time::SystemTime;
+
+/// Writes the profile of `snapshot`. `ended` is when its totals were taken, where that is known.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write(
+    snapshot: &Snapshot,
+    ended: Option<SystemTime>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let mut gzip = GzEncoder::new(out, Compression::default());
+    gzip.write_all(&encode(snapshot, ended))?;
+    gzip.finish()?.flush()
+}
+
+/// Fields of `profile.proto`.
+mod field {
+    pub(super) const SAMPLE_TYPE: u32 = 1;
+    pub(super) const SAMPLE: u32 = 2;
+    pub(super) const MAPPING: u32 = 3;
+    pub(super) const LOCATION: u32 = 4;
+    pub(super) const FUNCTION: u32 = 5;
+    pub(super) const STRING_TABLE: u32 = 6;
+    pub(super) const TIME_NANOS: u32 = 9;
+    pub(super) const DURATION_NANOS: u32 = 10;
+    pub(super) const PERIOD_TYPE: u32 = 11;
+    pub(super) const PERIOD: u32 = 12;
+    pub(super) const COMMENT: u32 = 13;
+    pub(super) const DEFAULT_SAMPLE_TYPE: u32 = 14;
+}
+
+/// The profile, not compressed.
+fn encode(snapshot: &Snapshot, ended: Option<SystemTime>) -> Vec<u8> {
+    let events = event_names(snapshot);
+    let mut profile = Profile::default();
+    // The first string is empty (`profile.proto`).
+    profile.string("");
+    for (name, unit) in
+        [("samples", "count"), ("loads", "count"), ("stores", "count"), ("latency", "cycles")]
+    {
+        profile.value_type(field::SAMPLE_TYPE, name, unit);
+    }
+    for event in &events {
+        profile.value_type(field::SAMPLE_TYPE, event, unit_of(event));
+    }
+    if let Some(object) = main_object(snapshot) {
+        profile.mapping(&visible(object));
+    }
+    stack::each(snapshot, &events, &mut |frames, values| profile.sample(frames, values));
+    let nanos = |time: u128| u64::try_from(time).unwrap_or(0);
+    let ended_ns = ended
+        .and_then(|ended| ended.duration_since(SystemTime::UNIX_EPOCH).ok())
+        .map_or(0, |since| nanos(since.as_nanos()));
+    profile.message.number(field::TIME_NANOS, ended_ns.saturating_sub(snapshot.elapsed_ns));
+    profile.message.number(field::DURATION_NANOS, snapshot.elapsed_ns);
+    if let Some(event) = snapshot.events.first() {
+        profile.value_type(field::PERIOD_TYPE, &event.name, unit_of(&event.name));
+        profile.message.number(field::PERIOD, event.period.unwrap_or(0));
+    }
+    let comment = format!("dataspace: data objects of {}", visible(&snapshot.target.description));
+    let comment = profile.string(&comment);
+    profile.message.number(field::COMMENT, comment);
+    let default = profile.string("samples");
+    profile.message.number(field::DEFAULT_SAMPLE_TYPE, default);
+    profile.finish()
+}
+
+/// The load object with the most samples: pprof takes the first one for the program.
+fn main_object(snapshot: &Snapshot) -> Option<&str> {
+    let mut sums: HashMap<&str, u64> = HashMap::new();
+    for line in snapshot.functions.iter() {
+        if let Some(scope) = &line.scope {
+            *sums.entry(&scope.object).or_default() += line.samples;
+        }
+    }
+    let most = sums.into_iter().max_by_key(|(object, samples)| (*samples, *object));
+    most.map(|(object, _)| object)
+}
+
+/// Clock events count nanoseconds; all others things of their own.
+fn unit_of(event: &str) -> &'static str {
+    let plain = event.split(':').next().unwrap_or_default();
+    if matches!(plain, "cpu-clock" | "task-clock") { "nanoseconds" } else { "count" }
+}
+
+/// What identifies a location: an object, or a function in a load object and unit.
+type Place = (String, Option<String>, Option<String>);
+
+/// A profile as it grows.
+#[derive(Default)]
+struct Profile {
+    message: Message,
+    strings: Vec<String>,
+    of_string: HashMap<String, u64>,
+    /// Locations, of which each has one line, of the function with the same number.
+    of_place: HashMap<Place, u64>,
+    of_mapping: HashMap<String, u64>,
+}
+
+impl Profile {
+    fn string(&mut self, text: &str) -> u64 {
+        if let Some(known) = self.of_string.get(text) {
+            return *known;
+        }
+        let idx = self.strings.len() as u64;
+        self.strings.push(text.to_owned());
+        self.of_string.insert(text.to_owned(), idx);
+        idx
+    }
+
+    fn value_type(&mut self, of: u32, name: &str, unit: &str) {
+        let mut message = Message::default();
+        message.number(1, self.string(name));
+        message.number(2, self.string(unit));
+        self.message.message(of, &message);
+    }
+
+    fn sample(&mut self, frames: &[Frame<'_>], values: &Values) {
+        // The innermost frame is the first.
+        let locations: Vec<u64> = frames.iter().rev().map(|frame| self.location(*frame)).collect();
+        let Values { samples, loads, stores, latency, ref events } = *values;
+        let sums = [samples, loads, stores, latency].into_iter().chain(events.iter().copied());
+        let sums: Vec<u64> = sums.map(|sum| sum.min(i64::MAX.unsigned_abs())).collect();
+        let mut message = Message::default();
+        message.packed(1, &locations);
+        message.packed(2, &sums);
+        self.message.message(field::SAMPLE, &message);
+    }
+
+    fn location(&mut self, frame: Frame<'_>) -> u64 {
+        let name = frame.name().into_owned();
+        let (object, unit) = match frame {
+            Frame::Object(_) => (None, None),
+            Frame::Function(scope) => {
+                let unit = scope.unit.as_ref().map(|unit| visible(unit).into_owned());
+                (Some(visible(&scope.object).into_owned()), unit)
+            }
+        };
+        let next = self.of_place.len() as u64 + 1;
+        let place = (name, object, unit);
+        if let Some(known) = self.of_place.get(&place) {
+            return *known;
+        }
+        let (name, object, unit) = &place;
+        let mut function = Message::default();
+        function.number(1, next);
+        function.number(2, self.string(name));
+        // Without a system name pprof takes the name as it is: it would cut `<…>` out of C++ names.
+        function.number(4, self.string(unit.as_deref().unwrap_or_default()));
+        self.message.message(field::FUNCTION, &function);
+        let mut line = Message::default();
+        line.number(1, next);
+        let mut location = Message::default();
+        location.number(1, next);
+        if let Some(object) = object {
+            location.number(2, self.mapping(object));
+        }
+        location.message(4, &line);
+        self.message.message(field::LOCATION, &location);
+        self.of_place.insert(place, next);
+        next
+    }
+
+    /// The load object, without addresses: there are none in a location.
+    fn mapping(&mut self, object: &str) -> u64 {
+        if let Some(known) = self.of_mapping.get(object) {
+            return *known;
+        }
+        let id = self.of_mapping.len() as u64 + 1;
+        let mut mapping = Message::default();
+        mapping.number(1, id);
+        mapping.number(5, self.string(object));
+        // Names are there: pprof is not to look for them in the file.
+        mapping.number(7, 1);
+        mapping.number(8, 1);
+        self.message.message(field::MAPPING, &mapping);
+        self.of_mapping.insert(object.to_owned(), id);
+        id
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        for text in &self.strings {
+            self.message.bytes(field::STRING_TABLE, text.as_bytes());
+        }
+        self.message.0
+    }
+}
+
+/// A message in protocol buffers' wire format.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+/// Wire types.
+const VARINT: u32 = 0;
+const BYTES: u32 = 2;
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// A number; 0 is what a field has that is not there.
+    fn number(&mut self, field: u32, value: u64) {
+        if value != 0 {
+            self.varint(u64::from(field << 3 | VARINT));
+            self.varint(value);
+        }
+    }
+
+    fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        self.varint(u64::from(field << 3 | BYTES));
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn message(&mut self, field: u32, message: &Self) {
+        self.bytes(field, &message.0);
+    }
+
+    fn packed(&mut self, field: u32, values: &[u64]) {
+        let mut packed = Self::default();
+        values.iter().for_each(|value| packed.varint(*value));
+        self.bytes(field, &packed.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;
