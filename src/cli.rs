@@ -6,7 +6,8 @@ mod resolve;
 pub(crate) mod value;
 
 pub(crate) use daemon::{
-    AskArgs, AttachArgs, ConfigArgs, ConfigCommand, ConnectArgs, DaemonArgs, DetachArgs, asked_for,
+    AskArgs, AttachArgs, ConfigArgs, ConfigCommand, ConnectArgs, DaemonArgs, DetachArgs,
+    InstallUnitsArgs, asked_for,
 };
 pub(crate) use record::RecordArgs;
 
@@ -132,6 +133,9 @@ pub(crate) enum Command {
     /// Stay attached to services and serve their totals over a socket.
     #[command(after_help = daemon::DAEMON_EXAMPLES)]
     Daemon(DaemonArgs),
+    /// Install the daemon as a service: this binary, its units, an example configuration.
+    #[command(after_help = daemon::INSTALL_UNITS_EXAMPLES)]
+    InstallUnits(InstallUnitsArgs),
     /// Check the daemon's configuration.
     #[command(after_help = daemon::CONFIG_EXAMPLES)]
     Config(ConfigArgs),

@@ -5,6 +5,7 @@ mod calibrate;
 mod daemon;
 mod demo;
 pub(crate) mod doctor;
+mod install_units;
 mod json;
 mod record;
 mod report;
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Doctor(args) => doctor::run(args, &global),
         Command::Demo(args) => demo::run(args, &global),
         Command::Daemon(args) => daemon::run(&args.resolve(), &global),
+        Command::InstallUnits(args) => install_units::run(&args, &global),
         Command::Config(args) => daemon::check(args, &global),
         Command::Attach(args) => attach::attach(args, &global),
         Command::Detach(args) => attach::detach(&args, &global),

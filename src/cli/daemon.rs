@@ -23,6 +23,14 @@ Examples:
   dataspace config check
   dataspace config check mine.toml";
 
+pub(super) const INSTALL_UNITS_EXAMPLES: &str = "\
+Examples:
+  sudo dataspace install-units
+  dataspace install-units --root /mnt/image
+
+It writes below /usr/local and says what to run next. A configuration that is there stays as it is; units
+and binary are replaced: changes to units belong into `systemctl edit dataspace`.";
+
 pub(super) const ATTACH_EXAMPLES: &str = "\
 Examples:
   dataspace attach -p 4711
@@ -66,6 +74,14 @@ impl DaemonArgs {
     pub(crate) fn resolve(self) -> DaemonOptions {
         DaemonOptions { config: self.config, socket: self.socket }
     }
+}
+
+/// `install-units`.
+#[derive(Debug, Args)]
+pub(crate) struct InstallUnitsArgs {
+    /// The root directory of the system to install to.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
 }
 
 /// `config`.
