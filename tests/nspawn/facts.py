@@ -1,0 +1,337 @@
+"""What the service promises, each as a function that returns its figure or says what is wrong."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import traceback
+
+NEXT = "{structure:cell}.{pointer+structure:cell next}"
+SOCKET = "/run/dataspace/dataspace.sock"
+CAPABILITIES = {"cap_perfmon", "cap_sys_ptrace", "cap_dac_read_search", "cap_checkpoint_restore"}
+
+CONFIGURATION = """
+[[session]]
+name = "redis"
+unit = "redis-server"
+
+[[session]]
+name = "chase"
+unit = "chase"
+"""
+
+UNITS = {
+    "chase.service": "[Service]\nExecStart=/opt/chase 8\nDynamicUser=yes\n"
+    "[Install]\nWantedBy=multi-user.target\n",
+    "load.service": "[Unit]\nAfter=redis-server.service\n"
+    "[Service]\nExecStart=/usr/bin/redis-benchmark -q -l -t set,get,lpush -d 128 -r 100000\n"
+    "StandardOutput=null\nRestart=always\n[Install]\nWantedBy=multi-user.target\n",
+}
+
+# allowed is of the group; other is anybody.
+USERS = (
+    'u allowed 2001 - /home/allowed\nu other 2002 - /home/other\nm allowed dataspace\n'
+)
+
+CHECKS = []
+
+
+def fact(check):
+    """Registers a check; they run in the order in which they stand here."""
+    CHECKS.append(check)
+    return check
+
+
+def prepare(machine, repository, binary, deb):
+    """Installs the service, and what it is to profile."""
+    machine.write("/etc/sysusers.d/test.conf", USERS)
+    for name, text in UNITS.items():
+        machine.write(f"/etc/systemd/system/{name}", text)
+    source = repository / "tests/programs/chase.c"
+    program = machine.root / "opt/chase"
+    subprocess.run(["gcc", "-O2", "-g", "-o", program, source], check=True)
+    # A program that only its owner can read, where no service may look but for reading it.
+    home = machine.root / "home/other"
+    home.mkdir(parents=True)
+    shutil.copy(program, home / "chase")
+    os.chown(home, 2002, 2002)
+    os.chown(home / "chase", 2002, 2002)
+    home.chmod(0o700)
+    (home / "chase").chmod(0o700)
+    if deb:
+        shutil.copy(deb, machine.root / "root/dataspace.deb")
+        code, said = machine.chroot("dpkg", "--install", "/root/dataspace.deb")
+        assert code == 0, f"the package does not install: {said}"
+    else:
+        words = [str(binary), "install-units", "--root", str(machine.root)]
+        said = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        again = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert "wrote" in said and "wrote" not in again, f"a second time changes nothing: {again}"
+    with open(machine.root / "etc/dataspace/dataspace.toml", "a") as file:
+        file.write(CONFIGURATION)
+    enable = ["systemctl", f"--root={machine.root}", "enable", "dataspace.socket", *UNITS]
+    subprocess.run(enable, stderr=subprocess.DEVNULL, check=True)
+
+
+def check(machine, only):
+    """Checks all facts; gives the number of those that do not hold."""
+    n_failed = 0
+    for one in CHECKS:
+        name = one.__name__.replace("_", " ")
+        if only and only not in name:
+            continue
+        try:
+            said, state = one(machine), "ok"
+        except AssertionError as wrong:
+            said, state = str(wrong), "FAILED"
+        except Exception:
+            said, state = traceback.format_exc(), "FAILED"
+        n_failed += state != "ok"
+        print(f"{state:6}  {name}: {said}", flush=True)
+    if n_failed:
+        print(machine.run("journalctl", "--no-pager", "-u", "dataspace*", "-n", "80").out)
+    return n_failed
+
+
+def show(machine, unit, *names):
+    """Properties of a unit, in the order in which they are asked for."""
+    out = machine.run("systemctl", "show", unit, "-p", ",".join(names)).out
+    found = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+    values = [found.get(name, "") for name in names]
+    return values[0] if len(values) == 1 else values
+
+
+def until(what, attempt, seconds):
+    """What `attempt` gives when it gives something, and how long that took."""
+    began = time.monotonic()
+    while True:
+        found = attempt()
+        if found:
+            return found, time.monotonic() - began
+        took = time.monotonic() - began
+        assert took < seconds, f"{what}: not within {seconds} s"
+        time.sleep(0.02)
+
+
+def asked(machine, user, *words):
+    ran = machine.run(*words, user=user)
+    try:
+        return json.loads(ran.out.splitlines()[-1])
+    except (ValueError, IndexError):
+        return None
+
+
+def sessions(machine, user=None):
+    answer = asked(machine, user, "dataspace", "sessions", "--json") or {"sessions": []}
+    return {one["name"] or one["id"]: one for one in answer["sessions"]}
+
+
+def snapshot(machine, session, user=None):
+    words = ["dataspace", "top", "--connect", "--session", session, "--json", "--duration", "0.2"]
+    return asked(machine, user, *words)
+
+
+def kernel_count(machine, session):
+    found = snapshot(machine, session)
+    return found["accounting"]["kernel"] if found else -1
+
+
+def balance(found):
+    accounts = found["accounting"]
+    right = accounts["attributed"] + accounts["not_memory"]
+    right += sum(accounts["unknown"].values()) + sum(accounts["lost"].values())
+    assert accounts["kernel"] == right, f"accounts do not balance: {accounts}"
+    return accounts
+
+
+def journal(machine, *matches):
+    ran = machine.run("journalctl", "--no-pager", "-o", "json", "-u", "dataspace.service", *matches)
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+@fact
+def the_units_are_clean(machine):
+    ran = machine.run("systemd-analyze", "verify", "dataspace.service", "dataspace.socket")
+    assert ran.code == 0 and not (ran.out + ran.err).strip(), f"{ran.code}: {ran.out}{ran.err}"
+    return "systemd-analyze verify says nothing"
+
+
+@fact
+def little_is_left_open(machine):
+    ran = machine.run("systemd-analyze", "security", "--no-pager", "dataspace.service")
+    exposure = float(re.search(r"exposure level for \S+: ([\d.]+)", ran.out).group(1))
+    assert exposure <= 2.0, f"systemd-analyze security: {exposure}"
+    version = machine.run("systemctl", "--version").out.splitlines()[0]
+    return f"systemd-analyze security {exposure} (at most 2.0), {version}"
+
+
+@fact
+def the_first_client_starts_it(machine):
+    before = [show(machine, unit, "ActiveState") for unit in ("dataspace.socket", "dataspace")]
+    assert before == ["active", "inactive"], f"socket and service are {before}"
+    ran = machine.run("dataspace", "status", "--json")
+    assert ran.code == 0, f"status exits with {ran.code}: {ran.err}"
+    # Type=notify: it is active from READY=1 on.
+    kind, state, pid = show(machine, "dataspace", "Type", "ActiveState", "MainPID")
+    assert (kind, state) == ("notify", "active"), (kind, state)
+    version = json.loads(ran.out)["version"]
+    return f"version {version} answered after {ran.took:.2f} s, pid {pid}, notified ready"
+
+
+@fact
+def it_runs_as_a_user_with_what_it_needs(machine):
+    pid = show(machine, "dataspace", "MainPID")
+    status = machine.run("cat", f"/proc/{pid}/status").out
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    held = int(fields["CapEff"], 16)
+    names = {"cap_dac_read_search": 2, "cap_sys_ptrace": 19}
+    names |= {"cap_perfmon": 38, "cap_checkpoint_restore": 40}
+    wanted = sum(1 << names[name] for name in CAPABILITIES)
+    user = machine.run("stat", "-c", "%U", f"/proc/{pid}").out.strip()
+    oom = machine.run("cat", f"/proc/{pid}/oom_score_adj").out.strip()
+    assert user == "dataspace" and held == wanted, f"{user} with {held:#x}"
+    assert fields["CapBnd"] == fields["CapEff"] and fields["NoNewPrivs"] == "1", fields
+    assert int(oom) >= 500, f"oom_score_adj is {oom}"
+    return f"user {user}, capabilities {held:#x}, oom_score_adj {oom}"
+
+
+@fact
+def it_profiles_redis_under_load(machine):
+    def enough():
+        found = snapshot(machine, "redis")
+        return found if found and found["accounting"]["kernel"] >= 300 else None
+
+    found, took = until("300 samples of redis-server", enough, 60)
+    accounts = balance(found)
+    assert "redis-server.service" in found["target"]["description"], found["target"]
+    event = found["events"][0]["name"]
+    return f"{accounts['kernel']} samples of {event} after {took:.1f} s, all accounted for"
+
+
+@fact
+def it_names_the_objects_of_a_program_with_debug_information(machine):
+    def enough():
+        found = snapshot(machine, "chase")
+        return found if found and found["accounting"]["attributed"] >= 200 else None
+
+    found, _ = until("200 named samples of chase", enough, 60)
+    balance(found)
+    samples = {one["object"]: one["metrics"]["all"]["samples"] for one in found["objects"]}
+    share = samples.get(NEXT, 0) / samples["<Total>"]
+    assert share > 0.9, f"{NEXT} has {share:.1%} of {samples}"
+    return f"{NEXT} has {share:.1%} of {samples['<Total>']} samples"
+
+
+@fact
+def it_finds_a_restarted_service_again(machine):
+    took = []
+    for unit, session in [("chase.service", "chase"), ("redis-server.service", "redis")]:
+        assert machine.run("systemctl", "restart", unit).code == 0
+        # All of the old one's samples are in by then: what comes more is of the new one.
+        before = kernel_count(machine, session)
+        began = int(show(machine, unit, "ExecMainStartTimestampMonotonic")) / 1e6
+        until(f"samples of the new {unit}", lambda: kernel_count(machine, session) > before + 20, 20)
+        took.append(time.clock_gettime(time.CLOCK_MONOTONIC) - began)
+    assert max(took) < 2.0 + 1.0, f"chase and redis after {took}"
+    return f"20 samples of the new chase after {took[0]:.2f} s, of redis after {took[1]:.2f} s"
+
+
+@fact
+def members_of_the_group_see_all(machine):
+    seen = sessions(machine, "allowed")
+    assert {"redis", "chase"} <= set(seen), seen
+    words = ["top", "--connect", "--session", "chase", "--once", "--duration", "1"]
+    ran = machine.run("dataspace", *words, user="allowed")
+    assert ran.code == 0 and NEXT in ran.out, f"{ran.code}: {ran.err}{ran.out}"
+    return f"sessions {', '.join(sorted(map(str, seen)))}; top --connect shows them"
+
+
+@fact
+def others_are_refused(machine):
+    assert not sessions(machine, "other"), "a stranger sees sessions"
+    words = ["top", "--connect", "--session", "chase", "--once", "--duration", "1"]
+    top = machine.run("dataspace", *words, user="other")
+    attach = machine.run("dataspace", "attach", "-u", "redis-server", user="other")
+    assert top.code == 1 and "no session chase" in top.err, f"{top.code}: {top.err}"
+    assert attach.code == 3, f"{attach.code}: {attach.err}"
+    return f"top exits with {top.code}, attach with {attach.code}: {attach.err.strip()}"
+
+
+@fact
+def others_profile_what_is_their_own(machine):
+    started = machine.run(
+        "systemd-run", "--quiet", "--unit=own", "--uid=other", "--gid=other", "/home/other/chase", "8"
+    )
+    assert started.code == 0, started.err
+    pid = show(machine, "own.service", "MainPID")
+    attach = machine.run("dataspace", "attach", "-p", pid, "--json", user="other")
+    assert attach.code == 0, f"{attach.code}: {attach.err}"
+    session = str(json.loads(attach.out)["id"])
+
+    def named():
+        found = snapshot(machine, session, "other")
+        objects = {one["object"]: one["metrics"]["all"]["samples"] for one in found["objects"]}
+        return objects.get(NEXT, 0) >= 50 and found
+
+    found, took = until("50 named samples of his own program", named, 30)
+    balance(found)
+    machine.run("dataspace", "detach", session, user="other")
+    machine.run("systemctl", "stop", "own.service")
+    return f"a program only he may read is named after {took:.1f} s"
+
+
+@fact
+def it_reads_its_configuration_again(machine):
+    machine.write(
+        "/etc/dataspace/dataspace.toml",
+        CONFIGURATION + '[[session]]\nname = "load"\nunit = "load"\n',
+    )
+    pid = show(machine, "dataspace", "MainPID")
+    assert machine.run("systemctl", "reload", "dataspace").code == 0
+    _, took = until("the session that was added", lambda: "load" in sessions(machine), 10)
+    assert show(machine, "dataspace", "MainPID") == pid
+    return f"a session more after {took:.2f} s, the same process"
+
+
+@fact
+def it_is_back_after_a_kill(machine):
+    pid = show(machine, "dataspace", "MainPID")
+    machine.run("kill", "-KILL", pid)
+
+    def again():
+        now, state = show(machine, "dataspace", "MainPID", "ActiveState")
+        return now not in ("0", pid) and state == "active" and sessions(machine)
+
+    found, took = until("it is restarted", again, 20)
+    assert {"redis", "chase"} <= set(found), found
+    return f"{len(found)} sessions again after {took:.2f} s"
+
+
+@fact
+def it_stops_in_time(machine):
+    ran = machine.run("systemctl", "stop", "dataspace.service")
+    result, code = show(machine, "dataspace", "Result", "ExecMainStatus")
+    assert (result, code) == ("success", "0"), (result, code)
+    assert ran.took < 2.0, f"it took {ran.took:.2f} s"
+    left = machine.run("pgrep", "-x", "dataspace").out.split()
+    assert not left, f"processes are left: {left}"
+    return f"after {ran.took:.2f} s, with code {code}; no process is left"
+
+
+@fact
+def the_watchdog_restarts_it(machine):
+    assert machine.run("dataspace", "status").code == 0, "the socket starts it again"
+    pid, before, limit = show(machine, "dataspace", "MainPID", "NRestarts", "WatchdogUSec")
+    machine.run("kill", "-STOP", pid)
+
+    def again():
+        now, state, n = show(machine, "dataspace", "MainPID", "ActiveState", "NRestarts")
+        return now not in ("0", pid) and state == "active" and int(n) > int(before)
+
+    _, took = until("the watchdog restarts it", again, 60)
+    reasons = machine.run("journalctl", "--no-pager", "-u", "dataspace", "-o", "cat").out
+    assert "Watchdog timeout" in reasons, "systemd does not speak of its watchdog"
+    until("its sessions", lambda: {"redis", "chase"} <= set(sessions(machine)), 10)
+    return f"WatchdogSec is {limit}, it was back after {took:.1f} s with its sessions"
