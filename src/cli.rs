@@ -164,6 +164,10 @@ pub(crate) struct TopArgs {
     pub(crate) view: ViewArgs,
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
+    /// Keep our own resident memory below SIZE: 256M, 1G. Near it caches of debug information are given
+    /// up, and at last the naming of samples (`over_budget`).
+    #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "connect")]
+    pub(crate) memory_max: Option<u64>,
 }
 
 /// `demo`.

@@ -16,6 +16,7 @@ mod socket;
 pub(crate) mod spec;
 mod stream;
 
+use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
 use notice::Notices;
@@ -77,6 +78,15 @@ pub(crate) struct DaemonOptions {
     pub(crate) config: Option<PathBuf>,
     /// Where to listen, whatever the configuration says.
     pub(crate) socket: Option<PathBuf>,
+    /// How much memory to take, whatever the configuration says.
+    pub(crate) max_memory_bytes: Option<u64>,
+}
+
+impl DaemonOptions {
+    /// Bounds memory as was asked for here, or in `limits`.
+    fn bound_memory(&self, limits: Limits) {
+        memory_bound::set(self.max_memory_bytes.or(limits.memory_max.map(|size| size.0)));
+    }
 }
 
 /// Runs until it is asked to end.
@@ -85,6 +95,7 @@ pub(crate) struct DaemonOptions {
 /// Where it cannot begin: a wrong configuration, a socket that cannot be had.
 pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let config = DaemonConfig::read(options.config.as_deref())?;
+    options.bound_memory(config.limits);
     let notices = Notices::from_env();
     let listening = match Listening::inherited()? {
         Some(listening) => listening,
@@ -187,6 +198,7 @@ async fn reload(daemon: &Daemon, options: &DaemonOptions, notices: &Notices) {
     match DaemonConfig::read(options.config.as_deref()) {
         Ok(config) => {
             *daemon.settings.lock().unwrap_or_else(PoisonError::into_inner) = Settings::of(&config);
+            options.bound_memory(config.limits);
             daemon.roster.follow(&config.sessions, config.limits).await;
             tracing::info!(n_sessions = config.sessions.len(), "the configuration was read again");
         }

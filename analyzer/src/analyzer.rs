@@ -108,6 +108,8 @@ pub struct Analyzer {
     pub(crate) search: Option<Box<Search>>,
     pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_pending: usize,
+    /// Nothing is asked of workers.
+    pub(crate) is_short_of_memory: bool,
     requests: VecDeque<Request>,
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
@@ -142,6 +144,7 @@ impl Analyzer {
             search: None,
             pending: FxHashMap::default(),
             n_pending: 0,
+            is_short_of_memory: false,
             requests: VecDeque::new(),
             totals: Totals::new(),
             counts: Counts::default(),
@@ -249,15 +252,17 @@ impl Analyzer {
         }
     }
 
-    /// Puts a question behind the others; the samples that wait for it go on waiting.
+    /// Puts a question behind the others; the samples that wait for it go on waiting. They may have been
+    /// given up.
     fn ask_again(&mut self, object: LoadObjectIdx, question: Question) {
-        if let Some(known) = self.processes.object(object) {
+        let is_waited_for = self.pending.contains_key(&(object, question));
+        if let Some(known) = self.processes.object(object).filter(|_| is_waited_for) {
             let key = Arc::clone(&known.key);
             self.requests.push_back(Request { object, key, question });
         }
     }
 
-    /// Decides every sample that still waits as `over_budget`: the session ends.
+    /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
     pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
         let pending = std::mem::take(&mut self.pending);
         self.n_pending = 0;
@@ -367,7 +372,7 @@ impl Analyzer {
     }
 
     fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {
-        if self.n_pending >= limit::MAX_PENDING_SAMPLES {
+        if self.is_short_of_memory || self.n_pending >= limit::MAX_PENDING_SAMPLES {
             self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
             return;
         }
@@ -469,7 +474,7 @@ impl Analyzer {
     }
 
     /// Starts anew: names are made again as samples come. Not to be called while an index is held.
-    fn forget_names(&mut self) {
+    pub(crate) fn forget_names(&mut self) {
         self.names.forget();
         self.sites.forget_names();
     }

@@ -128,6 +128,18 @@ impl LoadObjectIndex {
         Ok(index)
     }
 
+    /// Gives up what can be worked out again in little time.
+    pub(crate) fn shed_caches(&mut self) {
+        self.functions = FxHashMap::default();
+        self.n_cached_instructions = 0;
+        self.flows = FlowCache::default();
+        self.calls = None;
+        self.call_cache = CallCache::default();
+        if let Some(debug) = &mut self.debug {
+            debug.shed_caches();
+        }
+    }
+
     /// What the analyzer must know first.
     #[must_use]
     pub fn facts(&self) -> ObjectFacts {

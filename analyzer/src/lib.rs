@@ -65,6 +65,7 @@ mod relocation;
 pub mod report;
 mod resumption;
 mod search;
+pub mod shedding;
 pub mod site;
 mod site_table;
 pub mod static_data;

@@ -195,6 +195,12 @@ impl PageCache {
         Self { page_bytes, max_pages, pages: Mutex::default() }
     }
 
+    /// Gives all pages up.
+    pub(crate) fn clear(&self) {
+        let mut pages = self.lock();
+        *pages = Pages { n_sections: pages.n_sections, ..Pages::default() };
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }

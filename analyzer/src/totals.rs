@@ -238,6 +238,8 @@ pub(crate) struct Totals {
     functions: FunctionTable,
     /// Members of all layouts that are kept.
     n_members: usize,
+    /// No object is made.
+    is_closed: bool,
 }
 
 impl Totals {
@@ -259,6 +261,7 @@ impl Totals {
             spare: Vec::new(),
             functions: FunctionTable::default(),
             n_members: 0,
+            is_closed: false,
         };
         totals.push(None, artificial("<Total>", ObjectKind::Total));
         for name in ["<Scalars>", "<Stack>", "<Unknown>", "<Other>"] {
@@ -283,7 +286,7 @@ impl Totals {
             let key = (Arc::clone(&level.descriptor), object.fingerprint);
             parent = match self.by_name.get(&key) {
                 Some(known) => *known,
-                None if self.objects.len() >= limit::MAX_OBJECTS => return OTHER,
+                None if self.is_closed || self.objects.len() >= limit::MAX_OBJECTS => return OTHER,
                 None => {
                     let idx = self.push(Some(parent), level.clone());
                     self.by_name.insert(key, idx);
@@ -309,6 +312,11 @@ impl Totals {
         };
         self.n_members += layout.members.len();
         self.objects[idx.0 as usize].layout = Some(Arc::new(layout));
+    }
+
+    /// Whether objects that are not known yet are `<Other>` from now on.
+    pub(crate) const fn set_closed(&mut self, is_closed: bool) {
+        self.is_closed = is_closed;
     }
 
     /// The object of a reason.

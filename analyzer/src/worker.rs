@@ -7,6 +7,7 @@ use crate::file::{FileSource, LoadObjectKey};
 use crate::index::{LoadObjectIndex, ObjectFacts};
 use crate::page::PageCache;
 use crate::process::LoadObjectIdx;
+use crate::shedding::Shed;
 use crate::site::{Site, SiteQuery};
 use crate::static_data::DataRange;
 use dataspace_proto::address::Svma;
@@ -76,6 +77,8 @@ pub struct Worker {
     pages: Arc<PageCache>,
     objects: FxHashMap<LoadObjectIdx, Result<LoadObjectIndex, Reason>>,
     code_names: CodeNames,
+    /// The load object that was asked last.
+    last: Option<LoadObjectIdx>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -93,7 +96,21 @@ impl Worker {
             pages: Arc::default(),
             objects: FxHashMap::default(),
             code_names: CodeNames::default(),
+            last: None,
         }
+    }
+
+    /// Gives up what is kept here, up to `stage`: it is read again where it is asked for.
+    pub fn shed(&mut self, stage: Shed) {
+        let last = self.last.filter(|_| stage < Shed::Work);
+        if stage >= Shed::Indices {
+            // What cannot be opened takes no room, and is not tried again.
+            self.objects.retain(|object, opened| Some(*object) == last || opened.is_err());
+        }
+        for index in self.objects.values_mut().flatten() {
+            index.shed_caches();
+        }
+        self.pages.clear();
     }
 
     /// Answers one request. Reads files; may take long.
@@ -104,6 +121,7 @@ impl Worker {
             let answer = Answer::CodeNames(names);
             return Response { object: request.object, question: request.question, answer };
         }
+        self.last = Some(request.object);
         let opened = self.objects.entry(request.object).or_insert_with(|| {
             LoadObjectIndex::open_with(&request.key, self.source.as_ref(), &self.pages)
         });

@@ -87,6 +87,7 @@ pub mod event;
 pub mod live;
 pub mod machine;
 pub mod membership;
+pub mod memory;
 pub mod merge;
 pub mod period;
 pub mod procfs;

@@ -1,6 +1,7 @@
 //! What the daemon and its clients say to each other, beside snapshots.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The first part of every path of the API. It changes when an answer's meaning does.
 pub const VERSION: &str = "v1";
@@ -158,6 +159,22 @@ pub struct Health {
     /// Open connections, where the asking user may see all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub n_connections: Option<usize>,
+    /// How the bound on memory stands, if there is one and the asking user may see all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory: Option<MemoryLine>,
+}
+
+/// How a bound on the daemon's memory stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryLine {
+    /// The bound.
+    pub max_bytes: u64,
+    /// Resident memory, as the kernel counts it.
+    pub resident_bytes: u64,
+    /// Whether samples are not named for want of memory.
+    pub is_short: bool,
+    /// How often each kind of thing was given up.
+    pub shed: BTreeMap<String, u64>,
 }
 
 /// Why a request was not done.

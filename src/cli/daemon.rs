@@ -1,6 +1,6 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, TargetArgs};
+use super::{EventArgs, TargetArgs, value};
 use crate::config::LiveOptions;
 use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
 use crate::daemon::{DaemonOptions, spec};
@@ -13,6 +13,7 @@ pub(super) const DAEMON_EXAMPLES: &str = "\
 Examples:
   sudo dataspace daemon
   dataspace daemon --config mine.toml --socket mine.sock
+  dataspace daemon --memory-max 512M
 
 It says on standard error what it does, reads its configuration again on SIGHUP, and ends on SIGTERM
 or Ctrl-C with exit code 0. Root and members of the configured group may see and do all; any other user
@@ -67,12 +68,18 @@ pub(crate) struct DaemonArgs {
     /// Listen at PATH, whatever the configuration says.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Keep the daemon's resident memory below SIZE, whatever the configuration says: 256M, 1G. Near it
+    /// caches of debug information are given up first, then indices, answers, and at last the naming of
+    /// samples, which are `over_budget` then.
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    memory_max: Option<u64>,
 }
 
 impl DaemonArgs {
     /// What the daemon is to do.
     pub(crate) fn resolve(self) -> DaemonOptions {
-        DaemonOptions { config: self.config, socket: self.socket }
+        let Self { config, socket, memory_max } = self;
+        DaemonOptions { config, socket, max_memory_bytes: memory_max }
     }
 }
 

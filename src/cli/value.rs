@@ -130,7 +130,7 @@ pub(super) fn limit(text: &str) -> Result<usize, String> {
 }
 
 /// A number of bytes, or one with K, M, G or T behind it: 1024 of the former each.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "expected a size: 100M, 2G, 4096".to_owned();
     let digits_len = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(digits_len);

@@ -8,6 +8,7 @@ use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::header;
 use crate::interrupt::Interrupt;
+use crate::memory_bound;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
@@ -24,6 +25,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let view = args.view.resolve(global.color, stdout().is_terminal());
     let wanted = wanted(args.target, args.event, args.connect, view.output)?;
     diagnostic::start(global.verbose, view.output == Output::Screen);
+    memory_bound::set(args.memory_max);
     let interrupt = Interrupt::listen()?;
     let started = wanted.start();
     if interrupt.is_set() {

@@ -1,6 +1,7 @@
 //! The daemon's configuration file: what may stand in it, and what is wrong with one, by line.
 
 use super::spec;
+use crate::cli::value;
 use crate::config::LiveOptions;
 use crate::exit::{Failure, Kind};
 use dataspace_proto::api::SessionSpec;
@@ -62,6 +63,21 @@ pub(crate) struct Limits {
     pub(crate) request_s: u64,
     /// How long a client may take nothing of what is sent to it, in seconds.
     pub(crate) stall_s: u64,
+    /// The resident memory that the daemon may take.
+    pub(crate) memory_max: Option<Size>,
+}
+
+/// A number of bytes, written as `--memory-max` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Size(pub(crate) u64);
+
+impl TryFrom<String> for Size {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        value::size(&text).map(Self)
+    }
 }
 
 impl Default for Limits {
@@ -74,6 +90,7 @@ impl Default for Limits {
             request_bytes: 64 << 10,
             request_s: 5,
             stall_s: 30,
+            memory_max: None,
         }
     }
 }
@@ -253,6 +270,7 @@ mod tests {
         check("[[session]]\nname = \"a\"\nall = true\npids = [1]", "one target");
         check("[[session]]\nname = \"a\"\nall = true\nevents = [\"no such\"]", "d.toml:1:");
         check("socket_mode = \"999\"", "d.toml:1: expected permission bits");
+        check("[limits]\nmemory_max = \"much\"", "d.toml:2: expected a size");
         check("socket = ", "d.toml:1:");
     }
 

@@ -3,6 +3,7 @@
 use super::Daemon;
 use super::peer::Peer;
 use super::session::Session;
+use crate::memory_bound;
 use crate::session::cost;
 use dataspace_proto::api::SessionState;
 use dataspace_proto::snapshot::{Snapshot, Window};
@@ -78,6 +79,16 @@ fn own(text: &mut Text, daemon: &Daemon) {
     let family = "dataspace_process_resident_memory_bytes";
     text.family(family, "gauge", "Memory of the daemon that is resident.");
     text.sample(family, &[], number(cost.own_rss_bytes));
+    if let Some(state) = memory_bound::state() {
+        let family = "dataspace_memory_max_bytes";
+        text.family(family, "gauge", "What resident memory may be.");
+        text.sample(family, &[], number(state.max_bytes));
+        let family = "dataspace_memory_shed_total";
+        text.family(family, "counter", "How often something was given up for want of memory.");
+        for (what, n) in state.shed() {
+            text.sample(family, &[("what", what)], number(n));
+        }
+    }
     text.family("dataspace_connections", "gauge", "Open connections.");
     text.sample("dataspace_connections", &[], number(daemon.connections.count() as u64));
 }

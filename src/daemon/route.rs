@@ -5,9 +5,11 @@ use super::metrics;
 use super::peer::{Peer, Rank};
 use super::session::Session;
 use super::stream::{DEFAULT_INTERVAL_MS, EventStream, INTERVALS};
+use crate::memory_bound;
 use bytes::Bytes;
 use dataspace_proto::api::{
-    AccountingAnswer, ApiError, ErrorCode, Health, SessionList, SessionSpec, SessionState, VERSION,
+    AccountingAnswer, ApiError, ErrorCode, Health, MemoryLine, SessionList, SessionSpec,
+    SessionState, VERSION,
 };
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -195,6 +197,12 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
         n_attached: count(SessionState::Attached),
         n_failed,
         n_connections: peer.sees_all().then(|| daemon.connections.count()),
+        memory: memory_bound::state().filter(|_| peer.sees_all()).map(|state| MemoryLine {
+            max_bytes: state.max_bytes,
+            resident_bytes: state.resident_bytes,
+            is_short: state.is_short,
+            shed: state.shed().map(|(what, n)| (what.to_owned(), n)).collect(),
+        }),
     }
 }
 

@@ -6,14 +6,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// What the session has cost so far, the target's part being `target_ns`.
 pub(crate) fn so_far(target_ns: u64) -> Cost {
+    Cost { own_cpu_ns: own_cpu_ns(), own_rss_bytes: resident_bytes(), target_ns }
+}
+
+/// Resident memory of this process, as the kernel counts it; 0 where it does not tell.
+pub(crate) fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 =
         statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
-    Cost {
-        own_cpu_ns: own_cpu_ns(),
-        own_rss_bytes: pages * rustix::param::page_size() as u64,
-        target_ns,
-    }
+    pages * rustix::param::page_size() as u64
 }
 
 /// CPU time of this process.

@@ -1,7 +1,8 @@
 //! The thread that answers the analyzer's questions: it reads files and debug information.
 
 use crate::file_source::{FilePolicy, SystemFiles};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crate::memory_bound;
+use crossbeam_channel::{Receiver, Sender, bounded, select_biased, unbounded};
 use dataspace_analyzer::worker::{Answer, Request, Response, Worker};
 use dataspace_proto::reason::Reason;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,17 +11,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) struct IndexWorker {
     pub(super) requests: Sender<Request>,
     pub(super) responses: Receiver<Response>,
+    /// Wakes it where it may have something to give up.
+    nudges: Sender<()>,
 }
 
 impl IndexWorker {
     pub(super) fn start(policy: FilePolicy) -> Self {
         let (requests, incoming) = unbounded::<Request>();
         let (outgoing, responses) = unbounded();
+        let (nudges, nudged) = bounded::<()>(1);
         let spawned = std::thread::Builder::new().name("index".to_owned()).spawn(move || {
             let mut worker = Worker::new(Box::new(SystemFiles::new(policy)));
-            for request in incoming {
-                let response = answer(&mut worker, &request);
-                if outgoing.send(response).is_err() {
+            let mut asked = memory_bound::Asked::from_now();
+            loop {
+                let request = select_biased! {
+                    recv(nudged) -> nudge => match nudge {
+                        Ok(()) => None,
+                        Err(_) => break,
+                    },
+                    recv(incoming) -> request => match request {
+                        Ok(request) => Some(request),
+                        Err(_) => break,
+                    },
+                };
+                if let Some(stage) = asked.anew() {
+                    worker.shed(stage);
+                    memory_bound::given_up();
+                }
+                // What was asked before memory was short is waited for no more.
+                let request = request.filter(|_| !memory_bound::is_short());
+                if let Some(request) = request
+                    && outgoing.send(answer(&mut worker, &request)).is_err()
+                {
                     break;
                 }
             }
@@ -28,7 +50,12 @@ impl IndexWorker {
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for the index: nothing can be named");
         }
-        Self { requests, responses }
+        Self { requests, responses, nudges }
+    }
+
+    /// Has it look whether it is to give something up, also if it is asked nothing.
+    pub(super) fn nudge(&self) {
+        let _ = self.nudges.try_send(());
     }
 }
 

@@ -6,6 +6,7 @@ use super::cost;
 use super::index_worker::{self, IndexWorker};
 use super::published::Published;
 use crate::file_source::FilePolicy;
+use crate::memory_bound;
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, never, select_biased};
 use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::report::event_line;
@@ -97,6 +98,7 @@ impl LiveSession {
                     own_cpu_ns,
                     cost_before,
                     events,
+                    asked: memory_bound::Asked::from_now(),
                 };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
@@ -158,6 +160,8 @@ struct AnalyzerThread {
     cost_before: Cost,
     /// Those that were opened, until the analyzer has heard of them.
     events: Vec<EventLine>,
+    /// What it gave up for want of memory.
+    asked: memory_bound::Asked,
 }
 
 impl AnalyzerThread {
@@ -181,12 +185,25 @@ impl AnalyzerThread {
                 },
             }
             self.send_requests();
+            self.keep_to_memory();
         }
         self.sampled.get_or_init(|| Sampled::since(self.began));
         self.drain();
         self.target.running = false;
         let snapshot = self.snapshot();
         self.published.publish_final(snapshot);
+    }
+
+    /// Gives up what is asked for where memory is short. A tick comes ten times a second, so that this is
+    /// asked as often.
+    fn keep_to_memory(&mut self) {
+        let Some(stage) = self.asked.anew() else {
+            return self.analyzer.set_short_of_memory(memory_bound::is_short());
+        };
+        self.worker.nudge();
+        self.analyzer.shed(stage, &mut Unobserved);
+        self.analyzer.set_short_of_memory(memory_bound::is_short());
+        memory_bound::given_up();
     }
 
     fn send_requests(&mut self) {
@@ -254,6 +271,7 @@ mod tests {
             own_cpu_ns: Arc::default(),
             cost_before: Cost::default(),
             events: Vec::new(),
+            asked: memory_bound::Asked::from_now(),
         };
         session.run(&receiver);
         published.newest()

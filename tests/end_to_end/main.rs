@@ -9,6 +9,7 @@ mod calibration;
 mod command_line;
 mod daemon;
 mod daemon_life;
+mod daemon_memory;
 mod daemon_right;
 mod daemon_trouble;
 mod dependency;

@@ -124,6 +124,16 @@ impl DebugInfo {
         Some(info)
     }
 
+    /// Gives up what can be read again in little time.
+    pub(crate) fn shed_caches(&mut self) {
+        self.sources.forget_parsed();
+        self.layouts = types::LayoutTable::default();
+        self.functions = FunctionTable::default();
+        self.inner_types = FxHashMap::default();
+        self.entered = FxHashMap::default();
+        self.containers = container::ContainerTable::default();
+    }
+
     /// Adds what is known of code that the file does not describe.
     pub(crate) fn add(&mut self, dwarf: Dwarf) {
         let container = self.sources.add(source::Origin::Kept, Arc::new(dwarf), usize::MAX);

@@ -211,6 +211,16 @@ impl Sources {
         }
     }
 
+    /// Drops all parsed units.
+    pub(super) fn forget_parsed(&mut self) {
+        for (unit, _) in std::mem::take(&mut self.parsed) {
+            if let Some(slot) = self.slots.get_mut(unit as usize) {
+                slot.parsed = None;
+            }
+        }
+        self.n_parsed_bytes = 0;
+    }
+
     /// The unit's sections and its header.
     pub(super) fn header(
         &mut self,

@@ -1,0 +1,76 @@
+//! What is given up where memory is short, and in which order. Nothing of what was counted is: only what
+//! can be found out again, and at the very end the finding out.
+
+use crate::analyzer::{Analyzer, Observer};
+use crate::name_table::NameTable;
+use crate::site_table::{CallSiteTable, DataTable, SiteTable};
+use crate::vote::Votes;
+
+/// What is given up, first to last. Who gives up one of these gives up those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shed {
+    /// What workers keep of debug information they have read: pages of files, parsed units, decoded
+    /// functions and the values of their registers.
+    Caches,
+    /// The indices of all load objects but the one that was asked last.
+    Indices,
+    /// What workers have answered, names made of it, and votes: asked again as samples come.
+    Answers,
+    /// The work itself: the last index, samples that wait for answers, which are `over_budget` as are
+    /// those to come, and data objects that are new, which are `<Other>`.
+    Work,
+}
+
+impl Shed {
+    /// All, first to last.
+    pub const ALL: [Self; 4] = [Self::Caches, Self::Indices, Self::Answers, Self::Work];
+
+    /// One word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Caches => "caches",
+            Self::Indices => "indices",
+            Self::Answers => "answers",
+            Self::Work => "work",
+        }
+    }
+}
+
+impl Analyzer {
+    /// Gives up what is kept here, up to `stage`.
+    pub fn shed(&mut self, stage: Shed, observer: &mut dyn Observer) {
+        if stage < Shed::Answers {
+            return;
+        }
+        // Not only emptied: the room goes, too.
+        self.sites = SiteTable::default();
+        self.recent_sites.forget();
+        self.calls = CallSiteTable::default();
+        self.data = DataTable::default();
+        self.names = NameTable::default();
+        self.votes = Votes::default();
+        self.warn(
+            "memory was short (--memory-max): what was known of code was given up, and is found out \
+             again"
+                .to_owned(),
+        );
+        if stage == Shed::Work {
+            self.warn(
+                "memory was short (--memory-max): samples are over_budget, and new data objects \
+                 <Other>, until it is not"
+                    .to_owned(),
+            );
+            self.give_up_pending(observer);
+        }
+    }
+
+    /// Whether memory is so short that nothing new is found out.
+    pub fn set_short_of_memory(&mut self, is_short: bool) {
+        if std::mem::replace(&mut self.is_short_of_memory, is_short) && !is_short {
+            // What was made meanwhile is charged to `<Other>`.
+            self.forget_names();
+        }
+        self.totals.set_closed(is_short);
+    }
+}

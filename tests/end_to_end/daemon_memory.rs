@@ -1,0 +1,135 @@
+//! A bound on the daemon's memory, held against a program with much debug information. How much memory it
+//! takes is the kernel's figure.
+
+use crate::support::daemon::{Daemon, open_dir};
+use crate::support::{Running, total};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Load objects of the program, units in each, functions in each of those, and structures.
+const N_OBJECTS: usize = 32;
+const N_UNITS: usize = 3;
+const N_FUNCTIONS: usize = 40;
+const N_STRUCTURES: usize = 12_000;
+
+/// Opens each of its arguments, and calls them in turn.
+const MAIN: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int n, char **paths) {
+    long (*all[64])(void);
+    for (int i = 1; i < n; i++)
+        all[i] = (long (*)(void))dlsym(dlopen(paths[i], RTLD_NOW | RTLD_LOCAL), "all");
+    puts("ready");
+    fflush(stdout);
+    for (volatile long sum;;)
+        for (int i = 1; i < n; i++) sum = all[i]();
+}
+"#;
+
+/// A unit whose functions each walk through an array of a structure of their own. Its other structures are
+/// only there to be described.
+fn unit(number: usize) -> String {
+    let mut text = String::new();
+    for structure in 0..N_STRUCTURES {
+        let _ = write!(text, "struct s{number}_{structure} {{");
+        for member in 0..12 {
+            let _ = write!(text, " long member_{structure}_{member};");
+        }
+        text += " };\n";
+    }
+    let mut calls = String::new();
+    for function in 0..N_FUNCTIONS {
+        let name = format!("s{number}_{function}");
+        let _ = write!(
+            text,
+            "static struct {name} array_{name}[512];\n\
+             __attribute__((noinline)) static long walk_{name}(struct {name} *p) {{\n\
+             long sum = 0;\n\
+             for (int i = 0; i < 512; i++) {{ sum += p[i].member_{function}_3; \
+             p[i].member_{function}_7 = sum; }}\n\
+             return sum; }}\n"
+        );
+        let _ = write!(calls, " + walk_{name}(array_{name})");
+    }
+    text + &format!("long unit_{number}(void) {{ return 0{calls}; }}\n")
+}
+
+/// Compiles the program in `dir`: it and its arguments. `None` where there is no compiler.
+fn program(dir: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let path = |name: &str| dir.join(name);
+    let write = |name: &str, text: &str| {
+        std::fs::write(path(name), text).unwrap();
+        path(name)
+    };
+    let mut sources: Vec<PathBuf> =
+        (0..N_UNITS).map(|number| write(&format!("unit{number}.c"), &unit(number))).collect();
+    let mut all = String::new();
+    for number in 0..N_UNITS {
+        let _ = writeln!(all, "long unit_{number}(void);");
+    }
+    all += "long all(void) { return unit_0() + unit_1() + unit_2(); }\n";
+    sources.push(write("all.c", &all));
+    let main = write("main.c", MAIN);
+    let shared = ["-O1", "-g", "-fPIC", "-shared", "-fno-eliminate-unused-debug-types", "-o"];
+    let gcc = |args: &[&str], to: &Path, sources: &[PathBuf]| {
+        let status = Command::new("gcc").args(args).arg(to).args(sources).arg("-ldl").status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !gcc(&shared, &path("large.so"), &sources) || !gcc(&["-O1", "-o"], &path("main"), &[main]) {
+        eprintln!("not run: gcc is not installed");
+        return None;
+    }
+    // Each is a load object of its own.
+    let copies = (0..N_OBJECTS).map(|number| path(&format!("large{number}.so")));
+    let copies: Vec<PathBuf> = copies.collect();
+    for copy in &copies {
+        std::fs::copy(path("large.so"), copy).unwrap();
+    }
+    Some((path("main"), copies))
+}
+
+/// The most memory that a process ever had resident, in MiB.
+fn peak_mib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+/// Profiles the program with a bound or without; gives the peak and the health at the end.
+fn peak_with(
+    (program, objects): &(PathBuf, Vec<PathBuf>),
+    bound: &str,
+) -> Option<(u64, serde_json::Value)> {
+    let mut daemon = Daemon::start_in(open_dir(), bound, |_| {});
+    let objects: Vec<&str> = objects.iter().map(|path| path.to_str().unwrap()).collect();
+    let program = Running::start(program, &objects).0;
+    let body =
+        format!("{{\"pids\":[{}],\"frequency_hz\":1999,\"max_overhead\":\"off\"}}", program.pid());
+    let (status, session) = daemon.ask("POST", "/v1/sessions", &body);
+    if status == 422 {
+        eprintln!("not run: {session}");
+        return None;
+    }
+    // Accounts are held to the kernel's count by whoever takes a snapshot.
+    let id = session["id"].to_string();
+    let snapshot = daemon.snapshot_once(&id, |snapshot| total(snapshot) >= 12_000);
+    assert!(snapshot["accounting"]["attributed"].as_u64() > Some(0), "{}", snapshot["accounting"]);
+    let health = daemon.get("/v1/health");
+    Some((peak_mib(daemon.process.id()), health))
+}
+
+#[test]
+fn memory_stays_below_what_it_may_be_and_accounts_stay_exact() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = program(dir.path()) else { return };
+    let Some((unbounded, health)) = peak_with(&program, "") else { return };
+    assert!(health["memory"].is_null(), "{health}");
+    let max = unbounded * 7 / 8;
+    let bound = format!("[limits]\nmemory_max = \"{max}M\"\n");
+    let Some((bounded, health)) = peak_with(&program, &bound) else { return };
+    println!("without a bound {unbounded} MiB, with one of {max} MiB {bounded} MiB: {health}");
+    assert!(bounded <= max, "{bounded} MiB of {max} MiB: {health}");
+    assert!(health["memory"]["shed"]["caches"].as_u64() > Some(0), "{health}");
+}
