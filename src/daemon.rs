@@ -5,6 +5,7 @@ pub(crate) mod config_file;
 mod frame;
 mod metrics;
 mod notice;
+mod oom;
 mod patience;
 mod peer;
 mod refusal_log;
@@ -25,7 +26,7 @@ use refusal_log::REFUSALS;
 use roster::Roster;
 use server::Connections;
 use socket::Listening;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
@@ -97,12 +98,12 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let config = DaemonConfig::read(options.config.as_deref())?;
     options.bound_memory(config.limits);
     let notices = Notices::from_env();
-    let listening = match Listening::inherited()? {
+    oom::offer_itself(notices.is_heard());
+    let path = options.socket.as_ref().unwrap_or(&config.socket);
+    let asked = (path != Path::new(config_file::DEFAULT_SOCKET)).then_some(&**path);
+    let listening = match Listening::inherited(asked)? {
         Some(listening) => listening,
-        None => {
-            let path = options.socket.as_ref().unwrap_or(&config.socket);
-            Listening::bind(path, config.socket_mode)?
-        }
+        None => Listening::bind(path, config.socket_mode)?,
     };
     let daemon = Arc::new(Daemon {
         began: Instant::now(),

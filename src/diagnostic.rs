@@ -1,7 +1,10 @@
-//! What the program says about itself on standard error.
+//! What the program says about itself on standard error, or in the journal where that is the same.
 
+use crate::journal::Journal;
 use std::io::{IsTerminal, stderr};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Begins to print diagnostics as `verbosity` (the number of `-v`) asks. A full-screen table on
 /// the same terminal silences them: they would be written across it.
@@ -14,6 +17,10 @@ pub(crate) fn start(verbosity: u8, is_full_screen: bool) {
         _ => LevelFilter::TRACE,
     };
     // A second subscriber is refused; then the first stays, as in tests.
+    if let Some(journal) = Journal::of_stderr() {
+        let _ = tracing_subscriber::registry().with(level).with(journal).try_init();
+        return;
+    }
     let _ = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(stderr)

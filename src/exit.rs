@@ -1,5 +1,6 @@
 //! Exit codes, and which one an error leads to (design section 8, fixed).
 
+use crate::journal;
 use crate::text::visible;
 use std::fmt;
 use std::io::{self, Write};
@@ -66,7 +67,11 @@ pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
     let code = code(&error);
     if code != 0 {
         // `eprint!` panics where standard error is gone, as when a terminal was closed.
-        let _ = io::stderr().write_all(message(&error).as_bytes());
+        let mut text = message(&error);
+        if journal::is_stderr() {
+            text = journal::as_errors(&text);
+        }
+        let _ = io::stderr().write_all(text.as_bytes());
     }
     ExitCode::from(code)
 }

@@ -21,6 +21,7 @@ mod fixture;
 mod golden;
 mod header;
 mod interrupt;
+mod journal;
 mod memory_bound;
 mod ownership;
 mod session;

@@ -29,6 +29,14 @@ impl SocketPeer {
     }
 }
 
+/// Whether `socket` is a stream socket that connections can be taken of.
+///
+/// # Errors
+/// What `SO_TYPE` says, as of a descriptor that is no socket.
+pub fn takes_connections(socket: impl AsFd) -> Result<bool, Errno> {
+    socket::takes_connections(socket.as_fd())
+}
+
 /// The next of the descriptors that this process was started with, from 3 up; each is given once.
 /// Only for processes that were told so (`LISTEN_FDS`), before they open anything.
 #[must_use]
@@ -41,6 +49,17 @@ pub fn next_inherited() -> Option<OwnedFd> {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_socket_takes_connections_once_it_listens() {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
+        assert_eq!(takes_connections(&listener), Ok(true));
+        assert_eq!(takes_connections(UnixStream::pair().unwrap().0), Ok(false));
+        let datagram = std::os::unix::net::UnixDatagram::unbound().unwrap();
+        assert_eq!(takes_connections(datagram), Ok(false));
+        assert_eq!(takes_connections(tempfile::tempfile().unwrap()), Err(Errno::NOTSOCK));
+    }
 
     #[test]
     fn the_other_end_has_our_groups_and_is_this_process() {

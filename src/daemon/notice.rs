@@ -29,6 +29,11 @@ impl Notices {
         self.watchdog.map(|time| time / 2)
     }
 
+    /// Whether systemd listens, whose unit then says what becomes of us.
+    pub(super) const fn is_heard(&self) -> bool {
+        self.socket.is_some()
+    }
+
     pub(super) fn ready(&self) {
         self.say("READY=1");
     }

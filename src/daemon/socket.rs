@@ -1,11 +1,13 @@
 //! The socket that the daemon listens on: its own, or one that systemd opened.
 
+use super::config_file::DEFAULT_SOCKET;
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
-use dataspace_collector::socket::next_inherited;
+use dataspace_collector::socket::{next_inherited, takes_connections};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -27,25 +29,58 @@ struct Made {
 }
 
 impl Listening {
-    /// The socket that systemd handed on, if this process was started for one.
+    /// The socket that systemd handed on, if this process was started for one (`sd_listen_fds(3)`).
+    /// It has to be the one at `asked`, if that was asked for; else another is only told of.
     ///
     /// # Errors
-    /// Where it is none that can be listened on.
-    pub(super) fn inherited() -> anyhow::Result<Option<Self>> {
+    /// Where it is none that can be listened on, or not that one.
+    pub(super) fn inherited(asked: Option<&Path>) -> anyhow::Result<Option<Self>> {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         if number("LISTEN_PID") != Some(std::process::id()) {
             return Ok(None);
         }
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         match number("LISTEN_FDS").unwrap_or(0) {
             0 => return Ok(None),
             1 => {}
-            n => anyhow::bail!("one socket is expected of systemd, and there are {n}"),
+            n => {
+                let message =
+                    format!("one socket is expected of systemd, and there are {n}: {names}");
+                return Err(wrong_socket(message));
+            }
         }
-        let socket = next_inherited().context("systemd's socket is not open")?;
-        let listener = UnixListener::from(socket);
-        listener.local_addr().context("systemd's socket is no Unix socket")?;
-        listener.set_nonblocking(true).context("systemd's socket")?;
+        let Some(socket) = next_inherited() else {
+            return Err(wrong_socket(format!("systemd's socket {names} is not open")));
+        };
+        let listener = Self::checked(socket, &names)?;
+        let address = listener.local_addr().context("systemd's socket")?;
+        let path = address.as_pathname().map(Path::to_path_buf).unwrap_or_default();
+        match asked {
+            Some(asked) if !is_one_place(&path, asked) => {
+                let (path, asked) = (path.display(), asked.display());
+                return Err(wrong_socket(format!(
+                    "systemd has opened {path}, and {asked} is asked for"
+                )));
+            }
+            None if !is_one_place(&path, Path::new(DEFAULT_SOCKET)) => {
+                let path = path.display();
+                tracing::warn!(socket = %path, "systemd's socket is not where clients look without --socket");
+            }
+            _ => {}
+        }
         Ok(Some(Self { listener, _made: None }))
+    }
+
+    /// `socket`, if it is a Unix socket that listens.
+    fn checked(socket: OwnedFd, names: &str) -> anyhow::Result<UnixListener> {
+        let takes = takes_connections(&socket);
+        let listener = UnixListener::from(socket);
+        if takes != Ok(true) || listener.local_addr().is_err() {
+            let message = format!("systemd's socket {names} is no Unix stream socket that listens");
+            return Err(wrong_socket(message));
+        }
+        listener.set_nonblocking(true).context("systemd's socket")?;
+        Ok(listener)
     }
 
     /// A socket of our own at `path`. One that a daemon left behind when it was killed is replaced;
@@ -84,6 +119,21 @@ impl Drop for Made {
             tracing::warn!(%error, "the socket cannot be removed");
         }
     }
+}
+
+fn wrong_socket(message: String) -> anyhow::Error {
+    Failure::new(Kind::Usage, message)
+        .with_remedy(
+            "systemctl edit dataspace.socket  one ListenStream=, a path: that of --socket or of \
+             `socket` in the configuration",
+        )
+        .into()
+}
+
+/// Whether two paths lead to one file, as below `/run` and `/var/run`.
+fn is_one_place(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|at| (at.dev(), at.ino()));
+    one == other || identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
 fn in_use(path: &Path) -> anyhow::Error {

@@ -117,6 +117,16 @@ fn systemd_hears_when_it_is_ready_alive_and_ending() {
     assert_eq!(daemon.process.wait().unwrap().code(), Some(0));
 }
 
+/// The binary with `args`, started as systemd starts a service for `socket`: it is descriptor 3.
+fn activated(socket: OwnedFd, args: &str) -> Command {
+    let script = format!(
+        "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=x exec \"$0\" {args}"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_dataspace")]).stdin(socket);
+    command
+}
+
 #[test]
 fn it_takes_the_socket_that_systemd_opened() {
     let dir = open_dir();
@@ -127,17 +137,34 @@ fn it_takes_the_socket_that_systemd_opened() {
         let socket = socket.clone();
         move || ask(&socket, "GET", "/v1/health", "")
     });
-    let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" daemon";
-    let mut daemon = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_dataspace")])
-        .stdin(OwnedFd::from(listener))
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let args = format!("daemon --socket {}", socket.display());
+    let mut daemon = activated(listener.into(), &args).stderr(Stdio::null()).spawn().unwrap();
     let (status, health) = early.join().unwrap();
     assert_eq!((status, health["status"].as_str()), (200, Some("ok")));
+    let score = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", daemon.id())).unwrap();
+    assert!(score.trim().parse::<i32>().unwrap() >= 500, "the kernel takes it first: {score}");
     let pid = rustix::process::Pid::from_child(&daemon);
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
     assert!(socket.exists(), "it is systemd's to remove");
+}
+
+#[test]
+fn a_socket_of_systemds_that_is_not_the_one_asked_for_is_refused() {
+    let dir = open_dir();
+    let socket = dir.path().join("activated.sock");
+    let other = dir.path().join("other.sock");
+    let asked = format!("daemon --socket {}", other.display());
+    let check = |socket: OwnedFd, says: &str| {
+        let output = activated(socket, &asked).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(says) && errors.contains("systemctl edit"), "{errors}");
+    };
+    check(UnixListener::bind(&socket).unwrap().into(), "activated.sock, and ");
+    let no_listener = "no Unix stream socket that listens";
+    check(UnixDatagram::bind(dir.path().join("datagram")).unwrap().into(), no_listener);
+    check(std::net::TcpListener::bind("127.0.0.1:0").unwrap().into(), no_listener);
+    check(std::fs::File::open("/dev/null").unwrap().into(), no_listener);
+    assert!(!other.exists(), "nor is another one made");
 }

@@ -44,21 +44,32 @@ pub(crate) fn peer_groups(socket: BorrowedFd<'_>) -> Result<Vec<u32>, Errno> {
 
 /// A process descriptor of the other end of `socket`, as it was when it connected (Linux 6.5).
 pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let mut fd: libc::c_int = -1;
+    let fd = int_option(socket, libc::SO_PEERPIDFD)?;
+    // SAFETY: the call gave a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether `socket` is a stream socket that connections can be taken of.
+pub(crate) fn takes_connections(socket: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let is_stream = int_option(socket, libc::SO_TYPE)? == libc::SOCK_STREAM;
+    Ok(is_stream && int_option(socket, libc::SO_ACCEPTCONN)? != 0)
+}
+
+/// An option of the socket level whose value is an int.
+fn int_option(socket: BorrowedFd<'_>, option: libc::c_int) -> Result<libc::c_int, Errno> {
+    let mut value: libc::c_int = -1;
     let mut n_bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `n_bytes` bytes, an int, to `fd`; both live through the call.
+    // SAFETY: the kernel writes at most `n_bytes` bytes, an int, to `value`; both live through the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
             libc::SOL_SOCKET,
-            libc::SO_PEERPIDFD,
-            (&raw mut fd).cast(),
+            option,
+            (&raw mut value).cast(),
             &raw mut n_bytes,
         )
     };
-    last_errno(result)?;
-    // SAFETY: the call gave a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    last_errno(result).map(|()| value)
 }
 
 /// Takes over a descriptor that this process was started with; `None` if it is not open.
