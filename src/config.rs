@@ -26,6 +26,8 @@ pub(crate) struct LiveOptions {
     pub(crate) ring_pages: Option<usize>,
     /// Where a command's own output goes.
     pub(crate) command_output: CommandOutput,
+    /// This process has other sessions besides: what it costs is that of their threads then.
+    pub(crate) is_one_of_many: bool,
     /// For whom it is, where that is a user with fewer privileges than ours: then only files that he
     /// may read are opened, and events are on processes of his only.
     pub(crate) reader: Option<FileReader>,

@@ -1,14 +1,17 @@
 //! A thread for work that may never come back, such as reading a file from a FUSE mount: each job
 //! has a deadline, and a thread that misses it is left behind.
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one job may take. Files come from the page cache or a disk; a network file system
 /// that takes longer than this is as good as gone for a live view.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it is over.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Threads of one session that may be left behind before its further work is refused.
 const MAX_LEFT_BEHIND: u32 = 8;
@@ -39,13 +42,9 @@ impl Bound {
 pub(crate) struct Expendable {
     deadline: Duration,
     left_behind: Arc<Bound>,
+    /// Nothing is run, or waited for, any more.
+    is_over: Arc<AtomicBool>,
     thread: Mutex<Option<Sender<Job>>>,
-}
-
-impl Default for Expendable {
-    fn default() -> Self {
-        Self::new(DEADLINE)
-    }
 }
 
 /// A job that both its thread and whoever waits for it leave: which of them is the first?
@@ -62,9 +61,15 @@ impl Parting {
 }
 
 impl Expendable {
-    fn new(deadline: Duration) -> Self {
+    /// One that runs jobs until `is_over`.
+    pub(crate) fn until(is_over: Arc<AtomicBool>) -> Self {
         let left_behind = Arc::new(Bound { n: AtomicU32::new(0), max: MAX_LEFT_BEHIND });
-        Self { deadline, left_behind, thread: Mutex::default() }
+        Self { deadline: DEADLINE, left_behind, is_over, thread: Mutex::default() }
+    }
+
+    /// Whether nothing is run any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// What `job` returns; `None` if it does not return in time, or too many have not returned yet.
@@ -73,7 +78,7 @@ impl Expendable {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.left_behind.is_reached() || LEFT_BEHIND.is_reached() {
+        if self.is_over() || self.left_behind.is_reached() || LEFT_BEHIND.is_reached() {
             return None;
         }
         let sender = match thread.take() {
@@ -92,7 +97,7 @@ impl Expendable {
             }
         });
         sender.send(job).ok()?;
-        match result.recv_timeout(self.deadline) {
+        match self.wait(&result) {
             Ok(value) => {
                 *thread = Some(sender);
                 return Some(value);
@@ -112,6 +117,18 @@ impl Expendable {
         tracing::warn!("a file does not answer: its reader is left behind");
         None
     }
+
+    /// What comes in time, and before it is over.
+    fn wait<T>(&self, result: &Receiver<T>) -> Result<T, RecvTimeoutError> {
+        let began = Instant::now();
+        loop {
+            let left = self.deadline.saturating_sub(began.elapsed());
+            match result.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if left > LOOK && !self.is_over() => {}
+                come => return come,
+            }
+        }
+    }
 }
 
 fn spawn() -> Option<Sender<Job>> {
@@ -128,7 +145,7 @@ mod tests {
     use super::*;
 
     fn hasty() -> Expendable {
-        Expendable::new(Duration::from_millis(10))
+        Expendable { deadline: Duration::from_millis(10), ..Expendable::until(Arc::default()) }
     }
 
     #[test]
@@ -149,6 +166,29 @@ mod tests {
         }
         let patient = Expendable { deadline: Duration::MAX, ..expendable };
         assert_eq!(patient.run(|| 7), Some(7));
+    }
+
+    #[test]
+    fn what_is_over_waits_for_nothing() {
+        let is_over = Arc::<AtomicBool>::default();
+        let expendable =
+            Arc::new(Expendable { deadline: Duration::MAX, ..Expendable::until(is_over.clone()) });
+        let (never, wait) = bounded::<()>(0);
+        let (begun, has_begun) = bounded(1);
+        let waiting = std::thread::spawn({
+            let expendable = Arc::clone(&expendable);
+            move || {
+                expendable.run(move || {
+                    let _ = begun.send(());
+                    wait.recv().is_ok()
+                })
+            }
+        });
+        has_begun.recv().unwrap();
+        is_over.store(true, Ordering::Release);
+        assert_eq!(waiting.join().unwrap(), None);
+        assert_eq!(expendable.run(|| 7), None);
+        drop(never);
     }
 
     #[test]

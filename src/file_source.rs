@@ -27,6 +27,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Bytes that one read asks for, so that each gets a deadline of its own.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -55,8 +56,13 @@ impl SystemFiles {
     /// A source that follows `policy`.
     #[must_use]
     pub(crate) fn new(policy: FilePolicy) -> Self {
+        Self::until(policy, Arc::default())
+    }
+
+    /// The same, which gives nothing more once `is_over`.
+    pub(crate) fn until(policy: FilePolicy, is_over: Arc<AtomicBool>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        Self { policy, home, expendable: Arc::new(Expendable::default()) }
+        Self { policy, home, expendable: Arc::new(Expendable::until(is_over)) }
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
@@ -373,7 +379,7 @@ impl FileBytes for OpenFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
         let failed = |cause: String| FileError { offset, n_bytes, cause };
-        if self.read_at_hand(offset, buffer) {
+        if !self.expendable.is_over() && self.read_at_hand(offset, buffer) {
             return Ok(());
         }
         let mut at = offset;

@@ -129,6 +129,10 @@ fn watch(bound: &MemoryBound) {
             return;
         }
         let resident_bytes = cost::resident_bytes();
+        // Without a descriptor left the kernel tells nothing.
+        if resident_bytes == 0 {
+            continue;
+        }
         if let Some(stage) = judge.look(resident_bytes, max_bytes, Instant::now()) {
             bound.ask(stage, resident_bytes, max_bytes);
         }

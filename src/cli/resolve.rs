@@ -76,6 +76,7 @@ impl EventArgs {
             max_overhead: self.max_overhead.unwrap_or(DEFAULT_SHARE).0,
             ring_pages: self.mmap_pages,
             events: self.names(),
+            is_one_of_many: false,
             reader: None,
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,

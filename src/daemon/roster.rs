@@ -116,7 +116,8 @@ impl Roster {
 
     /// Ends `sessions`, which are not shown from now on, and waits until nothing is left of them.
     pub(super) async fn detach(&self, sessions: &[Arc<Session>]) {
-        let _ = leave(sessions, DETACH_TIME, |status| status.has_returned).await;
+        sessions.iter().for_each(|session| session.leave());
+        let _ = wait(sessions, DETACH_TIME, |status| status.has_returned).await;
     }
 
     /// Brings the sessions of the configuration in line with `planned`: what is new begins, what is
@@ -161,7 +162,8 @@ impl Roster {
             state.is_ending = true;
             state.sessions.values().cloned().collect::<Vec<_>>()
         };
-        if !leave(&sessions, time, Status::is_over).await {
+        sessions.iter().for_each(|session| session.leave_soon());
+        if !wait(&sessions, time, Status::is_over).await {
             tracing::warn!("some sessions do not end in time: they are left");
         }
     }
@@ -173,11 +175,8 @@ impl Roster {
     }
 }
 
-/// Asks `sessions` to end, and waits until `is_so` of each, for `time` at most. Whether it was.
-async fn leave(sessions: &[Arc<Session>], time: Duration, is_so: fn(&Status) -> bool) -> bool {
-    for session in sessions {
-        session.leave();
-    }
+/// Waits until `is_so` of each of `sessions`, for `time` at most. Whether it was.
+async fn wait(sessions: &[Arc<Session>], time: Duration, is_so: fn(&Status) -> bool) -> bool {
     let all_are = async {
         for session in sessions {
             let _ = session.watch_status().wait_for(is_so).await;

@@ -96,6 +96,7 @@ pub(super) async fn serve(
     daemon: Arc<Daemon>,
     mut ending: watch::Receiver<bool>,
 ) {
+    let mut is_out = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -104,11 +105,17 @@ pub(super) async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be taken");
+                // Once: it is tried ten times a second.
+                if !std::mem::replace(&mut is_out, true) {
+                    tracing::error!(%error, "connections cannot be taken: they wait");
+                }
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
         };
+        if std::mem::replace(&mut is_out, false) {
+            tracing::warn!("connections are taken again");
+        }
         // Now: a process that has ended could not be told from another of its number later.
         let peer = match Peer::of(&stream, daemon.trusted()) {
             Ok(peer) => peer,

@@ -8,6 +8,7 @@ use crate::exit;
 use crate::ownership::{OwnProcess, Standing};
 use crate::session::{self, Source};
 use crossbeam_channel::{Receiver, Sender, bounded};
+use dataspace_collector::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
 use dataspace_proto::snapshot::Snapshot;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,9 +93,13 @@ pub(super) struct Session {
     /// Wakes the thread: for a fresh snapshot, or to leave.
     wake: Sender<()>,
     is_leaving: AtomicBool,
+    /// The daemon ends: it is to leave soon.
+    is_hurried: AtomicBool,
     began: Instant,
-    /// When the analyzer last answered, or was not there to be asked; since `began`.
+    /// When its heart was last seen to beat, or nothing was attached; since `began`.
     heard_ms: AtomicU64,
+    /// The beat that was seen then.
+    beat: AtomicU64,
 }
 
 /// What a session is begun with.
@@ -127,6 +132,8 @@ impl Session {
                 session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotAttached));
             }
             drop(keeper);
+            // What its threads had allocated is in heaps that other sessions may never use.
+            memory::give_back();
             session.has_returned_now();
         })?;
         Ok(session)
@@ -153,8 +160,10 @@ impl Session {
             frames,
             wake,
             is_leaving: AtomicBool::new(false),
+            is_hurried: AtomicBool::new(false),
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
+            beat: AtomicU64::new(0),
         };
         (session, woken)
     }
@@ -200,6 +209,12 @@ impl Session {
         let _ = self.wake.try_send(());
     }
 
+    /// The same, and not to wait for what is still being read.
+    pub(super) fn leave_soon(&self) {
+        self.is_hurried.store(true, Ordering::Release);
+        self.leave();
+    }
+
     /// Whether it was asked to end: whoever asks for sessions sees it no more.
     pub(super) fn is_leaving(&self) -> bool {
         self.is_leaving.load(Ordering::Acquire)
@@ -219,8 +234,8 @@ impl Session {
         self.owner.origin == Origin::Configuration
     }
 
-    /// How long nothing was heard of the analyzer. Where none is attached there is none to hear of:
-    /// opening events may take long.
+    /// How long its heart has not beaten: reader, analyzer or snapshots stand still. Where nothing is
+    /// attached there is none: opening events may take long.
     pub(super) fn silent_for(&self) -> Duration {
         if self.status.borrow().state != SessionState::Attached {
             return Duration::ZERO;
@@ -244,6 +259,13 @@ impl Session {
             status.detail = detail;
             status.code = code;
         });
+    }
+
+    /// Takes note of a heartbeat, which is none if it is the one before.
+    fn feel(&self, beat: u64) {
+        if self.beat.swap(beat, Ordering::Relaxed) != beat {
+            self.heard();
+        }
     }
 
     fn heard(&self) {
@@ -369,6 +391,7 @@ impl Keeper {
             status.events = snapshot.events.iter().map(|event| event.name.clone()).collect();
         });
         self.publish(snapshot);
+        self.session.beat.store(source.heartbeat(), Ordering::Relaxed);
         self.session.heard();
         self.session.is_now(SessionState::Attached, None, None);
         Ok(source)
@@ -380,6 +403,9 @@ impl Keeper {
             let is_wished = self.woken.recv_timeout(GLANCE).is_ok();
             let is_leaving = self.session.is_leaving.load(Ordering::Acquire);
             if is_leaving {
+                if self.session.is_hurried.load(Ordering::Acquire) {
+                    source.hurry();
+                }
                 source.stop();
             } else if is_wished {
                 std::thread::sleep(MIN_SPACING.saturating_sub(published.elapsed()));
@@ -394,6 +420,7 @@ impl Keeper {
             }
             if let Some(snapshot) = snapshot {
                 self.publish(snapshot);
+                self.session.feel(source.heartbeat());
                 published = Instant::now();
             }
             match (is_leaving, is_over) {
@@ -414,12 +441,6 @@ impl Keeper {
 
     fn publish(&self, snapshot: Arc<Snapshot>) {
         let frames = &self.session.frames;
-        let is_fresh = frames.borrow().as_ref().is_none_or(|before| {
-            before.snapshot.elapsed_ns != snapshot.elapsed_ns || !snapshot.target.running
-        });
-        if is_fresh {
-            self.session.heard();
-        }
         let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS);
         let frame = Arc::new(Frame::new(snapshot, max_objects, self.session.owner));
         if frames.receiver_count() > 0 {
@@ -436,4 +457,28 @@ enum Unattached {
     Error(anyhow::Error),
     /// It may not be.
     Refused(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heart_that_stands_still_is_noticed() {
+        let session = Session::idle(1, None, Owner::configuration());
+        assert_eq!(session.silent_for(), Duration::ZERO, "nothing is attached");
+        session.is_now(SessionState::Attached, None, None);
+        session.feel(7);
+        // Snapshots come, and the beat in them is the same.
+        let silent = loop {
+            session.feel(7);
+            let silent = session.silent_for();
+            if silent >= Duration::from_millis(5) {
+                break silent;
+            }
+        };
+        let heard = session.heard_ms.load(Ordering::Relaxed);
+        session.feel(8);
+        assert!(session.heard_ms.load(Ordering::Relaxed) >= heard + silent.as_millis() as u64);
+    }
 }

@@ -49,6 +49,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
             None => None,
         },
         command_output: CommandOutput::Discard,
+        is_one_of_many: true,
         reader: None,
     })
 }

@@ -4,8 +4,12 @@ use crate::file_source::{FilePolicy, SystemFiles};
 use crate::memory_bound;
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased, unbounded};
 use dataspace_analyzer::worker::{Answer, Request, Response, Worker};
+use dataspace_collector::live::thread_cpu_ns;
 use dataspace_proto::reason::Reason;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 /// A thread that answers the analyzer's questions.
 pub(super) struct IndexWorker {
@@ -13,15 +17,22 @@ pub(super) struct IndexWorker {
     pub(super) responses: Receiver<Response>,
     /// Wakes it where it may have something to give up.
     nudges: Sender<()>,
+    /// Files give nothing more from when it is set.
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl IndexWorker {
-    pub(super) fn start(policy: FilePolicy) -> Self {
+    /// One that opens files by `policy`, and keeps the CPU time it has used in `cpu_ns`.
+    pub(super) fn start(policy: FilePolicy, cpu_ns: Arc<AtomicU64>) -> Self {
         let (requests, incoming) = unbounded::<Request>();
         let (outgoing, responses) = unbounded();
         let (nudges, nudged) = bounded::<()>(1);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let files_end = Arc::clone(&is_over);
         let spawned = std::thread::Builder::new().name("index".to_owned()).spawn(move || {
-            let mut worker = Worker::new(Box::new(SystemFiles::new(policy)));
+            let files = SystemFiles::until(policy, files_end);
+            let mut worker = Worker::new(Box::new(files));
             let mut asked = memory_bound::Asked::from_now();
             loop {
                 let request = select_biased! {
@@ -40,17 +51,28 @@ impl IndexWorker {
                 }
                 // What was asked before memory was short is waited for no more.
                 let request = request.filter(|_| !memory_bound::is_short());
-                if let Some(request) = request
-                    && outgoing.send(answer(&mut worker, &request)).is_err()
-                {
+                let response = request.map(|request| answer(&mut worker, &request));
+                cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+                if response.is_some_and(|response| outgoing.send(response).is_err()) {
                     break;
                 }
             }
         });
-        if let Err(error) = spawned {
+        let told = |error: &std::io::Error| {
             tracing::error!(%error, "no thread for the index: nothing can be named");
-        }
-        Self { requests, responses, nudges }
+        };
+        let thread = spawned.inspect_err(told).ok();
+        Self { requests, responses, nudges, is_over, thread }
+    }
+
+    /// Ends it, and waits until it has: what it is about to read is not there any more.
+    pub(super) fn end(mut self) {
+        self.is_over.store(true, Ordering::Release);
+        let thread = self.thread.take();
+        // Without these it has nobody to work for.
+        drop(self);
+        // A panic of its own has been caught: see `answer`.
+        let _ = thread.map(JoinHandle::join);
     }
 
     /// Has it look whether it is to give something up, also if it is asked nothing.

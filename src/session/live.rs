@@ -2,7 +2,7 @@
 //! samples and publishes snapshots.
 
 use super::Source;
-use super::cost;
+use super::cost::{self, OwnCpu};
 use super::index_worker::{self, IndexWorker};
 use super::published::Published;
 use crate::file_source::FilePolicy;
@@ -14,9 +14,10 @@ use dataspace_collector::ahead;
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running, thread_cpu_ns};
 use dataspace_proto::batch::{self, BatchReceiver};
+use dataspace_proto::record::Record;
 use dataspace_proto::snapshot::{Cost, EventLine, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,6 +33,12 @@ pub(super) const BATCH_LEN: usize = 256;
 /// How long the end of a session waits for debug information that is still being read.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 
+/// The same, where that end is to be soon.
+const HURRIED_DEADLINE: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether it is.
+const DRAIN_LOOK: Duration = Duration::from_millis(20);
+
 /// A session on running tasks.
 #[derive(Debug)]
 pub(super) struct LiveSession {
@@ -39,6 +46,8 @@ pub(super) struct LiveSession {
     /// Taken by whoever ends the session.
     threads: Mutex<Option<Threads>>,
     sampled: Arc<OnceLock<Sampled>>,
+    own_cpu: OwnCpu,
+    is_hurried: Arc<AtomicBool>,
 }
 
 /// What a session was when it ended to sample: what comes then, debug information that is still being
@@ -61,9 +70,15 @@ impl LiveSession {
     ///
     /// # Errors
     /// The collector's, which say what would help.
-    pub(super) fn start(config: LiveConfig, policy: FilePolicy) -> Result<Self, Error> {
-        let cost_before = cost::so_far(0);
-        let own_cpu_ns = Arc::clone(&config.consumer_cpu_ns);
+    pub(super) fn start(
+        mut config: LiveConfig,
+        policy: FilePolicy,
+        is_one_of_many: bool,
+    ) -> Result<Self, Error> {
+        let own_cpu = OwnCpu::begin(is_one_of_many);
+        config.consumer_cpu_ns = Arc::clone(&own_cpu.analyzer_ns);
+        config.reader_cpu_ns = Arc::clone(&own_cpu.reader_ns);
+        let cpu_of_thread = own_cpu.clone();
         let live = Live::open(config)?;
         let target = Target {
             description: live.description().to_owned(),
@@ -82,10 +97,13 @@ impl LiveSession {
         let for_thread = Arc::clone(&published);
         let sampled: Arc<OnceLock<Sampled>> = Arc::default();
         let sampled_of_thread = Arc::clone(&sampled);
+        let is_hurried: Arc<AtomicBool> = Arc::default();
+        let hurried_thread = Arc::clone(&is_hurried);
         let analyzer = std::thread::Builder::new()
             .name("analyzer".to_owned())
             .spawn(move || {
-                let worker = IndexWorker::start(policy);
+                let own_cpu = cpu_of_thread;
+                let worker = IndexWorker::start(policy, Arc::clone(&own_cpu.index_ns));
                 let published = for_thread;
                 let session = AnalyzerThread {
                     analyzer,
@@ -95,10 +113,11 @@ impl LiveSession {
                     wishes,
                     began,
                     sampled: sampled_of_thread,
-                    own_cpu_ns,
-                    cost_before,
+                    own_cpu,
                     events,
                     asked: memory_bound::Asked::from_now(),
+                    n_ticks: 0,
+                    is_hurried: hurried_thread,
                 };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
@@ -107,7 +126,7 @@ impl LiveSession {
             })
             .map_err(Error::Thread)?;
         let threads = Mutex::new(Some(Threads { collector, analyzer, began }));
-        Ok(Self { published, threads, sampled })
+        Ok(Self { published, threads, sampled, own_cpu, is_hurried })
     }
 }
 
@@ -120,11 +139,19 @@ impl Source for LiveSession {
         self.published.is_final()
     }
 
+    fn heartbeat(&self) -> u64 {
+        self.published.n_ticks()
+    }
+
+    fn hurry(&self) {
+        self.is_hurried.store(true, Ordering::Release);
+    }
+
     fn stop(&self) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Threads { collector, analyzer, began }) = threads.take() else { return };
         // Where the target has ended, this is not the first to know.
-        self.sampled.get_or_init(|| Sampled::since(began));
+        self.sampled.get_or_init(|| Sampled::since(began, &self.own_cpu));
         collector.stop();
         let _ = collector.join();
         // A panic of the analyzer has been caught, and is in the last snapshot.
@@ -139,8 +166,8 @@ impl Drop for LiveSession {
 }
 
 impl Sampled {
-    fn since(began: Instant) -> Self {
-        Self { elapsed: began.elapsed(), own_cpu_ns: cost::own_cpu_ns() }
+    fn since(began: Instant, own_cpu: &OwnCpu) -> Self {
+        Self { elapsed: began.elapsed(), own_cpu_ns: own_cpu.ns() }
     }
 }
 
@@ -154,14 +181,14 @@ struct AnalyzerThread {
     began: Instant,
     /// Filled when the session ends to sample.
     sampled: Arc<OnceLock<Sampled>>,
-    /// What this thread has used, for the governor.
-    own_cpu_ns: Arc<AtomicU64>,
-    /// What the process had used before the session: a daemon's is not all this session's.
-    cost_before: Cost,
+    own_cpu: OwnCpu,
     /// Those that were opened, until the analyzer has heard of them.
     events: Vec<EventLine>,
     /// What it gave up for want of memory.
     asked: memory_bound::Asked,
+    /// Ticks of the reader that have come.
+    n_ticks: u64,
+    is_hurried: Arc<AtomicBool>,
 }
 
 impl AnalyzerThread {
@@ -170,7 +197,7 @@ impl AnalyzerThread {
             select_biased! {
                 recv(self.wishes) -> _ => {
                     let snapshot = self.snapshot();
-                    self.published.publish(snapshot);
+                    self.published.publish_at(snapshot, self.n_ticks);
                 },
                 recv(self.worker.responses) -> response => match response {
                     Ok(response) => self.analyzer.answer(response, &mut Unobserved),
@@ -179,19 +206,23 @@ impl AnalyzerThread {
                 },
                 recv(batches.receiver()) -> batch => {
                     let Ok(batch) = batch else { break };
-                    ahead::each(&batch, |record| self.analyzer.apply(record, &mut Unobserved));
+                    ahead::each(&batch, |record| {
+                        self.n_ticks += u64::from(matches!(record, Record::Tick { .. }));
+                        self.analyzer.apply(record, &mut Unobserved);
+                    });
                     batches.recycle(batch);
-                    self.own_cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+                    self.own_cpu.analyzer_ns.store(thread_cpu_ns(), Ordering::Relaxed);
                 },
             }
             self.send_requests();
             self.keep_to_memory();
         }
-        self.sampled.get_or_init(|| Sampled::since(self.began));
+        self.sampled.get_or_init(|| Sampled::since(self.began, &self.own_cpu));
         self.drain();
         self.target.running = false;
         let snapshot = self.snapshot();
         self.published.publish_final(snapshot);
+        self.worker.end();
     }
 
     /// Gives up what is asked for where memory is short. A tick comes ten times a second, so that this is
@@ -217,11 +248,17 @@ impl AnalyzerThread {
 
     /// Lets the worker finish what samples wait for, up to a deadline.
     fn drain(&mut self) {
-        let deadline = Instant::now() + DRAIN_DEADLINE;
+        let began = Instant::now();
         while self.analyzer.n_pending() != 0 {
-            match self.worker.responses.recv_deadline(deadline) {
+            let is_hurried = self.is_hurried.load(Ordering::Acquire);
+            let time = if is_hurried { HURRIED_DEADLINE } else { DRAIN_DEADLINE };
+            if began.elapsed() >= time {
+                break;
+            }
+            match self.worker.responses.recv_timeout(DRAIN_LOOK) {
                 Ok(response) => self.analyzer.answer(response, &mut Unobserved),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
             }
             self.send_requests();
         }
@@ -240,10 +277,9 @@ impl AnalyzerThread {
         }
         // Costs are shares of the time that passed here, not of that between two samples.
         let ended = self.sampled.get().copied();
-        let sampled = ended.unwrap_or_else(|| Sampled::since(self.began));
+        let sampled = ended.unwrap_or_else(|| Sampled::since(self.began, &self.own_cpu));
         snapshot.elapsed_ns = u64::try_from(sampled.elapsed.as_nanos()).unwrap_or(u64::MAX);
-        let before_ns = self.cost_before.own_cpu_ns;
-        snapshot.cost.own_cpu_ns = sampled.own_cpu_ns.saturating_sub(before_ns);
+        snapshot.cost.own_cpu_ns = sampled.own_cpu_ns;
         snapshot
     }
 }
@@ -251,30 +287,70 @@ impl AnalyzerThread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataspace_proto::batch::BatchSender;
 
-    /// The last snapshot of a session that brought nothing and had ended to sample so.
-    fn last(sampled: &Arc<OnceLock<Sampled>>) -> Arc<Snapshot> {
+    /// The analyzer's thread of a session without events, and what it publishes to.
+    fn thread(sampled: &Arc<OnceLock<Sampled>>) -> (AnalyzerThread, Arc<Published>) {
         let mut analyzer = Analyzer::new(Config::default());
         let first = analyzer.snapshot(Target::default(), Cost::default(), None);
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
-        let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
-        drop(sender);
-        let session = AnalyzerThread {
+        let policy = FilePolicy { symfs: None, is_live: true, reader: None };
+        let thread = AnalyzerThread {
             analyzer,
             target: Target::default(),
-            worker: IndexWorker::start(FilePolicy { symfs: None, is_live: true, reader: None }),
+            worker: IndexWorker::start(policy, Arc::default()),
             published: Arc::clone(&published),
             wishes,
             began: Instant::now(),
             sampled: Arc::clone(sampled),
-            own_cpu_ns: Arc::default(),
-            cost_before: Cost::default(),
+            own_cpu: OwnCpu::begin(false),
             events: Vec::new(),
             asked: memory_bound::Asked::from_now(),
+            n_ticks: 0,
+            is_hurried: Arc::default(),
         };
+        (thread, published)
+    }
+
+    /// The last snapshot of a session that brought nothing and had ended to sample so.
+    fn last(sampled: &Arc<OnceLock<Sampled>>) -> Arc<Snapshot> {
+        let (session, published) = thread(sampled);
+        let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
+        drop(sender);
         session.run(&receiver);
         published.newest()
+    }
+
+    #[test]
+    fn a_heartbeat_is_one_that_went_through_reader_analyzer_and_snapshot() {
+        let (mut sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
+        let (session, published) = thread(&Arc::default());
+        let tick = |sender: &mut BatchSender, time_ns| {
+            sender.push(Record::Tick { time_ns });
+            sender.flush_or_drop_samples();
+        };
+        // The reader beats and the analyzer stands still.
+        tick(&mut sender, 1);
+        published.newest();
+        assert_eq!(published.n_ticks(), 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| session.run(&receiver));
+            let beats = |n_ticks| {
+                while published.n_ticks() != n_ticks {
+                    published.newest();
+                }
+            };
+            beats(1);
+            tick(&mut sender, 2);
+            beats(2);
+            // The analyzer goes on, snapshots are made, and the reader stands still.
+            let before = published.newest();
+            while published.newest().elapsed_ns == before.elapsed_ns {}
+            assert_eq!(published.n_ticks(), 2);
+            drop(sender);
+        });
+        assert!(published.is_final());
     }
 
     #[test]

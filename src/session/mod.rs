@@ -36,6 +36,17 @@ pub(crate) trait Source {
     /// Whether the target or the recording has ended and the totals are final.
     fn is_finished(&self) -> bool;
 
+    /// How often the heart of a session on running tasks had beaten when its newest snapshot was made.
+    /// The collector's thread beats ten times a second, whether samples come or not, and each beat
+    /// goes through the analyzer: one that stands still tells that one of them does.
+    fn heartbeat(&self) -> u64 {
+        0
+    }
+
+    /// Has an end that is under way, or to come, wait no longer than it must for debug information that
+    /// is still being read.
+    fn hurry(&self) {}
+
     /// Ends the session in order. When it returns, [`Self::snapshot`] gives the final totals.
     /// A second call does nothing.
     fn stop(&self);
@@ -47,7 +58,7 @@ pub(crate) trait Source {
 /// When nothing can be sampled, with the remedy.
 pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
     let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
-    let session = LiveSession::start(live_config(options)?, policy);
+    let session = LiveSession::start(live_config(options)?, policy, options.is_one_of_many);
     Ok(Box::new(session.map_err(|error| failure(&error))?))
 }
 

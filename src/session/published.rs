@@ -19,6 +19,8 @@ pub(super) struct Published {
 #[derive(Debug)]
 struct State {
     newest: Arc<Snapshot>,
+    /// Of the reader, that had come to the analyzer when `newest` was made.
+    n_ticks: u64,
     n_published: u64,
     is_final: bool,
 }
@@ -28,7 +30,7 @@ impl Published {
     pub(super) fn new(first: Snapshot) -> (Self, Receiver<()>) {
         let (wishes, wished) = bounded(1);
         let newest = Arc::new(first);
-        let state = Mutex::new(State { newest, n_published: 0, is_final: false });
+        let state = Mutex::new(State { newest, n_ticks: 0, n_published: 0, is_final: false });
         (Self { state, is_newer: Condvar::new(), wishes }, wished)
     }
 
@@ -47,14 +49,26 @@ impl Published {
         Arc::clone(&state.newest)
     }
 
+    /// How often the reader's clock had ticked when the newest snapshot was made: a heartbeat that went
+    /// through reader, analyzer and snapshot.
+    pub(super) fn n_ticks(&self) -> u64 {
+        self.lock().n_ticks
+    }
+
     /// Swaps a snapshot in.
     pub(super) fn publish(&self, snapshot: Snapshot) {
-        self.swap(snapshot, false);
+        self.publish_at(snapshot, 0);
+    }
+
+    /// Swaps a snapshot in that was made after so many ticks.
+    pub(super) fn publish_at(&self, snapshot: Snapshot, n_ticks: u64) {
+        self.swap(snapshot, n_ticks, false);
     }
 
     /// Swaps the last snapshot in.
     pub(super) fn publish_final(&self, snapshot: Snapshot) {
-        self.swap(snapshot, true);
+        let n_ticks = self.n_ticks();
+        self.swap(snapshot, n_ticks, true);
     }
 
     /// Makes the newest snapshot the last one, with a warning: the analyzer cannot make another.
@@ -70,9 +84,10 @@ impl Published {
         self.lock().is_final
     }
 
-    fn swap(&self, snapshot: Snapshot, is_final: bool) {
+    fn swap(&self, snapshot: Snapshot, n_ticks: u64, is_final: bool) {
         let mut state = self.lock();
         state.newest = Arc::new(snapshot);
+        state.n_ticks = n_ticks;
         state.n_published += 1;
         state.is_final = is_final;
         self.is_newer.notify_all();

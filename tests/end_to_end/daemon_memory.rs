@@ -114,7 +114,7 @@ fn peak_with(
     }
     // Accounts are held to the kernel's count by whoever takes a snapshot.
     let id = session["id"].to_string();
-    let snapshot = daemon.snapshot_once(&id, |snapshot| total(snapshot) >= 12_000);
+    let snapshot = daemon.snapshot_once(&id, |snapshot| total(snapshot) >= 8_000);
     assert!(snapshot["accounting"]["attributed"].as_u64() > Some(0), "{}", snapshot["accounting"]);
     let health = daemon.get("/v1/health");
     Some((peak_mib(daemon.process.id()), health))

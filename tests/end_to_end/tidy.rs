@@ -46,6 +46,19 @@ fn unsafe_code_is_only_where_it_may_be() {
 }
 
 #[test]
+fn no_time_is_measured_by_a_clock_that_can_be_set() {
+    // What is written into files for people, and the age of a file beside that of a process.
+    let is_allowed = ["export/", "recorder/", "file_source/code_names.rs"];
+    let is_product = |path: &PathBuf| path.to_string_lossy().contains("/src/");
+    for path in sources().into_iter().filter(is_product) {
+        let name = path.to_string_lossy();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let has_wall_clock = text.contains("SystemTime") || text.contains("ClockId::Realtime");
+        assert!(!has_wall_clock || is_allowed.iter().any(|it| name.contains(it)), "{name}");
+    }
+}
+
+#[test]
 fn files_stay_readable() {
     let is_product = |path: &PathBuf| path.to_string_lossy().contains("/src/");
     for path in sources().into_iter().filter(is_product) {

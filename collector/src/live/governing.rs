@@ -22,6 +22,8 @@ pub(super) struct Governing {
     /// Being measured.
     calibration: Option<JoinHandle<Calibration>>,
     consumer_cpu_ns: Arc<AtomicU64>,
+    /// Told to others.
+    reader_cpu_ns: Arc<AtomicU64>,
     decisions: Vec<(usize, Decision)>,
     usage: Usage,
     /// CPU time of the target, and when that was read.
@@ -36,7 +38,7 @@ impl Governing {
         keeps_counts: bool,
         plans: &[EventPlan],
         calibration: Option<JoinHandle<Calibration>>,
-        consumer_cpu_ns: Arc<AtomicU64>,
+        [consumer_cpu_ns, reader_cpu_ns]: [Arc<AtomicU64>; 2],
         began_ns: u64,
     ) -> Self {
         let events: Vec<(EventKind, Sampling)> =
@@ -45,6 +47,7 @@ impl Governing {
             governor: Governor::new(max_overhead, keeps_counts, &events, began_ns),
             calibration,
             consumer_cpu_ns,
+            reader_cpu_ns,
             decisions: Vec::new(),
             usage: Usage::default(),
             running: (0, began_ns),
@@ -91,8 +94,10 @@ impl Reader {
 
     fn measure(&mut self, time_ns: u64) {
         let tally = &self.drain.tally;
-        let Governing { usage, consumer_cpu_ns, running, .. } = &mut self.governing;
-        usage.own_cpu_ns = thread_cpu_ns() + consumer_cpu_ns.load(Ordering::Relaxed);
+        let Governing { usage, consumer_cpu_ns, reader_cpu_ns, running, .. } = &mut self.governing;
+        let own_ns = thread_cpu_ns();
+        reader_cpu_ns.store(own_ns, Ordering::Relaxed);
+        usage.own_cpu_ns = own_ns + consumer_cpu_ns.load(Ordering::Relaxed);
         usage.n_samples.clone_from(&tally.n_taken);
         usage.n_lost = tally.n_lost_told;
         let (running_ns, read_ns) = *running;

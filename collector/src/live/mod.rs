@@ -89,6 +89,8 @@ pub struct LiveConfig {
     /// CPU time that whoever takes the records has used for them, in nanoseconds: part of what
     /// sampling costs. Its thread keeps it up to date, by [`thread_cpu_ns`].
     pub consumer_cpu_ns: Arc<AtomicU64>,
+    /// The other way: CPU time that the collector's own thread has used, told four times a second.
+    pub reader_cpu_ns: Arc<AtomicU64>,
     /// Which processes may be seen, where our own privileges do not decide that. The caller answers
     /// for those of `target`; this is asked of their children where events are opened again.
     pub permission: Option<Arc<dyn Permission>>,
@@ -108,6 +110,7 @@ impl LiveConfig {
             max_overhead: None,
             keeps_counts: false,
             consumer_cpu_ns: Arc::default(),
+            reader_cpu_ns: Arc::default(),
             permission: None,
         }
     }
@@ -145,6 +148,7 @@ struct Parts {
     max_overhead: Option<f64>,
     keeps_counts: bool,
     consumer_cpu_ns: Arc<AtomicU64>,
+    reader_cpu_ns: Arc<AtomicU64>,
     permission: Option<Arc<dyn Permission>>,
 }
 
@@ -208,6 +212,7 @@ impl Live {
             keeps_counts: config.keeps_counts
                 && matches!(config.sampling, Some(Sampling::Period(_))),
             consumer_cpu_ns: config.consumer_cpu_ns,
+            reader_cpu_ns: config.reader_cpu_ns,
             permission: config.permission,
         };
         Ok(Self::new(parts, held, command_name(config.target), description))

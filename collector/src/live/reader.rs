@@ -148,7 +148,7 @@ impl Reader {
             parts.keeps_counts,
             &parts.plans,
             parts.calibration,
-            parts.consumer_cpu_ns,
+            [parts.consumer_cpu_ns, parts.reader_cpu_ns],
             now_ns(),
         );
         Self {
