@@ -8,9 +8,15 @@ import subprocess
 import time
 import traceback
 
+import privilege
+
 NEXT = "{structure:cell}.{pointer+structure:cell next}"
-SOCKET = "/run/dataspace/dataspace.sock"
-CAPABILITIES = {"cap_perfmon", "cap_sys_ptrace", "cap_dac_read_search", "cap_checkpoint_restore"}
+BITS = {
+    "CAP_DAC_READ_SEARCH": 2,
+    "CAP_SYS_PTRACE": 19,
+    "CAP_PERFMON": 38,
+    "CAP_CHECKPOINT_RESTORE": 40,
+}
 
 CONFIGURATION = """
 [[session]]
@@ -60,6 +66,7 @@ def prepare(machine, repository, binary, deb):
     os.chown(home / "chase", 2002, 2002)
     home.chmod(0o700)
     (home / "chase").chmod(0o700)
+    privilege.prepare(machine, source)
     if deb:
         shutil.copy(deb, machine.root / "root/dataspace.deb")
         code, said = machine.chroot("dpkg", "--install", "/root/dataspace.deb")
@@ -186,15 +193,15 @@ def it_runs_as_a_user_with_what_it_needs(machine):
     status = machine.run("cat", f"/proc/{pid}/status").out
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     held = int(fields["CapEff"], 16)
-    names = {"cap_dac_read_search": 2, "cap_sys_ptrace": 19}
-    names |= {"cap_perfmon": 38, "cap_checkpoint_restore": 40}
-    wanted = sum(1 << names[name] for name in CAPABILITIES)
+    wanted = sum(1 << BITS[name] for name in privilege.CAPABILITIES)
     user = machine.run("stat", "-c", "%U", f"/proc/{pid}").out.strip()
     oom = machine.run("cat", f"/proc/{pid}/oom_score_adj").out.strip()
     assert user == "dataspace" and held == wanted, f"{user} with {held:#x}"
     assert fields["CapBnd"] == fields["CapEff"] and fields["NoNewPrivs"] == "1", fields
     assert int(oom) >= 500, f"oom_score_adj is {oom}"
-    return f"user {user}, capabilities {held:#x}, oom_score_adj {oom}"
+    limits = machine.run("cat", f"/proc/{pid}/limits").out
+    locked = re.search(r"Max locked memory +(\S+)", limits).group(1)
+    return f"user {user}, capabilities {held:#x}, oom_score_adj {oom}, may lock {locked} bytes"
 
 
 @fact
@@ -261,10 +268,7 @@ def others_are_refused(machine):
 
 @fact
 def others_profile_what_is_their_own(machine):
-    started = machine.run(
-        "systemd-run", "--quiet", "--unit=own", "--uid=other", "--gid=other", "/home/other/chase", "8"
-    )
-    assert started.code == 0, started.err
+    privilege.start(machine)
     pid = show(machine, "own.service", "MainPID")
     attach = machine.run("dataspace", "attach", "-p", pid, "--json", user="other")
     assert attach.code == 0, f"{attach.code}: {attach.err}"
@@ -278,7 +282,6 @@ def others_profile_what_is_their_own(machine):
     found, took = until("50 named samples of his own program", named, 30)
     balance(found)
     machine.run("dataspace", "detach", session, user="other")
-    machine.run("systemctl", "stop", "own.service")
     return f"a program only he may read is named after {took:.1f} s"
 
 
@@ -347,3 +350,99 @@ def the_watchdog_restarts_it(machine):
     assert "Watchdog timeout" in reasons, "systemd does not speak of its watchdog"
     until("its sessions", lambda: {"redis", "chase"} <= set(sessions(machine)), 10)
     return f"WatchdogSec is {limit}, it was back after {took:.1f} s with its sessions"
+
+
+def attached(machine, unit):
+    """A session on a unit, its samples and what is said beside them."""
+    ran = machine.run("dataspace", "attach", "-u", unit)
+    assert ran.code == 0, f"attach -u {unit}: {ran.code}: {ran.err}"
+    session = re.search(r"session (\d+)", ran.out).group(1)
+
+    def enough():
+        found = snapshot(machine, session)
+        return found if found and found["accounting"]["kernel"] >= 100 else None
+
+    found, _ = until(f"100 samples of {unit}", enough, 30)
+    balance(found)
+    # What rings may lock is one sum for all sessions, and where root itself has not
+    # CAP_SYS_RESOURCE no unit raises it.
+    machine.run("dataspace", "detach", session)
+    return found, found.get("warnings", [])
+
+
+def is_named(machine, unit):
+    found, warnings = attached(machine, unit)
+    named = found["accounting"]["attributed"] > found["accounting"]["kernel"] / 2
+    is_said = any(privilege.UNREADABLE in warning for warning in warnings)
+    assert named != is_said, f"{unit}: {found['accounting']} {warnings}"
+    return named
+
+
+@fact
+def with_all_capabilities_all_is_named(machine):
+    privilege.start(machine)
+    found = {unit: is_named(machine, unit) for unit in privilege.PROGRAMS}
+    assert all(found.values()), f"named: {found}"
+    return "also one that only its owner may read, one with a deleted library, one in a PrivateTmp="
+
+
+@fact
+def without_perfmon_units_wait_and_say_so(machine):
+    privilege.without(machine, "CAP_PERFMON")
+    says = "forbids events of control groups without CAP_PERFMON"
+    until(
+        "the session waits",
+        lambda: says in str(sessions(machine).get("chase", {}).get("detail")),
+        10,
+    )
+    attach = machine.run("dataspace", "attach", "-u", "own")
+    assert attach.code == 1 and says in attach.err, f"attach: {attach.code}: {attach.err}"
+    top = privilege.command(machine, "CAP_PERFMON", "top", "-a", "--once", "--duration", "1")
+    assert top.code == 3 and "without CAP_PERFMON" in top.err, f"top: {top.code}: {top.err}"
+    privilege.check_doctor(machine, "CAP_PERFMON")
+    return f"sessions wait: {says}; attach exits with {attach.code}, top with {top.code}"
+
+
+def loses(machine, capability, lost):
+    """Without the capability just the programs `lost` are not named."""
+    privilege.without(machine, capability)
+    found = {unit: is_named(machine, unit) for unit in privilege.PROGRAMS}
+    assert {unit for unit, named in found.items() if not named} == set(lost), f"named: {found}"
+    privilege.check_doctor(machine, capability)
+    return f"{', '.join(lost)} without a name: {privilege.UNREADABLE}"
+
+
+@fact
+def without_sys_ptrace_no_file_of_another_namespace_is_read(machine):
+    return loses(machine, "CAP_SYS_PTRACE", ["replaced", "private"])
+
+
+@fact
+def without_checkpoint_restore_no_deleted_library_is_read(machine):
+    return loses(machine, "CAP_CHECKPOINT_RESTORE", ["replaced"])
+
+
+@fact
+def without_dac_read_search_no_private_program_is_read(machine):
+    said = loses(machine, "CAP_DAC_READ_SEARCH", ["own", "replaced"])
+    pid = show(machine, "chase.service", "MainPID")
+    words = ["top", "-p", pid, "-e", "syscalls:sys_enter_read", "--once", "--duration", "1"]
+    top = privilege.command(machine, "CAP_DAC_READ_SEARCH", *words)
+    assert top.code in (3, 4), f"a tracepoint: {top.code}: {top.err}"
+    return f"{said}; tracepoints: exit code {top.code}"
+
+
+@fact
+def without_locked_memory_sessions_wait_and_say_so(machine):
+    privilege.restart(machine, "LimitMEMLOCK=64K\n")
+    says = "RLIMIT_MEMLOCK is 65536 bytes"
+    n_attached = 0
+    while True:
+        ran = machine.run("dataspace", "attach", "-a")
+        if ran.code != 0:
+            break
+        n_attached += 1
+        assert n_attached < 16, "rings take no locked memory"
+    assert ran.code == 1 and says in ran.err, f"attach: {ran.code}: {ran.err}"
+    privilege.restart(machine, None)
+    return f"attach exits with {ran.code}: {ran.err.strip()}"
