@@ -67,6 +67,7 @@ def prepare(machine, repository, binary, deb):
     home.chmod(0o700)
     (home / "chase").chmod(0o700)
     privilege.prepare(machine, source)
+    machine.has_package = deb is not None
     if deb:
         shutil.copy(deb, machine.root / "root/dataspace.deb")
         code, said = machine.chroot("dpkg", "--install", "/root/dataspace.deb")
@@ -311,6 +312,24 @@ def it_reads_its_configuration_again(machine):
 
 
 @fact
+def a_wrong_configuration_is_told_once(machine):
+    path = machine.root / "etc/dataspace/dataspace.toml"
+    right = path.read_text()
+    path.write_text(right + "colour = 1\n")
+    ran = machine.run("systemctl", "restart", "dataspace.service")
+    state, n = show(machine, "dataspace", "ActiveState", "NRestarts")
+    assert ran.code != 0 and (state, n) == ("failed", "0"), f"{ran.code}, {state}, {n} restarts"
+    said = [entry["MESSAGE"] for entry in journal(machine, "PRIORITY=3")]
+    said = [line for line in said if "dataspace.toml:" in line]
+    assert said, "no failure of priority 3 names the file"
+    path.write_text(right)
+    machine.run("systemctl", "reset-failed", "dataspace.service", "dataspace.socket")
+    ran = machine.run("systemctl", "start", "dataspace.socket", "dataspace.service")
+    assert ran.code == 0, ran.err
+    return f"it is not started again; PRIORITY=3: {said[-1]}"
+
+
+@fact
 def it_is_back_after_a_kill(machine):
     pid = show(machine, "dataspace", "MainPID")
     machine.run("kill", "-KILL", pid)
@@ -446,3 +465,15 @@ def without_locked_memory_sessions_wait_and_say_so(machine):
     assert ran.code == 1 and says in ran.err, f"attach: {ran.code}: {ran.err}"
     privilege.restart(machine, None)
     return f"attach exits with {ran.code}: {ran.err.strip()}"
+
+
+@fact
+def it_goes_when_it_is_removed(machine):
+    if not machine.has_package:
+        return "not run: it was not installed by the package (--deb)"
+    ran = machine.run("dpkg", "--purge", "dataspace")
+    assert ran.code == 0, f"{ran.code}: {ran.out}{ran.err}"
+    states = [show(machine, unit, "LoadState") for unit in ("dataspace.socket", "dataspace")]
+    left = machine.run("pgrep", "-x", "dataspace").out.split()
+    assert states == ["not-found"] * 2 and not left, f"{states}, processes {left}"
+    return "dpkg --purge: no unit and no process is left"

@@ -24,6 +24,36 @@ class Ran:
         self.took = time.monotonic() - began
 
 
+def make_group(name):
+    """A control group below our own: what the container makes of groups goes with it."""
+    mounts = [line.split() for line in open("/proc/self/mounts")]
+    unified = [mount[1] for mount in mounts if mount[2] == "cgroup2"]
+    own = [line.strip()[3:] for line in open("/proc/self/cgroup") if line.startswith("0::")]
+    if not unified or not own:
+        raise NotHere("control groups of version 2 are not mounted")
+    group = Path(unified[0]) / own[0].lstrip("/") / f"dataspace-{name}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise NotHere(f"no control group can be made: {error}") from error
+    return group
+
+
+def remove_group(group):
+    """Removes a control group and those below it, which the kernel may still be emptying. Beside
+    version 2 systemd-nspawn makes the same groups in systemd's own hierarchy of version 1."""
+    mounts = [line.split() for line in open("/proc/self/mounts")]
+    below = group.relative_to(next(one for one in group.parents if one.is_mount()))
+    groups = [Path(mount[1]) / below for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
+    deadline = time.monotonic() + 5
+    while any(one.exists() for one in groups) and time.monotonic() < deadline:
+        for directory in (found for one in groups for found, _, _ in os.walk(one, topdown=False)):
+            try:
+                os.rmdir(directory)
+            except OSError:
+                time.sleep(0.02)
+
+
 class Machine:
     """A copy of a root; it is shut down and removed in the end, whatever happens."""
 
@@ -31,6 +61,8 @@ class Machine:
         self.base = base
         self.directory = Path(tempfile.mkdtemp(dir=cache, prefix="run-"))
         self.root = self.directory / "root"
+        self.has_package = False
+        self.group = None
         self.nspawn = None
         self.init = None
 
@@ -53,6 +85,8 @@ class Machine:
                 except subprocess.TimeoutExpired:
                     continue
         shutil.rmtree(self.directory, ignore_errors=True)
+        if self.group:
+            remove_group(self.group)
 
     def halt(self):
         """Asks its systemd to end at once, without ending each service."""
@@ -71,6 +105,7 @@ class Machine:
     def boot(self):
         """Returns when its systemd has started what it was to start."""
         log = self.directory / "console"
+        self.group = make_group(self.directory.name)
         # Version 2 of control groups, whatever the machine around it has: the kernel counts events
         # by its groups. The container's own network has nothing but a loopback.
         self.nspawn = subprocess.Popen(
@@ -81,6 +116,7 @@ class Machine:
             env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"),
             # Ctrl-C is ours to answer.
             start_new_session=True,
+            preexec_fn=lambda: (self.group / "cgroup.procs").write_text("0"),
         )
         deadline = time.monotonic() + BOOT_S
         state = "it does not answer"
