@@ -140,8 +140,14 @@ mod tests {
         assert!(seen.is_still(&Everybody, pid));
         assert!(seen.check(&Everybody, [pid]).is_ok());
         assert!(seen.check(&Everybody, [pid + 1]).is_err(), "nothing was known of it before");
+        let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        let mut side_band = vec![OpenSideBand { fd, pid, cpu: 0 }];
+        seen.close_others(&Everybody, &mut [], &mut side_band);
+        assert_eq!(side_band.len(), 1);
         // Its end takes the events of a task away as a set-uid program does.
         drop(child);
         assert!(seen.check(&Everybody, [pid]).is_err());
+        seen.close_others(&Everybody, &mut [], &mut side_band);
+        assert!(side_band.is_empty(), "nor is it told of its mappings");
     }
 }
