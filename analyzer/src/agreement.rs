@@ -41,7 +41,7 @@ impl Analyzer {
         let unknown =
             |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
         if sample.addr.is_none()
-            && !located.kind.is_memory_only()
+            && !self.kind_of(located.sample).is_memory_only()
             && let Some(trigger) = past.silent_trigger()
         {
             // No register would tell more.
@@ -54,7 +54,7 @@ impl Analyzer {
         let evidence = search::Evidence {
             addr: sample.addr,
             access: sample.data_source.and_then(|source| source.access),
-            kind: located.kind,
+            kind: self.kind_of(located.sample),
         };
         search.run(past, &state, evidence);
         match choose(search, evidence, past.trail.reach) {
@@ -211,7 +211,7 @@ impl Analyzer {
     /// The base of the thread's storage, if the one trigger that is left tells it.
     fn learn_thread_base(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
         let read = trigger.state.thread_base();
-        let base = match (located.sample.addr, located.kind) {
+        let base = match (located.sample.addr, self.kind_of(located.sample)) {
             (Some(addr), EventKind::Memory) => trigger
                 .survivor
                 .chosen(past)

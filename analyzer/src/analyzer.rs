@@ -309,7 +309,8 @@ impl Analyzer {
             self.forget_names();
         }
         match self.attribute(sample) {
-            Ok(attribution) => self.decide(sample, &attribution, observer),
+            // Not moved: reading what was just written in other widths holds a processor up.
+            Ok(ref attribution) => self.decide(sample, attribution, observer),
             Err(needs) => self.park(sample, needs, observer),
         }
     }
@@ -318,8 +319,8 @@ impl Analyzer {
         if self.machine != Machine::X86_64 {
             return Ok(Attribution::unknown(Reason::UnsupportedMachine));
         }
+        let kind = self.kind_of(sample);
         let event = self.events.get(usize::from(sample.event.0));
-        let kind = event.map_or(EventKind::Other, |event| event.kind);
         let model = event.map_or(SkidModel::AfterOne, |event| event.skid);
         let is_kernel = !sample.is_user();
         let (ip, registers) = if is_kernel {
@@ -368,7 +369,12 @@ impl Analyzer {
                     return self.by_sampled_address(sample, Attribution::unknown(reason));
                 }
             };
-        self.attribute_at(Located { sample, kind, registers, object, bias, site })
+        self.attribute_at(Located { sample, registers, object, bias, site })
+    }
+
+    /// What the event of a sample counts.
+    pub(crate) fn kind_of(&self, sample: &Sample) -> EventKind {
+        self.events.get(usize::from(sample.event.0)).map_or(EventKind::Other, |event| event.kind)
     }
 
     fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {

@@ -79,7 +79,6 @@ pub(crate) struct Needs {
 #[derive(Clone, Copy)]
 pub(crate) struct Located<'a> {
     pub(crate) sample: &'a Sample,
-    pub(crate) kind: EventKind,
     /// The registers of the code that the site is about.
     pub(crate) registers: &'a Registers,
     /// The load object of that code.
@@ -161,7 +160,8 @@ impl Analyzer {
         {
             return Ok(attribution);
         }
-        attribution.is_placed = by_address.is_none() && is_placed(located, typed, computed.ok());
+        attribution.is_placed =
+            by_address.is_none() && self.is_placed(located, typed, computed.ok());
         attribution.verdict = self.join(by_type, by_address, addr);
         self.surround(located.sample, memory, &mut attribution);
         Ok(attribution)
@@ -366,19 +366,20 @@ impl Analyzer {
             },
         }
     }
-}
 
-/// Whether the sample's address is that of the operand which the type path named a part of.
-fn is_placed(located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) -> bool {
-    typed.memory.role == Role::Operand
-        && match (computed, located.sample.addr) {
-            // The address of a fault may be the second page's start, of a breakpoint its own.
-            (Some(computed), Some(sampled)) => computed == sampled,
-            (Some(_), None) => true,
-            // Without its index only the outermost object is known, and not where it begins.
-            (None, Some(_)) => {
-                located.kind == EventKind::Memory && matches!(typed.answer, TypeAnswer::Object(_))
+    /// Whether the sample's address is that of the operand which the type path named a part of.
+    fn is_placed(&self, located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) -> bool {
+        typed.memory.role == Role::Operand
+            && match (computed, located.sample.addr) {
+                // The address of a fault may be the second page's start, of a breakpoint its own.
+                (Some(computed), Some(sampled)) => computed == sampled,
+                (Some(_), None) => true,
+                // Without its index only the outermost object is known, and not where it begins.
+                (None, Some(_)) => {
+                    self.kind_of(located.sample) == EventKind::Memory
+                        && matches!(typed.answer, TypeAnswer::Object(_))
+                }
+                (None, None) => false,
             }
-            (None, None) => false,
-        }
+    }
 }

@@ -158,9 +158,9 @@ impl BatchSender {
         self.batch.len() >= self.batch_len
     }
 
-    /// Sends the current batch if the channel has room. Without room the samples in it are
-    /// dropped and counted; everything else stays for the next flush, so that mappings and task
-    /// births are never lost.
+    /// Sends the current batch if the channel has room. Without room it is kept until it is full;
+    /// then the samples in it are dropped and counted, and everything else stays for the next flush, so
+    /// that mappings and task births are never lost.
     pub fn flush_or_drop_samples(&mut self) {
         if self.batch.is_empty() || self.is_closed {
             self.slots.append(&mut self.batch.0);
@@ -171,7 +171,10 @@ impl BatchSender {
             Ok(()) => self.next_buffer(),
             Err(TrySendError::Full(batch)) => {
                 self.batch = batch;
-                self.drop_samples();
+                // There is room for more in one that was to be sent early.
+                if self.is_full() {
+                    self.drop_samples();
+                }
             }
             Err(TrySendError::Disconnected(batch)) => {
                 self.batch = batch;
@@ -351,8 +354,21 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_that_is_sent_early_loses_nothing_while_it_has_room() {
+        let (mut sender, receiver) = channel(1, 4);
+        for n_samples in 1..=4 {
+            sender.push(Record::Sample(Sample::default()));
+            sender.flush_or_drop_samples();
+            assert_eq!(sender.n_dropped_samples(), 0, "{n_samples} samples, 5 have room");
+        }
+        receiver.recycle(receiver.receive().unwrap());
+        sender.flush_or_drop_samples();
+        assert_eq!(receiver.receive().unwrap().len(), 3);
+    }
+
+    #[test]
     fn what_is_kept_of_a_batch_stays_in_its_order() {
-        let (mut sender, receiver) = channel(1, 8);
+        let (mut sender, receiver) = channel(1, 6);
         sender.push(Record::Tick { time_ns: 0 });
         sender.flush_or_drop_samples();
         for pid in 1..=3 {

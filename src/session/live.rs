@@ -22,13 +22,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Batches between collector and analyzer: 256 × 256 samples are a fifth of a second at the highest
+/// Batches between collector and analyzer: 64 × 1,024 samples are a fifth of a second at the highest
 /// rate the kernel can give. They take 42 MB if the analyzer ever falls so far behind, else what two
 /// or three take: buffers are made when none has come back.
-pub(super) const N_BATCHES: usize = 256;
+pub(super) const N_BATCHES: usize = 64;
 
 /// Records in a batch. At the default rate a batch is sent long before it is full.
-pub(super) const BATCH_LEN: usize = 256;
+pub(super) const BATCH_LEN: usize = 1024;
 
 /// How long the end of a session waits for debug information that is still being read.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);

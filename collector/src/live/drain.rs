@@ -29,9 +29,10 @@ const N_WAITING: usize = 2_048;
 /// loses little, and seldom enough that its CPU is not kept busy fetching the line of our position.
 const RELEASE_BYTES: usize = 64 << 10;
 
-/// Beyond so many bytes of one ring the others have their turn, and what was read before is handed on: a
-/// thousand samples, whose slots stay in the cache of the CPU until the analyzer has them.
-const ROUND_BYTES: usize = 512 << 10;
+/// Beyond so many bytes of one ring the others have their turn, and what was read before is handed on: some
+/// six hundred samples. Their slots stay in the cache of the CPU until the analyzer has them, and where the
+/// two threads share a CPU, to wake the analyzer, which is to switch to it and back, costs each of them little.
+const ROUND_BYTES: usize = 128 << 10;
 
 /// Takes the records of all rings.
 #[derive(Debug)]

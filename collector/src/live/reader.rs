@@ -35,8 +35,9 @@ use std::time::Duration;
 const TICK_NS: u64 = 100_000_000;
 /// How often the counts are told.
 const COUNTS_NS: u64 = 1_000_000_000;
-/// So many batches on their way to the analyzer are work enough for it.
-pub(crate) const MAX_BATCHES_BEHIND: usize = 4;
+/// So many batches on their way to the analyzer are work enough for it: with one the two would take turns
+/// where each has a CPU.
+pub(crate) const MAX_BATCHES_BEHIND: usize = 2;
 /// While the analyzer is behind, rings are looked at so often whether they still have room.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Other things have to be done too.
