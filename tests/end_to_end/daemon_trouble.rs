@@ -53,9 +53,12 @@ fn a_user_does_not_fill_the_log_with_his_refusals() {
         (0..40).filter(|_| send(&daemon.socket, b"").starts_with("HTTP/1.1 429")).count();
     assert_eq!(n_turned_away, 40);
     drop(held);
-    let log = daemon.log();
-    assert_eq!(log.matches("as many connections as the limits allow").count(), 10, "{log}");
-    ends_well(daemon);
+    let n_told =
+        |daemon: &Daemon| daemon.log().matches("as many connections as the limits allow").count();
+    daemon.wait_until("it tells of ten", |daemon| n_told(daemon) >= 10);
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.process.wait().unwrap().code(), Some(0), "{}", daemon.log());
+    assert_eq!(n_told(&daemon), 10, "{}", daemon.log());
 }
 
 /// What is open in a process.
