@@ -25,4 +25,5 @@ mod screen;
 mod skid;
 mod slow_field;
 mod tidy;
+mod units;
 mod watched;
