@@ -1,7 +1,8 @@
 //! Which functions access which data objects: sums by object and function, within a bound.
 
 use crate::limit;
-use crate::totals::{ObjectIdx, Sums};
+use crate::sums::Sums;
+use crate::totals::ObjectIdx;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::FunctionLine;

@@ -69,6 +69,7 @@ pub mod shedding;
 pub mod site;
 mod site_table;
 pub mod static_data;
+mod sums;
 mod symbol_name;
 pub mod thread_access;
 pub mod thread_block;

@@ -1,8 +1,10 @@
 //! Every limit of the analyzer, each with its reason: a profiled process controls the input.
 
 mod code_name;
+mod totals;
 
 pub use code_name::*;
+pub use totals::*;
 
 /// Largest section that is read into memory. Chromium's `.debug_info` is about 1.5 GB; a larger
 /// one is damage or an attack.
@@ -397,9 +399,6 @@ pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
 /// the kernel can give. What comes above is `over_budget`.
 pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
 
-/// Data objects with totals of their own; what comes above is summed under `<Other>`.
-pub const MAX_OBJECTS: usize = 1 << 13;
-
 /// Resolved IPs kept by the analyzer, over all load objects: about 300 bytes each without trails.
 pub const MAX_SITES: usize = 1 << 16;
 
@@ -446,30 +445,6 @@ pub const MAX_PROCESSES: usize = 1 << 16;
 
 /// Load objects of a session.
 pub const MAX_LOAD_OBJECTS: usize = 1 << 14;
-
-/// Functions whose accesses are told apart, with 100 bytes each; those above have no name in profiles.
-pub const MAX_FUNCTIONS: usize = 1 << 13;
-
-/// Pairs of object and function with sums of their own: 8 MB.
-pub const MAX_FUNCTION_SUMS: usize = 1 << 16;
-
-/// Sums that wait to be shared out: 4 MB. A second has some hundred.
-pub const MAX_CHARGED: usize = 1 << 14;
-
-/// Members of one type that are listed with it.
-pub const MAX_LISTED_MEMBERS: usize = 1 << 12;
-
-/// Members of all types together: 11 MB. The kernel's `task_struct` has some 700, with nested ones.
-pub const MAX_KEPT_MEMBERS: usize = 1 << 17;
-
-/// How deep members are nested that are listed.
-pub const MAX_LISTED_DEPTH: u32 = 16;
-
-/// Threads that an object's thread count tells apart.
-pub const MAX_THREADS_AN_OBJECT: usize = 256;
-
-/// Scopes (functions) that an object lists.
-pub const MAX_SCOPES_AN_OBJECT: usize = 4;
 
 /// Warnings that a snapshot carries.
 pub const MAX_WARNINGS: usize = 32;
