@@ -43,6 +43,7 @@ Examples:
   dataspace top -e page-faults -p 4711
   dataspace top -e mem:0x404028/8:rw -c 1 -- ./count 1000000
   dataspace top --connect --session redis    what a daemon's session has
+  dataspace top --connect http://127.0.0.1:9170 --token-file token
   dataspace top --connect -p 4711            a session of its own in the daemon, ended at the end
 
 Everything after -- is the command and its arguments. Without a terminal on standard output,

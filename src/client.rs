@@ -1,28 +1,39 @@
 //! A client of the daemon: asks it over its socket, and shows its sessions as if they were ours.
 
+mod address;
 mod http;
 mod remote;
 
 pub(crate) use remote::RemoteSession;
 
+use crate::daemon::token::Token;
 use crate::exit::{Failure, Kind};
+use address::Address;
 use anyhow::Context as _;
 use dataspace_proto::api::{ApiError, ErrorCode, SessionLine, SessionSpec, VERSION};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-/// The daemon at one socket.
+/// The daemon at one address.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    socket: PathBuf,
+    address: Address,
+    token: Option<Arc<Token>>,
 }
 
 impl Client {
-    /// The daemon at `socket`. Nothing is asked yet.
-    pub(crate) fn new(socket: &Path) -> Self {
-        Self { socket: socket.to_path_buf() }
+    /// The daemon at `address`, a socket or `http://HOST:PORT`, with the token in `token_file`. Nothing
+    /// is asked yet.
+    ///
+    /// # Errors
+    /// Where that is no address, or the token cannot be had.
+    pub(crate) fn new(address: &Path, token_file: Option<&Path>) -> anyhow::Result<Self> {
+        let address = Address::parse(address)?;
+        let token = token_file.map(Token::read).transpose()?.map(Arc::new);
+        Ok(Self { address, token })
     }
 
     /// What is at `path`, below the version.
@@ -64,8 +75,9 @@ impl Client {
     /// An answer that is no error.
     fn open(&self, method: &str, path: &str, body: Option<&[u8]>) -> anyhow::Result<http::Answer> {
         let path = format!("/{VERSION}/{path}");
-        let answer = http::ask(&self.socket, method, &path, body)
-            .map_err(|error| unreachable_daemon(error, &self.socket))?;
+        let asked = http::Asked { method, path: &path, body, token: self.token.as_deref() };
+        let answer = http::ask(&self.address, &asked)
+            .map_err(|error| unreachable_daemon(error, &self.address))?;
         if (200..300).contains(&answer.status) {
             return Ok(answer);
         }
@@ -95,32 +107,36 @@ fn json(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
     serde_json::to_vec(value).context("writing the request")
 }
 
-fn unreachable_daemon(error: io::Error, socket: &Path) -> anyhow::Error {
+fn unreachable_daemon(error: io::Error, address: &Address) -> anyhow::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon listens on",
         io::ErrorKind::PermissionDenied => "this user may not connect to",
         _ => "asking the daemon at",
     };
-    let what = format!("{what} {}", socket.display());
+    let what = format!("{what} {address}");
     let is_absent =
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     if is_absent {
         let remedy =
-            "sudo dataspace daemon          start one\n--socket PATH                  where it is";
+            "sudo dataspace daemon          start one\n--connect PATH|URL             where it is";
         return Failure::new(Kind::Failed, what).with_remedy(remedy).into();
     }
     anyhow::Error::from(error).context(what)
 }
 
-/// The daemon's error with the exit code that it would have had here.
+/// The daemon's error, with what helps and the exit code that it would have had here.
 fn failure(error: &ApiError) -> Failure {
     let kind = match error.code {
-        ErrorCode::NotPermitted => Kind::NotPermitted,
+        ErrorCode::NotPermitted | ErrorCode::Unauthorized => Kind::NotPermitted,
         ErrorCode::Unsupported => Kind::Unsupported,
         ErrorCode::BadRequest => Kind::Usage,
         _ => Kind::Failed,
     };
-    Failure::new(kind, error.message.clone())
+    let failure = Failure::new(kind, error.message.clone());
+    match error.code {
+        ErrorCode::Unauthorized => failure.with_remedy("--token-file FILE   the daemon's token"),
+        _ => failure,
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +151,7 @@ mod tests {
         assert_eq!(code(ErrorCode::BadRequest), exit::USAGE);
         assert_eq!(code(ErrorCode::Unsupported), exit::UNSUPPORTED);
         assert_eq!(code(ErrorCode::NotFound), exit::FAILED);
-        let client = Client::new(Path::new("/no/such/socket"));
+        let client = Client::new(Path::new("/no/such/socket"), None).unwrap();
         let error = client.get::<SessionLine>("sessions/1").unwrap_err();
         assert!(format!("{error:#}").contains("no daemon listens on"), "{error:#}");
         assert!(part("a/b").is_err() && part("").is_err() && part("redis-1").is_ok());

@@ -1,11 +1,16 @@
 //! The daemon: several sessions at once, asked for over a socket by clients that may see them.
 
+mod answer;
 mod authority;
 pub(crate) mod config_file;
 mod frame;
 mod metrics;
+mod network;
 mod notice;
+mod object;
 mod oom;
+mod openapi;
+mod path;
 mod patience;
 mod peer;
 mod refusal_log;
@@ -16,10 +21,13 @@ mod session;
 mod socket;
 pub(crate) mod spec;
 mod stream;
+pub(crate) mod token;
+mod voiced;
 
 use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
+use network::TcpConfig;
 use notice::Notices;
 use peer::Trusted;
 use refusal_log::REFUSALS;
@@ -29,9 +37,10 @@ use socket::Listening;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::net::UnixListener;
+use token::Token;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// How long sessions may take for their final totals when the daemon ends: with what clients take to
 /// get them it is to be gone in two seconds.
@@ -47,22 +56,38 @@ struct Daemon {
     roster: Roster,
     connections: Arc<Connections>,
     settings: Mutex<Settings>,
+    /// Who makes a profile: one at a time, so that they leave the processors to others.
+    exports: Semaphore,
 }
 
 /// What a new configuration changes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Settings {
     limits: Limits,
     trusted: Trusted,
+    /// Who is let in over TCP, if anybody is.
+    tcp: Option<Arc<(TcpConfig, Token)>>,
 }
 
 impl Settings {
-    fn of(config: &DaemonConfig) -> Self {
-        Self { limits: config.limits, trusted: Trusted::of(&config.group) }
+    /// What `config` says, and the token.
+    ///
+    /// # Errors
+    /// What is wrong with the token.
+    fn of(config: &DaemonConfig) -> anyhow::Result<Self> {
+        let tcp = match &config.tcp {
+            Some(tcp) => Some(Arc::new((tcp.clone(), Token::read(&tcp.token_file)?))),
+            None => None,
+        };
+        Ok(Self { limits: config.limits, trusted: Trusted::of(&config.group), tcp })
     }
 }
 
 impl Daemon {
+    fn settings(&self) -> Settings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn limits(&self) -> Limits {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).limits
     }
@@ -97,6 +122,7 @@ impl DaemonOptions {
 pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let config = DaemonConfig::read(options.config.as_deref())?;
     options.bound_memory(config.limits);
+    let settings = Settings::of(&config)?;
     let notices = Notices::from_env();
     oom::offer_itself(notices.is_heard());
     let path = options.socket.as_ref().unwrap_or(&config.socket);
@@ -105,17 +131,19 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
         Some(listening) => listening,
         None => Listening::bind(path, config.socket_mode)?,
     };
+    let network = config.tcp.as_ref().map(TcpConfig::bind).transpose()?;
     let daemon = Arc::new(Daemon {
         began: Instant::now(),
         roster: Roster::new(config.limits),
         connections: Arc::default(),
-        settings: Mutex::new(Settings::of(&config)),
+        settings: Mutex::new(settings),
+        exports: Semaphore::new(1),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("starting the daemon's runtime")?;
-    let ended = runtime.block_on(live(daemon, options, &config, &listening, &notices));
+    let ended = runtime.block_on(live(daemon, options, &config, (&listening, network), &notices));
     // Sessions that did not end in time have threads of their own: they end with the process.
     runtime.shutdown_background();
     ended
@@ -126,7 +154,7 @@ async fn live(
     daemon: Arc<Daemon>,
     options: &DaemonOptions,
     config: &DaemonConfig,
-    listening: &Listening,
+    (listening, network): (&Listening, Option<std::net::TcpListener>),
     notices: &Notices,
 ) -> anyhow::Result<()> {
     let listen = |kind| signal(kind).context("listening for signals");
@@ -139,6 +167,10 @@ async fn live(
     let listener = UnixListener::from_std(listener).context("listening")?;
     daemon.roster.follow(&config.sessions, config.limits).await;
     let (end, ending) = watch::channel(false);
+    if let Some(network) = network {
+        let network = TcpListener::from_std(network).context("listening on TCP")?;
+        tokio::spawn(server::serve_network(network, daemon.clone(), ending.clone()));
+    }
     let server = tokio::spawn(server::serve(listener, daemon.clone(), ending));
     notices.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
@@ -196,9 +228,11 @@ struct Signals {
 /// Reads the configuration again. One that is wrong changes nothing.
 async fn reload(daemon: &Daemon, options: &DaemonOptions, notices: &Notices) {
     notices.reloading();
-    match DaemonConfig::read(options.config.as_deref()) {
-        Ok(config) => {
-            *daemon.settings.lock().unwrap_or_else(PoisonError::into_inner) = Settings::of(&config);
+    let read = DaemonConfig::read(options.config.as_deref())
+        .and_then(|config| Ok((Settings::of(&config)?, config)));
+    match read {
+        Ok((settings, config)) => {
+            *daemon.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
             options.bound_memory(config.limits);
             daemon.roster.follow(&config.sessions, config.limits).await;
             tracing::info!(n_sessions = config.sessions.len(), "the configuration was read again");

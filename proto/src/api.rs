@@ -192,6 +192,10 @@ pub struct ApiError {
 pub enum ErrorCode {
     /// The request makes no sense.
     BadRequest,
+    /// A request over TCP has no token, or not the daemon's.
+    Unauthorized,
+    /// A request over TCP is meant for a machine of another name.
+    WrongHost,
     /// The asking user may not do that.
     NotPermitted,
     /// There is no such path, or no such session that the asking user may see.
@@ -200,6 +204,10 @@ pub enum ErrorCode {
     MethodNotAllowed,
     /// The request's body is longer than allowed.
     TooLarge,
+    /// The request's target is longer than can be read.
+    UriTooLong,
+    /// The request's headers are longer, or more, than can be read.
+    HeadTooLarge,
     /// The request did not come in time.
     TooSlow,
     /// A limit of the daemon is reached.
@@ -222,14 +230,18 @@ impl ErrorCode {
     pub const fn http_status(self) -> u16 {
         match self {
             Self::BadRequest => 400,
+            Self::Unauthorized => 401,
             Self::NotPermitted => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::TooSlow => 408,
             Self::NameTaken | Self::NoSnapshot => 409,
             Self::TooLarge => 413,
+            Self::UriTooLong => 414,
+            Self::WrongHost => 421,
             Self::NotAttached | Self::Unsupported => 422,
             Self::TooMany => 429,
+            Self::HeadTooLarge => 431,
             Self::Ending => 503,
         }
     }

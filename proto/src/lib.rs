@@ -24,6 +24,7 @@ pub mod batch;
 pub mod event;
 pub mod governance;
 pub mod memory;
+pub mod object_detail;
 pub mod reason;
 pub mod record;
 pub mod register;

@@ -1,6 +1,7 @@
 //! The daemon and its clients as they are typed.
 
 use super::{EventArgs, TargetArgs, value};
+use crate::client::Client;
 use crate::config::LiveOptions;
 use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
 use crate::daemon::{DaemonOptions, spec};
@@ -54,6 +55,7 @@ pub(super) const STATUS_EXAMPLES: &str = "\
 Examples:
   dataspace status
   dataspace status --socket mine.sock --json
+  dataspace status --connect http://127.0.0.1:9170 --token-file token
 
 The exit code is 0 where the daemon is well, else 1.";
 
@@ -112,9 +114,23 @@ pub(crate) enum ConfigCommand {
 /// Which daemon.
 #[derive(Debug, Args)]
 pub(crate) struct SocketArgs {
-    /// The daemon's socket.
-    #[arg(long = "socket", value_name = "PATH", default_value = DEFAULT_SOCKET, help_heading = DAEMON)]
-    pub(crate) path: PathBuf,
+    /// The daemon's socket, or http://HOST:PORT.
+    #[arg(long = "socket", visible_alias = "connect", value_name = "PATH|URL",
+        default_value = DEFAULT_SOCKET, help_heading = DAEMON)]
+    path: PathBuf,
+    /// The token that a daemon over http wants; nobody else may read FILE.
+    #[arg(long, value_name = "FILE", help_heading = DAEMON)]
+    token_file: Option<PathBuf>,
+}
+
+impl SocketArgs {
+    /// Who asks it.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Client::new(&self.path, self.token_file.as_deref())
+    }
 }
 
 /// `attach`.
@@ -181,9 +197,12 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = DAEMON)]
 pub(crate) struct ConnectArgs {
-    /// Show a session of the daemon at PATH instead of one of our own.
-    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = DEFAULT_SOCKET)]
+    /// Show a session of the daemon at PATH, or http://HOST:PORT, instead of one of our own.
+    #[arg(long, value_name = "PATH|URL", num_args = 0..=1, default_missing_value = DEFAULT_SOCKET)]
     pub(crate) connect: Option<PathBuf>,
+    /// The token that a daemon over http wants; nobody else may read FILE.
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Which session, by number or name; without it, and without a target, the only one.
     #[arg(long, value_name = "SESSION", requires = "connect", conflicts_with = "target")]
     pub(crate) session: Option<String>,

@@ -1,13 +1,8 @@
 //! One request to the daemon, and its answer: as much of HTTP/1.1 as our own server speaks.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::time::Duration;
-
-/// How long the daemon may say nothing: a stream speaks at least every 15 seconds, and an attach
-/// request takes up to ten.
-const SILENCE: Duration = Duration::from_secs(30);
+use super::address::{Address, Connection};
+use crate::daemon::token::Token;
+use std::io::{self, BufRead, BufReader, Read};
 
 /// The longest head of an answer; ours are some 200 bytes.
 const MAX_HEAD_BYTES: u64 = 16 << 10;
@@ -28,28 +23,33 @@ pub(super) struct Answer {
 /// A body, by how its end is told.
 #[derive(Debug)]
 struct Body {
-    stream: BufReader<UnixStream>,
+    stream: BufReader<Box<dyn Connection>>,
     /// Bytes of the body, or of the present chunk, that are to come.
     n_left: u64,
     is_chunked: bool,
     is_over: bool,
 }
 
-/// Asks for `path` with `method`; the connection is for this one request.
+/// What is asked.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) body: Option<&'a [u8]>,
+    pub(super) token: Option<&'a Token>,
+}
+
+/// Asks the daemon at `address`; the connection is for this one request.
 ///
 /// # Errors
 /// Those of the socket, and `InvalidData` where the answer is none.
-pub(super) fn ask(
-    socket: &Path,
-    method: &str,
-    path: &str,
-    body: Option<&[u8]>,
-) -> io::Result<Answer> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.set_write_timeout(Some(SILENCE))?;
-    let mut request =
-        format!("{method} {path} HTTP/1.1\r\nhost: dataspace\r\nconnection: close\r\n");
+pub(super) fn ask(address: &Address, asked: &Asked<'_>) -> io::Result<Answer> {
+    let Asked { method, path, body, token } = *asked;
+    let mut stream = address.connect()?;
+    let host = address.host();
+    let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+    if let Some(token) = token {
+        request += &format!("authorization: {}\r\n", token.header());
+    }
     if let Some(body) = body {
         request += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
     }
@@ -68,7 +68,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
-fn read_head(mut stream: BufReader<UnixStream>) -> io::Result<Answer> {
+fn read_head(mut stream: BufReader<Box<dyn Connection>>) -> io::Result<Answer> {
     let mut head = Vec::new();
     loop {
         let room = MAX_HEAD_BYTES - head.len() as u64;
@@ -182,13 +182,15 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
 
     /// What is read of an answer, and its status.
     fn read(answer: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let (mut one, other) = UnixStream::pair().unwrap();
         one.write_all(answer).unwrap();
         drop(one);
-        let answer = read_head(BufReader::new(other))?;
+        let answer = read_head(BufReader::new(Box::new(other)))?;
         Ok((answer.status, answer.bytes()?))
     }
 

@@ -2,7 +2,6 @@
 
 use super::json;
 use crate::cli::{AttachArgs, DetachArgs, Global};
-use crate::client::Client;
 use crate::diagnostic;
 use crate::text::visible;
 use std::io::{Write, stdout};
@@ -10,7 +9,7 @@ use std::io::{Write, stdout};
 /// Has the daemon attach.
 pub(super) fn attach(args: AttachArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let (client, is_json) = (Client::new(&args.socket.path), args.json);
+    let (client, is_json) = (args.socket.client()?, args.json);
     let session = client.attach(&args.resolve()?)?;
     let mut out = stdout().lock();
     if is_json {
@@ -25,7 +24,7 @@ pub(super) fn attach(args: AttachArgs, global: &Global) -> anyhow::Result<()> {
 /// Has the daemon end sessions.
 pub(super) fn detach(args: &DetachArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let client = Client::new(&args.socket.path);
+    let client = args.socket.client()?;
     for key in &args.sessions {
         let session = client.detach(key)?;
         let mut out = stdout().lock();

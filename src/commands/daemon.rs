@@ -2,6 +2,7 @@
 
 use crate::cli::{ConfigArgs, ConfigCommand, Global};
 use crate::daemon::config_file::DaemonConfig;
+use crate::daemon::token::Token;
 use crate::daemon::{self, DaemonOptions};
 use crate::diagnostic;
 use std::io::{Write, stdout};
@@ -18,6 +19,9 @@ pub(super) fn check(args: ConfigArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
     let ConfigCommand::Check { file } = args.command;
     let config = DaemonConfig::read(Some(&file))?;
+    if let Some(tcp) = &config.tcp {
+        Token::read(&tcp.token_file)?;
+    }
     let noun = if config.sessions.len() == 1 { "session" } else { "sessions" };
     writeln!(stdout(), "{}: {} {noun}, nothing wrong", file.display(), config.sessions.len())?;
     Ok(())

@@ -2,7 +2,6 @@
 
 use super::json;
 use crate::cli::{AskArgs, Global};
-use crate::client::Client;
 use crate::diagnostic;
 use crate::text::visible;
 use dataspace_proto::api::{SessionLine, SessionList};
@@ -11,7 +10,7 @@ use std::io::{self, Write, stdout};
 /// Runs the command.
 pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let list: SessionList = Client::new(&args.socket.path).get("sessions")?;
+    let list: SessionList = args.socket.client()?.get("sessions")?;
     let mut out = stdout().lock();
     if args.json {
         json::write(&list, &mut out)?;

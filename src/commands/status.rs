@@ -2,7 +2,6 @@
 
 use super::json;
 use crate::cli::{AskArgs, Global};
-use crate::client::Client;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::text::span;
@@ -12,7 +11,7 @@ use std::io::{Write, stdout};
 /// Runs the command.
 pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let health: Health = Client::new(&args.socket.path).get("health")?;
+    let health: Health = args.socket.client()?.get("health")?;
     let mut out = stdout().lock();
     if args.json {
         json::write(&health, &mut out)?;

@@ -52,11 +52,11 @@ fn wanted(
     event: EventArgs,
     connect: ConnectArgs,
     output: Output,
-) -> Result<Wanted, Failure> {
+) -> anyhow::Result<Wanted> {
     let Some(socket) = connect.connect else {
         return Ok(Wanted::Live(event.resolve(target.resolve("top")?, output)));
     };
-    let client = Client::new(&socket);
+    let client = Client::new(&socket, connect.token_file.as_deref())?;
     if target.is_given() {
         let live = event.resolve(target.resolve("top")?, output);
         return Ok(Wanted::Attached(client, Box::new(asked_for(&live)?)));
@@ -64,7 +64,7 @@ fn wanted(
     if event.is_given() {
         let what = "a session that the daemon has samples what it samples";
         let remedy = "dataspace top --connect -p PID -e EVENT   one of your own";
-        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
+        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
     }
     Ok(Wanted::Watched(client, connect.session))
 }

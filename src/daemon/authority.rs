@@ -35,7 +35,7 @@ impl Peer {
     /// Whether it may see `session`, and detach it: its own or, if it may see all, any.
     pub(super) fn may_see(&self, session: &Session) -> bool {
         match self.rank {
-            Rank::Privileged => true,
+            Rank::Privileged | Rank::Observer => true,
             // Nor what he began when he might see more, or under a group that he has not now.
             Rank::User => session.owner == Owner::requesting(self),
             Rank::Unknown => false,
@@ -44,11 +44,26 @@ impl Peer {
 
     /// Writes a refusal to the log, if there are not too many of this user, and gives the answer to it.
     pub(super) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
-        let (Self { uid, gid, pid, .. }, why) = (self, why.into());
+        let (Self { uid, gid, pid, address, .. }, why) = (self, why.into());
         if REFUSALS.admits(*uid) {
-            tracing::warn!(uid, gid, pid, wish, reason = why, "refused");
+            match address {
+                Some(address) => tracing::warn!(%address, wish, reason = why, "refused"),
+                None => tracing::warn!(uid, gid, pid, wish, reason = why, "refused"),
+            }
         }
         ApiError { code: ErrorCode::NotPermitted, message: why }
+    }
+
+    /// Lets it begin and end sessions, as far as these are its own or it sees all.
+    ///
+    /// # Errors
+    /// Where it may only look; it has been logged.
+    pub(super) fn may_change(&self, wish: &str) -> Result<(), ApiError> {
+        if self.rank == Rank::Observer {
+            let why = "this token is for looking only: tcp.rights = \"all\" permits more";
+            return Err(self.refuse(wish, why));
+        }
+        Ok(())
     }
 
     /// Lets a session begin, for one who does not see all within bounds that are put into
@@ -59,6 +74,7 @@ impl Peer {
     pub(super) fn admit(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
         match self.rank {
             Rank::Privileged => Ok(Vec::new()),
+            Rank::Observer => self.may_change("attach").map(|()| Vec::new()),
             Rank::User => self.confine(options),
             Rank::Unknown => Err(self.refuse(
                 "attach",
@@ -136,7 +152,7 @@ mod tests {
 
     fn peer(rank: Rank) -> Peer {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-        Peer { uid, gid, pid: 1, groups: std::sync::Arc::default(), rank }
+        Peer { uid, gid, pid: 1, groups: std::sync::Arc::default(), rank, address: None }
     }
 
     fn admit(rank: Rank, spec: &SessionSpec) -> Result<LiveOptions, ApiError> {
@@ -166,12 +182,13 @@ mod tests {
         ];
         for spec in wide {
             admit(Rank::Privileged, &spec).unwrap();
-            for rank in [Rank::User, Rank::Unknown] {
+            for rank in [Rank::User, Rank::Unknown, Rank::Observer] {
                 let error = admit(rank, &spec).unwrap_err();
                 assert_eq!(error.code, ErrorCode::NotPermitted, "{spec:?}");
             }
         }
         assert!(admit(Rank::Unknown, &on(own)).is_err());
+        assert!(admit(Rank::Observer, &on(own)).is_err());
         // The first process is root's, or not there to see.
         if !geteuid().is_root() {
             assert!(admit(Rank::User, &on(1)).is_err());
@@ -189,7 +206,11 @@ mod tests {
         assert!(!sees(Owner { rank: Rank::Privileged, ..owner }), "begun while he saw all");
         assert!(!sees(Owner::configuration()));
         assert!(!peer(Rank::Unknown).may_see(&Session::idle(1, None, owner)));
-        assert!(peer(Rank::Privileged).may_see(&Session::idle(1, None, owner)));
+        for rank in [Rank::Privileged, Rank::Observer] {
+            assert!(peer(rank).may_see(&Session::idle(1, None, owner)));
+        }
+        let changes = |rank| peer(rank).may_change("detach").is_ok();
+        assert!(changes(Rank::Privileged) && changes(Rank::User) && !changes(Rank::Observer));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The daemon's configuration file: what may stand in it, and what is wrong with one, by line.
 
+use super::network::TcpConfig;
 use super::spec;
 use crate::cli::value;
 use crate::config::LiveOptions;
@@ -30,6 +31,8 @@ pub(crate) struct DaemonConfig {
     pub(crate) socket_mode: u32,
     /// The group whose members may see and do all.
     pub(crate) group: String,
+    /// The way in over TCP, if there is one.
+    pub(crate) tcp: Option<TcpConfig>,
     /// What it may use.
     pub(crate) limits: Limits,
     /// The sessions it has from the beginning.
@@ -135,6 +138,7 @@ struct File {
     socket: Option<PathBuf>,
     socket_mode: Option<Spanned<String>>,
     group: Option<String>,
+    tcp: Option<Spanned<TcpConfig>>,
     limits: Option<Spanned<Limits>>,
     session: Vec<Spanned<SessionSpec>>,
 }
@@ -146,6 +150,7 @@ impl Default for DaemonConfig {
             // Anybody may connect: what he may see is decided by who he is.
             socket_mode: 0o666,
             group: "dataspace".into(),
+            tcp: None,
             limits: Limits::default(),
             sessions: Vec::new(),
         }
@@ -187,6 +192,10 @@ impl DaemonConfig {
             let at = limits.span();
             config.limits = limits.into_inner();
             config.limits.check().map_err(|message| wrong(Some(at), &message))?;
+        }
+        if let Some(tcp) = file.tcp {
+            tcp.get_ref().check().map_err(|message| wrong(Some(tcp.span()), &message))?;
+            config.tcp = Some(tcp.into_inner());
         }
         if let Some(mode) = file.socket_mode {
             config.socket_mode = u32::from_str_radix(mode.get_ref(), 8)
@@ -272,6 +281,9 @@ mod tests {
         check("socket_mode = \"999\"", "d.toml:1: expected permission bits");
         check("[limits]\nmemory_max = \"much\"", "d.toml:2: expected a size");
         check("socket = ", "d.toml:1:");
+        check("[tcp]\nlisten = \"127.0.0.1:1\"", "d.toml:1: missing field `token_file`");
+        check("\n[tcp]\nlisten = \"localhost\"\ntoken_file = \"/t\"", "d.toml:3: invalid socket");
+        check("[tcp]\nlisten = \"0.0.0.0:1\"\ntoken_file = \"/t\"", "d.toml:1: 0.0.0.0:1 is not");
     }
 
     #[test]
@@ -315,16 +327,21 @@ mod tests {
     #[test]
     fn every_key_is_in_the_example_and_can_be_used_as_it_stands_there() {
         parse(EXAMPLE).unwrap();
-        for table in ["", "[limits]", "[[session]]"] {
+        for table in ["", "[tcp]", "[limits]", "[[session]]"] {
             let lines = documented(table);
             let keys = keys_of(table);
             assert!(keys.len() > 2, "{table}: {keys:?}");
-            for key in keys.iter().filter(|key| !["limits", "session"].contains(&key.as_str())) {
+            for key in
+                keys.iter().filter(|key| !["tcp", "limits", "session"].contains(&key.as_str()))
+            {
                 assert!(lines.iter().any(|(name, _)| name == key), "{table} {key} is missing");
             }
             for (key, line) in lines {
                 let is_target = ["pids", "tids", "unit", "cgroup", "all", "comm"].contains(&&*key);
                 let rest = match table {
+                    "[tcp]" if key == "listen" => "token_file = \"/x\"",
+                    "[tcp]" if key == "token_file" => "listen = \"127.0.0.1:1\"",
+                    "[tcp]" => "listen = \"127.0.0.1:1\"\ntoken_file = \"/x\"",
                     "[[session]]" if key == "name" => "all = true",
                     "[[session]]" if is_target => "name = \"x\"",
                     "[[session]]" => "name = \"x\"\nall = true",

@@ -7,6 +7,7 @@ use dataspace_collector::target::has_ended;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use tokio::net::UnixStream;
 
@@ -25,7 +26,12 @@ pub(super) struct Peer {
     pub(super) pid: i32,
     pub(super) groups: std::sync::Arc<[u32]>,
     pub(super) rank: Rank,
+    /// Where it is, if it came over TCP: the kernel says nothing else of it then.
+    pub(super) address: Option<SocketAddr>,
 }
+
+/// The user that no process has (`setresuid(2)` takes it for "unchanged"): who comes over TCP.
+pub(super) const NOBODY: u32 = u32::MAX;
 
 /// Who may see all, beside root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +69,8 @@ fn own_user(status: &str) -> Option<u32> {
 pub(super) enum Rank {
     /// Everything: root, and whom the daemon trusts.
     Privileged,
+    /// To see everything, and change nothing: who has a token with these rights.
+    Observer,
     /// Sessions of his own, on processes of his own.
     User,
     /// Nothing but how the daemon is: it is not plain who he is.
@@ -87,12 +95,25 @@ impl Peer {
         } else {
             Rank::Unknown
         };
-        Ok(Self { uid, gid, pid, groups: groups.into(), rank })
+        Ok(Self { uid, gid, pid, groups: groups.into(), rank, address: None })
+    }
+
+    /// Who connected over TCP, and has not shown a token yet.
+    pub(super) fn over_tcp(address: SocketAddr) -> Self {
+        let (uid, gid, groups) = (NOBODY, NOBODY, std::sync::Arc::default());
+        Self { uid, gid, pid: 0, groups, rank: Rank::Unknown, address: Some(address) }
+    }
+
+    /// Who has the token: what he begins is the daemon's own user's.
+    pub(super) fn with_token(address: SocketAddr, rank: Rank) -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        let gid = rustix::process::getegid().as_raw();
+        Self { uid, gid, rank, ..Self::over_tcp(address) }
     }
 
     /// Whether it may see all.
     pub(super) fn sees_all(&self) -> bool {
-        self.rank == Rank::Privileged
+        matches!(self.rank, Rank::Privileged | Rank::Observer)
     }
 
     /// With whose permissions files are read for it.

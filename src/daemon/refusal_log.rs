@@ -1,6 +1,7 @@
 //! Keeps refusals in the log from becoming a flood: each is there, with its user and reason, up to so
 //! many a minute, and then a count.
 
+use super::peer::NOBODY;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +52,9 @@ impl RefusalLog {
     pub(super) fn tell(&self, now: Instant) {
         for (whose, n_left_out) in self.left_out(now) {
             match whose {
+                Some(NOBODY) => {
+                    tracing::warn!(n_left_out, "refused over TCP more often than is written");
+                }
                 Some(uid) => tracing::warn!(uid, n_left_out, "refused more often than is written"),
                 None => tracing::warn!(n_left_out, "more users are refused than can be counted"),
             }

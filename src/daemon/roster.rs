@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn user(uid: u32) -> Peer {
-        Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank: Rank::User }
+        Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank: Rank::User, address: None }
     }
 
     fn roster(limits: Limits, sessions: &[Arc<Session>]) -> Roster {

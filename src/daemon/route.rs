@@ -1,26 +1,26 @@
 //! From a request to its answer: the paths of the API, and what each does.
 
 use super::Daemon;
+use super::answer::{Answer, full, json, json_bytes, refusal};
 use super::metrics;
-use super::peer::{Peer, Rank};
+use super::object;
+use super::openapi;
+use super::path::{self, number};
+use super::peer::Peer;
 use super::session::Session;
 use super::stream::{DEFAULT_INTERVAL_MS, EventStream, INTERVALS};
+use crate::export::{folded, pprof};
 use crate::memory_bound;
-use bytes::Bytes;
 use dataspace_proto::api::{
     AccountingAnswer, ApiError, ErrorCode, Health, MemoryLine, SessionList, SessionSpec,
-    SessionState, VERSION,
+    SessionState,
 };
-use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http_body_util::{BodyExt as _, Either, LengthLimitError, Limited};
+use hyper::body::Body;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The body of an answer.
-pub(super) type Answer = Either<Full<Bytes>, EventStream>;
 
 /// A snapshot that is younger is fresh enough for whoever asks for one.
 const FRESH: Duration = Duration::from_millis(100);
@@ -31,96 +31,307 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Sessions that are silent for longer make the daemon unwell: an analyzer answers in microseconds.
 pub(super) const MAX_SILENCE: Duration = Duration::from_secs(20);
 
-/// The answer to `request`.
-pub(super) async fn answer(
-    daemon: &Daemon,
-    peer: &Peer,
-    request: Request<Incoming>,
-) -> Response<Answer> {
-    let path = request.uri().path().to_owned();
-    let answered = route(daemon, peer, &path, request).await;
-    answered.unwrap_or_else(|error| {
-        tracing::debug!(uid = peer.uid, path, code = ?error.code, error.message, "not done");
-        refusal(&error)
-    })
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    Metrics,
+    OpenApi,
+    Health,
+    Sessions,
+    Attach,
+    Session,
+    Detach,
+    Snapshot,
+    Accounting,
+    Stream,
+    Pprof,
+    Folded,
+    Object,
+    Layout,
 }
 
-/// An error as an answer.
-pub(super) fn refusal(error: &ApiError) -> Response<Answer> {
-    let status = StatusCode::from_u16(error.code.http_status());
-    json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error)
-}
+/// Every path that there is, with its method. What takes GET takes HEAD.
+pub(super) const ROUTES: [(Method, &str, Endpoint); 14] = [
+    (Method::GET, "/metrics", Endpoint::Metrics),
+    (Method::GET, "/v1/openapi.json", Endpoint::OpenApi),
+    (Method::GET, "/v1/health", Endpoint::Health),
+    (Method::GET, "/v1/sessions", Endpoint::Sessions),
+    (Method::POST, "/v1/sessions", Endpoint::Attach),
+    (Method::GET, "/v1/sessions/{session}", Endpoint::Session),
+    (Method::DELETE, "/v1/sessions/{session}", Endpoint::Detach),
+    (Method::GET, "/v1/sessions/{session}/snapshot", Endpoint::Snapshot),
+    (Method::GET, "/v1/sessions/{session}/accounting", Endpoint::Accounting),
+    (Method::GET, "/v1/sessions/{session}/stream", Endpoint::Stream),
+    (Method::GET, "/v1/sessions/{session}/pprof", Endpoint::Pprof),
+    (Method::GET, "/v1/sessions/{session}/folded", Endpoint::Folded),
+    (Method::GET, "/v1/sessions/{session}/objects/{object}", Endpoint::Object),
+    (Method::GET, "/v1/sessions/{session}/objects/{object}/layout", Endpoint::Layout),
+];
 
-async fn route(
-    daemon: &Daemon,
-    peer: &Peer,
-    path: &str,
-    request: Request<Incoming>,
-) -> Result<Response<Answer>, ApiError> {
-    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    let method = request.method().clone();
-    // What answers HEAD has no body: hyper leaves it away.
-    let is_get = method == Method::GET || method == Method::HEAD;
-    let ok = StatusCode::OK;
-    match *parts.as_slice() {
-        ["metrics"] if is_get => {
-            let text = metrics::text(daemon, peer).into();
-            Ok(full(ok, metrics::CONTENT_TYPE, text))
+impl Endpoint {
+    /// The status of its answer, where it has one.
+    pub(super) const fn success(self) -> StatusCode {
+        match self {
+            Self::Attach => StatusCode::CREATED,
+            _ => StatusCode::OK,
         }
-        ["metrics"] => Ok(wrong_method("GET, HEAD")),
-        [VERSION, "health"] if is_get => Ok(json(ok, &health(daemon, peer))),
-        [VERSION, "health"] => Ok(wrong_method("GET, HEAD")),
-        [VERSION, "sessions"] if is_get => {
+    }
+
+    /// The parameters that its query may have.
+    pub(super) const fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::Stream => &["interval_ms"],
+            _ => &[],
+        }
+    }
+
+    /// What may be answered instead, besides what any request may get: see [`ANY`].
+    pub(super) const fn errors(self) -> &'static [ErrorCode] {
+        use ErrorCode::{
+            Ending, NameTaken, NoSnapshot, NotAttached, NotFound, NotPermitted, TooLarge, TooSlow,
+            Unsupported,
+        };
+        match self {
+            Self::Metrics | Self::OpenApi | Self::Health | Self::Sessions => &[],
+            Self::Attach => {
+                &[NotPermitted, TooSlow, NameTaken, TooLarge, NotAttached, Unsupported, Ending]
+            }
+            Self::Session => &[NotFound],
+            Self::Detach => &[NotFound, NotPermitted],
+            Self::Stream => &[NotFound],
+            Self::Snapshot
+            | Self::Accounting
+            | Self::Pprof
+            | Self::Folded
+            | Self::Object
+            | Self::Layout => &[NotFound, NoSnapshot],
+        }
+    }
+}
+
+/// What any request may be answered: it makes no sense, or is refused before it is looked at.
+pub(super) const ANY: [ErrorCode; 4] =
+    [ErrorCode::BadRequest, ErrorCode::Unauthorized, ErrorCode::WrongHost, ErrorCode::TooMany];
+
+/// A request whose path is known.
+struct Asked {
+    endpoint: Endpoint,
+    /// What stands where the route has braces.
+    keys: Vec<String>,
+    query: Vec<(String, String)>,
+}
+
+/// The answer to `request`.
+pub(super) async fn answer<B>(daemon: &Daemon, peer: &Peer, request: Request<B>) -> Response<Answer>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let path = request.uri().path().to_owned();
+    let asked = match find(request.method(), &path, request.uri().query()) {
+        Ok(Found::Asked(asked)) => asked,
+        Ok(Found::WrongMethod(allowed)) => return wrong_method(&allowed),
+        Err(error) => return refusal(&error),
+    };
+    let endpoint = asked.endpoint;
+    let answer = respond(daemon, peer, asked, request).await.unwrap_or_else(|error| {
+        tracing::debug!(uid = peer.uid, path, code = ?error.code, error.message, "not done");
+        let is_known = endpoint.errors().contains(&error.code) || ANY.contains(&error.code);
+        debug_assert!(is_known, "{endpoint:?} does not say that it answers {:?}", error.code);
+        refusal(&error)
+    });
+    debug_assert!(!answer.status().is_success() || answer.status() == endpoint.success());
+    answer
+}
+
+enum Found {
+    Asked(Asked),
+    /// The path is there; these methods it takes.
+    WrongMethod(String),
+}
+
+/// The route of a request.
+fn find(method: &Method, path: &str, query: Option<&str>) -> Result<Found, ApiError> {
+    let parts = path::parts(path)?;
+    let mut allowed: Vec<&str> = Vec::new();
+    // What answers HEAD has no body: hyper leaves it away.
+    let meant = if method == Method::HEAD { &Method::GET } else { method };
+    for (of, template, endpoint) in &ROUTES {
+        let Some(keys) = keys(template, &parts) else { continue };
+        if of != meant {
+            allowed.push(of.as_str());
+            if of == Method::GET {
+                allowed.push("HEAD");
+            }
+            continue;
+        }
+        let query = path::query(query)?;
+        let known = endpoint.parameters();
+        if let Some((name, _)) = query.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            let takes = match known {
+                [] => "no parameters".to_owned(),
+                known => known.join(", "),
+            };
+            let message = format!("there is no parameter {name:?}: this path takes {takes}");
+            return Err(ApiError { code: ErrorCode::BadRequest, message });
+        }
+        return Ok(Found::Asked(Asked { endpoint: *endpoint, keys, query }));
+    }
+    if allowed.is_empty() {
+        return Err(absent(format!("there is no {path}")));
+    }
+    Ok(Found::WrongMethod(allowed.join(", ")))
+}
+
+/// What stands where `template` has braces, if the path is one of it.
+fn keys(template: &str, parts: &[String]) -> Option<Vec<String>> {
+    let expected: Vec<&str> = template.trim_start_matches('/').split('/').collect();
+    if expected.len() != parts.len() {
+        return None;
+    }
+    let mut keys = Vec::new();
+    for (expected, part) in expected.iter().zip(parts) {
+        if expected.starts_with('{') && !part.is_empty() {
+            keys.push(part.clone());
+        } else if expected != part {
+            return None;
+        }
+    }
+    Some(keys)
+}
+
+async fn respond<B>(
+    daemon: &Daemon,
+    peer: &Peer,
+    asked: Asked,
+    request: Request<B>,
+) -> Result<Response<Answer>, ApiError>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let ok = asked.endpoint.success();
+    let key = asked.keys.first().map_or("", String::as_str);
+    match asked.endpoint {
+        Endpoint::Metrics => {
+            Ok(full(ok, metrics::CONTENT_TYPE, metrics::text(daemon, peer).into()))
+        }
+        Endpoint::OpenApi => Ok(json_bytes(ok, openapi::document())),
+        Endpoint::Health => Ok(json(ok, &health(daemon, peer))),
+        Endpoint::Sessions => {
             let sessions = daemon.roster.visible(peer);
             let sessions = sessions.iter().map(|session| session.line()).collect();
             Ok(json(ok, &SessionList { sessions }))
         }
-        [VERSION, "sessions"] if method == Method::POST => {
+        Endpoint::Attach => {
+            peer.may_change("attach")?;
             let spec = read_spec(daemon, request).await?;
             let session = daemon.roster.attach(peer, spec).await?;
-            Ok(json(StatusCode::CREATED, &session.line()))
+            Ok(json(ok, &session.line()))
         }
-        [VERSION, "sessions"] => Ok(wrong_method("GET, HEAD, POST")),
-        [VERSION, "sessions", key] if is_get => {
-            Ok(json(ok, &daemon.roster.find(peer, key)?.line()))
-        }
-        [VERSION, "sessions", key] if method == Method::DELETE => {
-            let session = daemon.roster.find(peer, key)?;
-            tracing::info!(uid = peer.uid, pid = peer.pid, session = session.id, "detach");
+        Endpoint::Detach => {
+            let session = session(daemon, peer, key)?;
+            peer.may_change("detach")?;
+            let address = peer.address.map(tracing::field::display);
+            tracing::info!(uid = peer.uid, pid = peer.pid, address, session = session.id, "detach");
             daemon.roster.detach(std::slice::from_ref(&session)).await;
             Ok(json(ok, &session.line()))
         }
-        [VERSION, "sessions", _] => Ok(wrong_method("GET, HEAD, DELETE")),
-        [VERSION, "sessions", key, part @ ("snapshot" | "stream" | "accounting")] => {
-            if !is_get {
-                return Ok(wrong_method("GET, HEAD"));
-            }
-            let session = daemon.roster.find(peer, key)?;
-            part_of(&session, part, request.uri().query()).await
+        Endpoint::Session => Ok(json(ok, &session(daemon, peer, key)?.line())),
+        Endpoint::Stream => {
+            let interval = interval(&asked.query)?;
+            Ok(stream(EventStream::new(session(daemon, peer, key)?, interval)))
         }
-        _ => Err(ApiError { code: ErrorCode::NotFound, message: format!("there is no {path}") }),
+        _ => totals(daemon, &session(daemon, peer, key)?, &asked).await,
     }
 }
 
-async fn part_of(
+/// The session that a path names. A number is spelled in one way only.
+fn session(daemon: &Daemon, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiError> {
+    let is_no_number = key.starts_with(|c: char| c.is_ascii_digit() || c == '+')
+        && key.parse::<u64>().is_ok()
+        && number::<u64>(key).is_none();
+    if is_no_number {
+        return Err(absent(format!("there is no session {key}")));
+    }
+    daemon.roster.find(peer, key)
+}
+
+/// What is made of a session's snapshot.
+async fn totals(
+    daemon: &Daemon,
     session: &Arc<Session>,
-    part: &str,
-    query: Option<&str>,
+    asked: &Asked,
 ) -> Result<Response<Answer>, ApiError> {
-    if part == "stream" {
-        let stream = EventStream::new(session.clone(), interval(query)?);
-        let mut response = Response::new(Either::Right(stream));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        return Ok(response);
-    }
     let frame = fresh(session).await?;
-    if part == "snapshot" {
-        return Ok(json_bytes(StatusCode::OK, frame.json()));
+    let ok = asked.endpoint.success();
+    let snapshot = &frame.snapshot;
+    match asked.endpoint {
+        Endpoint::Snapshot => Ok(json_bytes(ok, frame.json())),
+        Endpoint::Accounting => {
+            let (elapsed_ns, accounting) = (snapshot.elapsed_ns, snapshot.accounting.clone());
+            Ok(json(ok, &AccountingAnswer { elapsed_ns, accounting }))
+        }
+        Endpoint::Object | Endpoint::Layout => {
+            let key = asked.keys.get(1).map_or("", String::as_str);
+            let absent = || {
+                let how = if snapshot.truncated { "that this session lists" } else { "yet" };
+                absent(format!("session {} has no object {key} {how}", session.id))
+            };
+            let id: u32 = number(key).ok_or_else(absent)?;
+            let detail = object::detail(snapshot, id).ok_or_else(absent)?;
+            if asked.endpoint == Endpoint::Object {
+                return Ok(json(ok, &detail));
+            }
+            let none =
+                || self::absent(format!("object {id} is no part of an aggregate that is laid out"));
+            Ok(json(ok, &object::layout(snapshot, id).ok_or_else(none)?))
+        }
+        endpoint => export(daemon, session, frame, endpoint == Endpoint::Pprof).await,
     }
-    let (elapsed_ns, accounting) = (frame.snapshot.elapsed_ns, frame.snapshot.accounting.clone());
-    Ok(json(StatusCode::OK, &AccountingAnswer { elapsed_ns, accounting }))
+}
+
+/// A snapshot in the format of another tool. That takes some milliseconds, which others do not wait for.
+async fn export(
+    daemon: &Daemon,
+    session: &Arc<Session>,
+    frame: Arc<super::frame::Frame>,
+    is_pprof: bool,
+) -> Result<Response<Answer>, ApiError> {
+    let _turn = daemon.exports.acquire().await;
+    let made = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        let written = match is_pprof {
+            true => pprof::write(&frame.snapshot, Some(frame.made.elapsed()), &mut bytes),
+            false => folded::write(&frame.snapshot, &mut bytes),
+        };
+        written.map(|()| bytes)
+    });
+    let bytes = match made.await {
+        Ok(Ok(bytes)) => bytes,
+        failed => {
+            tracing::error!(?failed, session = session.id, "a profile cannot be made");
+            let message = "the profile cannot be made now: see the daemon's log".to_owned();
+            return Err(ApiError { code: ErrorCode::NoSnapshot, message });
+        }
+    };
+    if !is_pprof {
+        return Ok(full(StatusCode::OK, "text/plain; charset=utf-8", bytes.into()));
+    }
+    let mut response = full(StatusCode::OK, "application/octet-stream", bytes.into());
+    let name = format!("attachment; filename=\"session-{}.pb.gz\"", session.id);
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        response.headers_mut().insert(CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}
+
+fn stream(stream: EventStream) -> Response<Answer> {
+    let mut response = Response::new(Either::Right(stream));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// A snapshot as things stand now, if the session can make one.
@@ -144,24 +355,22 @@ async fn fresh(session: &Arc<Session>) -> Result<Arc<super::frame::Frame>, ApiEr
 }
 
 /// `interval_ms=…` of the stream's query.
-fn interval(query: Option<&str>) -> Result<Duration, ApiError> {
-    let wrong = |message: String| ApiError { code: ErrorCode::BadRequest, message };
-    let mut ms = DEFAULT_INTERVAL_MS;
-    for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
-        let Some(value) = part.strip_prefix("interval_ms=") else {
-            return Err(wrong("a stream takes nothing but interval_ms".into()));
-        };
-        let (least, most) = (INTERVALS.start(), INTERVALS.end());
-        ms = value
-            .parse()
-            .ok()
-            .filter(|ms| INTERVALS.contains(ms))
-            .ok_or_else(|| wrong(format!("interval_ms is a number from {least} to {most}")))?;
-    }
+fn interval(query: &[(String, String)]) -> Result<Duration, ApiError> {
+    let Some((_, value)) = query.last() else {
+        return Ok(Duration::from_millis(DEFAULT_INTERVAL_MS));
+    };
+    let (least, most) = (INTERVALS.start(), INTERVALS.end());
+    let ms = number(value).filter(|ms| INTERVALS.contains(ms) && query.len() == 1);
+    let message = || format!("interval_ms is one number from {least} to {most}");
+    let ms = ms.ok_or_else(|| ApiError { code: ErrorCode::BadRequest, message: message() })?;
     Ok(Duration::from_millis(ms))
 }
 
-async fn read_spec(daemon: &Daemon, request: Request<Incoming>) -> Result<SessionSpec, ApiError> {
+async fn read_spec<B>(daemon: &Daemon, request: Request<B>) -> Result<SessionSpec, ApiError>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let wrong = |code, message: String| ApiError { code, message };
     let limits = daemon.limits();
     let body = Limited::new(request.into_body(), limits.request_bytes).collect();
@@ -191,7 +400,7 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
     Health {
         status: if is_unwell { "degraded" } else { "ok" }.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        sees_all: peer.rank == Rank::Privileged,
+        sees_all: peer.sees_all(),
         uptime_ns: u64::try_from(daemon.began.elapsed().as_nanos()).unwrap_or(u64::MAX),
         n_sessions: sessions.len(),
         n_attached: count(SessionState::Attached),
@@ -206,33 +415,16 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
     }
 }
 
-fn wrong_method(allowed: &'static str) -> Response<Answer> {
+fn absent(message: String) -> ApiError {
+    ApiError { code: ErrorCode::NotFound, message }
+}
+
+fn wrong_method(allowed: &str) -> Response<Answer> {
     let message = format!("this path takes {allowed}");
     let mut response = refusal(&ApiError { code: ErrorCode::MethodNotAllowed, message });
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    response
-}
-
-fn json(status: StatusCode, value: &impl Serialize) -> Response<Answer> {
-    match serde_json::to_vec(value) {
-        Ok(json) => json_bytes(status, json.into()),
-        Err(error) => {
-            tracing::error!(%error, "an answer cannot be written as JSON");
-            json_bytes(StatusCode::INTERNAL_SERVER_ERROR, Bytes::from_static(b"null"))
-        }
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
     }
-}
-
-fn json_bytes(status: StatusCode, json: Bytes) -> Response<Answer> {
-    full(status, "application/json", json)
-}
-
-fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<Answer> {
-    let mut response = Response::new(Either::Left(Full::new(bytes)));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -240,14 +432,40 @@ fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<Answer
 mod tests {
     use super::*;
 
+    fn ms(query: &str) -> Result<u128, ApiError> {
+        interval(&path::query(Some(query))?).map(|interval| interval.as_millis())
+    }
+
     #[test]
     fn intervals_have_bounds() {
-        let ms = |query| interval(query).map(|interval| interval.as_millis());
-        assert_eq!(ms(None).unwrap(), 1000);
-        assert_eq!(ms(Some("")).unwrap(), 1000);
-        assert_eq!(ms(Some("interval_ms=250")).unwrap(), 250);
-        for wrong in ["interval_ms=1", "interval_ms=x", "interval_ms=99999999", "limit=3"] {
-            assert_eq!(ms(Some(wrong)).unwrap_err().code, ErrorCode::BadRequest, "{wrong}");
+        assert_eq!(ms("").unwrap(), 1000);
+        assert_eq!(ms("interval_ms=250").unwrap(), 250);
+        for wrong in ["1", "x", "99999999", "+250", "", "250&interval_ms=300"] {
+            let error = ms(&format!("interval_ms={wrong}")).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadRequest, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_path_has_one_spelling_and_a_query_what_it_takes() {
+        let find =
+            |method: Method, path: &str, query: Option<&str>| match find(&method, path, query) {
+                Ok(Found::Asked(asked)) => format!("{:?} {}", asked.endpoint, asked.keys.join(" ")),
+                Ok(Found::WrongMethod(allowed)) => allowed,
+                Err(error) => format!("{:?}", error.code),
+            };
+        let get = |path: &str| find(Method::GET, path, None);
+        assert_eq!(get("/v1/health"), "Health ");
+        assert_eq!(get("/v1/sessions/a%40b/objects/7/layout"), "Layout a@b 7");
+        for wrong in ["//v1/health", "/v1/health/", "/v1//health", "/v1/sessions/", "", "/", "*"] {
+            assert_eq!(get(wrong), "NotFound", "{wrong}");
+        }
+        assert_eq!(get("/v1/sessions/%"), "BadRequest");
+        assert_eq!(find(Method::HEAD, "/metrics", None), "Metrics ");
+        assert_eq!(find(Method::PATCH, "/v1/sessions", None), "GET, HEAD, POST");
+        assert_eq!(find(Method::OPTIONS, "/v1/sessions/7", None), "GET, HEAD, DELETE");
+        assert_eq!(find(Method::GET, "/v1/health", Some("a=1")), "BadRequest");
+        assert_eq!(find(Method::GET, "/v1/health", Some("")), "Health ");
+        assert_eq!(find(Method::GET, "/v1/sessions/7/stream", Some("interval_ms=9")), "Stream 7");
     }
 }

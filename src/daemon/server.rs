@@ -1,11 +1,14 @@
 //! Takes connections, within limits, and serves HTTP/1.1 on each.
 
 use super::Daemon;
+use super::answer::{last_words, refusal};
 use super::config_file::Limits;
+use super::network;
 use super::patience::Patient;
 use super::peer::{Peer, Rank};
 use super::roster::share;
 use super::route;
+use super::voiced::Voiced;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -14,8 +17,8 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 /// What is kept of a request's head, and of an answer that a client does not take.
@@ -37,8 +40,15 @@ pub(super) struct Connections {
     by_user: Mutex<HashMap<User, usize>>,
 }
 
-/// Whose connections are counted together: a user's, or those of all that are unknown.
-type User = Option<u32>;
+/// Whose connections are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum User {
+    Known(u32),
+    /// All of whom it is not plain who they are.
+    Unknown,
+    /// All that come over TCP: who they are is told with each request only.
+    Network,
+}
 
 /// One of them, until it is dropped.
 struct Counted {
@@ -57,9 +67,10 @@ impl Connections {
         let mut by_user = self.lock();
         let n_all: usize = by_user.values().sum();
         let (user, most) = match peer.rank {
-            Rank::Privileged => (Some(peer.uid), limits.connections),
-            Rank::User => (Some(peer.uid), limits.connections_per_user),
-            Rank::Unknown => (None, limits.connections_per_user.min(UNKNOWN_CONNECTIONS)),
+            _ if peer.address.is_some() => (User::Network, limits.connections_per_user),
+            Rank::Privileged | Rank::Observer => (User::Known(peer.uid), limits.connections),
+            Rank::User => (User::Known(peer.uid), limits.connections_per_user),
+            Rank::Unknown => (User::Unknown, limits.connections_per_user.min(UNKNOWN_CONNECTIONS)),
         };
         let n_own = by_user.entry(user).or_default();
         let may_more = *n_own < most;
@@ -124,28 +135,67 @@ pub(super) async fn serve(
                 continue;
             }
         };
-        match daemon.connections.add(&peer, daemon.limits()) {
-            Some(counted) => {
-                let (daemon, ending) = (daemon.clone(), ending.clone());
-                tokio::spawn(converse(stream, peer, daemon, ending, counted));
+        begin(stream, peer, &daemon, &ending).await;
+    }
+}
+
+/// Takes connections over TCP until `ending`.
+pub(super) async fn serve_network(
+    listener: TcpListener,
+    daemon: Arc<Daemon>,
+    mut ending: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = ending.wait_for(|is_ending| *is_ending) => return,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                // Events are small and far between: each is to go out at once.
+                let _ = stream.set_nodelay(true);
+                begin(stream, Peer::over_tcp(address), &daemon, &ending).await;
             }
-            None => turn_away(stream, &peer).await,
+            Err(error) => {
+                tracing::warn!(%error, "a connection over TCP cannot be taken");
+                tokio::time::sleep(RETRY).await;
+            }
         }
     }
 }
 
+/// Begins to serve a connection, if there is room for it.
+async fn begin<S>(stream: S, peer: Peer, daemon: &Arc<Daemon>, ending: &watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match daemon.connections.add(&peer, daemon.limits()) {
+        Some(counted) => {
+            let (daemon, ending) = (daemon.clone(), ending.clone());
+            tokio::spawn(converse(stream, peer, daemon, ending, counted));
+        }
+        None => turn_away(stream, &peer).await,
+    }
+}
+
 /// One connection, from its first request to its end.
-async fn converse(
-    stream: UnixStream,
+async fn converse<S>(
+    stream: S,
     peer: Peer,
     daemon: Arc<Daemon>,
     mut ending: watch::Receiver<bool>,
     _counted: Counted,
-) {
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let limits = daemon.limits();
-    let io = TokioIo::new(Patient::new(stream, limits.stall_time()));
+    let io = TokioIo::new(Voiced::new(Patient::new(stream, limits.stall_time())));
     let service = service_fn(|request| async {
-        Ok::<_, Infallible>(route::answer(&daemon, &peer, request).await)
+        let answer = match network::admit(&daemon.settings(), &peer, &request) {
+            Ok(peer) => route::answer(&daemon, &peer, request).await,
+            Err(error) => refusal(&error),
+        };
+        Ok::<_, Infallible>(answer)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -170,18 +220,11 @@ async fn converse(
 }
 
 /// Says that there are too many, without reading what is asked.
-async fn turn_away(mut stream: UnixStream, peer: &Peer) {
+async fn turn_away(mut stream: impl AsyncWrite + Unpin, peer: &Peer) {
     let message = "there are as many connections as the limits allow";
     let error = ApiError { code: ErrorCode::TooMany, ..peer.refuse("connect", message) };
-    let body = serde_json::to_string(&error).unwrap_or_default();
-    let head = format!(
-        "HTTP/1.1 {} Too Many Requests\r\ncontent-type: application/json\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n",
-        error.code.http_status(),
-        body.len()
-    );
     // A fresh socket has room for it.
-    let _ = tokio::time::timeout(RETRY, stream.write_all((head + &body).as_bytes())).await;
+    let _ = tokio::time::timeout(RETRY, stream.write_all(&last_words(&error))).await;
 }
 
 #[cfg(test)]
@@ -191,7 +234,8 @@ mod tests {
     #[test]
     fn who_is_unknown_shares_few_connections_with_all_others() {
         let connections = Arc::<Connections>::default();
-        let peer = |uid, rank| Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank };
+        let peer =
+            |uid, rank| Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank, address: None };
         let limits = Limits::default();
         let unknown = (1..100).filter_map(|uid| connections.add(&peer(uid, Rank::Unknown), limits));
         let unknown: Vec<Counted> = unknown.collect();
@@ -204,5 +248,8 @@ mod tests {
         assert!(connections.add(&peer(1, Rank::Unknown), limits).is_some());
         drop(own);
         assert_eq!(connections.count(), 0);
+        let from_afar = Peer::over_tcp(([127, 0, 0, 1], 7).into());
+        let afar: Vec<_> = std::iter::from_fn(|| connections.add(&from_afar, limits)).collect();
+        assert_eq!(afar.len(), limits.connections_per_user, "all over TCP together");
     }
 }

@@ -90,7 +90,7 @@ impl Listening {
     /// Why it cannot be had.
     pub(super) fn bind(path: &Path, mode: u32) -> anyhow::Result<Self> {
         let what = || format!("listening on {}", path.display());
-        if let Some(directory) = path.parent()
+        if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty())
             && let Err(error) = std::fs::create_dir(directory)
             && error.kind() != ErrorKind::AlreadyExists
         {

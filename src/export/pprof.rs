@@ -8,13 +8,24 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::HashMap;
 use std::io::{self, Write as _};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-/// Writes the profile of `snapshot`. `ended` is when its totals were taken, where that is known.
+/// Writes the profile of `snapshot`. `age` is for how long its totals have stood, where that is known.
 ///
 /// # Errors
 /// Those of `out`.
 pub(crate) fn write(
+    snapshot: &Snapshot,
+    age: Option<Duration>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    // Only what a person reads is by this clock.
+    let ended = age.and_then(|age| SystemTime::now().checked_sub(age));
+    write_at(snapshot, ended, out)
+}
+
+/// The same for totals that were taken at `ended`.
+fn write_at(
     snapshot: &Snapshot,
     ended: Option<SystemTime>,
     out: &mut dyn io::Write,

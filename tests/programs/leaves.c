@@ -49,10 +49,8 @@ int main(int argc, char **argv)
         getchar();
     }
     fill_counts(fill_more(fill_keys(p, N_KEYS), N_MORE_KEYS), N_COUNTS);
-    if (argc > 1) {
-        getchar();
-        getchar();
-    }
+    while (argc > 1 && getchar() != EOF)
+        ;
     (void)argv;
     return 0;
 }

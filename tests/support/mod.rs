@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod daemon;
+pub(crate) mod schema;
 pub(crate) mod slow_field;
 
 use serde_json::Value;

@@ -6,7 +6,6 @@ use crate::fixture;
 use prost::Message as _;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
-use std::time::Duration;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct ProfileMessage {
@@ -94,7 +93,7 @@ struct Function {
 
 fn read(snapshot: &Snapshot, ended: Option<SystemTime>) -> ProfileMessage {
     let mut out = Vec::new();
-    write(snapshot, ended, &mut out).unwrap();
+    write_at(snapshot, ended, &mut out).unwrap();
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(&*out).read_to_end(&mut bytes).unwrap();
     ProfileMessage::decode(&*bytes).unwrap()

@@ -1,0 +1,124 @@
+//! Where a daemon is: at a socket, or over TCP.
+
+use crate::exit::{Failure, Kind};
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the daemon may say nothing: a stream speaks at least every 15 seconds, and an attach
+/// request takes up to ten.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long a machine may take to answer that it is there.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A daemon's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    Socket(PathBuf),
+    /// Host and port.
+    Http(String),
+}
+
+/// A connection.
+pub(super) trait Connection: Read + Write + Send + fmt::Debug {}
+
+impl Connection for UnixStream {}
+impl Connection for TcpStream {}
+
+impl Address {
+    /// A path, or `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// Where a URL is another one.
+    pub(super) fn parse(text: &Path) -> Result<Self, Failure> {
+        let wrong = |what: &str, remedy: &str| {
+            let what = format!("{what}: {}", text.display());
+            Err(Failure::new(Kind::Usage, what).with_remedy(remedy))
+        };
+        let Some((scheme, rest)) = text.to_str().and_then(|text| text.split_once("://")) else {
+            return Ok(Self::Socket(text.to_path_buf()));
+        };
+        if scheme != "http" {
+            let remedy = "ssh -L 9170:127.0.0.1:9170 HOST   then --connect http://127.0.0.1:9170";
+            return wrong("the daemon speaks HTTP without TLS", remedy);
+        }
+        let authority = rest.strip_suffix('/').unwrap_or(rest);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+        let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        if port.is_none() || !authority.chars().all(is_plain) {
+            return wrong("no host and port", "--connect http://HOST:PORT");
+        }
+        Ok(Self::Http(authority.to_owned()))
+    }
+
+    /// What stands in a request's `Host`.
+    pub(super) fn host(&self) -> &str {
+        match self {
+            Self::Socket(_) => "dataspace",
+            Self::Http(authority) => authority,
+        }
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub(super) fn connect(&self) -> std::io::Result<Box<dyn Connection>> {
+        match self {
+            Self::Socket(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(SILENCE))?;
+                stream.set_write_timeout(Some(SILENCE))?;
+                Ok(Box::new(stream))
+            }
+            Self::Http(authority) => {
+                let mut failed = std::io::Error::from(std::io::ErrorKind::NotFound);
+                for address in authority.to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, CONNECT) {
+                        Ok(stream) => {
+                            stream.set_read_timeout(Some(SILENCE))?;
+                            stream.set_write_timeout(Some(SILENCE))?;
+                            return Ok(Box::new(stream));
+                        }
+                        Err(error) => failed = error,
+                    }
+                }
+                Err(failed)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Http(authority) => write!(f, "http://{authority}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_path_or_a_host_with_a_port() {
+        let parse = |text: &str| Address::parse(Path::new(text));
+        assert_eq!(parse("/run/x").unwrap(), Address::Socket("/run/x".into()));
+        assert_eq!(parse("http").unwrap(), Address::Socket("http".into()));
+        for text in ["http://127.0.0.1:9170", "http://[::1]:9170/", "http://a-b.example:1"] {
+            let address = parse(text).unwrap();
+            assert_eq!(format!("{address}"), text.trim_end_matches('/'));
+        }
+        for wrong in
+            ["https://a:1", "http://a", "http://a:99999", "http://a:1/x", "http://u@a:1", "http://"]
+        {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

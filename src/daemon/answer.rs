@@ -1,0 +1,60 @@
+//! Answers as HTTP has them: a status, a kind, and bytes.
+
+use super::stream::EventStream;
+use bytes::Bytes;
+use dataspace_proto::api::{ApiError, ErrorCode};
+use http_body_util::{Either, Full};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+
+/// The body of an answer.
+pub(super) type Answer = Either<Full<Bytes>, EventStream>;
+
+/// An error as an answer.
+pub(super) fn refusal(error: &ApiError) -> Response<Answer> {
+    let status = StatusCode::from_u16(error.code.http_status());
+    let mut response = json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error);
+    if error.code == ErrorCode::Unauthorized {
+        let challenge = HeaderValue::from_static("Bearer realm=\"dataspace\"");
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// An error as it goes over a connection that is closed behind it, where hyper does not write it.
+pub(super) fn last_words(error: &ApiError) -> Vec<u8> {
+    let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let body = serde_json::to_string(error).unwrap_or_default();
+    let reason = status.canonical_reason().unwrap_or_default();
+    format!(
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{body}",
+        status.as_u16(),
+        body.len()
+    )
+    .into_bytes()
+}
+
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Answer> {
+    match serde_json::to_vec(value) {
+        Ok(json) => json_bytes(status, json.into()),
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            json_bytes(StatusCode::INTERNAL_SERVER_ERROR, Bytes::from_static(b"null"))
+        }
+    }
+}
+
+pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<Answer> {
+    full(status, "application/json", json)
+}
+
+pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<Answer> {
+    let mut response = Response::new(Either::Left(Full::new(bytes)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

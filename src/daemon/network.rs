@@ -1,0 +1,205 @@
+//! The way in over TCP: where it is, and who is let in. Only where the configuration says so.
+
+use super::Settings;
+use super::peer::{Peer, Rank};
+use anyhow::Context as _;
+use dataspace_proto::api::{ApiError, ErrorCode};
+use hyper::header::{AUTHORIZATION, HOST};
+use hyper::{Request, Uri};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+/// The table `[tcp]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TcpConfig {
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// Where the token is.
+    pub(crate) token_file: PathBuf,
+    /// What who has it may do.
+    #[serde(default)]
+    pub(crate) rights: Rights,
+    /// Whether other machines may connect.
+    #[serde(default)]
+    pub(crate) allow_remote: bool,
+    /// Names of this machine that a request may be meant for, besides `localhost` and addresses.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+}
+
+/// What who has the token may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Rights {
+    /// See all sessions, and change nothing.
+    #[default]
+    Read,
+    /// What root may: see, attach and detach.
+    All,
+}
+
+impl TcpConfig {
+    /// What cannot be meant.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !self.listen.ip().is_loopback() && !self.allow_remote {
+            return Err(format!(
+                "{} is not this machine's own address: tokens and totals would go over the network as \
+                 they are; allow_remote = true permits that",
+                self.listen
+            ));
+        }
+        let is_name = |host: &String| {
+            !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+        };
+        match self.hosts.iter().find(|host| !is_name(host)) {
+            Some(wrong) => Err(format!("a host is a name without a port: {wrong:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Listens.
+    ///
+    /// # Errors
+    /// Where the address cannot be had.
+    pub(super) fn bind(&self) -> anyhow::Result<TcpListener> {
+        let what = || format!("listening on {}", self.listen);
+        let listener = TcpListener::bind(self.listen).with_context(what)?;
+        listener.set_nonblocking(true).with_context(what)?;
+        let address = listener.local_addr().with_context(what)?;
+        if self.listen.ip().is_loopback() {
+            tracing::info!(%address, "listening on TCP");
+        } else {
+            tracing::warn!(
+                %address,
+                "listening on TCP for other machines: tokens and totals go over the network as they \
+                 are, so put TLS in front of it"
+            );
+        }
+        Ok(listener)
+    }
+}
+
+/// Who `request` comes from: who is known by his socket, or has the token.
+///
+/// # Errors
+/// Where he is neither.
+pub(super) fn admit<'a, B>(
+    settings: &Settings,
+    peer: &'a Peer,
+    request: &Request<B>,
+) -> Result<Cow<'a, Peer>, ApiError> {
+    let Some(address) = peer.address else { return Ok(Cow::Borrowed(peer)) };
+    let refuse = |code, why: &str| Err(ApiError { code, ..peer.refuse("connect", why) });
+    let Some((tcp, token)) = settings.tcp.as_deref() else {
+        return refuse(ErrorCode::Unauthorized, "TCP is not configured any more");
+    };
+    let hosts: Vec<_> = request.headers().get_all(HOST).iter().collect();
+    let named = |host: &str| is_ours(host, &tcp.hosts);
+    let is_meant = match hosts[..] {
+        [host] => host.to_str().is_ok_and(named),
+        _ => false,
+    };
+    // A page of a stranger may have its own name lead to this machine (DNS rebinding), but the browser
+    // still says that name.
+    if !is_meant || request.uri().authority().is_some_and(|host| !named(host.as_str())) {
+        let why = "this is not meant for this machine: it has another name (see tcp.hosts)";
+        return refuse(ErrorCode::WrongHost, why);
+    }
+    let given: Vec<_> = request.headers().get_all(AUTHORIZATION).iter().collect();
+    let given = match given[..] {
+        [given] => bearer(given.as_bytes()),
+        _ => None,
+    };
+    match given {
+        Some(given) if token.is(given) => {
+            let rank = if tcp.rights == Rights::All { Rank::Privileged } else { Rank::Observer };
+            Ok(Cow::Owned(Peer::with_token(address, rank)))
+        }
+        Some(_) => refuse(ErrorCode::Unauthorized, "this is not the token"),
+        None => {
+            refuse(ErrorCode::Unauthorized, "a request over TCP needs Authorization: Bearer TOKEN")
+        }
+    }
+}
+
+/// What stands behind `Bearer` (RFC 6750, section 2.1).
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// Whether a request for `host` is meant for this machine: no stranger's name is an address.
+fn is_ours(host: &str, names: &[String]) -> bool {
+    let Ok(uri) = host.parse::<Uri>() else { return false };
+    let Some(authority) = uri.authority().filter(|authority| authority.as_str() == host) else {
+        return false;
+    };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    !host.contains('@')
+        && (name.parse::<IpAddr>().is_ok()
+            || name.eq_ignore_ascii_case("localhost")
+            || names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strangers_name_is_not_ours() {
+        let names = ["metrics.example".to_owned()];
+        for ours in [
+            "localhost",
+            "LOCALHOST:9170",
+            "127.0.0.1:9170",
+            "[::1]:9170",
+            "192.0.2.7",
+            "Metrics.Example:80",
+        ] {
+            assert!(is_ours(ours, &names), "{ours}");
+        }
+        for other in [
+            "",
+            "attacker.example",
+            "localhost.attacker.example:9170",
+            "127.0.0.1.nip.example",
+            "attacker.example@localhost",
+            "localhost/x",
+            "metrics.example.",
+        ] {
+            assert!(!is_ours(other, &names), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_is_bearer_however_it_is_spelled() {
+        assert_eq!(bearer(b"Bearer abc"), Some(&b"abc"[..]));
+        assert_eq!(bearer(b"bEARER  abc "), Some(&b"abc"[..]));
+        for other in [&b"Basic abc"[..], b"Bearer", b"", b"abc", b"Bearerabc"] {
+            assert_eq!(bearer(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn other_machines_are_let_in_only_where_that_is_said() {
+        let config = |listen: &str, allow_remote| TcpConfig {
+            listen: listen.parse().unwrap(),
+            token_file: "/token".into(),
+            rights: Rights::Read,
+            allow_remote,
+            hosts: Vec::new(),
+        };
+        for own in ["127.0.0.1:1", "[::1]:1", "127.9.9.9:0"] {
+            assert_eq!(config(own, false).check(), Ok(()));
+        }
+        for open in ["0.0.0.0:1", "[::]:1", "192.0.2.7:1"] {
+            assert!(config(open, false).check().unwrap_err().contains("allow_remote"), "{open}");
+            assert_eq!(config(open, true).check(), Ok(()));
+        }
+        let wrong = TcpConfig { hosts: vec!["a:80".into()], ..config("127.0.0.1:1", false) };
+        assert!(wrong.check().is_err());
+    }
+}

@@ -1,0 +1,336 @@
+//! One object of a snapshot in detail: the functions that access it, and its members against cache lines.
+
+use dataspace_proto::object_detail::{
+    CACHE_LINE_BYTES, CacheLine, FunctionSum, LayoutLine, ObjectDetail, ObjectLayout,
+    ObjectReference,
+};
+use dataspace_proto::sample_line::Scope;
+use dataspace_proto::snapshot::{
+    FunctionLine, LayoutMember, Metrics, ObjectLine, Snapshot, TypeLayout,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Functions and parts that are listed: who wants all of them takes a profile or a snapshot.
+const MAX_LISTED: usize = 256;
+
+/// How deep objects are nested at most; layouts end before that.
+const MAX_DEPTH: usize = 256;
+
+/// All that `snapshot` knows of an object; `None` where it has none of that number.
+pub(super) fn detail(snapshot: &Snapshot, id: u32) -> Option<ObjectDetail> {
+    let nest = Nest::of(snapshot);
+    let line = nest.line(id)?;
+    let mut children: Vec<ObjectReference> = nest.parts(id).map(reference).collect();
+    let mut functions = functions(snapshot, &nest, id);
+    let truncated = children.len().max(functions.len()) > MAX_LISTED;
+    children.truncate(MAX_LISTED);
+    functions.truncate(MAX_LISTED);
+    let mut parents: Vec<_> = nest.around(line).map(reference).collect();
+    parents.reverse();
+    Some(ObjectDetail {
+        elapsed_ns: snapshot.elapsed_ns,
+        object: line.clone(),
+        parents,
+        children,
+        functions,
+        truncated,
+        has_layout: nest.with_layout(line).is_some(),
+    })
+}
+
+fn reference(line: &ObjectLine) -> ObjectReference {
+    let samples = line.metrics.all.samples;
+    ObjectReference { id: line.id, object: line.object.clone(), kind: line.kind, samples }
+}
+
+/// A snapshot's objects, by number and by what is around them.
+struct Nest<'a> {
+    of_id: HashMap<u32, &'a ObjectLine>,
+    parts: HashMap<u32, Vec<&'a ObjectLine>>,
+}
+
+impl<'a> Nest<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        let mut parts: HashMap<u32, Vec<&ObjectLine>> = HashMap::new();
+        for line in &snapshot.objects {
+            if let Some(parent) = line.parent_id {
+                parts.entry(parent).or_default().push(line);
+            }
+        }
+        Self { of_id: snapshot.objects.iter().map(|line| (line.id, line)).collect(), parts }
+    }
+
+    fn line(&self, id: u32) -> Option<&'a ObjectLine> {
+        self.of_id.get(&id).copied()
+    }
+
+    /// What it consists of, those with the most samples first, as in the snapshot.
+    fn parts(&self, id: u32) -> impl Iterator<Item = &'a ObjectLine> + use<'a, '_> {
+        self.parts.get(&id).into_iter().flatten().copied()
+    }
+
+    /// What is around it, innermost first.
+    fn around(&self, line: &'a ObjectLine) -> impl Iterator<Item = &'a ObjectLine> + use<'a, '_> {
+        let outer = |line: &&'a ObjectLine| self.line(line.parent_id?);
+        std::iter::successors(outer(&line), outer).take(MAX_DEPTH)
+    }
+
+    /// The object or the one around it whose layout is known.
+    fn with_layout(&self, line: &'a ObjectLine) -> Option<(&'a ObjectLine, &'a TypeLayout)> {
+        let known = |line: &'a ObjectLine| Some((line, &**line.layout.as_ref()?));
+        known(line).or_else(|| self.around(line).find_map(known))
+    }
+}
+
+/// The functions that access the object or a part of it, those with the most samples first.
+fn functions(snapshot: &Snapshot, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> {
+    let is_inside = |line: &FunctionLine| {
+        line.object_id == id
+            || nest
+                .line(line.object_id)
+                .is_some_and(|object| nest.around(object).any(|around| around.id == id))
+    };
+    let mut sums: HashMap<Option<Arc<Scope>>, FunctionSum> = HashMap::new();
+    for line in snapshot.functions.iter().filter(|line| is_inside(line)) {
+        let sum = sums.entry(line.scope.clone()).or_default();
+        sum.samples += line.samples;
+        sum.loads += line.loads;
+        sum.stores += line.stores;
+        sum.latency = sum.latency.wrapping_add(line.latency);
+        for (event, period) in snapshot.events.iter().zip(&line.events) {
+            if *period != 0 {
+                *sum.events.entry(event.name.clone()).or_default() += period;
+            }
+        }
+    }
+    let named = |(scope, sum): (Option<Arc<Scope>>, FunctionSum)| FunctionSum {
+        scope: scope.map(Arc::unwrap_or_clone),
+        ..sum
+    };
+    let mut sums: Vec<FunctionSum> = sums.into_iter().map(named).collect();
+    sums.sort_by(|one, other| {
+        let name = |sum: &FunctionSum| sum.scope.as_ref().and_then(|scope| scope.function.clone());
+        other.samples.cmp(&one.samples).then_with(|| name(one).cmp(&name(other)))
+    });
+    sums
+}
+
+/// What the outermost aggregate around an object looks like; `None` where there is no such object, or
+/// no layout of it.
+pub(super) fn layout(snapshot: &Snapshot, id: u32) -> Option<ObjectLayout> {
+    let nest = Nest::of(snapshot);
+    let (object, layout) = nest.with_layout(nest.line(id)?)?;
+    let mut members: Vec<LayoutLine> = layout.members.iter().map(line_of).collect();
+    let hole_bytes = measure_holes(layout, &mut members);
+    add_metrics(&nest, object, &mut members);
+    let (cache_lines, spread_samples) = cache_lines(&nest, object);
+    Some(ObjectLayout {
+        object_id: object.id,
+        object: object.object.clone(),
+        type_name: layout.type_name.clone(),
+        size: layout.size,
+        is_union: layout.is_union,
+        hole_bytes,
+        padding_bytes: padding_bytes(layout),
+        cache_line_bytes: CACHE_LINE_BYTES,
+        members,
+        cache_lines,
+        spread_samples,
+        truncated: layout.truncated,
+    })
+}
+
+/// The first byte behind a member.
+fn end(member: &LayoutMember) -> u64 {
+    let bytes = match member.bits {
+        Some(bits) => bits.first.saturating_add(bits.width).div_ceil(8),
+        None => member.size,
+    };
+    member.offset.saturating_add(bytes)
+}
+
+fn line_of(member: &LayoutMember) -> LayoutLine {
+    let last = end(member).saturating_sub(1).max(member.offset);
+    LayoutLine {
+        name: member.name.clone(),
+        type_name: member.type_name.clone(),
+        offset: member.offset,
+        size: member.size,
+        bits: member.bits,
+        elements: member.elements,
+        depth: member.depth,
+        is_arm: member.is_arm,
+        hole_before: 0,
+        first_cache_line: member.offset / CACHE_LINE_BYTES,
+        last_cache_line: last / CACHE_LINE_BYTES,
+        object_id: None,
+        metrics: None,
+    }
+}
+
+/// Notes the bytes in front of each member that none has, and gives their sum. Arms begin together: in
+/// front of one is no hole.
+fn measure_holes(layout: &TypeLayout, lines: &mut [LayoutLine]) -> u64 {
+    // Where the members end that were seen at each depth.
+    let mut ends: Vec<u64> = vec![0];
+    let mut sum = 0;
+    for (member, line) in layout.members.iter().zip(lines) {
+        let depth = member.depth as usize;
+        ends.truncate(depth + 1);
+        if let Some(behind) = ends.get_mut(depth) {
+            if !member.is_arm {
+                line.hole_before = member.offset.saturating_sub(*behind);
+                sum += line.hole_before;
+            }
+            *behind = end(member).max(*behind);
+        }
+        // What it consists of begins where it does.
+        ends.push(member.offset);
+    }
+    sum
+}
+
+fn padding_bytes(layout: &TypeLayout) -> u64 {
+    let outermost = layout.members.iter().filter(|member| member.depth == 0);
+    let behind = outermost.map(end).max().unwrap_or(0);
+    if layout.truncated { 0 } else { layout.size.saturating_sub(behind) }
+}
+
+/// Joins members and the objects that they are: by what a descriptor adds for each step.
+fn add_metrics(nest: &Nest<'_>, object: &ObjectLine, lines: &mut [LayoutLine]) {
+    // The object of the member that is open at each depth, if it was accessed.
+    let mut open: Vec<Option<&ObjectLine>> = vec![Some(object)];
+    let mut parts: BTreeMap<u32, HashMap<&str, &ObjectLine>> = BTreeMap::new();
+    for line in lines {
+        open.truncate(line.depth as usize + 1);
+        let around = open.last().copied().flatten();
+        let part = around.and_then(|around| {
+            let of_step = parts.entry(around.id).or_insert_with(|| {
+                let parts = nest.parts(around.id);
+                parts
+                    .filter_map(|part| Some((part.object.strip_prefix(&*around.object)?, part)))
+                    .collect()
+            });
+            let step = match line.bits {
+                Some(bits) => format!(".{{{}:{} {}}}", line.type_name, bits.width, line.name),
+                None => format!(".{{{} {}}}", line.type_name, line.name),
+            };
+            of_step.get(&*step).copied()
+        });
+        // Two members without a name may be of one type: the place tells them apart.
+        let part = part.filter(|part| part.offset.is_none_or(|offset| offset == line.offset));
+        if let Some(part) = part {
+            line.object_id = Some(part.id);
+            line.metrics = Some(part.metrics.clone());
+        }
+        open.push(part);
+    }
+}
+
+/// What happened in each cache line, and the samples of which it is open.
+fn cache_lines(nest: &Nest<'_>, object: &ObjectLine) -> (Vec<CacheLine>, u64) {
+    let mut lines: BTreeMap<u64, CacheLine> = BTreeMap::new();
+    let mut named = 0;
+    let mut waiting: Vec<&ObjectLine> = nest.parts(object.id).collect();
+    while let Some(part) = waiting.pop() {
+        waiting.extend(nest.parts(part.id));
+        let own = own_sums(nest, part);
+        let (Some(offset), Some(size)) = (part.offset, part.size) else { continue };
+        let index = offset / CACHE_LINE_BYTES;
+        let last = offset.saturating_add(size.saturating_sub(1)) / CACHE_LINE_BYTES;
+        if own.samples == 0 || last != index {
+            continue;
+        }
+        let line = lines.entry(index).or_insert(CacheLine { index, ..CacheLine::default() });
+        line.samples += own.samples;
+        line.loads += own.loads;
+        line.stores += own.stores;
+        line.latency = line.latency.wrapping_add(own.latency);
+        line.n_members += 1;
+        named += own.samples;
+    }
+    (lines.into_values().collect(), object.metrics.all.samples.saturating_sub(named))
+}
+
+/// The sums of an object without those of its parts.
+fn own_sums(nest: &Nest<'_>, line: &ObjectLine) -> Metrics {
+    let mut own = line.metrics.all.clone();
+    for part in nest.parts(line.id) {
+        let all = &part.metrics.all;
+        own.samples = own.samples.saturating_sub(all.samples);
+        own.loads = own.loads.saturating_sub(all.loads);
+        own.stores = own.stores.saturating_sub(all.stores);
+        own.latency = own.latency.saturating_sub(all.latency);
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn an_object_has_the_functions_of_its_parts() {
+        let snapshot = fixture::running();
+        let order = detail(&snapshot, 2).unwrap();
+        let names = |functions: &[FunctionSum]| -> Vec<(String, u64)> {
+            let name = |sum: &FunctionSum| sum.scope.as_ref().unwrap().object.to_string();
+            functions.iter().map(|sum| (name(sum), sum.samples)).collect()
+        };
+        let expected = [("/usr/bin/order-book", 2_600), ("/usr/lib/libbook.so", 400)];
+        assert_eq!(names(&order.functions), expected.map(|(name, n)| (name.to_owned(), n)));
+        assert_eq!(order.functions[0].events["cpu-clock"], 2_600 * 2_004_008);
+        assert_eq!(order.children.iter().map(|part| part.id).collect::<Vec<_>>(), [3, 4, 6]);
+        let y = detail(&snapshot, 5).unwrap();
+        assert_eq!(y.parents.iter().map(|around| around.id).collect::<Vec<_>>(), [1, 2, 4]);
+        assert!(y.has_layout && y.children.is_empty() && y.functions.len() == 2);
+        assert!(!detail(&snapshot, 9).unwrap().has_layout);
+        assert!(detail(&snapshot, 99).is_none());
+    }
+
+    #[test]
+    fn members_have_their_holes_lines_and_metrics() {
+        let snapshot = fixture::running();
+        let layout = super::layout(&snapshot, 5).unwrap();
+        assert_eq!((layout.object_id, layout.size), (2, 136));
+        let row = |line: &LayoutLine| (line.hole_before, line.first_cache_line, line.object_id);
+        let rows: Vec<_> = layout.members.iter().map(|line| (&*line.name, row(line))).collect();
+        let expected = [
+            ("next", (0, 0, Some(3))),
+            ("price", (0, 0, Some(6))),
+            ("pos", (0, 0, Some(4))),
+            ("x", (0, 0, None)),
+            ("y", (0, 0, Some(5))),
+            ("name", (8, 0, None)),
+            ("last", (48, 1, None)),
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!((layout.hole_bytes, layout.padding_bytes), (56, 8));
+        let name = &layout.members[5];
+        assert_eq!((name.first_cache_line, name.last_cache_line), (0, 1));
+        assert_eq!(layout.members[4].metrics.as_ref().unwrap().all.samples, 2_000);
+        let line = CacheLine {
+            index: 0,
+            samples: 7_100,
+            loads: 5_600,
+            stores: 1_500,
+            latency: 880_000,
+            n_members: 3,
+        };
+        assert_eq!((&layout.cache_lines[..], layout.spread_samples), (&[line][..], 0));
+        assert!(super::layout(&snapshot, 8).is_none() && super::layout(&snapshot, 99).is_none());
+    }
+
+    #[test]
+    fn what_is_in_no_one_line_is_told_apart() {
+        let mut snapshot = fixture::running();
+        // The price reaches over two lines now.
+        snapshot.objects[5].offset = Some(60);
+        let layout = super::layout(&snapshot, 2).unwrap();
+        assert_eq!(layout.spread_samples, 1_100);
+        assert_eq!(layout.cache_lines[0].samples, 6_000);
+        assert!(layout.members[1].object_id.is_none(), "it is not at that place");
+    }
+}
