@@ -6,8 +6,8 @@ use dataspace_proto::event::SkidModel;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{
-    Cost, EventLine, FunctionLine, LayoutMember, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot,
-    Target, TypeLayout, Windows,
+    Cost, EventLine, FunctionLine, LayoutMember, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA,
+    Snapshot, Target, TypeLayout, Windows,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,6 +147,7 @@ pub(crate) fn running() -> Snapshot {
         warnings: Vec::new(),
         objects: OBJECTS.iter().map(object).collect(),
         functions: functions(),
+        queues: Queues { batches: 3, questions: 2 },
     }
 }
 

@@ -9,7 +9,8 @@ use dataspace_proto::memory::Level;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Window, Windows,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target, Window,
+    Windows,
 };
 use std::collections::BTreeMap;
 use std::num::{NonZeroU8, NonZeroU64};
@@ -48,6 +49,7 @@ impl Analyzer {
             warnings: self.warnings.clone(),
             objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),
             functions: self.totals.function_lines(),
+            queues: Queues::default(),
         }
     }
 

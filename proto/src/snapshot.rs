@@ -40,6 +40,18 @@ pub struct Snapshot {
     /// of the JSON, which would be several times as long.
     #[serde(skip)]
     pub functions: Arc<[FunctionLine]>,
+    /// What waits, where the session is live; no part of the JSON.
+    #[serde(skip)]
+    pub queues: Queues,
+}
+
+/// How much waits in each queue of a live session. Samples that wait for debug information are `pending`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Batches of records between collector and analyzer.
+    pub batches: usize,
+    /// Questions about code and data that the index worker has not come to.
+    pub questions: usize,
 }
 
 /// What one function did with one object itself, not with a part of it, since the session began.

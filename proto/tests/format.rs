@@ -6,7 +6,7 @@ use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Windows,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target, Windows,
 };
 use std::sync::Arc;
 
@@ -122,6 +122,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             metrics: Windows { all: metrics, ..Windows::default() },
         }],
         functions: std::sync::Arc::default(),
+        queues: Queues::default(),
     };
     assert_eq!(snapshot.accounting.imbalance(), 0);
     let json = serde_json::to_string(&snapshot).unwrap();

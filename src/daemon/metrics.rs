@@ -6,6 +6,7 @@ use super::session::Session;
 use crate::memory_bound;
 use crate::session::cost;
 use dataspace_proto::api::SessionState;
+use dataspace_proto::reason::Reason;
 use dataspace_proto::snapshot::{Snapshot, Window};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -93,7 +94,8 @@ fn own(text: &mut Text, daemon: &Daemon) {
     text.sample("dataspace_connections", &[], number(daemon.connections.count() as u64));
 }
 
-/// Where samples went. The sum of `attributed`, `unknown`, `not_memory` and `lost` is `kernel`.
+/// Where samples went. The sum of `attributed`, `unknown`, `not_memory` and `lost`, and of the samples that
+/// wait, is `kernel`.
 fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     type Count = fn(&Snapshot) -> u64;
     let plain: [(&str, &str, Count); 3] = [
@@ -118,7 +120,9 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     let family = "dataspace_unknown_samples_total";
     text.family(family, "counter", "Samples without a data object, by reason.");
     for (session, snapshot) in snapshots {
-        for (reason, n) in &snapshot.accounting.unknown {
+        // What waits for its answer is no count that only rises: it is a queue.
+        let decided = snapshot.accounting.unknown.iter();
+        for (reason, n) in decided.filter(|(reason, _)| **reason != Reason::Pending) {
             let reason = reason.name();
             text.sample(family, &[("session", session), ("reason", reason)], number(*n));
         }
@@ -134,6 +138,21 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
         ];
         for (cause, n) in causes {
             text.sample(family, &[("session", session), ("cause", cause)], number(n));
+        }
+    }
+    let family = "dataspace_queue_depth";
+    let help =
+        "What waits: batches of records, questions about code, samples without debug information.";
+    text.family(family, "gauge", help);
+    for (session, snapshot) in snapshots {
+        let pending = snapshot.accounting.unknown.get(&Reason::Pending).copied().unwrap_or(0);
+        let depths = [
+            ("batches", snapshot.queues.batches as u64),
+            ("questions", snapshot.queues.questions as u64),
+            ("pending_samples", pending),
+        ];
+        for (queue, depth) in depths {
+            text.sample(family, &[("session", session), ("queue", queue)], number(depth));
         }
     }
     let family = "dataspace_target_cost_seconds_total";
@@ -241,6 +260,28 @@ mod tests {
         let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), many.len(), "no series is there twice");
         assert_eq!(many.last().unwrap().0, OTHER);
+    }
+
+    #[test]
+    fn what_waits_and_what_is_lost_is_told_by_queue_and_cause() {
+        let mut snapshot = fixture::running();
+        snapshot.accounting.unknown.insert(Reason::Pending, 5);
+        snapshot.accounting.lost.channel_full = 7;
+        let mut text = Text::default();
+        accounts(&mut text, &[("s".to_owned(), Arc::new(snapshot))]);
+        for line in [
+            "dataspace_queue_depth{session=\"s\",queue=\"batches\"} 3",
+            "dataspace_queue_depth{session=\"s\",queue=\"questions\"} 2",
+            "dataspace_queue_depth{session=\"s\",queue=\"pending_samples\"} 5",
+            "dataspace_lost_samples_total{session=\"s\",cause=\"channel_full\"} 7",
+        ] {
+            assert!(text.0.lines().any(|found| found == line), "{line}: {}", text.0);
+        }
+        // Only what counts up is a total (Prometheus, "Metric and label naming").
+        let kinds = text.0.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        for (name, kind) in kinds.filter_map(|line| line.split_once(' ')) {
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
+        }
     }
 
     #[test]

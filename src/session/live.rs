@@ -196,7 +196,8 @@ impl AnalyzerThread {
         loop {
             select_biased! {
                 recv(self.wishes) -> _ => {
-                    let snapshot = self.snapshot();
+                    let mut snapshot = self.snapshot();
+                    snapshot.queues.batches = batches.receiver().len();
                     self.published.publish_at(snapshot, self.n_ticks);
                 },
                 recv(self.worker.responses) -> response => match response {
@@ -272,6 +273,7 @@ impl AnalyzerThread {
         let cost = cost::so_far(governance.target_ns);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         snapshot.governance = Some(governance);
+        snapshot.queues.questions = self.worker.requests.len();
         if snapshot.events.is_empty() {
             snapshot.events.clone_from(&self.events);
         }
