@@ -6,7 +6,7 @@ use crate::cgroup_table::CgroupTable;
 use crate::code_names::Names;
 use crate::code_place::NotLocated;
 use crate::limit;
-use crate::made_code::MadeCode;
+use crate::made_code::{MadeCode, named_code};
 use crate::name_table::NameTable;
 use crate::named_code::KernelCode;
 use crate::process::{LoadObjectIdx, ObjectState, ProcessTable};
@@ -25,7 +25,7 @@ use dataspace_proto::accounting::Collected;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
-use dataspace_proto::record::{CpuMode, Record, Sample};
+use dataspace_proto::record::{Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi};
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
@@ -484,18 +484,5 @@ impl Analyzer {
     pub(crate) fn forget_names(&mut self) {
         self.names.forget();
         self.sites.forget_names();
-    }
-}
-
-/// The function of code that is in no file, by the sampled address.
-fn named_code<'a>(
-    kernel: &'a KernelCode,
-    made: &'a MadeCode,
-    sample: &Sample,
-) -> Option<&'a Arc<Scope>> {
-    match sample.mode {
-        CpuMode::Kernel => kernel.find(sample.ip.0),
-        CpuMode::User => made.find(sample.pid, sample.ip),
-        CpuMode::Other | CpuMode::Unknown => None,
     }
 }

@@ -4,11 +4,11 @@ use crate::attribution::Needs;
 use crate::code_names::{Names, NamesFormat};
 use crate::file::LoadObjectKey;
 use crate::limit;
-use crate::named_code::CodeTable;
+use crate::named_code::{CodeTable, KernelCode};
 use crate::process::{Backing, LoadObjectIdx, ProcessTable};
 use crate::worker::Question;
 use dataspace_proto::address::Avma;
-use dataspace_proto::record::{FileIdentity, Fork, Mmap, Sample};
+use dataspace_proto::record::{CpuMode, FileIdentity, Fork, Mmap, Sample};
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -171,6 +171,19 @@ fn is_dump(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     let number = name.strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
+/// The function of code that is in no file, by the sampled address.
+pub(crate) fn named_code<'a>(
+    kernel: &'a KernelCode,
+    made: &'a MadeCode,
+    sample: &Sample,
+) -> Option<&'a Arc<Scope>> {
+    match sample.mode {
+        CpuMode::Kernel => kernel.find(sample.ip.0),
+        CpuMode::User => made.find(sample.pid, sample.ip),
+        CpuMode::Other | CpuMode::Unknown => None,
+    }
 }
 
 #[cfg(test)]
