@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write, stdout};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Where Debian's package has the binary, and ours goes beside it: `/usr/local` is the
 /// administrator's (Filesystem Hierarchy Standard 3.0, 4.9), and goes before `/usr` for systemd, too.
@@ -47,9 +47,11 @@ enum Outcome {
 pub(super) fn run(args: &InstallUnitsArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
     let binary = fs::read("/proc/self/exe").context("reading this binary")?;
+    let root = fs::canonicalize(&args.root).or_else(|_| std::path::absolute(&args.root));
+    let root = &root.with_context(|| format!("--root {}", args.root.display()))?;
     let mut out = stdout().lock();
-    install(&args.root, &binary, &mut out)?;
-    out.write_all(next_steps(&args.root).as_bytes())?;
+    install(root, &binary, &mut out)?;
+    out.write_all(next_steps(root).as_bytes())?;
     Ok(())
 }
 
@@ -85,7 +87,7 @@ fn replace(root: &Path, path: &str, bytes: &[u8], mode: u32) -> anyhow::Result<O
     if is_plain && fs::read(&path).with_context(what)? == bytes {
         return Ok(Outcome::Same);
     }
-    write(&path, bytes, mode).with_context(what)?;
+    write(root, &path, bytes, mode).with_context(what)?;
     Ok(Outcome::Wrote)
 }
 
@@ -98,7 +100,7 @@ fn keep(root: &Path, path: &str, bytes: &[u8], mode: u32) -> anyhow::Result<Outc
         Ok(_) => Ok(Outcome::Kept),
         // A link that leads nowhere is the administrator's, too.
         Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => {
-            write(&path, bytes, mode).with_context(what)?;
+            write(root, &path, bytes, mode).with_context(what)?;
             Ok(Outcome::Wrote)
         }
         Err(error) => Err(error).with_context(what),
@@ -107,14 +109,39 @@ fn keep(root: &Path, path: &str, bytes: &[u8], mode: u32) -> anyhow::Result<Outc
 
 /// In whole or not at all: a binary that runs cannot be written to, and systemd may read a unit at
 /// any time.
-fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn write(root: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(directory)?;
+    make_directories(root, directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(bytes)?;
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
     file.persist(path)?;
+    Ok(())
+}
+
+/// Makes what is missing of `directory`, for all to enter whatever the umask. Below another root a link is
+/// refused: it means a place in that root, and would be followed from this one.
+fn make_directories(root: &Path, directory: &Path) -> io::Result<()> {
+    let mut place: PathBuf = root.to_path_buf();
+    fs::create_dir_all(root)?;
+    for part in directory.strip_prefix(root).unwrap_or(directory).components() {
+        let Component::Normal(name) = part else { continue };
+        place.push(name);
+        match fs::symlink_metadata(&place) {
+            Ok(found) if found.is_symlink() && root != Path::new("/") => {
+                let message =
+                    format!("{} is a link, which may lead out of the root", place.display());
+                return Err(io::Error::other(message));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::create_dir(&place)?;
+                fs::set_permissions(&place, Permissions::from_mode(0o755))?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
     Ok(())
 }
 
@@ -188,6 +215,19 @@ mod tests {
         std::os::unix::fs::symlink("/no/such/file", &config).unwrap();
         let mut out = Vec::new();
         assert!(install(dir.path(), b"one", &mut out).is_err(), "nor is a link replaced");
+    }
+
+    #[test]
+    fn a_link_does_not_lead_out_of_the_root() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(below(root.path(), "/usr/local")).unwrap();
+        let link = below(root.path(), "/usr/local/lib");
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        let error = install(root.path(), b"one", &mut Vec::new()).unwrap_err();
+        assert!(format!("{error:#}").contains("is a link"), "{error:#}");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+        let mode = below(root.path(), BINARY).parent().unwrap().metadata().unwrap();
+        assert_eq!(mode.permissions().mode() & 0o777, 0o755);
     }
 
     #[test]

@@ -4,12 +4,14 @@
 use crate::error::Error;
 use crate::live::announce;
 use crate::procfs::Procfs;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use dataspace_proto::record::Record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// Questions that wait for a thread.
 const MAX_QUESTIONS: usize = 64;
@@ -18,6 +20,8 @@ const MAX_ANSWERS: usize = 2;
 /// So many processes can each hold up the thread that reads of them, for ever if they wait for a file
 /// system that is gone, and one that does not is still looked up, if one fewer do.
 pub(crate) const MAX_THREADS: usize = 16;
+/// A thread that nothing was asked of for so long ends, if another one waits for questions too.
+const MAX_IDLE: Duration = Duration::from_secs(1);
 
 /// What `/proc` says of a process.
 #[derive(Debug)]
@@ -45,7 +49,6 @@ pub(crate) struct Lookup {
     bell: Arc<OwnedFd>,
     /// What a thread gets.
     desk: Desk,
-    n_threads: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -55,12 +58,15 @@ struct Desk {
     answers: Sender<Found>,
     /// Readable when there are answers.
     bell: Arc<OwnedFd>,
+    n_threads: Arc<AtomicUsize>,
+    /// Those that wait for a question: the others are at work, or held up.
+    n_idle: Arc<AtomicUsize>,
 }
 
 impl Desk {
-    /// Answers questions until nobody asks any more.
+    /// Answers questions until nobody asks any more, or others are enough for those who do.
     fn serve(&self) {
-        for question in &self.questions {
+        while let Some(question) = self.next() {
             let pid = question.pid;
             let found = Found {
                 question,
@@ -73,6 +79,26 @@ impl Desk {
             }
             // It cannot block: the counter is far from full.
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// What this thread is asked next; `None` when it is to end.
+    fn next(&self) -> Option<Question> {
+        self.n_idle.fetch_add(1, Ordering::Relaxed);
+        loop {
+            match self.questions.recv_timeout(MAX_IDLE) {
+                Ok(question) => {
+                    self.n_idle.fetch_sub(1, Ordering::Relaxed);
+                    return Some(question);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+            let fewer = |n_idle: usize| (n_idle > 1).then(|| n_idle - 1);
+            if self.n_idle.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok() {
+                self.n_threads.fetch_sub(1, Ordering::Relaxed);
+                return None;
+            }
         }
     }
 }
@@ -88,18 +114,34 @@ impl Lookup {
         let bell = Arc::new(bell);
         let (questions, asked) = bounded(MAX_QUESTIONS);
         let (answered, answers) = bounded(MAX_ANSWERS);
-        let desk = Desk { procfs, questions: asked, answers: answered, bell: Arc::clone(&bell) };
-        let mut lookup = Self { questions, answers, bell, desk, n_threads: 0 };
+        let desk = Desk {
+            procfs,
+            questions: asked,
+            answers: answered,
+            bell: Arc::clone(&bell),
+            n_threads: Arc::default(),
+            n_idle: Arc::default(),
+        };
+        let lookup = Self { questions, answers, bell, desk };
         lookup.begin_thread().map_err(Error::Thread)?;
         Ok(lookup)
     }
 
     /// They end with the last question; one that is held up is not waited for.
-    fn begin_thread(&mut self) -> Result<(), std::io::Error> {
+    fn begin_thread(&self) -> Result<(), std::io::Error> {
         let desk = self.desk.clone();
-        thread::Builder::new().name("lookup".to_owned()).spawn(move || desk.serve())?;
-        self.n_threads += 1;
-        Ok(())
+        // Counted first: it may be idle before we go on.
+        self.desk.n_threads.fetch_add(1, Ordering::Relaxed);
+        let begun = thread::Builder::new().name("lookup".to_owned()).spawn(move || desk.serve());
+        if begun.is_err() {
+            self.desk.n_threads.fetch_sub(1, Ordering::Relaxed);
+        }
+        begun.map(drop)
+    }
+
+    /// How many threads there are.
+    fn n_threads(&self) -> usize {
+        self.desk.n_threads.load(Ordering::Relaxed)
     }
 
     /// Asks; whether there was room for the question.
@@ -111,13 +153,13 @@ impl Lookup {
     }
 
     /// Whether every thread there may be is held up, if so many answers are overdue.
-    pub(crate) const fn is_held_up(&self, n_overdue: usize) -> bool {
-        self.n_threads >= MAX_THREADS && n_overdue >= MAX_THREADS
+    pub(crate) fn is_held_up(&self, n_overdue: usize) -> bool {
+        self.n_threads() >= MAX_THREADS && n_overdue >= MAX_THREADS
     }
 
     /// An answer is overdue: others get another thread, up to a bound.
-    pub(crate) fn go_round(&mut self) {
-        if self.n_threads < MAX_THREADS
+    pub(crate) fn go_round(&self) {
+        if self.n_threads() < MAX_THREADS
             && let Err(error) = self.begin_thread()
         {
             tracing::warn!(%error, "processes are looked up by fewer threads");
@@ -144,5 +186,32 @@ impl Lookup {
     /// Readable when there may be answers.
     pub(crate) fn bell(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.bell)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn threads_that_are_not_needed_any_more_end_but_for_one() {
+        let lookup = Lookup::new(Procfs::new(std::path::Path::new("/proc"))).unwrap();
+        for _ in 0..40 {
+            lookup.go_round();
+        }
+        assert!(lookup.n_threads() <= MAX_THREADS);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while lookup.n_threads() > 1 && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        let own = std::process::id() as i32;
+        assert!(lookup.ask(Question { pid: own, number: 7 }));
+        while !lookup.has_answer() && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        let found = lookup.answer().expect("one thread is left");
+        assert_eq!((found.question.number, lookup.n_threads()), (7, 1));
+        assert!(found.n_threads >= 2, "this one and that of the lookup");
     }
 }
