@@ -22,6 +22,7 @@ mod golden;
 mod header;
 mod interrupt;
 mod journal;
+mod log_queue;
 mod memory_bound;
 mod ownership;
 mod session;

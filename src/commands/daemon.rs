@@ -10,8 +10,12 @@ use std::io::{Write, stdout};
 /// Runs the daemon.
 pub(super) fn run(options: &DaemonOptions, global: &Global) -> anyhow::Result<()> {
     // What it does is worth a line each without being asked.
-    diagnostic::start(global.verbose.saturating_add(1), false);
-    daemon::run(options)
+    let log = diagnostic::start_daemon(global.verbose.saturating_add(1));
+    let ended = daemon::run(options);
+    if let Some(log) = log {
+        log.finish();
+    }
+    ended
 }
 
 /// Checks a configuration.

@@ -40,6 +40,39 @@ fn a_log_that_cannot_be_written_does_not_end_it() {
     }
 }
 
+/// A pipe that takes no byte more, and its end that nobody reads.
+fn full_pipe() -> (std::io::PipeReader, Stdio) {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let (reader, mut pipe) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&pipe).unwrap();
+    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();
+    while pipe.write(&[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&pipe, flags).unwrap();
+    (reader, pipe.into())
+}
+
+#[test]
+fn a_log_that_nobody_reads_does_not_hold_it_up() {
+    let (_reader, stderr) = full_pipe();
+    let mut daemon = Daemon::start_in(open_dir(), "[limits]\nconnections = 4\n", |command| {
+        command.stderr(stderr);
+    });
+    let held: Vec<_> = (0..4).map(|_| UnixStream::connect(&daemon.socket).unwrap()).collect();
+    daemon.wait_until("somebody is refused", |daemon| {
+        send(&daemon.socket, b"").starts_with("HTTP/1.1 429")
+    });
+    drop(held);
+    daemon.wait_until("it answers", |daemon| daemon.ask("GET", "/v1/health", "").0 == 200);
+    daemon.signal(Signal::HUP);
+    daemon.signal(Signal::TERM);
+    let mut status = None;
+    daemon.wait_until("it ends", |daemon| {
+        status = daemon.process.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_user_does_not_fill_the_log_with_his_refusals() {
     // Root, who is refused nothing else, is turned away where there are too many connections.

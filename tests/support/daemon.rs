@@ -166,6 +166,7 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> (u16, 
 /// Sends bytes as they are, and reads what comes until the connection is closed.
 pub(crate) fn send(socket: &Path, bytes: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // A request may be refused before all of it was taken.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
