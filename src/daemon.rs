@@ -22,6 +22,8 @@ mod socket;
 pub(crate) mod spec;
 mod stream;
 pub(crate) mod token;
+mod totals;
+mod turn;
 mod voiced;
 
 use crate::memory_bound;
@@ -40,7 +42,8 @@ use std::time::{Duration, Instant};
 use token::Token;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use turn::Turns;
 
 /// How long sessions may take for their final totals when the daemon ends: with what clients take to
 /// get them it is to be gone in two seconds.
@@ -56,8 +59,8 @@ struct Daemon {
     roster: Roster,
     connections: Arc<Connections>,
     settings: Mutex<Settings>,
-    /// Who makes a profile: one at a time, so that they leave the processors to others.
-    exports: Semaphore,
+    /// Whose profile or object is made: one at a time, so that they leave the processors to others.
+    turns: Turns,
 }
 
 /// What a new configuration changes.
@@ -137,7 +140,7 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
         roster: Roster::new(config.limits),
         connections: Arc::default(),
         settings: Mutex::new(settings),
-        exports: Semaphore::new(1),
+        turns: Turns::default(),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

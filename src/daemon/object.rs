@@ -8,7 +8,7 @@ use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{
     FunctionLine, LayoutMember, Metrics, ObjectLine, Snapshot, TypeLayout,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Functions and parts that are listed: who wants all of them takes a profile or a snapshot.
@@ -70,6 +70,16 @@ impl<'a> Nest<'a> {
         self.parts.get(&id).into_iter().flatten().copied()
     }
 
+    /// The numbers of it and of all that is in it.
+    fn inside(&self, id: u32) -> HashSet<u32> {
+        let mut inside = HashSet::from([id]);
+        let mut waiting = vec![id];
+        while let Some(id) = waiting.pop() {
+            waiting.extend(self.parts(id).map(|part| part.id).filter(|id| inside.insert(*id)));
+        }
+        inside
+    }
+
     /// What is around it, innermost first.
     fn around(&self, line: &'a ObjectLine) -> impl Iterator<Item = &'a ObjectLine> + use<'a, '_> {
         let outer = |line: &&'a ObjectLine| self.line(line.parent_id?);
@@ -85,22 +95,19 @@ impl<'a> Nest<'a> {
 
 /// The functions that access the object or a part of it, those with the most samples first.
 fn functions(snapshot: &Snapshot, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> {
-    let is_inside = |line: &FunctionLine| {
-        line.object_id == id
-            || nest
-                .line(line.object_id)
-                .is_some_and(|object| nest.around(object).any(|around| around.id == id))
-    };
+    let inside = nest.inside(id);
+    let is_inside = |line: &&FunctionLine| inside.contains(&line.object_id);
     let mut sums: HashMap<Option<Arc<Scope>>, FunctionSum> = HashMap::new();
-    for line in snapshot.functions.iter().filter(|line| is_inside(line)) {
+    for line in snapshot.functions.iter().filter(is_inside) {
         let sum = sums.entry(line.scope.clone()).or_default();
-        sum.samples += line.samples;
-        sum.loads += line.loads;
-        sum.stores += line.stores;
+        sum.samples = sum.samples.wrapping_add(line.samples);
+        sum.loads = sum.loads.wrapping_add(line.loads);
+        sum.stores = sum.stores.wrapping_add(line.stores);
         sum.latency = sum.latency.wrapping_add(line.latency);
         for (event, period) in snapshot.events.iter().zip(&line.events) {
             if *period != 0 {
-                *sum.events.entry(event.name.clone()).or_default() += period;
+                let sum = sum.events.entry(event.name.clone()).or_default();
+                *sum = sum.wrapping_add(*period);
             }
         }
     }
@@ -174,14 +181,14 @@ fn line_of(member: &LayoutMember) -> LayoutLine {
 fn measure_holes(layout: &TypeLayout, lines: &mut [LayoutLine]) -> u64 {
     // Where the members end that were seen at each depth.
     let mut ends: Vec<u64> = vec![0];
-    let mut sum = 0;
+    let mut sum: u64 = 0;
     for (member, line) in layout.members.iter().zip(lines) {
         let depth = member.depth as usize;
         ends.truncate(depth + 1);
         if let Some(behind) = ends.get_mut(depth) {
             if !member.is_arm {
                 line.hole_before = member.offset.saturating_sub(*behind);
-                sum += line.hole_before;
+                sum = sum.saturating_add(line.hole_before);
             }
             *behind = end(member).max(*behind);
         }
@@ -243,12 +250,12 @@ fn cache_lines(nest: &Nest<'_>, object: &ObjectLine) -> (Vec<CacheLine>, u64) {
             continue;
         }
         let line = lines.entry(index).or_insert(CacheLine { index, ..CacheLine::default() });
-        line.samples += own.samples;
-        line.loads += own.loads;
-        line.stores += own.stores;
+        line.samples = line.samples.wrapping_add(own.samples);
+        line.loads = line.loads.wrapping_add(own.loads);
+        line.stores = line.stores.wrapping_add(own.stores);
         line.latency = line.latency.wrapping_add(own.latency);
         line.n_members += 1;
-        named += own.samples;
+        named = u64::wrapping_add(named, own.samples);
     }
     (lines.into_values().collect(), object.metrics.all.samples.saturating_sub(named))
 }
@@ -321,6 +328,28 @@ mod tests {
         };
         assert_eq!((&layout.cache_lines[..], layout.spread_samples), (&[line][..], 0));
         assert!(super::layout(&snapshot, 8).is_none() && super::layout(&snapshot, 99).is_none());
+    }
+
+    #[test]
+    fn foreign_numbers_overflow_nothing() {
+        let mut snapshot = fixture::running();
+        let mut functions = snapshot.functions.to_vec();
+        for line in &mut functions {
+            (line.samples, line.loads, line.stores) = (u64::MAX, u64::MAX, u64::MAX);
+            line.events.iter_mut().for_each(|period| *period = u64::MAX);
+        }
+        snapshot.functions = functions.into();
+        for line in &mut snapshot.objects {
+            line.metrics.all.samples = u64::MAX / 2;
+            if let Some(layout) = &line.layout {
+                let mut layout = (**layout).clone();
+                // A hole within a member, and one behind it.
+                layout.members[3..].iter_mut().for_each(|member| member.offset = u64::MAX - 9);
+                line.layout = Some(layout.into());
+            }
+        }
+        assert_eq!(super::layout(&snapshot, 2).unwrap().hole_bytes, u64::MAX);
+        assert!(!detail(&snapshot, 2).unwrap().functions.is_empty());
     }
 
     #[test]

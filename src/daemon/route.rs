@@ -3,30 +3,22 @@
 use super::Daemon;
 use super::answer::{Answer, full, json, json_bytes, refusal};
 use super::metrics;
-use super::object;
 use super::openapi;
 use super::path::{self, number};
 use super::peer::Peer;
 use super::session::Session;
 use super::stream::{DEFAULT_INTERVAL_MS, EventStream, INTERVALS};
-use crate::export::{folded, pprof};
+use super::totals;
 use crate::memory_bound;
 use dataspace_proto::api::{
-    AccountingAnswer, ApiError, ErrorCode, Health, MemoryLine, SessionList, SessionSpec,
-    SessionState,
+    ApiError, ErrorCode, Health, MemoryLine, SessionList, SessionSpec, SessionState,
 };
 use http_body_util::{BodyExt as _, Either, LengthLimitError, Limited};
 use hyper::body::Body;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A snapshot that is younger is fresh enough for whoever asks for one.
-const FRESH: Duration = Duration::from_millis(100);
-
-/// How long a fresh snapshot is waited for, before the one before is given.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sessions that are silent for longer make the daemon unwell: an analyzer answers in microseconds.
 pub(super) const MAX_SILENCE: Duration = Duration::from_secs(20);
@@ -242,7 +234,11 @@ where
             let interval = interval(&asked.query)?;
             Ok(stream(EventStream::new(session(daemon, peer, key)?, interval)))
         }
-        _ => totals(daemon, &session(daemon, peer, key)?, &asked).await,
+        endpoint => {
+            let session = session(daemon, peer, key)?;
+            let object = asked.keys.get(1).map_or("", String::as_str);
+            totals::answer(daemon, peer, &session, endpoint, object).await
+        }
     }
 }
 
@@ -257,101 +253,12 @@ fn session(daemon: &Daemon, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiE
     daemon.roster.find(peer, key)
 }
 
-/// What is made of a session's snapshot.
-async fn totals(
-    daemon: &Daemon,
-    session: &Arc<Session>,
-    asked: &Asked,
-) -> Result<Response<Answer>, ApiError> {
-    let frame = fresh(session).await?;
-    let ok = asked.endpoint.success();
-    let snapshot = &frame.snapshot;
-    match asked.endpoint {
-        Endpoint::Snapshot => Ok(json_bytes(ok, frame.json())),
-        Endpoint::Accounting => {
-            let (elapsed_ns, accounting) = (snapshot.elapsed_ns, snapshot.accounting.clone());
-            Ok(json(ok, &AccountingAnswer { elapsed_ns, accounting }))
-        }
-        Endpoint::Object | Endpoint::Layout => {
-            let key = asked.keys.get(1).map_or("", String::as_str);
-            let absent = || {
-                let how = if snapshot.truncated { "that this session lists" } else { "yet" };
-                absent(format!("session {} has no object {key} {how}", session.id))
-            };
-            let id: u32 = number(key).ok_or_else(absent)?;
-            let detail = object::detail(snapshot, id).ok_or_else(absent)?;
-            if asked.endpoint == Endpoint::Object {
-                return Ok(json(ok, &detail));
-            }
-            let none =
-                || self::absent(format!("object {id} is no part of an aggregate that is laid out"));
-            Ok(json(ok, &object::layout(snapshot, id).ok_or_else(none)?))
-        }
-        endpoint => export(daemon, session, frame, endpoint == Endpoint::Pprof).await,
-    }
-}
-
-/// A snapshot in the format of another tool. That takes some milliseconds, which others do not wait for.
-async fn export(
-    daemon: &Daemon,
-    session: &Arc<Session>,
-    frame: Arc<super::frame::Frame>,
-    is_pprof: bool,
-) -> Result<Response<Answer>, ApiError> {
-    let _turn = daemon.exports.acquire().await;
-    let made = tokio::task::spawn_blocking(move || {
-        let mut bytes = Vec::new();
-        let written = match is_pprof {
-            true => pprof::write(&frame.snapshot, Some(frame.made.elapsed()), &mut bytes),
-            false => folded::write(&frame.snapshot, &mut bytes),
-        };
-        written.map(|()| bytes)
-    });
-    let bytes = match made.await {
-        Ok(Ok(bytes)) => bytes,
-        failed => {
-            tracing::error!(?failed, session = session.id, "a profile cannot be made");
-            let message = "the profile cannot be made now: see the daemon's log".to_owned();
-            return Err(ApiError { code: ErrorCode::NoSnapshot, message });
-        }
-    };
-    if !is_pprof {
-        return Ok(full(StatusCode::OK, "text/plain; charset=utf-8", bytes.into()));
-    }
-    let mut response = full(StatusCode::OK, "application/octet-stream", bytes.into());
-    let name = format!("attachment; filename=\"session-{}.pb.gz\"", session.id);
-    if let Ok(name) = HeaderValue::from_str(&name) {
-        response.headers_mut().insert(CONTENT_DISPOSITION, name);
-    }
-    Ok(response)
-}
-
 fn stream(stream: EventStream) -> Response<Answer> {
     let mut response = Response::new(Either::Right(stream));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-/// A snapshot as things stand now, if the session can make one.
-async fn fresh(session: &Arc<Session>) -> Result<Arc<super::frame::Frame>, ApiError> {
-    let mut frames = session.watch_frames();
-    let newest = frames.borrow_and_update().clone();
-    let status = session.status();
-    let is_fresh = newest.as_ref().is_some_and(|frame| frame.made.elapsed() < FRESH);
-    if status.state != SessionState::Attached || is_fresh {
-        let message = || {
-            let why = status.detail.map(|why| format!(": {why}")).unwrap_or_default();
-            format!("session {} has no snapshot, it is {}{why}", session.id, status.state.name())
-        };
-        return newest.ok_or_else(|| ApiError { code: ErrorCode::NoSnapshot, message: message() });
-    }
-    session.wish();
-    let _ = tokio::time::timeout(PATIENCE, frames.changed()).await;
-    let newest = frames.borrow_and_update().clone();
-    let message = || format!("session {} has no snapshot yet", session.id);
-    newest.ok_or_else(|| ApiError { code: ErrorCode::NoSnapshot, message: message() })
 }
 
 /// `interval_ms=…` of the stream's query.
@@ -415,7 +322,7 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
     }
 }
 
-fn absent(message: String) -> ApiError {
+pub(super) fn absent(message: String) -> ApiError {
     ApiError { code: ErrorCode::NotFound, message }
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> 
         let names: Vec<String> =
             frames.iter().map(|frame| frame.name().replace(';', ",")).collect();
         if values.samples > 0 {
-            *stacks.entry(names.join(";")).or_default() += values.samples;
+            let sum = stacks.entry(names.join(";")).or_default();
+            *sum = sum.wrapping_add(values.samples);
         }
     });
     for (stack, samples) in stacks {

@@ -77,7 +77,9 @@ fn encode(snapshot: &Snapshot, ended: Option<SystemTime>) -> Vec<u8> {
     profile.message.number(field::DURATION_NANOS, snapshot.elapsed_ns);
     if let Some(event) = snapshot.events.first() {
         profile.value_type(field::PERIOD_TYPE, &event.name, unit_of(&event.name));
-        profile.message.number(field::PERIOD, event.period.unwrap_or(0));
+        profile
+            .message
+            .number(field::PERIOD, event.period.unwrap_or(0).min(i64::MAX.unsigned_abs()));
     }
     let comment = format!("dataspace: data objects of {}", visible(&snapshot.target.description));
     let comment = profile.string(&comment);
@@ -92,7 +94,8 @@ fn main_object(snapshot: &Snapshot) -> Option<&str> {
     let mut sums: HashMap<&str, u64> = HashMap::new();
     for line in snapshot.functions.iter() {
         if let Some(scope) = &line.scope {
-            *sums.entry(&scope.object).or_default() += line.samples;
+            let sum: &mut u64 = sums.entry(&scope.object).or_default();
+            *sum = sum.wrapping_add(line.samples);
         }
     }
     let most = sums.into_iter().max_by_key(|(object, samples)| (*samples, *object));

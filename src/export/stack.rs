@@ -38,7 +38,7 @@ impl Values {
         let mut sums = vec![0; events.len()];
         for (event, period) in snapshot.events.iter().zip(&line.events) {
             if let Some(idx) = events.iter().position(|name| *name == event.name) {
-                sums[idx] += period;
+                sums[idx] = u64::wrapping_add(sums[idx], *period);
             }
         }
         let FunctionLine { samples, loads, stores, latency, .. } = *line;

@@ -1,0 +1,166 @@
+//! Turns at what takes long to make: one at a time, and each user waits for one only.
+
+use super::peer::Peer;
+use dataspace_proto::api::{ApiError, ErrorCode};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How long a turn is waited for.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Requests of one user that may wait, beside the one whose turn it is.
+const MAX_WAITING: usize = 1;
+
+/// The same of one who sees all, as several dashboards of root do.
+const MAX_WAITING_OF_TRUSTED: usize = 8;
+
+/// Whose requests are counted together.
+type User = (u32, bool);
+
+/// Who waits for a turn. They come in the order in which they were asked for.
+#[derive(Debug)]
+pub(super) struct Turns {
+    one: Arc<Semaphore>,
+    waiting: Mutex<HashMap<User, usize>>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { one: Arc::new(Semaphore::new(1)), waiting: Mutex::default() }
+    }
+}
+
+impl Turns {
+    /// Waits for a turn.
+    ///
+    /// # Errors
+    /// Where `peer` waits for one already, or it does not come in time.
+    pub(super) async fn take(&self, peer: &Peer) -> Result<Turn, ApiError> {
+        let _waiting = self.wait(peer)?;
+        match tokio::time::timeout(WAIT, self.one.clone().acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(Turn { _permit: permit }),
+            _ => Err(too_many("other profiles are being made: ask again later")),
+        }
+    }
+
+    fn wait(&self, peer: &Peer) -> Result<Waiting<'_>, ApiError> {
+        let user = (peer.uid, peer.sees_all());
+        let most = if peer.sees_all() { MAX_WAITING_OF_TRUSTED } else { MAX_WAITING };
+        let mut waiting = self.lock();
+        let n_waiting = waiting.entry(user).or_default();
+        if *n_waiting >= most {
+            return Err(too_many("you wait for another profile or object: ask again behind it"));
+        }
+        *n_waiting += 1;
+        Ok(Waiting { turns: self, user })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<User, usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn too_many(message: &str) -> ApiError {
+    ApiError { code: ErrorCode::TooMany, message: message.to_owned() }
+}
+
+/// A request that waits, until it is dropped.
+struct Waiting<'a> {
+    turns: &'a Turns,
+    user: User,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.turns.lock();
+        if let Some(n_waiting) = waiting.get_mut(&self.user) {
+            *n_waiting -= 1;
+            if *n_waiting == 0 {
+                waiting.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// The turn of a request.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    /// Does `work` where it holds up neither other clients nor the watchdog. The turn lasts as long as
+    /// the work does, which goes on where the client that asked has gone.
+    ///
+    /// # Errors
+    /// Where the work panics.
+    pub(super) async fn spend<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, tokio::task::JoinError> {
+        let turn = self;
+        let work = move || {
+            let _turn = turn;
+            work()
+        };
+        tokio::task::spawn_blocking(work).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peer::Rank;
+    use super::*;
+    use std::pin::pin;
+    use std::sync::mpsc;
+
+    fn peer(uid: u32, rank: Rank) -> Peer {
+        Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank, address: None }
+    }
+
+    fn block_on(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_user_waits_for_one_turn_and_others_are_next() {
+        block_on(async {
+            let turns = Turns::default();
+            let (user, other) = (peer(7, Rank::User), peer(8, Rank::User));
+            let first = turns.take(&user).await.unwrap();
+            let mut second = pin!(turns.take(&user));
+            tokio::select! { biased; _ = &mut second => panic!("two at once"), () = async {} => {} }
+            assert_eq!(turns.take(&user).await.unwrap_err().code, ErrorCode::TooMany);
+            let mut of_other = pin!(turns.take(&other));
+            tokio::select! { biased; _ = &mut of_other => panic!("two at once"), () = async {} => {} }
+            drop(first);
+            drop(second.await.unwrap());
+            drop(of_other.await.unwrap());
+            assert!(turns.lock().is_empty());
+            assert!(turns.take(&user).await.is_ok());
+        });
+    }
+
+    #[test]
+    fn the_turn_lasts_as_long_as_the_work_though_the_client_has_gone() {
+        block_on(async {
+            let turns = Turns::default();
+            let user = peer(7, Rank::User);
+            let turn = turns.take(&user).await.unwrap();
+            let (began, has_begun) = tokio::sync::oneshot::channel();
+            let (end, ends) = mpsc::channel::<()>();
+            let request = tokio::spawn(turn.spend(move || {
+                began.send(()).unwrap();
+                let _ = ends.recv();
+            }));
+            has_begun.await.unwrap();
+            request.abort();
+            assert!(request.await.unwrap_err().is_cancelled());
+            assert_eq!(turns.one.available_permits(), 0);
+            drop(end);
+            assert!(turns.take(&user).await.is_ok());
+        });
+    }
+}
