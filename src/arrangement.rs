@@ -3,7 +3,8 @@
 use crate::column::Scale;
 use crate::config::Selection;
 use crate::text::{ratio, visible};
-use dataspace_proto::snapshot::{ObjectKind, ObjectLine, Snapshot, Window};
+use dataspace_proto::snapshot::{ObjectKind, ObjectLine, Snapshot};
+use dataspace_proto::window::Window;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

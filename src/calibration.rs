@@ -20,6 +20,7 @@ use dataspace_proto::accounting::{Collected, Lost};
 use dataspace_proto::event::{Event, EventKind, Sampling};
 use dataspace_proto::record::Record;
 use dataspace_proto::snapshot::EventLine;
+use dataspace_proto::window::WindowLengths;
 use slow_loop::Access;
 use std::time::{Duration, Instant};
 use tally::{LoopTally, Tally};
@@ -115,6 +116,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             max_overhead: None,
             keeps_counts: true,
             ring_pages: None,
+            windows: WindowLengths::default(),
             events,
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
             command_output: CommandOutput::Discard,

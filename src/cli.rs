@@ -13,7 +13,7 @@ pub(crate) use record::RecordArgs;
 
 use crate::config::Paths;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use dataspace_proto::snapshot::Window;
+use dataspace_proto::window::{Window, WindowLengths};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +40,7 @@ Examples:
   sudo dataspace top --comm postgres
   dataspace top --json --duration 10 -p 4711 > snapshots.jsonl
   dataspace top -F 199 -- ./server --port 1
+  dataspace top --windows 300,60,5 -p 4711
   dataspace top -e page-faults -p 4711
   dataspace top -e mem:0x404028/8:rw -c 1 -- ./count 1000000
   dataspace top --connect --session redis    what a daemon's session has
@@ -164,6 +165,8 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
     #[command(flatten)]
+    pub(crate) windows: WindowsArgs,
+    #[command(flatten)]
     pub(crate) connect: ConnectArgs,
     /// Keep our own resident memory below SIZE: 256M, 1G. Near it caches of debug information are given
     /// up, and at last the naming of samples (`over_budget`).
@@ -269,11 +272,22 @@ pub(crate) struct ViewArgs {
     /// Time between two snapshots.
     #[arg(long, value_name = "SECS", value_parser = value::interval)]
     pub(crate) interval: Option<Duration>,
-    /// Span that shares and rates are taken over [default: 10s on the screen, else all].
+    /// Span that shares and rates are taken over: 60s, 10s, 1s, all, or one of the session's own
+    /// [default: 10s or the next shorter one on the screen, else all].
     #[arg(long, value_name = "SPAN")]
-    pub(crate) window: Option<WindowArg>,
+    pub(crate) window: Option<Window>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+}
+
+/// Which spans a session sums metrics over.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = VIEW)]
+pub(crate) struct WindowsArgs {
+    /// The session's windows besides the time since it began: 1 to 4 lengths of up to 300 seconds
+    /// [default: 60,10,1].
+    #[arg(long = "windows", value_name = "SECS,...", value_parser = value::windows)]
+    pub(crate) lengths: Option<WindowLengths>,
 }
 
 /// Which objects to show.
@@ -299,6 +313,8 @@ pub(crate) struct ReportArgs {
     /// What to print.
     #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = VIEW)]
     pub(crate) format: ReportFormat,
+    #[command(flatten)]
+    pub(crate) windows: WindowsArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
 }
@@ -366,32 +382,4 @@ pub(crate) enum When {
     Always,
     /// Never.
     Never,
-}
-
-/// A window as it is typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WindowArg {
-    /// The last second.
-    #[value(name = "1s")]
-    Last1s,
-    /// The last 10 seconds.
-    #[value(name = "10s")]
-    Last10s,
-    /// The last 60 seconds.
-    #[value(name = "60s")]
-    Last60s,
-    /// Since the session began.
-    #[value(name = "all")]
-    All,
-}
-
-impl From<WindowArg> for Window {
-    fn from(arg: WindowArg) -> Self {
-        match arg {
-            WindowArg::Last1s => Window::Last1s,
-            WindowArg::Last10s => Window::Last10s,
-            WindowArg::Last60s => Window::Last60s,
-            WindowArg::All => Window::All,
-        }
-    }
 }

@@ -2,7 +2,8 @@
 
 use crate::text::{percent, rate, ratio};
 use dataspace_proto::sample_line::Evidence;
-use dataspace_proto::snapshot::{Metrics, Snapshot, Window};
+use dataspace_proto::snapshot::{Metrics, Snapshot};
+use dataspace_proto::window::Window;
 
 /// One number, or text, about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +53,13 @@ impl Scale {
     }
 }
 
-/// How many seconds `window` covers. The longer windows hold the open second, which is half over on
-/// average; the shortest is the last whole second.
+/// How many seconds `window` covers. The open second, which is half over on average, is one of them;
+/// but a window of one is the last whole second.
 pub(crate) fn seconds(window: Window, elapsed_ns: u64) -> f64 {
     let full = match window {
         Window::All => f64::INFINITY,
-        Window::Last60s => 59.5,
-        Window::Last10s => 9.5,
-        Window::Last1s => 1.0,
+        Window::Last(1) => 1.0,
+        Window::Last(seconds) => f64::from(seconds) - 0.5,
     };
     ratio(elapsed_ns, 1_000_000_000).min(full)
 }
@@ -177,9 +177,9 @@ mod tests {
             let seconds = seconds(window, elapsed_ms * 1_000_000);
             assert!((seconds - expect).abs() < 1e-9, "{window:?} {elapsed_ms}: {seconds}");
         };
-        check(Window::Last10s, 4_000, 4.0);
-        check(Window::Last10s, 40_000, 9.5);
-        check(Window::Last1s, 200, 0.2);
+        check(Window::Last(10), 4_000, 4.0);
+        check(Window::Last(10), 40_000, 9.5);
+        check(Window::Last(1), 200, 0.2);
         check(Window::All, 40_000, 40.0);
     }
 }

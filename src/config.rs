@@ -2,7 +2,7 @@
 
 use crate::file_source::FileReader;
 use dataspace_proto::event::{Sampling, SkidModel};
-use dataspace_proto::snapshot::Window;
+use dataspace_proto::window::{Window, WindowLengths};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub(crate) struct LiveOptions {
     pub(crate) keeps_counts: bool,
     /// Pages of each CPU's ring, where the user said so.
     pub(crate) ring_pages: Option<usize>,
+    /// What metrics are summed over.
+    pub(crate) windows: WindowLengths,
     /// Where a command's own output goes.
     pub(crate) command_output: CommandOutput,
     /// This process has other sessions besides: what it costs is that of their threads then.
@@ -96,6 +98,8 @@ pub(crate) struct RecordingOptions {
     pub(crate) skid: Skid,
     /// Which paths may answer.
     pub(crate) paths: Paths,
+    /// What metrics are summed over.
+    pub(crate) windows: WindowLengths,
 }
 
 /// What is calibrated, and how it is shown.
@@ -155,8 +159,8 @@ pub(crate) struct TopOptions {
     pub(crate) duration: Option<Duration>,
     /// Which objects.
     pub(crate) selection: Selection,
-    /// The window shown first.
-    pub(crate) window: Window,
+    /// The window shown first, where the user said so.
+    pub(crate) window: Option<Window>,
     /// Whether to use colour.
     pub(crate) has_color: bool,
 }

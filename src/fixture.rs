@@ -7,8 +7,9 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{
     Cost, EventLine, FunctionLine, LayoutMember, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA,
-    Snapshot, Target, TypeLayout, Windows,
+    Snapshot, Target, TypeLayout,
 };
+use dataspace_proto::window::{Window, WindowLengths, Windows};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -151,6 +152,20 @@ pub(crate) fn running() -> Snapshot {
     }
 }
 
+/// The same, of a session that chose its windows.
+pub(crate) fn with_windows(seconds: Vec<u64>) -> Snapshot {
+    let lengths = WindowLengths::try_from(seconds).unwrap();
+    let mut snapshot = running();
+    for line in &mut snapshot.objects {
+        let old = line.metrics.clone();
+        line.metrics = Windows::new(lengths, |window| match window {
+            Window::All => old.all.clone(),
+            Window::Last(_) => old.get(Window::Last(10)).clone(),
+        });
+    }
+    snapshot
+}
+
 /// The same, with losses, throttling and a warning.
 pub(crate) fn lossy() -> Snapshot {
     let mut snapshot = running();
@@ -233,12 +248,12 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
         candidates: Vec::new(),
         layout: (name == "{structure:order}").then(|| Arc::new(order())),
         scope: if kind == ObjectKind::Artificial { Vec::new() } else { vec![scope] },
-        metrics: Windows {
-            all: metrics(sums, 1, evidence, 4),
-            last_60s: metrics(sums, 1, evidence, 0),
-            last_10s: metrics(sums, 2, evidence, 0),
-            last_1s: metrics(sums, 25, evidence, 0),
-        },
+        metrics: Windows::new(WindowLengths::default(), |window| match window {
+            Window::All => metrics(sums, 1, evidence, 4),
+            Window::Last(10) => metrics(sums, 2, evidence, 0),
+            Window::Last(1) => metrics(sums, 25, evidence, 0),
+            Window::Last(_) => metrics(sums, 1, evidence, 0),
+        }),
     }
 }
 

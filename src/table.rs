@@ -6,7 +6,8 @@ use crate::config::Selection;
 use crate::header::{self, Segment, Shares, Tone};
 use crate::text::visible;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::snapshot::{Snapshot, Window};
+use dataspace_proto::snapshot::Snapshot;
+use dataspace_proto::window::Window;
 use std::io::{self, Write};
 
 /// How many objects are listed where no limit was given.
@@ -73,7 +74,7 @@ impl Printer<'_> {
     fn header(&mut self, snapshot: &Snapshot, window: Window) -> io::Result<()> {
         let mut target = header::target(snapshot);
         if window != Window::All {
-            target.push(Segment::new(format!("window {}", window.name()), Tone::Plain));
+            target.push(Segment::new(format!("window {window}"), Tone::Plain));
         }
         self.line("target", &target, " · ")?;
         self.line("events", &header::events(snapshot), " · ")?;
@@ -252,7 +253,7 @@ mod tests {
         check("table_empty", fixture::empty(), TableOptions::default());
         let options = TableOptions { width: Some(80), ..Default::default() };
         check("table_80", fixture::ended(), options);
-        let options = TableOptions { window: Window::Last1s, ..Default::default() };
+        let options = TableOptions { window: Window::Last(1), ..Default::default() };
         check("table_window", fixture::running(), options);
     }
 

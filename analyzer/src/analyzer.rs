@@ -28,6 +28,7 @@ use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi};
 use dataspace_proto::sample_line::Scope;
+use dataspace_proto::window::WindowLengths;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub struct Config {
     pub skid: Option<SkidModel>,
     /// Which paths may answer.
     pub paths: Paths,
+    /// What metrics are summed over.
+    pub windows: WindowLengths,
 }
 
 /// Counts of samples by where they went.
@@ -147,7 +150,7 @@ impl Analyzer {
             n_pending: 0,
             is_short_of_memory: false,
             requests: VecDeque::new(),
-            totals: Totals::new(),
+            totals: Totals::new(config.windows),
             counts: Counts::default(),
             collected: Collected::default(),
             received_at_collected: 0,

@@ -2,16 +2,16 @@
 
 use crate::analyzer::{Analyzer, Decided};
 use crate::attribution::Verdict;
-use crate::totals::{ObjectTotals, SpanSums, TOTAL};
+use crate::totals::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
 use dataspace_proto::accounting::{Accounting, Collected, Lost};
 use dataspace_proto::event::{Event, Sampling};
 use dataspace_proto::memory::Level;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target, Window,
-    Windows,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target,
 };
+use dataspace_proto::window::{Window, Windows};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU8, NonZeroU64};
 use std::sync::Arc;
@@ -160,8 +160,11 @@ impl Analyzer {
 
     fn object_line(&self, idx: u32, totals: &ObjectTotals) -> ObjectLine {
         let has_place = matches!(totals.level.kind, ObjectKind::Member | ObjectKind::Aggregate);
-        let mut all = self.metrics(&totals.all);
-        all.threads = totals.threads.len() as u64;
+        let mut metrics = Windows::new(self.totals.lengths(), |window| match window {
+            Window::All => self.metrics(&totals.all),
+            Window::Last(_) => self.metrics(&self.totals.window(ObjectIdx(idx), window)),
+        });
+        metrics.all.threads = totals.threads.len() as u64;
         ObjectLine {
             id: idx,
             parent_id: totals.parent.map(|parent| parent.0),
@@ -172,12 +175,7 @@ impl Analyzer {
             candidates: totals.candidates.clone(),
             layout: totals.layout.clone(),
             scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
-            metrics: Windows {
-                all,
-                last_60s: self.metrics(&self.totals.window(totals, Window::Last60s)),
-                last_10s: self.metrics(&self.totals.window(totals, Window::Last10s)),
-                last_1s: self.metrics(&self.totals.window(totals, Window::Last1s)),
-            },
+            metrics,
         }
     }
 

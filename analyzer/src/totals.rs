@@ -1,4 +1,4 @@
-//! Rolling totals by data object: since attach and over the last 1, 10 and 60 seconds, all exact.
+//! Rolling totals by data object: since attach and over the session's windows, all exact.
 //!
 //! A sample is counted at the one object that it is charged to. What is around that object gets its
 //! share when a second closes or totals are looked at: once for many samples.
@@ -12,7 +12,8 @@ use dataspace_proto::event::EventIdx;
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::Scope;
-use dataspace_proto::snapshot::{FunctionLine, ObjectKind, TypeLayout, Window};
+use dataspace_proto::snapshot::{FunctionLine, ObjectKind, TypeLayout};
+use dataspace_proto::window::{Window, WindowLengths};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,14 +30,13 @@ const UNKNOWN: ObjectIdx = ObjectIdx(3);
 const OTHER: ObjectIdx = ObjectIdx(4);
 const FIRST_REASON: u32 = 5;
 
-/// Closed seconds of the longest window.
-const RING_SECONDS: usize = 59;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Windows, longest first, and how many closed seconds each one sums. The longer ones hold the open
-/// second besides; the shortest is the last whole one, so that its rate means something.
-const WINDOWS: [(Window, usize); 3] =
-    [(Window::Last60s, RING_SECONDS), (Window::Last10s, 9), (Window::Last1s, 1)];
+/// How many closed seconds a window of `seconds` sums. The open second is in it besides; but a window of
+/// one second is the last whole one, so that its rate means something.
+fn n_closed(seconds: u16) -> usize {
+    usize::from(seconds).saturating_sub(1).max(1)
+}
 
 /// What one event added to one object in one second.
 #[derive(Clone, Debug)]
@@ -98,8 +98,6 @@ pub(crate) struct ObjectTotals {
     /// The thread that was noted last.
     last_tid: Option<i32>,
     pub(crate) all: SpanSums,
-    /// As in `WINDOWS`.
-    pub(crate) windows: [SpanSums; 3],
     /// Where this object's delta of an event stands in the open second.
     open: Vec<(u64, u32)>,
     /// Where, by event, the last sample stands, or stood, in what was charged and not shared out yet.
@@ -145,8 +143,11 @@ impl ObjectTotals {
 #[derive(Debug)]
 pub(crate) struct Totals {
     objects: Vec<ObjectTotals>,
+    lengths: WindowLengths,
+    /// The closed seconds of each window of the first object, in the order of `lengths`, then of the next.
+    windows: Vec<SpanSums>,
     by_name: FxHashMap<(Arc<str>, u64), ObjectIdx>,
-    /// Closed seconds, newest last; at most [`RING_SECONDS`].
+    /// Closed seconds, newest last; as many as the longest window sums.
     ring: VecDeque<Vec<Delta>>,
     open: Vec<Delta>,
     open_second: Option<u64>,
@@ -170,11 +171,13 @@ impl Totals {
         object == OTHER
     }
 
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(lengths: WindowLengths) -> Self {
         let mut totals = Self {
             objects: Vec::new(),
+            lengths,
+            windows: Vec::new(),
             by_name: FxHashMap::default(),
-            ring: VecDeque::with_capacity(RING_SECONDS + 1),
+            ring: VecDeque::new(),
             open: Vec::new(),
             open_second: None,
             open_until_ns: 0,
@@ -315,11 +318,15 @@ impl Totals {
             return;
         };
         // After a gap longer than the ring all seconds in between are empty.
-        let n_steps = second.saturating_sub(open).min(RING_SECONDS as u64 + 1);
+        let n_steps = second.saturating_sub(open).min(self.n_ring_seconds() as u64 + 1);
         for _ in 0..n_steps {
             self.close_second();
         }
         self.open(open.max(second));
+    }
+
+    fn n_ring_seconds(&self) -> usize {
+        self.lengths.seconds().first().map_or(0, |longest| n_closed(*longest))
     }
 
     const fn open(&mut self, second: u64) {
@@ -331,12 +338,21 @@ impl Totals {
         &self.objects
     }
 
-    /// The sums of `window` over one of the objects.
-    pub(crate) fn window(&self, totals: &ObjectTotals, window: Window) -> SpanSums {
-        let slot = WINDOWS.iter().position(|(candidate, _)| *candidate == window);
-        let Some(slot) = slot else { return totals.all.clone() };
-        let mut span = totals.windows[slot].clone();
-        if window != Window::Last1s {
+    /// Which windows there are.
+    pub(crate) const fn lengths(&self) -> WindowLengths {
+        self.lengths
+    }
+
+    /// The sums of one of [`Self::lengths`], or of all, over the object at `idx`.
+    pub(crate) fn window(&self, idx: ObjectIdx, window: Window) -> SpanSums {
+        let idx = idx.0 as usize;
+        let Some(totals) = self.objects.get(idx) else { return SpanSums::default() };
+        let Window::Last(seconds) = window else { return totals.all.clone() };
+        let lengths = self.lengths.seconds();
+        let slot = lengths.iter().position(|length| *length == seconds);
+        let closed = slot.and_then(|slot| self.windows.get(idx * lengths.len() + slot));
+        let mut span = closed.cloned().unwrap_or_default();
+        if seconds > 1 {
             let second = self.open_second.unwrap_or(0);
             let slots = totals.open.iter().filter(|(stamp, _)| *stamp == second);
             for delta in slots.filter_map(|(_, slot)| self.open.get(*slot as usize)) {
@@ -353,16 +369,18 @@ impl Totals {
         let spare = self.spare.pop().unwrap_or_default();
         let closed = std::mem::replace(&mut self.open, spare);
         self.ring.push_back(closed);
-        for (slot, (_, seconds)) in WINDOWS.iter().enumerate() {
+        let lengths = self.lengths.seconds();
+        for (slot, seconds) in lengths.iter().enumerate() {
+            let place = (slot, lengths.len());
             let newest = self.ring.back().map_or(&[][..], Vec::as_slice);
-            apply(&mut self.objects, slot, newest, Sums::add, u64::wrapping_add);
+            apply(&mut self.windows, place, newest, Sums::add, u64::wrapping_add);
             // The second that falls out of a window of n is the one n before the newest.
-            if let Some(expired) = self.ring.len().checked_sub(seconds + 1) {
+            if let Some(expired) = self.ring.len().checked_sub(n_closed(*seconds) + 1) {
                 let deltas = self.ring.get(expired).map_or(&[][..], Vec::as_slice);
-                apply(&mut self.objects, slot, deltas, Sums::subtract, u64::wrapping_sub);
+                apply(&mut self.windows, place, deltas, Sums::subtract, u64::wrapping_sub);
             }
         }
-        if self.ring.len() > RING_SECONDS
+        if self.ring.len() > self.n_ring_seconds()
             && let Some(mut expired) = self.ring.pop_front()
         {
             expired.clear();
@@ -380,11 +398,12 @@ impl Totals {
             threads: FxHashSet::default(),
             last_tid: None,
             all: SpanSums::default(),
-            windows: Default::default(),
             open: Vec::new(),
             charged: Vec::new(),
             layout: None,
         });
+        let n_windows = self.objects.len() * self.lengths.seconds().len();
+        self.windows.resize(n_windows, SpanSums::default());
         idx
     }
 }
@@ -436,16 +455,17 @@ fn add_delta(
     open.push(Delta { object, event, period, sums: sums.clone() });
 }
 
+/// Adds deltas to the window at `slot` of the `n_windows` that each object has, or takes them away.
 fn apply(
-    objects: &mut [ObjectTotals],
-    slot: usize,
+    windows: &mut [SpanSums],
+    (slot, n_windows): (usize, usize),
     deltas: &[Delta],
     sums: fn(&mut Sums, &Sums),
     periods: fn(u64, u64) -> u64,
 ) {
     for delta in deltas {
-        let Some(totals) = objects.get_mut(delta.object.0 as usize) else { continue };
-        let window = &mut totals.windows[slot];
+        let idx = delta.object.0 as usize * n_windows + slot;
+        let Some(window) = windows.get_mut(idx) else { continue };
         sums(&mut window.sums, &delta.sums);
         let event = window.event(delta.event);
         *event = periods(*event, delta.period);
@@ -459,6 +479,7 @@ fn artificial(name: &str, kind: ObjectKind) -> ObjectLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataspace_proto::window::{MAX_WINDOW_S, MAX_WINDOWS};
     use proptest::prelude::*;
 
     fn sample(time_ns: u64) -> Sample {
@@ -471,7 +492,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_charged_to_unknown_and_total_once() {
-        let mut totals = Totals::new();
+        let mut totals = Totals::new(WindowLengths::default());
         totals.charge(Totals::reason(Reason::Kernel), &charge(&sample(5)));
         totals.share_out();
         let samples = |idx: ObjectIdx| totals.objects()[idx.0 as usize].all.sums.samples;
@@ -484,7 +505,7 @@ mod tests {
 
     #[test]
     fn what_is_around_has_the_threads_and_functions_of_all_that_is_in_it() {
-        let mut totals = Totals::new();
+        let mut totals = Totals::new(WindowLengths::default());
         let function =
             |name: &str| Arc::new(Scope { function: Some(name.into()), ..Scope::default() });
         let scopes = [function("main"), function("main"), function("walk")];
@@ -506,7 +527,7 @@ mod tests {
 
     #[test]
     fn functions_are_told_apart_however_they_alternate() {
-        let mut totals = Totals::new();
+        let mut totals = Totals::new(WindowLengths::default());
         let function =
             |name: &str| Arc::new(Scope { function: Some(name.into()), ..Scope::default() });
         // Two of one name: one function, known by two scopes.
@@ -527,35 +548,62 @@ mod tests {
         assert_eq!(totals.objects()[TOTAL.0 as usize].all.sums.samples, 300);
     }
 
+    /// Which windows a session may choose.
+    fn lengths() -> impl Strategy<Value = WindowLengths> {
+        let chosen = proptest::collection::vec(1..=u64::from(MAX_WINDOW_S), 1..=MAX_WINDOWS);
+        // Short ones and neighbours are where a second more or less would tell.
+        let short = proptest::sample::subsequence(vec![1, 2, 3, 4, 10, 59, 60], 1..=MAX_WINDOWS);
+        prop_oneof![chosen, short, Just(vec![60, 10, 1])]
+            .prop_filter_map("twice", |seconds| WindowLengths::try_from(seconds).ok())
+    }
+
     proptest! {
-        /// Every window is the sum over the samples of its seconds, whatever the times.
+        /// Every window is the sum over the samples of its seconds, whatever its length and the times: a
+        /// window of two seconds or more has the open one.
         #[test]
         fn windows_are_exact(
-            times in proptest::collection::vec((0u64..200, any::<bool>()), 1..200),
+            lengths in lengths(),
+            samples in proptest::collection::vec((0u64..700, any::<bool>(), any::<bool>()), 1..200),
         ) {
-            let mut times = times;
-            times.sort_unstable();
-            let mut totals = Totals::new();
-            for (second, is_looked_at) in &times {
-                totals.charge(STACK, &charge(&sample(second * SECOND_NS)));
+            let mut samples = samples;
+            samples.sort_unstable();
+            let mut totals = Totals::new(lengths);
+            for (second, is_on_stack, is_looked_at) in &samples {
+                let object = if *is_on_stack { STACK } else { SCALARS };
+                totals.charge(object, &charge(&sample(second * SECOND_NS)));
                 if *is_looked_at {
                     totals.share_out();
                 }
             }
-            let times: Vec<u64> = times.into_iter().map(|(second, _)| second).collect();
             totals.share_out();
-            let last = *times.last().unwrap();
-            for (window, seconds) in WINDOWS {
-                let first = last.saturating_sub(seconds as u64);
-                let end = if window == Window::Last1s { last } else { last + 1 };
-                let expected =
-                    times.iter().filter(|second| (first..end).contains(*second)).count() as u64;
-                for object in [STACK, TOTAL] {
-                    let span = totals.window(&totals.objects()[object.0 as usize], window);
-                    prop_assert_eq!(span.sums.samples, expected);
+            let last = samples.last().unwrap().0;
+            for window in lengths.windows() {
+                let seconds = match window {
+                    Window::All => 0..=last,
+                    Window::Last(1) => last.saturating_sub(1)..=last.saturating_sub(1),
+                    Window::Last(seconds) => (last + 1).saturating_sub(seconds.into())..=last,
+                };
+                // Before the first second there is no whole one.
+                let is_none = window == Window::Last(1) && last == 0;
+                let count = |is_counted: &dyn Fn(bool) -> bool| -> u64 {
+                    let inside = samples.iter().filter(|(second, is_on_stack, _)| {
+                        !is_none && seconds.contains(second) && is_counted(*is_on_stack)
+                    });
+                    inside.count() as u64
+                };
+                let expected = [
+                    (STACK, count(&|is_on_stack| is_on_stack)),
+                    (SCALARS, count(&|is_on_stack| !is_on_stack)),
+                    (TOTAL, count(&|_| true)),
+                ];
+                for (object, expected) in expected {
+                    let span = totals.window(object, window);
+                    prop_assert_eq!(span.sums.samples, expected, "{} {:?}", window, object);
                     prop_assert_eq!(span.events.first().copied().unwrap_or(0), expected * 3);
                 }
             }
+            let n_kept = totals.ring.len() as u64;
+            prop_assert!(n_kept < u64::from(lengths.seconds()[0]).max(2), "{}", n_kept);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the daemon and its clients say to each other, beside snapshots.
 
+use crate::window::WindowLengths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,6 +54,9 @@ pub struct SessionSpec {
     /// Objects that a snapshot lists at most, `<Total>` among them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_objects: Option<usize>,
+    /// What metrics are summed over, in seconds, besides the time since the session began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows_s: Option<WindowLengths>,
 }
 
 /// How a session stands.

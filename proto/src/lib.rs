@@ -31,3 +31,4 @@ pub mod register;
 pub mod sample_line;
 pub mod snapshot;
 pub mod stack;
+pub mod window;

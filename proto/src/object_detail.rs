@@ -1,7 +1,8 @@
 //! One object of a session, as the daemon's API tells of it: what accesses it, and what it looks like.
 
 use crate::sample_line::Scope;
-use crate::snapshot::{BitPlace, ObjectKind, ObjectLine, Windows};
+use crate::snapshot::{BitPlace, ObjectKind, ObjectLine};
+use crate::window::Windows;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

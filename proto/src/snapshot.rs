@@ -5,6 +5,7 @@ use crate::accounting::{Accounting, is_zero};
 use crate::event::SkidModel;
 use crate::governance::Governance;
 use crate::sample_line::Scope;
+use crate::window::{WindowLengths, Windows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,6 +44,14 @@ pub struct Snapshot {
     /// What waits, where the session is live; no part of the JSON.
     #[serde(skip)]
     pub queues: Queues,
+}
+
+impl Snapshot {
+    /// The windows that its objects have.
+    #[must_use]
+    pub fn window_lengths(&self) -> WindowLengths {
+        self.objects.first().map(|total| total.metrics.lengths()).unwrap_or_default()
+    }
 }
 
 /// How much waits in each queue of a live session. Samples that wait for debug information are `pending`.
@@ -202,66 +211,6 @@ pub struct BitPlace {
     pub first: u64,
     /// How many bits.
     pub width: u64,
-}
-
-/// The same metrics over several spans.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Windows {
-    /// Since the session began.
-    pub all: Metrics,
-    /// The last 60 seconds.
-    #[serde(rename = "60s")]
-    pub last_60s: Metrics,
-    /// The last 10 seconds.
-    #[serde(rename = "10s")]
-    pub last_10s: Metrics,
-    /// The last second.
-    #[serde(rename = "1s")]
-    pub last_1s: Metrics,
-}
-
-/// One of [`Windows`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Window {
-    /// Since the session began.
-    #[default]
-    #[serde(rename = "all")]
-    All,
-    /// The last 60 seconds.
-    #[serde(rename = "60s")]
-    Last60s,
-    /// The last 10 seconds.
-    #[serde(rename = "10s")]
-    Last10s,
-    /// The last second.
-    #[serde(rename = "1s")]
-    Last1s,
-}
-
-impl Window {
-    /// The name as in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Window::All => "all",
-            Window::Last60s => "60s",
-            Window::Last10s => "10s",
-            Window::Last1s => "1s",
-        }
-    }
-}
-
-impl Windows {
-    /// The metrics of `window`.
-    #[must_use]
-    pub const fn get(&self, window: Window) -> &Metrics {
-        match window {
-            Window::All => &self.all,
-            Window::Last60s => &self.last_60s,
-            Window::Last10s => &self.last_10s,
-            Window::Last1s => &self.last_1s,
-        }
-    }
 }
 
 /// Sums over samples.

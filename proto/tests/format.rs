@@ -6,8 +6,9 @@ use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target, Windows,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target,
 };
+use dataspace_proto::window::{Window, WindowLengths, Windows};
 use std::sync::Arc;
 
 fn scope() -> Scope {
@@ -87,6 +88,10 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         events: [("cpu-clock".to_owned(), 3)].into(),
         ..Metrics::default()
     };
+    let windows = Windows::new(WindowLengths::default(), |window| match window {
+        Window::All => metrics.clone(),
+        Window::Last(_) => Metrics::default(),
+    });
     let snapshot = Snapshot {
         schema: SCHEMA,
         target: Target { description: "pid 1".into(), pids: vec![1], running: true },
@@ -119,7 +124,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             candidates: vec!["as.value".into()],
             layout: None,
             scope: vec![scope()],
-            metrics: Windows { all: metrics, ..Windows::default() },
+            metrics: windows,
         }],
         functions: std::sync::Arc::default(),
         queues: Queues::default(),

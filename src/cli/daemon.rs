@@ -1,6 +1,6 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, TargetArgs, value};
+use super::{EventArgs, TargetArgs, WindowsArgs, value};
 use crate::client::Client;
 use crate::config::LiveOptions;
 use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
@@ -141,6 +141,8 @@ pub(crate) struct AttachArgs {
     #[command(flatten)]
     event: EventArgs,
     #[command(flatten)]
+    windows: WindowsArgs,
+    #[command(flatten)]
     pub(crate) socket: SocketArgs,
     /// What the session is called.
     #[arg(long, value_name = "NAME", help_heading = DAEMON)]
@@ -158,6 +160,7 @@ impl AttachArgs {
     pub(crate) fn resolve(self) -> Result<SessionSpec, Failure> {
         let target = self.target.resolve("attach")?;
         let options = self.event.resolve(target, crate::config::Output::Json);
+        let options = self.windows.of(options);
         Ok(SessionSpec { name: self.name, ..asked_for(&options)? })
     }
 }
@@ -208,6 +211,13 @@ pub(crate) struct ConnectArgs {
     pub(crate) session: Option<String>,
 }
 
+impl ConnectArgs {
+    /// Whether a session is shown that the daemon has already.
+    pub(crate) fn is_watching(&self, target: &TargetArgs) -> bool {
+        self.connect.is_some() && !target.is_given()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Cli, Command};
@@ -225,7 +235,10 @@ mod tests {
             Command::Attach(args) => args.resolve().map_err(|failure| failure.to_string()),
             other => panic!("{other:?}"),
         };
+        let windows = attach(&["-a", "--windows", "5,300s,60"]).unwrap().windows_s.unwrap();
+        assert_eq!(windows.seconds(), [300, 60, 5]);
         let spec = attach(&["-p", "7", "--name", "a", "-F", "99"]).unwrap();
+        assert_eq!(spec.windows_s, None);
         assert_eq!((spec.pids, spec.frequency_hz), (vec![7], Some(99)));
         assert_eq!(spec.name.as_deref(), Some("a"));
         assert_eq!(attach(&["--comm", "x"]).unwrap().comm, ["x"]);

@@ -1,14 +1,16 @@
 //! From what was typed to what the program needs.
 
 use super::value::{CommName, DEFAULT_SHARE};
-use super::{DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When};
+use super::{
+    DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When, WindowsArgs,
+};
 use crate::config::{
     CalibrationOptions, CommandOutput, Comms, Input, LiveOptions, LiveTarget, Output,
     RecordingOptions, Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
 use dataspace_proto::event::Sampling;
-use dataspace_proto::snapshot::Window;
+use dataspace_proto::window::{Window, WindowLengths};
 use std::time::Duration;
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
@@ -75,6 +77,7 @@ impl EventArgs {
             keeps_counts: self.max_overhead.is_none(),
             max_overhead: self.max_overhead.unwrap_or(DEFAULT_SHARE).0,
             ring_pages: self.mmap_pages,
+            windows: WindowLengths::default(),
             events: self.names(),
             is_one_of_many: false,
             reader: None,
@@ -83,6 +86,18 @@ impl EventArgs {
                 Output::Json | Output::Table => CommandOutput::Stderr,
             },
         }
+    }
+}
+
+impl WindowsArgs {
+    /// The lengths, where they were not typed the usual ones.
+    pub(crate) fn resolve(self) -> WindowLengths {
+        self.lengths.unwrap_or_default()
+    }
+
+    /// `live` with these windows.
+    pub(crate) fn of(self, live: LiveOptions) -> LiveOptions {
+        LiveOptions { windows: self.resolve(), ..live }
     }
 }
 
@@ -144,13 +159,13 @@ impl ViewArgs {
             _ if is_terminal => Output::Screen,
             _ => Output::Table,
         };
-        let default_window = if output == Output::Screen { Window::Last10s } else { Window::All };
+        let default_window = (output != Output::Screen).then_some(Window::All);
         TopOptions {
             output,
             interval: self.interval.unwrap_or(DEFAULT_INTERVAL),
             duration: self.duration,
             selection: self.selection.resolve(),
-            window: self.window.map_or(default_window, Window::from),
+            window: self.window.or(default_window),
             has_color: color.resolve(is_terminal),
         }
     }
@@ -172,6 +187,7 @@ impl RecordingArgs {
             symfs: self.symfs,
             skid: self.skid,
             paths: self.paths,
+            windows: WindowLengths::default(),
         }
     }
 }
@@ -209,7 +225,7 @@ mod tests {
         let Command::Top(top) = cli.command else { return Err("another command".into()) };
         let view = top.view.resolve(cli.global.color, true);
         let target = top.target.resolve("top").map_err(|failure| failure.to_string())?;
-        Ok((top.event.resolve(target, view.output), view))
+        Ok((top.windows.of(top.event.resolve(target, view.output)), view))
     }
 
     #[test]
@@ -297,10 +313,20 @@ mod tests {
         assert_eq!(output(&["-p1", "--json"]), Output::Json);
         assert_eq!(output(&["-p1", "--once"]), Output::Table);
         assert_eq!(ViewArgs::default().resolve(When::Auto, false).output, Output::Table);
-        assert_eq!(ViewArgs::default().resolve(When::Auto, false).window, Window::All);
-        assert_eq!(top(&["-p1"]).unwrap().1.window, Window::Last10s);
-        assert_eq!(top(&["-p1", "--window", "60s"]).unwrap().1.window, Window::Last60s);
+        assert_eq!(ViewArgs::default().resolve(When::Auto, false).window, Some(Window::All));
+        assert_eq!(top(&["-p1"]).unwrap().1.window, None);
+        assert_eq!(top(&["-p1", "--window", "60s"]).unwrap().1.window, Some(Window::Last(60)));
         assert!(top(&["-p1", "--json", "--once"]).is_err());
+    }
+
+    #[test]
+    fn a_session_has_the_windows_that_were_typed() {
+        let windows = |args: &[&str]| top(args).map(|(live, _)| live.windows.seconds().to_vec());
+        assert_eq!(windows(&["-p1"]), Ok(vec![60, 10, 1]));
+        assert_eq!(windows(&["-p1", "--windows", "5,300,60"]), Ok(vec![300, 60, 5]));
+        for wrong in ["", "0", "301", "5,5", "1,2,3,4,5", "1.5", "1m", "-1"] {
+            assert!(windows(&["-p1", "--windows", wrong]).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::config::Skid;
 use dataspace_proto::event::SkidModel;
+use dataspace_proto::window::WindowLengths;
 use std::time::Duration;
 
 /// The longest duration: 100 years, so that adding it to a clock cannot overflow.
@@ -73,6 +74,15 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
     if interval < MIN_INTERVAL { Err("the shortest interval is 50ms".into()) } else { Ok(interval) }
+}
+
+/// The windows of a session: `300,60,5`.
+pub(super) fn windows(text: &str) -> Result<WindowLengths, String> {
+    let seconds = |part: &str| part.strip_suffix('s').unwrap_or(part).parse::<u64>();
+    let seconds: Result<Vec<u64>, _> = text.split(',').map(seconds).collect();
+    seconds
+        .map_err(|_| "expected whole seconds between commas, as in 300,60,5".to_owned())?
+        .try_into()
 }
 
 /// The longest name that the kernel keeps of a process (`TASK_COMM_LEN` without its end).

@@ -2,14 +2,14 @@
 
 use super::json;
 use crate::cli::{Global, ReportArgs, ReportFormat};
-use crate::config::Selection;
+use crate::config::{RecordingOptions, Selection};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
 use crate::interrupt::Interrupt;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
-use dataspace_proto::snapshot::Window;
+use dataspace_proto::window::Window;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,9 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let selection = args.selection.resolve();
     check(format, &selection, stdout().is_terminal())?;
     let interrupt = Interrupt::listen()?;
-    let source = session::read_recording(&args.recording.resolve())?;
+    let recording =
+        RecordingOptions { windows: args.windows.resolve(), ..args.recording.resolve() };
+    let source = session::read_recording(&recording)?;
     wait(&*source, &interrupt)?;
     let options = TableOptions {
         window: Window::All,

@@ -1,7 +1,7 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
 use super::json;
-use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, asked_for};
+use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
 use crate::client::{Client, RemoteSession};
 use crate::config::{LiveOptions, Output, Selection, TopOptions};
 use crate::diagnostic;
@@ -13,7 +13,7 @@ use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
 use dataspace_proto::api::SessionSpec;
-use dataspace_proto::snapshot::Window;
+use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Instant;
 
@@ -23,7 +23,11 @@ const FAREWELL_LIMIT: usize = 12;
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let view = args.view.resolve(global.color, stdout().is_terminal());
-    let wanted = wanted(args.target, args.event, args.connect, view.output)?;
+    if !args.connect.is_watching(&args.target) {
+        // Before a command is started, or the daemon attaches.
+        check_window(view.window, args.windows.resolve())?;
+    }
+    let wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
     diagnostic::start(global.verbose, view.output == Output::Screen);
     memory_bound::set(args.memory_max);
     let interrupt = Interrupt::listen()?;
@@ -50,19 +54,20 @@ enum Wanted {
 fn wanted(
     target: TargetArgs,
     event: EventArgs,
+    windows: WindowsArgs,
     connect: ConnectArgs,
     output: Output,
 ) -> anyhow::Result<Wanted> {
     let Some(socket) = connect.connect else {
-        return Ok(Wanted::Live(event.resolve(target.resolve("top")?, output)));
+        return Ok(Wanted::Live(windows.of(event.resolve(target.resolve("top")?, output))));
     };
     let client = Client::new(&socket, connect.token_file.as_deref())?;
     if target.is_given() {
-        let live = event.resolve(target.resolve("top")?, output);
+        let live = windows.of(event.resolve(target.resolve("top")?, output));
         return Ok(Wanted::Attached(client, Box::new(asked_for(&live)?)));
     }
-    if event.is_given() {
-        let what = "a session that the daemon has samples what it samples";
+    if event.is_given() || windows.lengths.is_some() {
+        let what = "a session that the daemon has samples what it samples, and has its windows";
         let remedy = "dataspace top --connect -p PID -e EVENT   one of your own";
         return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
     }
@@ -79,6 +84,18 @@ impl Wanted {
     }
 }
 
+/// Whether a session with `lengths` has the window that was asked for.
+fn check_window(wanted: Option<Window>, lengths: WindowLengths) -> Result<(), Failure> {
+    let Some(wanted) = wanted.filter(|wanted| lengths.windows().all(|window| window != *wanted))
+    else {
+        return Ok(());
+    };
+    let windows: Vec<String> = lengths.windows().map(|window| window.to_string()).collect();
+    let what = format!("the session has no window {wanted}: it has {}", windows.join(", "));
+    let remedy = "dataspace top --windows 300,60,5 --window 5s -p PID   a session with others";
+    Err(Failure::new(Kind::Usage, what).with_remedy(remedy))
+}
+
 /// Shows the session until the target ends, the time is over or somebody ends it; then ends it
 /// and gives its results.
 pub(super) fn show(
@@ -86,6 +103,7 @@ pub(super) fn show(
     view: &TopOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
+    check_window(view.window, source.snapshot().window_lengths())?;
     let mut out = stdout().lock();
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
@@ -155,7 +173,7 @@ fn print_table(
     }
     stop(source, interrupt)?;
     let options = TableOptions {
-        window: view.window,
+        window: view.window.unwrap_or_default(),
         selection: view.selection.clone(),
         has_color: view.has_color,
         width: table::terminal_width(),
@@ -207,7 +225,7 @@ mod tests {
             interval: Duration::from_millis(5),
             duration,
             selection: Selection::default(),
-            window: Window::All,
+            window: None,
             has_color: false,
         }
     }
@@ -248,6 +266,18 @@ mod tests {
         print_table(&source, &view(None), &interrupt, &mut out).unwrap();
         let table = String::from_utf8(out).unwrap();
         assert!(table.contains("totals are final") && table.contains("<Total>"), "{table}");
+    }
+
+    #[test]
+    fn a_window_that_the_session_has_not_got_is_refused() {
+        let check = |wanted: Window, seconds: Vec<u64>| {
+            let lengths = fixture::with_windows(seconds).window_lengths();
+            check_window(Some(wanted), lengths).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(check(Window::Last(5), vec![300, 5]), Ok(()));
+        assert_eq!(check(Window::All, vec![300, 5]), Ok(()));
+        let error = check(Window::Last(10), vec![300, 5]).unwrap_err();
+        assert!(error.contains("no window 10s: it has 5s, 300s, all"), "{error}");
     }
 
     #[test]

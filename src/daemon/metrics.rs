@@ -7,7 +7,8 @@ use crate::memory_bound;
 use crate::session::cost;
 use dataspace_proto::api::SessionState;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::snapshot::{Snapshot, Window};
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use dataspace_proto::window::Window;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,6 +18,10 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 
 /// Objects of one session that have a series of their own. With 16 sessions that makes 320 series.
 const MAX_OBJECTS: usize = 20;
+
+/// Objects are counted over the longest window of at most so many seconds: those between two scrapes, where
+/// nobody told Prometheus otherwise.
+const WINDOW_S: u16 = 60;
 
 /// The longest name of an object, in characters: C++ templates have names of kilobytes.
 const MAX_NAME_CHARS: usize = 200;
@@ -165,19 +170,21 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
 /// Gauges over a window: which objects have a series changes, so a counter would go back.
 fn objects(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     let family = "dataspace_object_samples";
-    let help = "Samples of the last minute, by data object; other stands for all without a series.";
+    let help = "Samples of the window, by data object; other stands for all without a series.";
     text.family(family, "gauge", help);
     for (session, snapshot) in snapshots {
-        for (object, n) in top(snapshot) {
-            text.sample(family, &[("session", session), ("object", &object)], number(n));
+        let window = snapshot.window_lengths().at_most(WINDOW_S);
+        let name = window.to_string();
+        for (object, n) in top(snapshot, window) {
+            let labels = [("session", session.as_str()), ("window", &name), ("object", &object)];
+            text.sample(family, &labels, number(n));
         }
     }
 }
 
 /// The objects with the most samples among those that contain no others, and what is left of the total.
-fn top(snapshot: &Snapshot) -> Vec<(String, u64)> {
-    let samples =
-        |line: &dataspace_proto::snapshot::ObjectLine| line.metrics.get(Window::Last60s).samples;
+fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
+    let samples = |line: &ObjectLine| line.metrics.get(window).samples;
     let parents: HashSet<u32> = snapshot.objects.iter().filter_map(|line| line.parent_id).collect();
     // Types of one name, or of one beginning, have one series: two of the same labels are an error.
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
@@ -241,10 +248,7 @@ mod tests {
     #[test]
     fn objects_are_bounded_and_add_up_to_the_total() {
         let mut snapshot = fixture::running();
-        for line in &mut snapshot.objects {
-            line.metrics.last_60s.samples = line.metrics.all.samples;
-        }
-        let all = top(&snapshot);
+        let all = top(&snapshot, Window::All);
         assert_eq!(all.iter().map(|(_, n)| n).sum::<u64>(), 12_000);
         assert!(all.iter().all(|(name, _)| name != "<Total>" && name != "{structure:order}"));
         let model = snapshot.objects[3].clone();
@@ -252,14 +256,29 @@ mod tests {
             let mut line = model.clone();
             (line.id, line.parent_id) = (id, Some(1));
             line.object = format!("{}{id}", "x".repeat(199)).into();
-            line.metrics.last_60s.samples = 1;
+            line.metrics.all.samples = 1;
             snapshot.objects.push(line);
         }
-        let many = top(&snapshot);
+        let many = top(&snapshot, Window::All);
         assert_eq!(many.len(), MAX_OBJECTS.min(many.len() - 1) + 1);
         let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), many.len(), "no series is there twice");
         assert_eq!(many.last().unwrap().0, OTHER);
+    }
+
+    #[test]
+    fn objects_have_the_window_nearest_a_minute_as_a_label() {
+        let check = |seconds: Vec<u64>, expect: &str| {
+            let mut text = Text::default();
+            objects(&mut text, &[("s".to_owned(), Arc::new(fixture::with_windows(seconds)))]);
+            let label = format!("{{session=\"s\",window=\"{expect}\",object=\"");
+            let samples = text.0.lines().filter(|line| !line.starts_with('#'));
+            assert!(samples.clone().count() > 5, "{}", text.0);
+            assert!(samples.clone().all(|line| line.contains(&label)), "{}", text.0);
+        };
+        check(vec![60, 10, 1], "60s");
+        check(vec![300, 30, 5], "30s");
+        check(vec![300, 90], "90s");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::config::{CommandOutput, Comms, LiveOptions, LiveTarget};
 use crate::session;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::event::Sampling;
+use dataspace_proto::window::WindowLengths;
 
 /// Processes, threads, names or events that one session names at most.
 const MAX_NAMED: usize = 1024;
@@ -48,6 +49,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
             Some(n_pages) => Some(value::pages(&n_pages.to_string())?),
             None => None,
         },
+        windows: spec.windows_s.unwrap_or_default(),
         command_output: CommandOutput::Discard,
         is_one_of_many: true,
         reader: None,
@@ -92,6 +94,7 @@ pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
         spec.max_overhead = Some(share.unwrap_or_else(|| "off".to_owned()));
     }
     spec.ring_pages = options.ring_pages;
+    spec.windows_s = Some(options.windows).filter(|windows| *windows != WindowLengths::default());
     Ok(spec)
 }
 
@@ -161,6 +164,7 @@ mod tests {
             SessionSpec {
                 cgroup: Some("/a".into()),
                 ring_pages: Some(8),
+                windows_s: vec![5, 300].try_into().ok(),
                 ..SessionSpec::default()
             },
             SessionSpec {

@@ -73,6 +73,7 @@ impl LiveSession {
     pub(super) fn start(
         mut config: LiveConfig,
         policy: FilePolicy,
+        analysis: Config,
         is_one_of_many: bool,
     ) -> Result<Self, Error> {
         let own_cpu = OwnCpu::begin(is_one_of_many);
@@ -86,7 +87,7 @@ impl LiveSession {
             running: true,
         };
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
-        let mut analyzer = Analyzer::new(Config::default());
+        let mut analyzer = Analyzer::new(analysis);
         let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
         let events: Vec<EventLine> = live.events().iter().map(event_line).collect();
         first.events.clone_from(&events);

@@ -57,8 +57,10 @@ pub(crate) trait Source {
 /// # Errors
 /// When nothing can be sampled, with the remedy.
 pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
+    let analysis = Config { windows: options.windows, ..Config::default() };
     let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
-    let session = LiveSession::start(live_config(options)?, policy, options.is_one_of_many);
+    let session =
+        LiveSession::start(live_config(options)?, policy, analysis, options.is_one_of_many);
     Ok(Box::new(session.map_err(|error| failure(&error))?))
 }
 
@@ -148,6 +150,7 @@ fn replay(options: &RecordingOptions) -> anyhow::Result<Replay> {
             config::Paths::Type => Paths::Type,
             config::Paths::Address => Paths::Address,
         },
+        windows: options.windows,
     };
     let policy = FilePolicy { symfs: options.symfs.clone(), ..FilePolicy::default() };
     Ok(Replay::new(recording, description, config, policy))

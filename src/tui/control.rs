@@ -1,7 +1,7 @@
 //! The keys: one list that is obeyed, shown in the help line and shown on the help screen, so
 //! that the three cannot drift apart.
 
-use dataspace_proto::snapshot::Window;
+use dataspace_proto::window::Window;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What a key does.
@@ -11,7 +11,8 @@ pub(super) enum Action {
     Help,
     Pause,
     NextWindow,
-    SetWindow(Window),
+    /// The one at this place among those of the session, shortest first.
+    SetWindow(usize),
     NextSort,
     PreviousSort,
     Invert,
@@ -36,7 +37,7 @@ pub(super) struct Control {
     pub(super) keys: &'static [KeyCode],
     /// One word for the help line; empty where it is not worth the room.
     pub(super) word: &'static str,
-    /// For the help screen.
+    /// For the help screen; what it says of windows depends on the session's, see [`description`].
     pub(super) description: &'static str,
 }
 
@@ -59,7 +60,7 @@ pub(super) const CONTROLS: &[Control] = &[
         "pause",
         "stop the picture, not the sampling; again to go on",
     ),
-    control(Action::NextWindow, &[KeyCode::Char('w')], "window", "next window: 1s, 10s, 60s, all"),
+    control(Action::NextWindow, &[KeyCode::Char('w')], "window", "next window"),
     control(Action::NextSort, &[KeyCode::Char('s')], "sort", "sort by the next column"),
     control(
         Action::EditFilter,
@@ -76,10 +77,11 @@ pub(super) const CONTROLS: &[Control] = &[
     ),
     control(Action::Invert, &[KeyCode::Char('i')], "invert", "sort the other way round"),
     control(Action::PreviousSort, &[KeyCode::Char('S')], "", "sort by the previous column"),
-    control(Action::SetWindow(Window::Last1s), &[KeyCode::Char('1')], "", "the last second"),
-    control(Action::SetWindow(Window::Last10s), &[KeyCode::Char('2')], "", "the last 10 seconds"),
-    control(Action::SetWindow(Window::Last60s), &[KeyCode::Char('3')], "", "the last 60 seconds"),
-    control(Action::SetWindow(Window::All), &[KeyCode::Char('4')], "", "since the session began"),
+    control(Action::SetWindow(0), &[KeyCode::Char('1')], "", ""),
+    control(Action::SetWindow(1), &[KeyCode::Char('2')], "", ""),
+    control(Action::SetWindow(2), &[KeyCode::Char('3')], "", ""),
+    control(Action::SetWindow(3), &[KeyCode::Char('4')], "", ""),
+    control(Action::SetWindow(4), &[KeyCode::Char('5')], "", ""),
     control(Action::Up, &[KeyCode::Up, KeyCode::Char('k')], "", "up"),
     control(Action::Down, &[KeyCode::Down, KeyCode::Char('j')], "", "down"),
     control(Action::PageUp, &[KeyCode::PageUp], "", "a page up"),
@@ -110,6 +112,22 @@ pub(super) fn action(key: KeyEvent) -> Option<Action> {
 /// Whether `key` is Ctrl-C, which is a key like any other in raw mode.
 pub(super) fn is_ctrl_c(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+}
+
+/// What the help screen says of `control` where a session has `windows`; `None` where it does nothing.
+pub(super) fn description(control: &Control, windows: &[Window]) -> Option<String> {
+    match control.action {
+        Action::NextWindow => {
+            let names: Vec<String> = windows.iter().map(Window::to_string).collect();
+            Some(format!("{}: {}", control.description, names.join(", ")))
+        }
+        Action::SetWindow(idx) => windows.get(idx).map(|window| match window {
+            Window::All => "since the session began".to_owned(),
+            Window::Last(1) => "the last second".to_owned(),
+            Window::Last(seconds) => format!("the last {seconds} seconds"),
+        }),
+        _ => Some(control.description.to_owned()),
+    }
 }
 
 /// How a key is written.

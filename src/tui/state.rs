@@ -3,12 +3,17 @@
 use super::control::{Action, action, is_ctrl_c};
 use crate::arrangement::{Arrangement, Listing};
 use crate::config::TopOptions;
-use dataspace_proto::snapshot::{ObjectLine, Snapshot, Window};
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use dataspace_proto::window::Window;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::Arc;
 
 /// The longest filter: no descriptor that fits on a screen needs more.
 const MAX_FILTER_LEN: usize = 200;
+
+/// What is shown first is over the longest window of at most so many seconds: long enough for figures
+/// that stand still, short enough to follow the target.
+const USUAL_WINDOW_S: u16 = 10;
 
 /// What has the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,8 @@ pub(super) struct State {
     snapshot: Arc<Snapshot>,
     listing: Listing,
     arrangement: Arrangement,
+    /// What was chosen; a session need not have it.
+    window: Option<Window>,
     mode: Mode,
     is_paused: bool,
     is_left: bool,
@@ -49,7 +56,7 @@ impl State {
     /// The first picture.
     pub(super) fn new(snapshot: Arc<Snapshot>, options: &TopOptions) -> Self {
         let arrangement = Arrangement {
-            window: options.window,
+            window: window_of(&snapshot, options.window),
             is_tree: true,
             selection: options.selection.clone(),
             ..Arrangement::default()
@@ -58,6 +65,7 @@ impl State {
             listing: arrangement.list(&snapshot),
             snapshot,
             arrangement,
+            window: options.window,
             mode: Mode::Table,
             is_paused: false,
             is_left: false,
@@ -162,8 +170,8 @@ impl State {
             Action::PageDown => self.step(self.page_step()),
             Action::First => self.step(isize::MIN),
             Action::Last => self.step(isize::MAX),
-            Action::NextWindow => self.set_window(next_window(self.arrangement.window)),
-            Action::SetWindow(window) => self.set_window(window),
+            Action::NextWindow => self.next_window(),
+            Action::SetWindow(idx) => self.set_window(idx),
             Action::NextSort => self.sort_by_next(1),
             Action::PreviousSort => self.sort_by_next(-1),
             Action::Invert => {
@@ -208,9 +216,16 @@ impl State {
         }
     }
 
-    fn set_window(&mut self, window: Window) {
-        self.arrangement.window = window;
+    /// Chooses the window at `idx` among those of the session, if there is one.
+    fn set_window(&mut self, idx: usize) {
+        self.window = self.snapshot.window_lengths().windows().nth(idx).or(self.window);
         self.rearrange();
+    }
+
+    fn next_window(&mut self) {
+        let lengths = self.snapshot.window_lengths();
+        let here = lengths.windows().position(|window| window == self.arrangement.window);
+        self.set_window(here.map_or(0, |here| (here + 1) % lengths.windows().count()));
     }
 
     fn sort_by_next(&mut self, step: isize) {
@@ -240,6 +255,7 @@ impl State {
     /// Lists anew. The selection stays on its object; a selection on the first line stays there:
     /// that is where one looks who selected nothing.
     fn rearrange(&mut self) {
+        self.arrangement.window = window_of(&self.snapshot, self.window);
         self.listing = self.arrangement.list(&self.snapshot);
         let objects = &self.snapshot.objects;
         let is_selected = |object_idx: usize| Some(objects[object_idx].id) == self.selected_id;
@@ -248,13 +264,11 @@ impl State {
     }
 }
 
-fn next_window(window: Window) -> Window {
-    match window {
-        Window::Last1s => Window::Last10s,
-        Window::Last10s => Window::Last60s,
-        Window::Last60s => Window::All,
-        Window::All => Window::Last1s,
-    }
+/// The window that is shown: the one chosen, if the session has it, else one of some seconds.
+fn window_of(snapshot: &Snapshot, chosen: Option<Window>) -> Window {
+    let lengths = snapshot.window_lengths();
+    let chosen = chosen.filter(|chosen| lengths.windows().any(|window| window == *chosen));
+    chosen.unwrap_or_else(|| lengths.at_most(USUAL_WINDOW_S))
 }
 
 #[cfg(test)]

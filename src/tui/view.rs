@@ -55,7 +55,7 @@ fn draw_body(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: &Theme
     let inner_width = usize::from(area.width.saturating_sub(4));
     let (title, lines) = match state.mode() {
         Mode::Table | Mode::Filter => return objects::draw(frame, area, state, theme),
-        Mode::Help => (" keys ", help::page(theme)),
+        Mode::Help => (" keys ", help::page(state, theme)),
         Mode::Detail => (" object ", detail::page(state, inner_width, theme)),
     };
     let block = Block::bordered().title(title).padding(ratatui::widgets::Padding::horizontal(1));
@@ -75,7 +75,7 @@ fn header_lines(state: &State, area: Rect, theme: &Theme) -> Vec<Line<'static>> 
     let snapshot = state.snapshot();
     let width = usize::from(area.width);
     let mut target = header::target(snapshot);
-    target.push(Segment::new(format!("window {}", state.arrangement().window.name()), Tone::Plain));
+    target.push(Segment::new(format!("window {}", state.arrangement().window), Tone::Plain));
     if state.is_paused() {
         target.insert(0, Segment::new("PAUSED", Tone::Strong));
     }

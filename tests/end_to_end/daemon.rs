@@ -196,7 +196,8 @@ fn metrics_say_what_the_sessions_do() {
     assert_eq!(value(&format!("dataspace_build_info{{version=\"{version}\"}}")), 1);
     assert_eq!(value("dataspace_sessions{state=\"attached\"}"), 1);
     let kernel = value(&format!("dataspace_kernel_samples_total{{session=\"{id}\"}}"));
-    let next = value(&format!("dataspace_object_samples{{session=\"{id}\",object=\"{NEXT}\"}}"));
+    let labels = format!("session=\"{id}\",window=\"60s\",object=\"{NEXT}\"");
+    let next = value(&format!("dataspace_object_samples{{{labels}}}"));
     assert!(next * 100 >= kernel * 80, "{next} of {kernel}");
     assert!(text.contains("object=\"other\""));
     // Where promtool is, it has nothing to say against it.

@@ -158,6 +158,40 @@ fn every_answer_is_as_the_document_says() {
 }
 
 #[test]
+fn a_session_has_the_windows_that_it_was_asked_for() {
+    let held = Held::new(Daemon::start(""));
+    let program = Running::start(&compile("leaves", &["-O2", "-g"]), &[SECRET]).0;
+    let attach = |windows: Value| {
+        let body = json!({"pids": [program.pid().parse::<i32>().unwrap()], "windows_s": windows});
+        held.json("POST", "/v1/sessions", &[], &body.to_string())
+    };
+    for wrong in [json!([]), json!([0]), json!([301]), json!([5, 5]), json!([1, 2, 3, 4, 5])] {
+        let (status, error) = attach(wrong);
+        assert_eq!((status, &error["code"]), (400, &json!("bad_request")), "{error}");
+    }
+    for (windows, names) in [
+        (json!([5, 300, 60]), &["all", "300s", "60s", "5s"][..]),
+        (json!(null), &["all", "60s", "10s", "1s"]),
+    ] {
+        let (status, line) = attach(windows);
+        if status == 422 {
+            eprintln!("not run: {line}");
+            return;
+        }
+        let id = line["id"].to_string();
+        let body = held.ask("GET", "/v1/sessions/{session}/snapshot", &[&id], "").body;
+        let text = String::from_utf8(body).unwrap();
+        let (_, metrics) = text.split_once("\"metrics\":{").unwrap();
+        let places: Vec<usize> =
+            names.iter().map(|name| metrics.find(&format!("\"{name}\":{{")).unwrap()).collect();
+        assert!(places.is_sorted(), "{names:?}: {text}");
+        let snapshot: Value = serde_json::from_str(&text).unwrap();
+        let metrics = snapshot["objects"][0]["metrics"].as_object().unwrap();
+        assert_eq!(metrics.len(), names.len(), "{metrics:?}");
+    }
+}
+
+#[test]
 fn an_object_has_its_functions_and_its_members_their_places() {
     let Some((held, id, _program)) = with_leaves() else { return };
     let snapshot = held.json("GET", "/v1/sessions/{session}/snapshot", &[&id], "").1;

@@ -82,8 +82,9 @@ impl Check<'_> {
     fn check_keys(&mut self, schema: &Value, value: &Value, at: &str) {
         let Some(value) = value.as_object() else { return };
         let properties = &schema["properties"];
+        let others = schema.get("additionalProperties").filter(|rule| rule.is_object());
         for (key, value) in value {
-            match properties.get(key) {
+            match properties.get(key).or(others) {
                 Some(schema) => self.check(schema, value, &format!("{at}.{key}")),
                 None => self.found.push(format!("{at}.{key} is not described")),
             }

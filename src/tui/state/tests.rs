@@ -12,7 +12,7 @@ fn state() -> State {
         interval: Duration::from_secs(1),
         duration: None,
         selection: Selection::default(),
-        window: Window::Last10s,
+        window: None,
         has_color: true,
     };
     let mut state = State::new(Arc::new(fixture::running()), &options);
@@ -108,13 +108,27 @@ fn a_pause_keeps_the_picture() {
 fn windows_and_columns_are_chosen() {
     let mut state = state();
     press(&mut state, "w");
-    assert_eq!(state.arrangement().window, Window::Last60s);
+    assert_eq!(state.arrangement().window, Window::Last(60));
     press(&mut state, "1");
-    assert_eq!(state.arrangement().window, Window::Last1s);
+    assert_eq!(state.arrangement().window, Window::Last(1));
+    press(&mut state, "5");
+    assert_eq!(state.arrangement().window, Window::Last(1), "there is no fifth");
     press(&mut state, "S");
     assert_eq!(state.arrangement().sort, SortKey::Name);
     press(&mut state, "i");
     assert!(state.arrangement().is_inverted);
+}
+
+#[test]
+fn windows_are_those_of_the_session() {
+    let mut state = state();
+    state.update(Arc::new(fixture::with_windows(vec![5, 300, 60, 20])));
+    let mut shown = vec![state.arrangement().window.to_string()];
+    for key in ["w", "w", "w", "w", "w", "5", "3"] {
+        press(&mut state, key);
+        shown.push(state.arrangement().window.to_string());
+    }
+    assert_eq!(shown, ["5s", "20s", "60s", "300s", "all", "5s", "all", "60s"]);
 }
 
 #[test]
@@ -139,6 +153,6 @@ fn pages_open_scroll_and_close() {
 fn an_empty_session_obeys_every_key() {
     let mut state = state();
     state.update(Arc::new(fixture::empty()));
-    press(&mut state, "jkgG⇞⇟sSiw1234\t \n\x1b?\x1b/x\n\x1b");
+    press(&mut state, "jkgG⇞⇟sSiw12345\t \n\x1b?\x1b/x\n\x1b");
     assert!(state.selected_object().is_none());
 }

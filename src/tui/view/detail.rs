@@ -8,11 +8,10 @@ use crate::table::reason_of;
 use crate::text::{short_count, size, visible};
 use crate::tui::state::State;
 use dataspace_proto::sample_line::{Evidence, Scope};
-use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot, Window};
+use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
+use dataspace_proto::window::Window;
 use ratatui::text::Line;
 use std::collections::BTreeSet;
-
-const WINDOWS: [Window; 4] = [Window::Last1s, Window::Last10s, Window::Last60s, Window::All];
 
 /// Width of the names of the sums, and of each number.
 const NAME_WIDTH: usize = 12;
@@ -71,11 +70,12 @@ fn scope_text(scope: &Scope) -> String {
 }
 
 fn sums(snapshot: &Snapshot, object: &ObjectLine, theme: &Theme) -> Vec<Line<'static>> {
-    let columns: Vec<(Scale, &Metrics)> = WINDOWS
-        .iter()
-        .map(|&window| (Scale::new(snapshot, window), object.metrics.get(window)))
+    let lengths = snapshot.window_lengths();
+    let columns: Vec<(Scale, &Metrics)> = lengths
+        .windows()
+        .map(|window| (Scale::new(snapshot, window), object.metrics.get(window)))
         .collect();
-    let titles = columns.iter().map(|(scale, _)| scale.window.name().to_owned());
+    let titles = columns.iter().map(|(scale, _)| scale.window.to_string());
     let mut lines = vec![styled(row("", titles), theme.heading())];
     let mut push = |name: &str, is_kept_empty: bool, value: &dyn Fn(&Scale, &Metrics) -> String| {
         let values: Vec<String> =

@@ -2,8 +2,11 @@
 
 use super::Theme;
 use crate::header::Tone;
-use crate::tui::control::{CONTROLS, Control, FILTER_CONTROLS, PAGE_ACTIONS, key_name};
+use crate::tui::control::{
+    CONTROLS, Control, FILTER_CONTROLS, PAGE_ACTIONS, description, key_name,
+};
 use crate::tui::state::{Mode, State};
+use dataspace_proto::window::Window;
 use ratatui::text::{Line, Span};
 
 const GAP: &str = "  ";
@@ -43,20 +46,21 @@ pub(super) fn line(state: &State, width: u16, theme: &Theme) -> Line<'static> {
     Line::from(spans)
 }
 
-/// All keys.
-pub(super) fn page(theme: &Theme) -> Vec<Line<'static>> {
+/// All keys that do something in this session.
+pub(super) fn page(state: &State, theme: &Theme) -> Vec<Line<'static>> {
+    let windows: Vec<Window> = state.snapshot().window_lengths().windows().collect();
     let names = |control: &Control| {
         let names: Vec<String> = control.keys.iter().map(|key| key_name(*key)).collect();
         names.join(" ")
     };
     let key_line = |control: &Control| {
-        Line::from(vec![
+        Some(Line::from(vec![
             Span::styled(format!("{:<8}", names(control)), theme.key()),
-            Span::raw(format!(" {}", control.description)),
-        ])
+            Span::raw(format!(" {}", description(control, &windows)?)),
+        ]))
     };
     let legend = LEGEND.iter().map(|text| Line::styled(*text, theme.style(Tone::Faint)));
-    CONTROLS.iter().map(key_line).chain(legend).collect()
+    CONTROLS.iter().filter_map(key_line).chain(legend).collect()
 }
 
 fn shown() -> impl Iterator<Item = &'static Control> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::{Output, Selection, TopOptions};
 use crate::{fixture, golden};
-use dataspace_proto::snapshot::{Snapshot, Window};
+use dataspace_proto::snapshot::Snapshot;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -19,7 +19,7 @@ fn state(snapshot: Snapshot, keys: &str) -> State {
         interval: Duration::from_secs(1),
         duration: None,
         selection: Selection::default(),
-        window: Window::Last10s,
+        window: None,
         has_color: true,
     };
     let mut state = State::new(Arc::new(snapshot), &options);
@@ -128,7 +128,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_size_and_no_key_panics(width in 0u16..130, height in 0u16..45, keys in "[?q \nwsStigGjk1-4/xy]{0,8}") {
+    fn no_size_and_no_key_panics(width in 0u16..130, height in 0u16..45, keys in "[?q \nwsStigGjk1-5/xy]{0,8}") {
         for snapshot in [fixture::lossy(), fixture::empty(), fixture::ended()] {
             picture(&mut state(snapshot, &keys), width, height, true);
         }
