@@ -109,6 +109,10 @@ impl Roster {
             awaited.has_come();
             return Ok(session);
         }
+        if status.state != SessionState::Starting {
+            // It counts until its thread has returned: who tries again at once finds room.
+            self.detach(std::slice::from_ref(&session)).await;
+        }
         let code = status.code.unwrap_or(ErrorCode::NotAttached);
         let message = status.detail.unwrap_or_else(|| "attaching takes too long".to_owned());
         Err(ApiError { code, message })
