@@ -3,6 +3,7 @@
 mod answer;
 mod authority;
 pub(crate) mod config_file;
+mod connection;
 mod frame;
 mod metrics;
 mod network;
@@ -29,12 +30,12 @@ mod voiced;
 use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
+use connection::Connections;
 use network::TcpConfig;
 use notice::Notices;
 use peer::Trusted;
 use refusal_log::REFUSALS;
 use roster::Roster;
-use server::Connections;
 use socket::Listening;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,11 +85,33 @@ impl Settings {
         };
         Ok(Self { limits: config.limits, trusted: Trusted::of(&config.group), tcp })
     }
+
+    /// Whether who is let in over TCP, and for what, is the same in `other`.
+    fn opens_tcp_as(&self, other: &Self) -> bool {
+        match (self.tcp.as_deref(), other.tcp.as_deref()) {
+            (Some((config, token)), Some((other, other_token))) => {
+                token == other_token && config.rights == other.rights && config.hosts == other.hosts
+            }
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
 }
 
 impl Daemon {
     fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes on with `settings`. What is open by what they do not say any more is closed, streams too.
+    fn adopt(&self, settings: Settings) {
+        let mut current = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, settings);
+        if !before.opens_tcp_as(&current) {
+            self.connections.revoke_tcp();
+        }
+        if before.trusted != current.trusted {
+            self.connections.revoke_group();
+        }
     }
 
     fn limits(&self) -> Limits {
@@ -115,6 +138,22 @@ impl DaemonOptions {
     /// Bounds memory as was asked for here, or in `limits`.
     fn bound_memory(&self, limits: Limits) {
         memory_bound::set(self.max_memory_bytes.or(limits.memory_max.map(|size| size.0)));
+    }
+
+    /// Warns of what `now` says otherwise than the configuration that the daemon `began_with`, and
+    /// is read at the start only.
+    fn tell_of_unread(&self, began_with: &DaemonConfig, now: &DaemonConfig) {
+        let listen = |config: &DaemonConfig| config.tcp.as_ref().map(|tcp| tcp.listen);
+        let own_socket = self.socket.is_none();
+        for (key, is_changed) in [
+            ("socket", own_socket && began_with.socket != now.socket),
+            ("socket_mode", began_with.socket_mode != now.socket_mode),
+            ("tcp.listen", listen(began_with) != listen(now)),
+        ] {
+            if is_changed {
+                tracing::warn!(key, "changed, but read at the start only: restart the daemon");
+            }
+        }
     }
 }
 
@@ -177,7 +216,7 @@ async fn live(
     let server = tokio::spawn(server::serve(listener, daemon.clone(), ending));
     notices.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-    until_asked_to_end(&daemon, options, notices, &mut signals).await;
+    until_asked_to_end(&daemon, (options, config), notices, &mut signals).await;
     tracing::info!("ending");
     notices.stopping();
     // The sessions first: streams have their final totals before their connections are closed.
@@ -194,7 +233,7 @@ async fn live(
 /// Reads the configuration again when asked to, and tells that all is well.
 async fn until_asked_to_end(
     daemon: &Daemon,
-    options: &DaemonOptions,
+    (options, began_with): (&DaemonOptions, &DaemonConfig),
     notices: &Notices,
     signals: &mut Signals,
 ) {
@@ -210,7 +249,7 @@ async fn until_asked_to_end(
             }
         }
         // That takes as long as sessions take to end: all else goes on meanwhile.
-        let mut reloading = std::pin::pin!(reload(daemon, options, notices));
+        let mut reloading = std::pin::pin!(reload(daemon, options, began_with, notices));
         loop {
             tokio::select! {
                 () = &mut reloading => break,
@@ -229,16 +268,22 @@ struct Signals {
 }
 
 /// Reads the configuration again. One that is wrong changes nothing.
-async fn reload(daemon: &Daemon, options: &DaemonOptions, notices: &Notices) {
+async fn reload(
+    daemon: &Daemon,
+    options: &DaemonOptions,
+    began_with: &DaemonConfig,
+    notices: &Notices,
+) {
     notices.reloading();
     let read = DaemonConfig::read(options.config.as_deref())
         .and_then(|config| Ok((Settings::of(&config)?, config)));
     match read {
         Ok((settings, config)) => {
-            *daemon.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+            daemon.adopt(settings);
             options.bound_memory(config.limits);
             daemon.roster.follow(&config.sessions, config.limits).await;
             tracing::info!(n_sessions = config.sessions.len(), "the configuration was read again");
+            options.tell_of_unread(began_with, &config);
         }
         Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
     }

@@ -1,21 +1,21 @@
 //! Takes connections, within limits, and serves HTTP/1.1 on each.
 
 use super::Daemon;
-use super::answer::{last_words, refusal};
-use super::config_file::Limits;
+use super::answer::{Answer, last_words, refusal};
+use super::connection::Counted;
 use super::network;
 use super::patience::Patient;
-use super::peer::{Peer, Rank};
-use super::roster::share;
+use super::peer::Peer;
 use super::route;
 use super::voiced::Voiced;
 use dataspace_proto::api::{ApiError, ErrorCode};
+use hyper::Response;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
@@ -29,77 +29,6 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// How long open connections may take for what they have begun when the daemon ends.
 pub(super) const FAREWELL: Duration = Duration::from_millis(300);
-
-/// Connections at once of all of whom it is not plain who they are: in a user namespace of his own
-/// one user has 65,536 numbers.
-const UNKNOWN_CONNECTIONS: usize = 4;
-
-/// The open connections.
-#[derive(Debug, Default)]
-pub(super) struct Connections {
-    by_user: Mutex<HashMap<User, usize>>,
-}
-
-/// Whose connections are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum User {
-    Known(u32),
-    /// All of whom it is not plain who they are.
-    Unknown,
-    /// All that come over TCP: who they are is told with each request only.
-    Network,
-}
-
-/// One of them, until it is dropped.
-struct Counted {
-    connections: Arc<Connections>,
-    user: User,
-}
-
-impl Connections {
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.lock().values().sum()
-    }
-
-    /// One more, of `peer`; `None` where it or all together have as many as they may.
-    fn add(self: &Arc<Self>, peer: &Peer, limits: Limits) -> Option<Counted> {
-        let mut by_user = self.lock();
-        let n_all: usize = by_user.values().sum();
-        let (user, most) = match peer.rank {
-            _ if peer.address.is_some() => (User::Network, limits.connections_per_user),
-            Rank::Privileged | Rank::Observer => (User::Known(peer.uid), limits.connections),
-            Rank::User => (User::Known(peer.uid), limits.connections_per_user),
-            Rank::Unknown => (User::Unknown, limits.connections_per_user.min(UNKNOWN_CONNECTIONS)),
-        };
-        let n_own = by_user.entry(user).or_default();
-        let may_more = *n_own < most;
-        if n_all >= share(limits.connections, peer) || !may_more {
-            if *n_own == 0 {
-                by_user.remove(&user);
-            }
-            return None;
-        }
-        *n_own += 1;
-        Some(Counted { connections: self.clone(), user })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<User, usize>> {
-        self.by_user.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut by_user = self.connections.lock();
-        if let Some(n_own) = by_user.get_mut(&self.user) {
-            *n_own -= 1;
-            if *n_own == 0 {
-                by_user.remove(&self.user);
-            }
-        }
-    }
-}
 
 /// Takes connections until `ending`.
 pub(super) async fn serve(
@@ -184,7 +113,7 @@ async fn converse<S>(
     peer: Peer,
     daemon: Arc<Daemon>,
     mut ending: watch::Receiver<bool>,
-    _counted: Counted,
+    counted: Counted,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -192,8 +121,9 @@ async fn converse<S>(
     let io = TokioIo::new(Voiced::new(Patient::new(stream, limits.stall_time())));
     let service = service_fn(|request| async {
         let answer = match network::admit(&daemon.settings(), &peer, &request) {
+            Ok(_) if !counted.recognize(&peer, daemon.limits()) => last(refusal(&too_many(&peer))),
             Ok(peer) => route::answer(&daemon, &peer, request).await,
-            Err(error) => refusal(&error),
+            Err(error) => last(refusal(&error)),
         };
         Ok::<_, Infallible>(answer)
     });
@@ -204,8 +134,14 @@ async fn converse<S>(
         .serve_connection(io, service);
     tokio::pin!(connection);
     let served = tokio::select! {
+        // What has arrived is looked at before its sender has to go.
+        biased;
         served = connection.as_mut() => Some(served),
         _ = ending.wait_for(|is_ending| *is_ending) => None,
+        reason = counted.expelled(&peer, limits.request_time()) => {
+            tracing::debug!(uid = peer.uid, pid = peer.pid, reason, "a connection is closed");
+            return;
+        }
     };
     let served = match served {
         Some(served) => served,
@@ -219,37 +155,19 @@ async fn converse<S>(
     }
 }
 
-/// Says that there are too many, without reading what is asked.
-async fn turn_away(mut stream: impl AsyncWrite + Unpin, peer: &Peer) {
-    let message = "there are as many connections as the limits allow";
-    let error = ApiError { code: ErrorCode::TooMany, ..peer.refuse("connect", message) };
-    // A fresh socket has room for it.
-    let _ = tokio::time::timeout(RETRY, stream.write_all(&last_words(&error))).await;
+/// `answer`, behind which the connection is closed: who was not let in has to come anew.
+fn last(mut answer: Response<Answer>) -> Response<Answer> {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn too_many(peer: &Peer) -> ApiError {
+    let message = "there are as many connections as the limits allow";
+    ApiError { code: ErrorCode::TooMany, ..peer.refuse("connect", message) }
+}
 
-    #[test]
-    fn who_is_unknown_shares_few_connections_with_all_others() {
-        let connections = Arc::<Connections>::default();
-        let peer =
-            |uid, rank| Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank, address: None };
-        let limits = Limits::default();
-        let unknown = (1..100).filter_map(|uid| connections.add(&peer(uid, Rank::Unknown), limits));
-        let unknown: Vec<Counted> = unknown.collect();
-        assert_eq!(unknown.len(), UNKNOWN_CONNECTIONS);
-        let user = peer(1, Rank::User);
-        let own: Vec<Counted> = std::iter::from_fn(|| connections.add(&user, limits)).collect();
-        assert_eq!(own.len(), limits.connections_per_user);
-        drop(unknown);
-        assert_eq!(connections.count(), own.len());
-        assert!(connections.add(&peer(1, Rank::Unknown), limits).is_some());
-        drop(own);
-        assert_eq!(connections.count(), 0);
-        let from_afar = Peer::over_tcp(([127, 0, 0, 1], 7).into());
-        let afar: Vec<_> = std::iter::from_fn(|| connections.add(&from_afar, limits)).collect();
-        assert_eq!(afar.len(), limits.connections_per_user, "all over TCP together");
-    }
+/// Says that there are too many, without reading what is asked.
+async fn turn_away(mut stream: impl AsyncWrite + Unpin, peer: &Peer) {
+    // A fresh socket has room for it.
+    let _ = tokio::time::timeout(RETRY, stream.write_all(&last_words(&too_many(peer)))).await;
 }

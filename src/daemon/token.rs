@@ -2,10 +2,11 @@
 
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
+use rustix::fs::OFlags;
 use std::fmt;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use subtle::ConstantTimeEq as _;
 
@@ -27,6 +28,12 @@ impl fmt::Debug for Token {
     }
 }
 
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(&other.0)
+    }
+}
+
 impl Token {
     /// The token in the file at `path`.
     ///
@@ -34,7 +41,10 @@ impl Token {
     /// Where the file cannot be read, others may read or change it, or what is in it is no token.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let what = || format!("the token file {}", path.display());
-        let file = File::open(path).with_context(what)?;
+        // A FIFO would keep us waiting for somebody who writes to it.
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+        let file = file.with_context(what)?;
         let metadata = file.metadata().with_context(what)?;
         if !metadata.is_file() {
             return Err(Failure::new(Kind::Usage, format!("{} is no file", what())).into());
@@ -123,5 +133,9 @@ mod tests {
         }
         assert!(Token::read(&dir.path().join("absent")).is_err());
         assert!(Token::read(dir.path()).is_err());
+        let fifo = dir.path().join("fifo");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(Token::read(&fifo).unwrap_err().to_string().contains("is no file"));
     }
 }

@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 const TOKEN: &str = "dG9rZW4gb2YgdGhlIHRlc3Rz";
 
@@ -136,6 +137,81 @@ fn a_token_is_for_looking_unless_more_is_said() {
         assert!(code == Some(0) && said.contains("<Total>"), "{said}");
     }
     assert_eq!(all.daemon.get("/v1/sessions")["sessions"], serde_json::json!([]), "it ended");
+}
+
+#[test]
+fn who_has_no_token_excludes_nobody_who_has_it() {
+    let network = Network::start("");
+    // They say nothing, or show a wrong token, and stay.
+    let held: Vec<TcpStream> = (0..100)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&network.address).unwrap();
+            if number % 2 == 0 {
+                let request = "GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+                stream.write_all(request.as_bytes()).unwrap();
+            }
+            stream
+        })
+        .collect();
+    let right = format!("authorization: Bearer {TOKEN}");
+    let (status, _, body) = network.ask("GET", "/v1/health", &["host: localhost", &right]);
+    assert_eq!(status, 200, "{body}");
+    // Eight of them at most, itself, and those on which it was waited for.
+    let n_connections = &serde_json::from_str::<Value>(&body).unwrap()["n_connections"];
+    assert!(n_connections.as_u64().unwrap() < 20, "{n_connections}");
+    drop(held);
+    let mut stream = TcpStream::connect(&network.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("connection: close"), "{answer}");
+}
+
+/// A stream over TCP that is open.
+fn open_stream(network: &Network, token: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(&network.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(
+        stream,
+        "GET /v1/sessions/waiting/stream HTTP/1.1\r\nhost: localhost\r\n\
+         authorization: Bearer {token}\r\n\r\n"
+    )
+    .unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    stream
+}
+
+#[test]
+fn a_stream_ends_with_the_token_that_opened_it() {
+    let session = "[[session]]\nname = \"waiting\"\ncgroup = \"/no/such/group\"\n";
+    let network = Network::start(session);
+    let is_closed = |mut stream: TcpStream| {
+        let mut rest = Vec::new();
+        let read = stream.read_to_end(&mut rest);
+        let is_gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+        read.as_ref().map_or_else(is_gone, |_| true)
+    };
+    let stream = open_stream(&network, TOKEN);
+    let other = "YW5vdGhlciB0b2tlbiBvZiB0ZXN0cw";
+    write_token(&network.token_file, other, 0o600);
+    network.daemon.signal(Signal::HUP);
+    assert!(is_closed(stream), "the token was replaced");
+    let stream = open_stream(&network, other);
+    std::fs::write(&network.daemon.config, session).unwrap();
+    network.daemon.signal(Signal::HUP);
+    assert!(is_closed(stream), "TCP is not configured any more");
+    let Network { mut daemon, .. } = network;
+    daemon.wait_until("it says that it listens all the same", |daemon| {
+        let log = daemon.log();
+        log.lines().any(|line| line.contains("tcp.listen") && line.contains("restart"))
+    });
 }
 
 #[test]
