@@ -84,7 +84,7 @@ impl Client {
         let status = answer.status;
         let bytes = answer.bytes().context("reading the daemon's answer")?;
         match serde_json::from_slice::<ApiError>(&bytes) {
-            Ok(error) => Err(failure(&error).into()),
+            Ok(error) => Err(failure(&error, self.token.is_some()).into()),
             Err(_) => Err(anyhow::anyhow!("the daemon answers {status} and does not say why")),
         }
     }
@@ -124,8 +124,9 @@ fn unreachable_daemon(error: io::Error, address: &Address) -> anyhow::Error {
     anyhow::Error::from(error).context(what)
 }
 
-/// The daemon's error, with what helps and the exit code that it would have had here.
-fn failure(error: &ApiError) -> Failure {
+/// The daemon's error, with what helps and the exit code that it would have had here. `has_token` tells
+/// whether it was given one.
+fn failure(error: &ApiError, has_token: bool) -> Failure {
     let kind = match error.code {
         ErrorCode::NotPermitted | ErrorCode::Unauthorized => Kind::NotPermitted,
         ErrorCode::Unsupported => Kind::Unsupported,
@@ -134,6 +135,10 @@ fn failure(error: &ApiError) -> Failure {
     };
     let failure = Failure::new(kind, error.message.clone());
     match error.code {
+        ErrorCode::Unauthorized if has_token => failure.with_remedy(
+            "the daemon refuses the token of --token-file; its own is in tcp.token_file of its \
+             configuration, as it was when that was last read",
+        ),
         ErrorCode::Unauthorized => failure.with_remedy("--token-file FILE   the daemon's token"),
         _ => failure,
     }
@@ -146,7 +151,10 @@ mod tests {
 
     #[test]
     fn errors_of_the_daemon_have_their_exit_codes() {
-        let code = |code| exit::code(&failure(&ApiError { code, message: "x".into() }).into());
+        let failure = |code, has_token| failure(&ApiError { code, message: "x".into() }, has_token);
+        let code = |code| exit::code(&failure(code, false).into());
+        let remedy = |has_token| format!("{:?}", failure(ErrorCode::Unauthorized, has_token));
+        assert!(remedy(false).contains("--token-file FILE") && remedy(true).contains("refuses"));
         assert_eq!(code(ErrorCode::NotPermitted), exit::NOT_PERMITTED);
         assert_eq!(code(ErrorCode::BadRequest), exit::USAGE);
         assert_eq!(code(ErrorCode::Unsupported), exit::UNSUPPORTED);

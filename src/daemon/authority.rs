@@ -1,6 +1,6 @@
 //! What a client may see and do. Whatever is not said to be allowed here is not.
 
-use super::peer::{Peer, Rank};
+use super::peer::{NOBODY, Peer, Rank};
 use super::refusal_log::REFUSALS;
 use super::session::{Owner, Session};
 use crate::config::{LiveOptions, LiveTarget};
@@ -45,7 +45,9 @@ impl Peer {
     /// Writes a refusal to the log, if there are not too many of this user, and gives the answer to it.
     pub(super) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
         let (Self { uid, gid, pid, address, .. }, why) = (self, why.into());
-        if REFUSALS.admits(*uid) {
+        // Who has the token acts as the daemon's own user, whose refusals are others.
+        let whose = if address.is_some() { NOBODY } else { *uid };
+        if REFUSALS.admits(whose) {
             match address {
                 Some(address) => tracing::warn!(%address, wish, reason = why, "refused"),
                 None => tracing::warn!(uid, gid, pid, wish, reason = why, "refused"),

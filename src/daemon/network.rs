@@ -2,12 +2,15 @@
 
 use super::Settings;
 use super::peer::{Peer, Rank};
+use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, Uri};
+use rustix::io::Errno;
 use serde::Deserialize;
 use std::borrow::Cow;
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
@@ -66,7 +69,8 @@ impl TcpConfig {
     /// Where the address cannot be had.
     pub(super) fn bind(&self) -> anyhow::Result<TcpListener> {
         let what = || format!("listening on {}", self.listen);
-        let listener = TcpListener::bind(self.listen).with_context(what)?;
+        let listener =
+            TcpListener::bind(self.listen).map_err(|error| without_network(error, what()))?;
         listener.set_nonblocking(true).with_context(what)?;
         let address = listener.local_addr().with_context(what)?;
         if self.listen.ip().is_loopback() {
@@ -79,6 +83,23 @@ impl TcpConfig {
             );
         }
         Ok(listener)
+    }
+}
+
+/// How the packaged service is given what it does without (systemd/README.md).
+const GRANT: &str = "systemctl edit dataspace   takes, where this is systemd's service:
+  [Service]
+  RestrictAddressFamilies=AF_INET AF_INET6
+  IPAddressAllow=localhost";
+
+/// Why `what` failed, and the remedy where a service may use no network.
+fn without_network(error: io::Error, what: String) -> anyhow::Error {
+    match Errno::from_io_error(&error) {
+        Some(Errno::AFNOSUPPORT | Errno::PERM) => {
+            let message = format!("{what}: {error}: this daemon may use no network");
+            Failure::new(Kind::NotPermitted, message).with_remedy(GRANT).into()
+        }
+        _ => anyhow::Error::from(error).context(what),
     }
 }
 
@@ -181,6 +202,19 @@ mod tests {
         for other in [&b"Basic abc"[..], b"Bearer", b"", b"abc", b"Bearerabc"] {
             assert_eq!(bearer(other), None, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_service_without_network_says_what_gives_it_one() {
+        let failed = |errno: Errno| without_network(errno.into(), "listening".into());
+        for errno in [Errno::AFNOSUPPORT, Errno::PERM] {
+            let error = failed(errno);
+            assert_eq!(crate::exit::code(&error), crate::exit::NOT_PERMITTED);
+            let failure = format!("{:?}", error.downcast_ref::<Failure>().unwrap());
+            assert!(failure.contains("RestrictAddressFamilies=AF_INET"), "{failure}");
+        }
+        let error = failed(Errno::ADDRINUSE);
+        assert!(error.downcast_ref::<Failure>().is_none() && error.to_string() == "listening");
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl Roster {
             state.sessions.insert(id, session.clone());
             session
         };
-        tracing::info!(uid = peer.uid, pid = peer.pid, session = session.id, "attach");
+        let address = peer.address.map(tracing::field::display);
+        tracing::info!(uid = peer.uid, pid = peer.pid, address, session = session.id, "attach");
         let awaited = Awaited(Some(&session));
         let mut status = session.watch_status();
         let is_decided = status.wait_for(|status| status.state != SessionState::Starting);
