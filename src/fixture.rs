@@ -289,6 +289,21 @@ fn order() -> TypeLayout {
 }
 
 /// Functions of some of the objects.
+/// The same with a thousand objects more, whose names are as long as names may be.
+pub(crate) fn with_long_names() -> Snapshot {
+    let mut snapshot = running();
+    let model = snapshot.objects[1].clone();
+    for id in 1_000..2_000 {
+        let mut line = model.clone();
+        (line.id, line.parent_id) = (id, Some(1));
+        line.object = format!("{id}{}", "x".repeat(4092)).into();
+        line.metrics.all = Metrics { samples: 1, ..Metrics::default() };
+        snapshot.objects.push(line);
+        snapshot.objects[0].metrics.all.samples += 1;
+    }
+    snapshot
+}
+
 fn functions() -> Arc<[FunctionLine]> {
     let line = |object_id, samples, loads, stores, function: Option<&str>, object: &str| {
         let scope = Scope {

@@ -101,9 +101,9 @@ fn print(
         ReportFormat::Table => table::render(&snapshot, options, out)?,
         ReportFormat::Json => return json::write_line(&snapshot, selection, out),
         ReportFormat::Csv => csv::write(&json::select(&snapshot, selection), out)?,
-        ReportFormat::Folded => folded::write(&snapshot, out)?,
+        ReportFormat::Folded => folded::write(&snapshot, usize::MAX, out)?,
         // When it was recorded is not in the totals.
-        ReportFormat::Pprof => pprof::write(&snapshot, None, out)?,
+        ReportFormat::Pprof => pprof::write(&snapshot, None, usize::MAX, out)?,
     }
     out.flush()?;
     Ok(())

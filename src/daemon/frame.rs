@@ -2,13 +2,14 @@
 
 use super::peer::Rank;
 use super::session::Owner;
+use crate::export::{folded, pprof};
 use bytes::Bytes;
 use dataspace_proto::snapshot::Snapshot;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-/// The longest snapshot in bytes: names come from debug information that anybody may have made, and a
+/// The longest snapshot or profile in bytes: names come from debug information that anybody may have made, and a
 /// client that takes nothing keeps one.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -23,6 +24,8 @@ pub(super) struct Frame {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) made: Instant,
     event: OnceLock<Bytes>,
+    pprof: Shared,
+    folded: Shared,
 }
 
 impl Frame {
@@ -36,7 +39,8 @@ impl Frame {
             let cost = &mut Arc::make_mut(&mut snapshot).cost;
             (cost.own_cpu_ns, cost.own_rss_bytes) = (0, 0);
         }
-        Self { snapshot, made: Instant::now(), event: OnceLock::new() }
+        let (pprof, folded) = Default::default();
+        Self { snapshot, made: Instant::now(), event: OnceLock::new(), pprof, folded }
     }
 
     /// The snapshot as one line of JSON.
@@ -45,9 +49,54 @@ impl Frame {
         event.slice(BEFORE.len()..event.len() - BEHIND.len())
     }
 
+    /// The snapshot as a compressed profile of pprof.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(super) fn pprof(&self) -> io::Result<Bytes> {
+        let age = Some(self.made.elapsed());
+        self.pprof.get_or_make(|out| pprof::write(&self.snapshot, age, MAX_BYTES, out))
+    }
+
+    /// The snapshot as folded stacks.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    pub(super) fn folded(&self) -> io::Result<Bytes> {
+        self.folded.get_or_make(|out| folded::write(&self.snapshot, MAX_BYTES, out))
+    }
+
     /// The snapshot as an event of a stream.
     pub(super) fn event(&self) -> Bytes {
         self.event.get_or_init(|| event_within(&self.snapshot, MAX_BYTES)).clone()
+    }
+}
+
+/// Bytes that all clients share that take them at a time; kept by them alone, as few ask for a profile.
+#[derive(Debug, Default)]
+struct Shared(Mutex<Weak<Vec<u8>>>);
+
+impl Shared {
+    fn get_or_make(&self, make: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<Bytes> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = shared.upgrade() {
+            return Ok(Bytes::from_owner(Taken(bytes)));
+        }
+        let mut bytes = Vec::new();
+        make(&mut bytes)?;
+        bytes.shrink_to_fit();
+        let bytes = Arc::new(bytes);
+        *shared = Arc::downgrade(&bytes);
+        Ok(Bytes::from_owner(Taken(bytes)))
+    }
+}
+
+/// The share of one client.
+struct Taken(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Taken {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -152,5 +201,9 @@ mod tests {
         assert_eq!(one.as_ptr(), frame.event().as_ptr());
         assert_eq!(one[BEFORE.len()..].as_ptr(), other.as_ptr());
         assert_eq!(one, [BEFORE, &other, BEHIND].concat());
+        let (one, other) = (frame.folded().unwrap(), frame.folded().unwrap());
+        assert_eq!(one.as_ptr(), other.as_ptr());
+        drop((one, other));
+        assert!(frame.folded.0.lock().unwrap().upgrade().is_none(), "nobody keeps it");
     }
 }

@@ -8,7 +8,6 @@ use super::path::number;
 use super::peer::Peer;
 use super::route::{Endpoint, absent};
 use super::session::Session;
-use crate::export::{folded, pprof};
 use bytes::Bytes;
 use dataspace_proto::api::{AccountingAnswer, ApiError, ErrorCode, SessionState};
 use dataspace_proto::snapshot::Snapshot;
@@ -52,7 +51,8 @@ pub(super) async fn answer(
     let (id, key) = (session.id, object.to_owned());
     let made = turn.spend(move || match endpoint {
         Endpoint::Object | Endpoint::Layout => object_of(&frame.snapshot, id, endpoint, &key),
-        _ => profile(&frame, endpoint).map_err(|error| unmade(id, &error)),
+        Endpoint::Pprof => frame.pprof().map_err(|error| unmade(id, &error)),
+        _ => frame.folded().map_err(|error| unmade(id, &error)),
     });
     let bytes = made.await.unwrap_or_else(|error| Err(unmade(id, &error.into())))?;
     Ok(match endpoint {
@@ -92,16 +92,6 @@ fn object_of(
     }
     let no_layout = || absent(format!("object {id} is no part of an aggregate that is laid out"));
     bytes(session, &object::layout(snapshot, id).ok_or_else(no_layout)?)
-}
-
-/// A snapshot in the format of another tool.
-fn profile(frame: &Frame, endpoint: Endpoint) -> io::Result<Bytes> {
-    let mut bytes = Vec::new();
-    match endpoint {
-        Endpoint::Pprof => pprof::write(&frame.snapshot, Some(frame.made.elapsed()), &mut bytes)?,
-        _ => folded::write(&frame.snapshot, &mut bytes)?,
-    }
-    Ok(bytes.into())
 }
 
 fn download(bytes: Bytes, session: u64) -> Response<Answer> {

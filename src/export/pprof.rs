@@ -1,7 +1,7 @@
 //! Totals as a profile that `go tool pprof` reads: the protocol buffer of pprof's `profile.proto`,
 //! compressed with gzip.
 
-use super::stack::{self, Frame, Values, event_names};
+use super::stack::{self, Frame, LEFT_OUT, Values, event_names};
 use crate::text::visible;
 use dataspace_proto::snapshot::Snapshot;
 use flate2::Compression;
@@ -11,27 +11,31 @@ use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
 /// Writes the profile of `snapshot`. `age` is for how long its totals have stood, where that is known.
+/// Before it is compressed it has about `max_bytes` at most: what has no room is charged to `<Left out>`
+/// within `<Total>`.
 ///
 /// # Errors
 /// Those of `out`.
 pub(crate) fn write(
     snapshot: &Snapshot,
     age: Option<Duration>,
+    max_bytes: usize,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     // Only what a person reads is by this clock.
     let ended = age.and_then(|age| SystemTime::now().checked_sub(age));
-    write_at(snapshot, ended, out)
+    write_at(snapshot, ended, max_bytes, out)
 }
 
 /// The same for totals that were taken at `ended`.
 fn write_at(
     snapshot: &Snapshot,
     ended: Option<SystemTime>,
+    max_bytes: usize,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let mut gzip = GzEncoder::new(out, Compression::default());
-    gzip.write_all(&encode(snapshot, ended))?;
+    gzip.write_all(&encode(snapshot, ended, max_bytes))?;
     gzip.finish()?.flush()
 }
 
@@ -52,9 +56,10 @@ mod field {
 }
 
 /// The profile, not compressed.
-fn encode(snapshot: &Snapshot, ended: Option<SystemTime>) -> Vec<u8> {
+fn encode(snapshot: &Snapshot, ended: Option<SystemTime>, max_bytes: usize) -> Vec<u8> {
     let events = event_names(snapshot);
-    let mut profile = Profile::default();
+    let left_out = Values { events: vec![0; events.len()], ..Values::default() };
+    let mut profile = Profile { room: max_bytes, left_out, ..Profile::default() };
     // The first string is empty (`profile.proto`).
     profile.string("");
     for (name, unit) in
@@ -69,6 +74,7 @@ fn encode(snapshot: &Snapshot, ended: Option<SystemTime>) -> Vec<u8> {
         profile.mapping(&visible(object));
     }
     stack::each(snapshot, &events, &mut |frames, values| profile.sample(frames, values));
+    profile.add_left_out();
     let nanos = |time: u128| u64::try_from(time).unwrap_or(0);
     let ended_ns = ended
         .and_then(|ended| ended.duration_since(SystemTime::UNIX_EPOCH).ok())
@@ -120,6 +126,27 @@ struct Profile {
     /// Locations, of which each has one line, of the function with the same number.
     of_place: HashMap<Place, u64>,
     of_mapping: HashMap<String, u64>,
+    /// Bytes that samples may still take.
+    room: usize,
+    /// The sum of the samples that took more.
+    left_out: Values,
+}
+
+/// What a number takes at most.
+const NUMBER_BYTES: usize = 10;
+
+/// What a location and its function take at most, beside their strings.
+const PLACE_BYTES: usize = 128;
+
+fn place(frame: Frame<'_>) -> Place {
+    let name = frame.name().into_owned();
+    match frame {
+        Frame::Object(_) => (name, None, None),
+        Frame::Function(scope) => {
+            let unit = scope.unit.as_ref().map(|unit| visible(unit).into_owned());
+            (name, Some(visible(&scope.object).into_owned()), unit)
+        }
+    }
 }
 
 impl Profile {
@@ -142,7 +169,30 @@ impl Profile {
 
     fn sample(&mut self, frames: &[Frame<'_>], values: &Values) {
         // The innermost frame is the first.
-        let locations: Vec<u64> = frames.iter().rev().map(|frame| self.location(*frame)).collect();
+        let places: Vec<Place> = frames.iter().rev().map(|frame| place(*frame)).collect();
+        let new = places.iter().filter(|place| !self.of_place.contains_key(*place));
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let n_new: usize = new
+            .map(|(name, object, unit)| PLACE_BYTES + name.len() + text(object) + text(unit))
+            .sum();
+        let n_numbers = places.len() + 8 + values.events.len();
+        let Some(room) = self.room.checked_sub(n_new + n_numbers * NUMBER_BYTES) else {
+            self.left_out.add(values);
+            return;
+        };
+        self.room = room;
+        self.add_sample(places, values);
+    }
+
+    fn add_left_out(&mut self) {
+        let values = std::mem::take(&mut self.left_out);
+        if !values.is_nothing() {
+            self.add_sample(LEFT_OUT.into_iter().rev().map(place).collect(), &values);
+        }
+    }
+
+    fn add_sample(&mut self, places: Vec<Place>, values: &Values) {
+        let locations: Vec<u64> = places.into_iter().map(|place| self.location(place)).collect();
         let Values { samples, loads, stores, latency, ref events } = *values;
         let sums = [samples, loads, stores, latency].into_iter().chain(events.iter().copied());
         let sums: Vec<u64> = sums.map(|sum| sum.min(i64::MAX.unsigned_abs())).collect();
@@ -152,17 +202,8 @@ impl Profile {
         self.message.message(field::SAMPLE, &message);
     }
 
-    fn location(&mut self, frame: Frame<'_>) -> u64 {
-        let name = frame.name().into_owned();
-        let (object, unit) = match frame {
-            Frame::Object(_) => (None, None),
-            Frame::Function(scope) => {
-                let unit = scope.unit.as_ref().map(|unit| visible(unit).into_owned());
-                (Some(visible(&scope.object).into_owned()), unit)
-            }
-        };
+    fn location(&mut self, place: Place) -> u64 {
         let next = self.of_place.len() as u64 + 1;
-        let place = (name, object, unit);
         if let Some(known) = self.of_place.get(&place) {
             return *known;
         }

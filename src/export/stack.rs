@@ -45,6 +45,21 @@ impl Values {
         Self { samples, loads, stores, latency, events: sums }
     }
 
+    /// Adds what `other` has. Sums wrap, as where they were made.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (left, right) in [
+            (&mut self.samples, other.samples),
+            (&mut self.loads, other.loads),
+            (&mut self.stores, other.stores),
+            (&mut self.latency, other.latency),
+        ] {
+            *left = left.wrapping_add(right);
+        }
+        for (left, right) in self.events.iter_mut().zip(&other.events) {
+            *left = left.wrapping_add(*right);
+        }
+    }
+
     fn subtract(&mut self, other: &Self) {
         for (left, right) in [
             (&mut self.samples, other.samples),
@@ -59,10 +74,14 @@ impl Values {
         }
     }
 
-    fn is_nothing(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         *self == Self { events: vec![0; self.events.len()], ..Self::default() }
     }
 }
+
+/// The stack to which those are charged that a bounded profile has no room for.
+pub(super) const LEFT_OUT: [Frame<'static>; 2] =
+    [Frame::Object("<Total>"), Frame::Object("<Left out>")];
 
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +91,14 @@ pub(super) enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// How long its name is at least, in bytes.
+    pub(super) fn min_bytes(self) -> usize {
+        match self {
+            Self::Object(object) => object.len(),
+            Self::Function(scope) => scope.function.as_ref().map_or(0, |function| function.len()),
+        }
+    }
+
     /// What it is called; what a terminal would obey is written out.
     pub(super) fn name(self) -> Cow<'a, str> {
         match self {
@@ -126,7 +153,10 @@ pub(super) fn each<'a>(
         frames.reverse();
         frames
     };
-    for line in snapshot.functions.iter() {
+    // Where there is no room for all, it is the least that is left out.
+    let mut functions: Vec<&FunctionLine> = snapshot.functions.iter().collect();
+    functions.sort_by_key(|line| std::cmp::Reverse(line.samples));
+    for line in functions {
         let (Some(&idx), Some(scope)) = (of_id.get(&line.object_id), &line.scope) else { continue };
         let values = Values::of_function(line, snapshot, events);
         own[idx].subtract(&values);

@@ -91,9 +91,11 @@ struct Function {
     filename: i64,
 }
 
+const MAX_BYTES: usize = 1 << 20;
+
 fn read(snapshot: &Snapshot, ended: Option<SystemTime>) -> ProfileMessage {
     let mut out = Vec::new();
-    write_at(snapshot, ended, &mut out).unwrap();
+    write_at(snapshot, ended, MAX_BYTES, &mut out).unwrap();
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(&*out).read_to_end(&mut bytes).unwrap();
     ProfileMessage::decode(&*bytes).unwrap()
@@ -186,6 +188,18 @@ fn leaves_add_up_to_the_total_of_the_snapshot() {
     assert!(stacks.keys().all(|stack| stack.starts_with("<Total>")));
     let price = "<Total>;{structure:order};{structure:order}.{long_int price};match_orders";
     assert_eq!(stacks[price][..3], [1_100, 600, 500]);
+}
+
+#[test]
+fn long_names_are_left_out_and_their_samples_are_not() {
+    let snapshot = fixture::with_long_names();
+    let profile = read(&snapshot, None);
+    let n_bytes = profile.encoded_len();
+    assert!((MAX_BYTES / 2..MAX_BYTES + 4096).contains(&n_bytes), "{n_bytes}");
+    let stacks = profile.stacks();
+    let sum: i64 = stacks.values().map(|values| values[0]).sum();
+    assert_eq!(sum.unsigned_abs(), snapshot.objects[0].metrics.all.samples);
+    assert!(stacks["<Total>;<Left out>"][0] > 0);
 }
 
 #[test]
