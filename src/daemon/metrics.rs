@@ -1,7 +1,7 @@
 //! What Prometheus scrapes: the text format 0.0.4, base units, and a bounded number of series.
 
 use super::Daemon;
-use super::peer::Peer;
+use super::peer::{Peer, Rank};
 use super::session::Session;
 use crate::memory_bound;
 use crate::session::cost;
@@ -9,7 +9,7 @@ use dataspace_proto::api::SessionState;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -53,13 +53,27 @@ pub(super) fn text(daemon: &Daemon, peer: &Peer) -> String {
         let n = sessions.iter().filter(|session| session.status().state == state).count();
         text.sample("dataspace_sessions", &[("state", state.name())], number(n as u64));
     }
-    let snapshots: Vec<(String, Arc<Snapshot>)> = sessions
-        .iter()
-        .filter_map(|session| Some((label(session, &sessions), newest(session)?)))
-        .collect();
+    let shown = sessions.iter().filter(|session| has_series(session, peer));
+    let (mut snapshots, mut attached) = (Vec::new(), Vec::new());
+    for session in shown {
+        let Some(snapshot) = newest(session) else { continue };
+        let label = label(session, &sessions);
+        // What is so now is not known of one that has ended, or waits for its target.
+        if session.status().state == SessionState::Attached {
+            attached.push((label.clone(), snapshot.clone()));
+        }
+        snapshots.push((label, snapshot));
+    }
     accounts(&mut text, &snapshots);
-    objects(&mut text, &snapshots);
+    queues(&mut text, &attached);
+    objects(&mut text, &attached);
     text.0
+}
+
+/// Whether a session is told of by itself. Who sees all is not told of those of plain users, of whom each
+/// could make any number of series by attaching again and again.
+fn has_series(session: &Session, peer: &Peer) -> bool {
+    !peer.sees_all() || session.owner.rank == Rank::Privileged
 }
 
 /// The session's name, or its number where it has none, or where the configuration has given the name
@@ -145,6 +159,14 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
             text.sample(family, &[("session", session), ("cause", cause)], number(n));
         }
     }
+    let family = "dataspace_target_cost_seconds_total";
+    text.family(family, "counter", "Time that sampling took from the target.");
+    for (session, snapshot) in snapshots {
+        text.sample(family, &[("session", session)], seconds(snapshot.cost.target_ns));
+    }
+}
+
+fn queues(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     let family = "dataspace_queue_depth";
     let help =
         "What waits: batches of records, questions about code, samples without debug information.";
@@ -159,11 +181,6 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
         for (queue, depth) in depths {
             text.sample(family, &[("session", session), ("queue", queue)], number(depth));
         }
-    }
-    let family = "dataspace_target_cost_seconds_total";
-    text.family(family, "counter", "Time that sampling took from the target.");
-    for (session, snapshot) in snapshots {
-        text.sample(family, &[("session", session)], seconds(snapshot.cost.target_ns));
     }
 }
 
@@ -182,23 +199,33 @@ fn objects(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     }
 }
 
-/// The objects with the most samples among those that contain no others, and what is left of the total.
+/// The objects with the most samples of their own, without those of the parts that are listed, and what
+/// is left of the total.
 fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
     let samples = |line: &ObjectLine| line.metrics.get(window).samples;
-    let parents: HashSet<u32> = snapshot.objects.iter().filter_map(|line| line.parent_id).collect();
+    let mut of_parts: HashMap<u32, u64> = HashMap::new();
+    for line in &snapshot.objects {
+        if let Some(parent) = line.parent_id {
+            let sum = of_parts.entry(parent).or_default();
+            *sum = sum.saturating_add(samples(line));
+        }
+    }
     // Types of one name, or of one beginning, have one series: two of the same labels are an error.
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-    for line in snapshot.objects.iter().filter(|line| !parents.contains(&line.id)) {
-        if line.parent_id.is_some() && samples(line) > 0 {
+    for line in snapshot.objects.iter().filter(|line| line.parent_id.is_some()) {
+        let parts = of_parts.get(&line.id).copied().unwrap_or(0);
+        let own = samples(line).saturating_sub(parts);
+        if own > 0 {
             let name = line.object.chars().take(MAX_NAME_CHARS).collect();
-            *by_name.entry(name).or_default() += samples(line);
+            let sum = by_name.entry(name).or_default();
+            *sum = sum.saturating_add(own);
         }
     }
     let mut top: Vec<(String, u64)> = by_name.into_iter().collect();
     top.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     top.truncate(MAX_OBJECTS);
     let total = snapshot.objects.first().map_or(0, samples);
-    let named: u64 = top.iter().map(|(_, n)| n).sum();
+    let named = top.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     top.push((OTHER.to_owned(), total.saturating_sub(named)));
     top
 }
@@ -244,6 +271,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use std::collections::HashSet;
 
     #[test]
     fn objects_are_bounded_and_add_up_to_the_total() {
@@ -251,6 +279,12 @@ mod tests {
         let all = top(&snapshot, Window::All);
         assert_eq!(all.iter().map(|(_, n)| n).sum::<u64>(), 12_000);
         assert!(all.iter().all(|(name, _)| name != "<Total>" && name != "{structure:order}"));
+        // Samples of the whole structure, as of a copy of it, are its own.
+        snapshot.objects[0].metrics.all.samples += 2_000;
+        snapshot.objects[1].metrics.all.samples += 2_000;
+        let own = top(&snapshot, Window::All);
+        assert!(own.contains(&("{structure:order}".to_owned(), 2_000)), "{own:?}");
+        assert_eq!(own.iter().map(|(_, n)| n).sum::<u64>(), 14_000);
         let model = snapshot.objects[3].clone();
         for id in 100..200 {
             let mut line = model.clone();
@@ -287,7 +321,9 @@ mod tests {
         snapshot.accounting.unknown.insert(Reason::Pending, 5);
         snapshot.accounting.lost.channel_full = 7;
         let mut text = Text::default();
-        accounts(&mut text, &[("s".to_owned(), Arc::new(snapshot))]);
+        let snapshots = [("s".to_owned(), Arc::new(snapshot))];
+        accounts(&mut text, &snapshots);
+        queues(&mut text, &snapshots);
         for line in [
             "dataspace_queue_depth{session=\"s\",queue=\"batches\"} 3",
             "dataspace_queue_depth{session=\"s\",queue=\"questions\"} 2",
@@ -301,6 +337,20 @@ mod tests {
         for (name, kind) in kinds.filter_map(|line| line.split_once(' ')) {
             assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
         }
+    }
+
+    #[test]
+    fn sessions_of_plain_users_have_series_for_themselves_only() {
+        use super::super::session::Owner;
+        let peer =
+            |uid, rank| Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank, address: None };
+        let (user, root) = (peer(7, Rank::User), peer(0, Rank::Privileged));
+        let of_user = Session::idle(1, None, Owner::requesting(&user));
+        let of_root = Session::idle(2, None, Owner::requesting(&root));
+        let configured = Session::idle(3, None, Owner::configuration());
+        assert!(has_series(&of_user, &user) && !has_series(&of_user, &root));
+        assert!(has_series(&of_root, &root) && has_series(&configured, &root));
+        assert!(!has_series(&of_user, &peer(7, Rank::Observer)));
     }
 
     #[test]
