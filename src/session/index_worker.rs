@@ -75,6 +75,11 @@ impl IndexWorker {
         let _ = thread.map(JoinHandle::join);
     }
 
+    /// Lets it end by itself: the process is about to.
+    pub(super) fn leave(self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
     /// Has it look whether it is to give something up, also if it is asked nothing.
     pub(super) fn nudge(&self) {
         let _ = self.nudges.try_send(());

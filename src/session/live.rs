@@ -224,7 +224,12 @@ impl AnalyzerThread {
         self.target.running = false;
         let snapshot = self.snapshot();
         self.published.publish_final(snapshot);
-        self.worker.end();
+        // Who is in a hurry has the last snapshot, and waits for no file.
+        if self.is_hurried.load(Ordering::Acquire) {
+            self.worker.leave();
+        } else {
+            self.worker.end();
+        }
     }
 
     /// Gives up what is asked for where memory is short. A tick comes ten times a second, so that this is
