@@ -18,8 +18,13 @@ fn it_ends_in_order_with_final_totals_for_its_clients() {
     let mut daemon = Daemon::start("");
     let program = chase();
     let id = daemon.attach(&program.pid());
-    let stream =
-        id.map(|id| events(&daemon.socket, &format!("/v1/sessions/{id}/stream?interval_ms=60000")));
+    let stream = id.map(|id| {
+        let path = format!("/v1/sessions/{id}/stream?interval_ms=60000");
+        let mut stream = events(&daemon.socket, &path).peekable();
+        // Its request has been taken when something of it is there.
+        assert_eq!(stream.peek().unwrap().0, "snapshot");
+        stream
+    });
     let began = Instant::now();
     daemon.signal(Signal::TERM);
     let status = daemon.process.wait().unwrap();
