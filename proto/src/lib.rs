@@ -21,6 +21,7 @@ pub mod accounting;
 pub mod address;
 pub mod api;
 pub mod batch;
+pub mod counts;
 pub mod event;
 pub mod governance;
 pub mod memory;

@@ -3,7 +3,8 @@
 use super::config_file::Limits;
 use super::peer::{Peer, Rank};
 use super::roster::share;
-use std::collections::{HashMap, VecDeque};
+use dataspace_proto::counts::Counts;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -24,7 +25,7 @@ pub(super) struct Connections {
 
 #[derive(Debug, Default)]
 struct State {
-    by_user: HashMap<User, usize>,
+    by_user: Counts<User>,
     /// Those over TCP that have not shown the token, the oldest first. They take no room from others.
     strangers: VecDeque<Arc<Notify>>,
 }
@@ -37,7 +38,7 @@ struct Revoked {
 }
 
 /// Whose connections are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum User {
     Known(u32),
     /// All of whom it is not plain who they are.
@@ -59,27 +60,11 @@ pub(super) struct Counted {
     since: Revoked,
 }
 
-impl State {
-    fn count(&self) -> usize {
-        self.by_user.values().sum()
-    }
-
-    /// One more of `user`, if there may be so many.
-    fn add(&mut self, user: User, most: usize, most_of_all: usize) -> bool {
-        let n_own = self.by_user.get(&user).copied().unwrap_or(0);
-        let has_room = n_own < most && self.count() < most_of_all;
-        if has_room {
-            self.by_user.insert(user, n_own + 1);
-        }
-        has_room
-    }
-}
-
 impl Connections {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         let state = self.lock();
-        state.count() + state.strangers.len()
+        state.by_user.total() + state.strangers.len()
     }
 
     /// One more, of `peer`; `None` where it or all together have as many as they may.
@@ -101,7 +86,7 @@ impl Connections {
                 Rank::User => (User::Known(peer.uid), per_user),
                 Rank::Unknown => (User::Unknown, per_user.min(UNKNOWN_CONNECTIONS)),
             };
-            if !state.add(user, most, share(limits.connections, peer)) {
+            if !state.by_user.add_within(user, most, share(limits.connections, peer)) {
                 return None;
             }
             Some(user)
@@ -136,7 +121,7 @@ impl Counted {
         }
         let mut state = self.connections.lock();
         let most_of_all = share(limits.connections, peer);
-        if !state.add(User::Network, limits.connections_per_user, most_of_all) {
+        if !state.by_user.add_within(User::Network, limits.connections_per_user, most_of_all) {
             return false;
         }
         state.strangers.retain(|stranger| !Arc::ptr_eq(stranger, &self.leave));
@@ -186,12 +171,7 @@ impl Drop for Counted {
             state.strangers.retain(|stranger| !Arc::ptr_eq(stranger, &self.leave));
             return;
         };
-        if let Some(n_own) = state.by_user.get_mut(&user) {
-            *n_own -= 1;
-            if *n_own == 0 {
-                state.by_user.remove(&user);
-            }
-        }
+        state.by_user.remove(&user);
     }
 }
 

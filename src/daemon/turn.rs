@@ -2,7 +2,7 @@
 
 use super::peer::Peer;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use std::collections::HashMap;
+use dataspace_proto::counts::Counts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,7 +23,7 @@ type User = (u32, bool);
 #[derive(Debug)]
 pub(super) struct Turns {
     one: Arc<Semaphore>,
-    waiting: Mutex<HashMap<User, usize>>,
+    waiting: Mutex<Counts<User>>,
 }
 
 impl Default for Turns {
@@ -48,16 +48,13 @@ impl Turns {
     fn wait(&self, peer: &Peer) -> Result<Waiting<'_>, ApiError> {
         let user = (peer.uid, peer.sees_all());
         let most = if peer.sees_all() { MAX_WAITING_OF_TRUSTED } else { MAX_WAITING };
-        let mut waiting = self.lock();
-        let n_waiting = waiting.entry(user).or_default();
-        if *n_waiting >= most {
+        if !self.lock().add_within(user, most, usize::MAX) {
             return Err(too_many("you wait for another profile or object: ask again behind it"));
         }
-        *n_waiting += 1;
         Ok(Waiting { turns: self, user })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<User, usize>> {
+    fn lock(&self) -> MutexGuard<'_, Counts<User>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -74,13 +71,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.turns.lock();
-        if let Some(n_waiting) = waiting.get_mut(&self.user) {
-            *n_waiting -= 1;
-            if *n_waiting == 0 {
-                waiting.remove(&self.user);
-            }
-        }
+        self.turns.lock().remove(&self.user);
     }
 }
 
@@ -138,7 +129,7 @@ mod tests {
             drop(first);
             drop(second.await.unwrap());
             drop(of_other.await.unwrap());
-            assert!(turns.lock().is_empty());
+            assert_eq!(*turns.lock(), Counts::new());
             assert!(turns.take(&user).await.is_ok());
         });
     }
