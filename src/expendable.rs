@@ -2,8 +2,9 @@
 //! has a deadline, and a thread that misses it is left behind.
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use dataspace_proto::places::{ForUser, Place, Places};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long one job may take. Files come from the page cache or a disk; a network file system
@@ -14,62 +15,82 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Threads of one session that may be left behind before its further work is refused.
-const MAX_LEFT_BEHIND: u32 = 8;
+const MAX_LEFT_BEHIND: usize = 8;
 
-/// The same, of the whole process: users who each have files that never answer.
-const MAX_LEFT_BEHIND_IN_ALL: u32 = 64;
-
-/// Threads of this process that were left behind and have not come back.
-static LEFT_BEHIND: Bound = Bound { n: AtomicU32::new(0), max: MAX_LEFT_BEHIND_IN_ALL };
+/// The same, of the whole process: users who each have files that never answer. Two sessions of one
+/// user fill his share. A session may be one above, for the job that it had begun.
+static LEFT_BEHIND: Places = Places::new(64);
 
 type Job = Box<dyn FnOnce() + Send>;
-
-/// How many there are, and may be.
-#[derive(Debug)]
-struct Bound {
-    n: AtomicU32,
-    max: u32,
-}
-
-impl Bound {
-    fn is_reached(&self) -> bool {
-        self.n.load(Ordering::Relaxed) >= self.max
-    }
-}
 
 /// Runs jobs one at a time on a thread that can be given up.
 #[derive(Debug)]
 pub(crate) struct Expendable {
     deadline: Duration,
-    left_behind: Arc<Bound>,
+    /// For whom the files are read.
+    user: ForUser,
+    places: &'static Places,
+    /// As many more of it as threads were left behind and have not come back.
+    left_behind: Arc<()>,
+    /// That there are too many of them was told.
+    is_refusal_told: AtomicBool,
     /// Nothing is run, or waited for, any more.
     is_over: Arc<AtomicBool>,
     thread: Mutex<Option<Sender<Job>>>,
 }
 
-/// A job that both its thread and whoever waits for it leave: which of them is the first?
-#[derive(Debug, Default)]
-struct Parting {
-    is_left: AtomicBool,
+/// What a thread that was left behind takes until it comes back.
+#[derive(Debug)]
+struct LeftBehind {
+    _of_process: Place,
+    _of_session: Arc<()>,
 }
 
-impl Parting {
-    /// Whether the other one has left already.
-    fn leave(&self) -> bool {
-        self.is_left.swap(true, Ordering::AcqRel)
-    }
+/// Why a job's value did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missed {
+    /// It panicked, and its thread is gone.
+    Failed,
+    /// It takes too long.
+    Late,
+    /// Nobody wants it any more.
+    Over,
 }
 
 impl Expendable {
-    /// One that runs jobs until `is_over`.
-    pub(crate) fn until(is_over: Arc<AtomicBool>) -> Self {
-        let left_behind = Arc::new(Bound { n: AtomicU32::new(0), max: MAX_LEFT_BEHIND });
-        Self { deadline: DEADLINE, left_behind, is_over, thread: Mutex::default() }
+    /// One that runs jobs until `is_over`, in a session of `user`.
+    pub(crate) fn until(is_over: Arc<AtomicBool>, user: ForUser) -> Self {
+        Self {
+            deadline: DEADLINE,
+            user,
+            places: &LEFT_BEHIND,
+            left_behind: Arc::default(),
+            is_refusal_told: AtomicBool::new(false),
+            is_over,
+            thread: Mutex::default(),
+        }
     }
 
     /// Whether nothing is run any more.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Threads that were left behind and have not come back.
+    fn n_left_behind(&self) -> usize {
+        Arc::strong_count(&self.left_behind) - 1
+    }
+
+    fn has_room(&self) -> bool {
+        let has_room = self.n_left_behind() < MAX_LEFT_BEHIND && self.places.has_room(self.user);
+        if !has_room && !self.is_refusal_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                uid = self.user,
+                "as many readers as may be wait for files that do not answer: files of this session \
+                 are not read until some do"
+            );
+        }
+        has_room
     }
 
     /// What `job` returns; `None` if it does not return in time, or too many have not returned yet.
@@ -78,7 +99,7 @@ impl Expendable {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_over() || self.left_behind.is_reached() || LEFT_BEHIND.is_reached() {
+        if self.is_over() || !self.has_room() {
             return None;
         }
         let sender = match thread.take() {
@@ -86,46 +107,46 @@ impl Expendable {
             None => spawn()?,
         };
         let (done, result) = bounded(1);
-        let parting = Arc::new(Parting::default());
-        let (for_job, left_behind) = (Arc::clone(&parting), Arc::clone(&self.left_behind));
+        // Both have it, so that what is put in is given back by whoever leaves last.
+        let parting: Arc<OnceLock<LeftBehind>> = Arc::default();
+        let for_job = Arc::clone(&parting);
         let job: Job = Box::new(move || {
+            let _parting = for_job;
             // Nobody listens any more if the deadline is over.
             let _ = done.send(job());
-            if for_job.leave() {
-                left_behind.n.fetch_sub(1, Ordering::Relaxed);
-                LEFT_BEHIND.n.fetch_sub(1, Ordering::Relaxed);
-            }
         });
         sender.send(job).ok()?;
-        match self.wait(&result) {
+        let missed = match self.wait(&result) {
             Ok(value) => {
                 *thread = Some(sender);
                 return Some(value);
             }
-            // The job panicked, and its thread is gone.
-            Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(Missed::Failed) => return None,
+            Err(missed) => missed,
+        };
+        let _ = parting.set(LeftBehind {
+            _of_process: self.places.take_anyhow(self.user),
+            _of_session: Arc::clone(&self.left_behind),
+        });
+        drop(parting);
+        let value = result.try_recv().ok();
+        if value.is_none() && missed == Missed::Late {
+            tracing::warn!(uid = self.user, "a file does not answer: its reader is left behind");
         }
-        // Counted first: it is taken off by the thread, if that comes back.
-        self.left_behind.n.fetch_add(1, Ordering::Relaxed);
-        LEFT_BEHIND.n.fetch_add(1, Ordering::Relaxed);
-        if parting.leave() {
-            self.left_behind.n.fetch_sub(1, Ordering::Relaxed);
-            LEFT_BEHIND.n.fetch_sub(1, Ordering::Relaxed);
-            return result.try_recv().ok();
-        }
-        tracing::warn!("a file does not answer: its reader is left behind");
-        None
+        value
     }
 
     /// What comes in time, and before it is over.
-    fn wait<T>(&self, result: &Receiver<T>) -> Result<T, RecvTimeoutError> {
+    fn wait<T>(&self, result: &Receiver<T>) -> Result<T, Missed> {
         let began = Instant::now();
         loop {
             let left = self.deadline.saturating_sub(began.elapsed());
             match result.recv_timeout(left.min(LOOK)) {
-                Err(RecvTimeoutError::Timeout) if left > LOOK && !self.is_over() => {}
-                come => return come,
+                Ok(value) => return Ok(value),
+                Err(RecvTimeoutError::Disconnected) => return Err(Missed::Failed),
+                Err(RecvTimeoutError::Timeout) if self.is_over() => return Err(Missed::Over),
+                Err(RecvTimeoutError::Timeout) if left <= LOOK => return Err(Missed::Late),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -145,35 +166,70 @@ mod tests {
     use super::*;
 
     fn hasty() -> Expendable {
-        Expendable { deadline: Duration::from_millis(10), ..Expendable::until(Arc::default()) }
+        let expendable = Expendable::until(Arc::default(), None);
+        Expendable { deadline: Duration::from_millis(10), ..expendable }
+    }
+
+    /// What never comes while the other end is there.
+    fn never() -> (Sender<()>, Receiver<()>) {
+        bounded(0)
+    }
+
+    /// Has a job run that begins, and ends when the other end of `wait` is gone.
+    fn hang(expendable: &Expendable, wait: &Receiver<()>) -> Option<bool> {
+        let wait = wait.clone();
+        expendable.run(move || wait.recv().is_ok())
+    }
+
+    /// Waits until all threads of it have come back.
+    fn come_back(expendable: &Expendable) {
+        while expendable.n_left_behind() != 0 {
+            std::thread::yield_now();
+        }
     }
 
     #[test]
     fn a_job_that_never_ends_costs_a_thread_and_no_more() {
-        let expendable = hasty();
-        // Nobody ever sends: the job waits until the test is over.
-        let (never, wait) = bounded::<()>(0);
+        static PLACES: Places = Places::new(64);
+        let expendable = Expendable { places: &PLACES, ..hasty() };
+        let (held, wait) = never();
         for _ in 0..MAX_LEFT_BEHIND {
-            let wait = wait.clone();
-            assert_eq!(expendable.run(move || wait.recv().is_ok()), None);
+            assert_eq!(hang(&expendable, &wait), None);
         }
         assert_eq!(expendable.run(|| 7), None, "too many were left behind");
-        assert!(LEFT_BEHIND.n.load(Ordering::Relaxed) >= MAX_LEFT_BEHIND, "of the process, too");
         // They come back, as from a server that is there again.
-        drop(never);
-        while expendable.left_behind.n.load(Ordering::Relaxed) != 0 {
-            std::thread::yield_now();
-        }
+        drop(held);
+        come_back(&expendable);
         let patient = Expendable { deadline: Duration::MAX, ..expendable };
         assert_eq!(patient.run(|| 7), Some(7));
     }
 
     #[test]
+    fn files_of_one_user_that_hang_leave_others_their_readers() {
+        static PLACES: Places = Places::new(16);
+        let of = |user| Expendable { places: &PLACES, user, ..hasty() };
+        let patient = |user| Expendable { deadline: Duration::MAX, ..of(user) };
+        let (held, wait) = never();
+        let sessions: Vec<_> = (0..6).map(|_| of(Some(7))).collect();
+        for session in sessions.iter().cycle().take(100) {
+            assert_eq!(hang(session, &wait), None);
+        }
+        let n_left_behind: usize = sessions.iter().map(Expendable::n_left_behind).sum();
+        assert_eq!(n_left_behind, 4, "a quarter");
+        assert_eq!(patient(Some(7)).run(|| 7), None, "nor in a new session");
+        assert_eq!(patient(Some(8)).run(|| 7), Some(7));
+        assert_eq!(patient(None).run(|| 7), Some(7));
+        drop(held);
+        sessions.iter().for_each(come_back);
+        assert_eq!(patient(Some(7)).run(|| 7), Some(7));
+    }
+
+    #[test]
     fn what_is_over_waits_for_nothing() {
         let is_over = Arc::<AtomicBool>::default();
-        let expendable =
-            Arc::new(Expendable { deadline: Duration::MAX, ..Expendable::until(is_over.clone()) });
-        let (never, wait) = bounded::<()>(0);
+        let expendable = Expendable::until(is_over.clone(), None);
+        let expendable = Arc::new(Expendable { deadline: Duration::MAX, ..expendable });
+        let (held, wait) = never();
         let (begun, has_begun) = bounded(1);
         let waiting = std::thread::spawn({
             let expendable = Arc::clone(&expendable);
@@ -187,17 +243,42 @@ mod tests {
         has_begun.recv().unwrap();
         is_over.store(true, Ordering::Release);
         assert_eq!(waiting.join().unwrap(), None);
+        assert_eq!(expendable.n_left_behind(), 1, "it is there still");
         assert_eq!(expendable.run(|| 7), None);
-        drop(never);
+        drop(held);
+        come_back(&expendable);
+    }
+
+    #[test]
+    fn a_session_that_is_over_is_no_file_that_does_not_answer() {
+        let expendable = hasty();
+        let (_held, wait) = never();
+        assert_eq!(expendable.wait(&wait), Err(Missed::Late));
+        expendable.is_over.store(true, Ordering::Release);
+        assert_eq!(expendable.wait(&wait), Err(Missed::Over));
+        let (gone, wait) = never();
+        drop(gone);
+        assert_eq!(expendable.wait(&wait), Err(Missed::Failed));
+    }
+
+    #[test]
+    fn a_job_that_panics_late_is_counted_no_more() {
+        let expendable = hasty();
+        let (held, wait) = never();
+        let job = move || assert!(wait.recv().is_ok(), "this panic is part of the test");
+        assert_eq!(expendable.run(job), None);
+        assert_eq!(expendable.n_left_behind(), 1);
+        drop(held);
+        come_back(&expendable);
     }
 
     #[test]
     fn work_goes_on_after_a_job_was_given_up() {
         let expendable = hasty();
-        let (never, wait) = bounded::<()>(0);
-        assert_eq!(expendable.run(move || wait.recv().is_ok()), None);
+        let (held, wait) = never();
+        assert_eq!(hang(&expendable, &wait), None);
         let patient = Expendable { deadline: Duration::MAX, ..expendable };
         assert_eq!(patient.run(|| 7), Some(7));
-        drop(never);
+        drop(held);
     }
 }

@@ -62,7 +62,8 @@ impl SystemFiles {
     /// The same, which gives nothing more once `is_over`.
     pub(crate) fn until(policy: FilePolicy, is_over: Arc<AtomicBool>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        Self { policy, home, expendable: Arc::new(Expendable::until(is_over)) }
+        let user = policy.reader.as_ref().map(|reader| reader.uid);
+        Self { policy, home, expendable: Arc::new(Expendable::until(is_over, user)) }
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {

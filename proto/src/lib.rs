@@ -26,6 +26,7 @@ pub mod event;
 pub mod governance;
 pub mod memory;
 pub mod object_detail;
+pub mod places;
 pub mod reason;
 pub mod record;
 pub mod register;
