@@ -35,6 +35,10 @@ pub(crate) struct ProcessesOf {
 }
 
 impl Permission for ProcessesOf {
+    fn uid(&self) -> u32 {
+        self.uid
+    }
+
     fn may_see(&self, pid: i32) -> bool {
         OwnProcess::open(pid, self.uid, self.gid).is_ok()
     }

@@ -279,6 +279,13 @@ pub enum Error {
     /// The reader thread cannot be started.
     #[error("the reader thread cannot be started: {0}")]
     Thread(#[source] io::Error),
+    /// One user's processes keep all threads waiting that may look his processes up.
+    #[error(
+        "processes of this user cannot be looked up: as many threads as he may have wait for \
+         mappings of his processes that cannot be read; end the processes that are stuck, or leave \
+         --comm and --exclude-comm out"
+    )]
+    LookupsHeldUp,
 }
 
 /// What the caller can do about an [`enum@Error`]: exit codes follow from it.
@@ -326,6 +333,7 @@ impl Error {
             | Self::Command { .. }
             | Self::System { .. }
             | Self::Recorder(_)
+            | Self::LookupsHeldUp
             | Self::Thread(_) => ErrorKind::Failed,
         }
     }

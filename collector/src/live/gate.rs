@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::live::lookup::{Found, Lookup, Question};
 use crate::membership::{Membership, Standing};
 use crate::procfs::Procfs;
+use dataspace_proto::places::ForUser;
 use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -72,16 +73,18 @@ struct Asked {
 }
 
 impl Gate {
-    /// `is_open` where the kernel shows nothing but the target.
+    /// `is_open` where the kernel shows nothing but the target; `user` is whom the session is for.
     ///
     /// # Errors
-    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left.
+    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left, and
+    /// [`Error::LookupsHeldUp`] if those of this user are all held up.
     pub(crate) fn new(
         membership: Membership,
         procfs: Procfs,
         is_open: bool,
+        user: ForUser,
     ) -> Result<Self, Error> {
-        let lookup = if is_open { None } else { Some(Lookup::new(procfs)?) };
+        let lookup = if is_open { None } else { Some(Lookup::new(procfs, user)?) };
         Ok(Self {
             membership,
             lookup,

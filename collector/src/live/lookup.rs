@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::live::announce;
 use crate::procfs::Procfs;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use dataspace_proto::places::{ForUser, Place, Places};
 use dataspace_proto::record::Record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -20,6 +21,9 @@ const MAX_ANSWERS: usize = 2;
 /// So many processes can each hold up the thread that reads of them, for ever if they wait for a file
 /// system that is gone, and one that does not is still looked up, if one fewer do.
 pub(crate) const MAX_THREADS: usize = 16;
+/// The same, of the whole process and in shares for its users: threads that are held up stay when their
+/// session has ended.
+static THREADS: Places = Places::new(64);
 /// A thread that nothing was asked of for so long ends, if another one waits for questions too.
 const MAX_IDLE: Duration = Duration::from_secs(1);
 
@@ -49,6 +53,9 @@ pub(crate) struct Lookup {
     bell: Arc<OwnedFd>,
     /// What a thread gets.
     desk: Desk,
+    /// For whom the session is.
+    user: ForUser,
+    places: &'static Places,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +72,7 @@ struct Desk {
 
 impl Desk {
     /// Answers questions until nobody asks any more, or others are enough for those who do.
-    fn serve(&self) {
+    fn serve(&self, _place: Place) {
         while let Some(question) = self.next() {
             let pid = question.pid;
             let found = Found {
@@ -104,11 +111,16 @@ impl Desk {
 }
 
 impl Lookup {
-    /// A lookup in `procfs`, with its first thread.
+    /// A lookup in `procfs` for a session of `user`, with its first thread.
     ///
     /// # Errors
-    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left.
-    pub(crate) fn new(procfs: Procfs) -> Result<Self, Error> {
+    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left, and
+    /// [`Error::LookupsHeldUp`] if those of this user are all held up.
+    pub(crate) fn new(procfs: Procfs, user: ForUser) -> Result<Self, Error> {
+        Self::within(&THREADS, procfs, user)
+    }
+
+    fn within(places: &'static Places, procfs: Procfs, user: ForUser) -> Result<Self, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::System { call: "eventfd", errno })?;
         let bell = Arc::new(bell);
@@ -122,17 +134,24 @@ impl Lookup {
             n_threads: Arc::default(),
             n_idle: Arc::default(),
         };
-        let lookup = Self { questions, answers, bell, desk };
-        lookup.begin_thread().map_err(Error::Thread)?;
+        // Who is trusted has no session without one.
+        let place = match places.take(user) {
+            Some(place) => place,
+            None if user.is_none() => places.take_anyhow(None),
+            None => return Err(Error::LookupsHeldUp),
+        };
+        let lookup = Self { questions, answers, bell, desk, user, places };
+        lookup.begin_thread(place).map_err(Error::Thread)?;
         Ok(lookup)
     }
 
     /// They end with the last question; one that is held up is not waited for.
-    fn begin_thread(&self) -> Result<(), std::io::Error> {
+    fn begin_thread(&self, place: Place) -> Result<(), std::io::Error> {
         let desk = self.desk.clone();
         // Counted first: it may be idle before we go on.
         self.desk.n_threads.fetch_add(1, Ordering::Relaxed);
-        let begun = thread::Builder::new().name("lookup".to_owned()).spawn(move || desk.serve());
+        let thread = thread::Builder::new().name("lookup".to_owned());
+        let begun = thread.spawn(move || desk.serve(place));
         if begun.is_err() {
             self.desk.n_threads.fetch_sub(1, Ordering::Relaxed);
         }
@@ -154,13 +173,16 @@ impl Lookup {
 
     /// Whether every thread there may be is held up, if so many answers are overdue.
     pub(crate) fn is_held_up(&self, n_overdue: usize) -> bool {
-        self.n_threads() >= MAX_THREADS && n_overdue >= MAX_THREADS
+        let n_threads = self.n_threads();
+        let is_last = n_threads >= MAX_THREADS || !self.places.has_room(self.user);
+        is_last && n_overdue >= n_threads
     }
 
     /// An answer is overdue: others get another thread, up to a bound.
     pub(crate) fn go_round(&self) {
         if self.n_threads() < MAX_THREADS
-            && let Err(error) = self.begin_thread()
+            && let Some(place) = self.places.take(self.user)
+            && let Err(error) = self.begin_thread(place)
         {
             tracing::warn!(%error, "processes are looked up by fewer threads");
         }
@@ -196,7 +218,9 @@ mod tests {
 
     #[test]
     fn threads_that_are_not_needed_any_more_end_but_for_one() {
-        let lookup = Lookup::new(Procfs::new(std::path::Path::new("/proc"))).unwrap();
+        static PLACES: Places = Places::new(64);
+        let procfs = Procfs::new(std::path::Path::new("/proc"));
+        let lookup = Lookup::within(&PLACES, procfs, None).unwrap();
         for _ in 0..40 {
             lookup.go_round();
         }
@@ -213,5 +237,41 @@ mod tests {
         let found = lookup.answer().expect("one thread is left");
         assert_eq!((found.question.number, lookup.n_threads()), (7, 1));
         assert!(found.n_threads >= 2, "this one and that of the lookup");
+    }
+
+    #[test]
+    fn processes_of_one_user_that_are_held_up_leave_others_their_threads() {
+        static PLACES: Places = Places::new(16);
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("7/task/7")).unwrap();
+        // Whoever opens it waits for who writes.
+        let maps = root.path().join("7/maps");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &maps, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let begin = |user| Lookup::within(&PLACES, Procfs::new(root.path()), user);
+        let mut n_sessions = 0;
+        // Each session ends when its thread is held up.
+        while let Ok(lookup) = begin(Some(1000)) {
+            n_sessions += 1;
+            assert!(lookup.ask(Question { pid: 7, number: 0 }));
+            while !lookup.questions.is_empty() {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(n_sessions, 4);
+        assert!(matches!(begin(Some(1000)), Err(Error::LookupsHeldUp)));
+        let others = [begin(Some(1001)).unwrap(), begin(None).unwrap()];
+        assert!(!others[0].is_held_up(1), "there may be more");
+        let _taken: Vec<_> = std::iter::from_fn(|| PLACES.take(Some(1001))).collect();
+        others[0].go_round();
+        assert_eq!(others[0].n_threads(), 1);
+        assert!(others[0].is_held_up(1) && !others[0].is_held_up(0));
+        assert!(PLACES.has_room(None));
+        drop(others);
+        std::fs::write(&maps, "").unwrap();
+        // Those that were held up come back, one after the other, as each reads to the end.
+        while PLACES.take(Some(1000)).is_none() {
+            thread::yield_now();
+        }
     }
 }

@@ -20,6 +20,9 @@ const MAX_EVENTS: usize = 4_096;
 /// away when a task gets other privileges by exec; on whole CPUs such a task would stay part of the
 /// target. They sample user code only.
 pub trait Permission: Debug + Send + Sync {
+    /// Who they are.
+    fn uid(&self) -> u32;
+
     /// Whether events on process `pid`, as it is now, are for them to have.
     fn may_see(&self, pid: i32) -> bool;
 }
@@ -121,6 +124,10 @@ mod tests {
     struct Everybody;
 
     impl Permission for Everybody {
+        fn uid(&self) -> u32 {
+            0
+        }
+
         fn may_see(&self, _: i32) -> bool {
             true
         }

@@ -41,7 +41,8 @@ impl FakeProc {
     }
 
     fn gate(&self, comms: CommFilter) -> Gate {
-        Gate::new(Membership::new(true, 1, comms), Procfs::new(self.0.path()), false).unwrap()
+        let membership = Membership::new(true, 1, comms);
+        Gate::new(membership, Procfs::new(self.0.path()), false, None).unwrap()
     }
 }
 
