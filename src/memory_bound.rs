@@ -5,6 +5,7 @@ use crate::session::cost;
 use dataspace_analyzer::shedding::Shed;
 use dataspace_collector::memory;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often it is looked at: 10 µs of work each. A worker reads some 20 MB of debug information in that
@@ -22,13 +23,7 @@ const SETTLING: Duration = Duration::from_millis(200);
 const EASING: Duration = Duration::from_secs(2);
 
 /// The bound of this process.
-static BOUND: MemoryBound = MemoryBound {
-    max_bytes: AtomicU64::new(0),
-    asked: AtomicU64::new(0),
-    is_short: AtomicBool::new(false),
-    is_watched: AtomicBool::new(false),
-    n_asked: [const { AtomicU64::new(0) }; N_STAGES],
-};
+static BOUND: MemoryBound = MemoryBound::unbounded();
 
 const N_STAGES: usize = Shed::ALL.len();
 
@@ -40,8 +35,9 @@ struct MemoryBound {
     asked: AtomicU64,
     /// The last stage was asked for, and memory is not plentiful yet.
     is_short: AtomicBool,
-    /// There is a thread that looks.
-    is_watched: AtomicBool,
+    /// There is a thread that looks. Held where the bound comes or goes, so that a thread that is about to
+    /// return is not taken for one that looks.
+    is_watched: Mutex<bool>,
     /// How often each stage was asked for.
     n_asked: [AtomicU64; N_STAGES],
 }
@@ -68,13 +64,12 @@ impl MemoryState {
 
 /// Sets the bound, or that there is none.
 pub(crate) fn set(max_bytes: Option<u64>) {
-    BOUND.max_bytes.store(max_bytes.unwrap_or(0), Ordering::Relaxed);
-    if max_bytes.is_none() || BOUND.is_watched.swap(true, Ordering::AcqRel) {
+    if !BOUND.is_to_be_watched(max_bytes) {
         return;
     }
     let thread = std::thread::Builder::new().name("memory".to_owned());
     if let Err(error) = thread.spawn(|| watch(&BOUND)) {
-        BOUND.is_watched.store(false, Ordering::Release);
+        *BOUND.watched() = false;
         tracing::error!(%error, "no thread to watch memory: it is not bounded");
     }
 }
@@ -122,27 +117,64 @@ fn watch(bound: &MemoryBound) {
     let mut judge = Judge::default();
     loop {
         std::thread::sleep(LOOK);
-        let max_bytes = bound.max_bytes.load(Ordering::Relaxed);
-        if max_bytes == 0 {
-            bound.is_short.store(false, Ordering::Relaxed);
-            bound.is_watched.store(false, Ordering::Release);
+        if bound.is_left() {
             return;
         }
+        let max_bytes = bound.max_bytes.load(Ordering::Relaxed);
         let resident_bytes = cost::resident_bytes();
-        // Without a descriptor left the kernel tells nothing.
-        if resident_bytes == 0 {
-            continue;
-        }
-        if let Some(stage) = judge.look(resident_bytes, max_bytes, Instant::now()) {
-            bound.ask(stage, resident_bytes, max_bytes);
-        }
-        if bound.is_short.swap(judge.is_short(), Ordering::Relaxed) && !judge.is_short() {
-            tracing::warn!(resident_bytes, "memory is no longer short: work goes on");
+        // Without a descriptor left the kernel tells nothing; and the bound may just have gone.
+        if resident_bytes != 0 && max_bytes != 0 {
+            bound.keep(&mut judge, resident_bytes, max_bytes);
         }
     }
 }
 
 impl MemoryBound {
+    const fn unbounded() -> Self {
+        Self {
+            max_bytes: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            is_short: AtomicBool::new(false),
+            is_watched: Mutex::new(false),
+            n_asked: [const { AtomicU64::new(0) }; N_STAGES],
+        }
+    }
+
+    fn watched(&self) -> MutexGuard<'_, bool> {
+        self.is_watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the bound, and tells whether a thread is to be begun that looks.
+    fn is_to_be_watched(&self, max_bytes: Option<u64>) -> bool {
+        let mut is_watched = self.watched();
+        self.max_bytes.store(max_bytes.unwrap_or(0), Ordering::Relaxed);
+        max_bytes.is_some() && !std::mem::replace(&mut *is_watched, true)
+    }
+
+    /// Whether the thread that looks has nothing to look at, and is none any more.
+    fn is_left(&self) -> bool {
+        let mut is_watched = self.watched();
+        if self.max_bytes.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        self.is_short.store(false, Ordering::Relaxed);
+        *is_watched = false;
+        true
+    }
+
+    /// Looks once.
+    fn keep(&self, judge: &mut Judge, resident_bytes: u64, max_bytes: u64) {
+        let stage = judge.look(resident_bytes, max_bytes, Instant::now());
+        // Before it is asked: whoever sees that work is to be given up sees that there is to be none.
+        let was_short = self.is_short.swap(judge.is_short(), Ordering::Relaxed);
+        if let Some(stage) = stage {
+            self.ask(stage, resident_bytes, max_bytes);
+        }
+        if was_short && !judge.is_short() {
+            tracing::warn!(resident_bytes, "memory is no longer short: work goes on");
+        }
+    }
+
     fn ask(&self, stage: Shed, resident_bytes: u64, max_bytes: u64) {
         let n_before = self.n_asked[stage as usize].fetch_add(1, Ordering::Relaxed);
         // The first time, and each time that it has doubled: what happens often is in the counts.
@@ -224,5 +256,27 @@ mod tests {
         BOUND.ask(Shed::Indices, 2, 1);
         assert_eq!(asked.anew(), Some(Shed::Indices));
         assert_eq!(asked.anew(), None);
+    }
+
+    #[test]
+    fn a_bound_that_goes_and_comes_is_watched_by_one_thread() {
+        let bound = MemoryBound::unbounded();
+        assert!(bound.is_to_be_watched(Some(1)));
+        assert!(!bound.is_to_be_watched(None));
+        assert!(!bound.is_to_be_watched(Some(2)), "the thread has not looked since");
+        assert!(!bound.is_left(), "and goes on");
+        assert!(!bound.is_to_be_watched(None));
+        assert!(bound.is_left());
+        assert!(bound.is_to_be_watched(Some(3)), "it has returned");
+    }
+
+    #[test]
+    fn who_is_to_give_up_work_sees_that_memory_is_short() {
+        let (bound, mut judge) = (MemoryBound::unbounded(), Judge::default());
+        let long_ago = Instant::now().checked_sub(SETTLING).unwrap();
+        judge.last = Some((Shed::Answers, long_ago));
+        bound.keep(&mut judge, 2 << 30, 1 << 30);
+        assert_eq!(bound.asked.load(Ordering::Acquire) as usize % N_STAGES, Shed::Work as usize);
+        assert!(bound.is_short.load(Ordering::Relaxed));
     }
 }

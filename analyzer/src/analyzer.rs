@@ -248,11 +248,25 @@ impl Analyzer {
             }
             Answer::CodeNames(names) => self.add_code_names(object, names),
             Answer::Unfinished => return self.ask_again(object, question),
+            Answer::NotNow => return self.give_up_waiting((object, question), observer),
         }
-        let waiting = self.pending.remove(&(object, question)).unwrap_or_default();
-        self.n_pending -= waiting.len();
-        for sample in &waiting {
+        for sample in &self.take_waiting((object, question)) {
             self.attempt(sample, observer);
+        }
+    }
+
+    /// The samples that wait for an answer; from now on none does.
+    fn take_waiting(&mut self, asked: (LoadObjectIdx, Question)) -> Vec<Sample> {
+        let waiting = self.pending.remove(&asked).unwrap_or_default();
+        self.n_pending -= waiting.len();
+        waiting
+    }
+
+    /// Decides the samples that wait for an answer as `over_budget`. Nothing is noted of it: the next
+    /// sample asks again.
+    fn give_up_waiting(&mut self, asked: (LoadObjectIdx, Question), observer: &mut dyn Observer) {
+        for sample in &self.take_waiting(asked) {
+            self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
     }
 

@@ -56,7 +56,10 @@ pub enum Answer {
     CodeNames(Option<Names>),
     /// Not yet: to be asked again, when what else waits has had its turn.
     Unfinished,
-    /// To any: the load object cannot be asked.
+    /// To any: nobody works on it for the time being. What waits for it is `over_budget`, and samples to
+    /// come ask anew.
+    NotNow,
+    /// To any: the load object cannot be asked, now or later.
     Failed(Reason),
 }
 
@@ -110,6 +113,13 @@ impl Worker {
         for index in self.objects.values_mut().flatten() {
             index.shed_caches();
         }
+        self.pages.clear();
+    }
+
+    /// Gives up what is kept of one load object: its file gave less than it has, or what it gave is too
+    /// much.
+    pub fn forget(&mut self, object: LoadObjectIdx) {
+        self.objects.remove(&object);
         self.pages.clear();
     }
 

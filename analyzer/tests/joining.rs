@@ -2,6 +2,7 @@
 
 use crate::support::program::Program;
 use crate::support::session::{EXACT, Hand, N_EVENTS, Session, object, sample, with};
+use dataspace_analyzer::worker::{Answer, Request, Response};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::{CpuMode, Record};
@@ -203,5 +204,23 @@ fn parked_samples_are_pending_until_they_are_given_up() {
     session.analyzer.give_up_pending(&mut session.lines);
     assert_eq!(session.lines.0.len(), 1);
     assert_eq!(object(&session.lines.0[0]), "over_budget");
+    assert_eq!(session.analyzer.accounting().imbalance(), 0);
+}
+
+#[test]
+fn a_question_that_nobody_works_on_now_is_asked_again() {
+    let program = Program::c("places.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    let ip = program.access("behind", 0).ip();
+    let hand = with(&[(Rdi, program.truth("&ratio"))]);
+    let taken = Record::Sample(sample(EXACT, ip, &hand));
+    session.analyzer.apply(&taken, &mut session.lines);
+    let Request { object: asked, question, .. } = session.analyzer.next_request().unwrap();
+    let put_off = Response { object: asked, question, answer: Answer::NotNow };
+    session.analyzer.answer(put_off, &mut session.lines);
+    assert_eq!(object(&session.lines.0[0]), "over_budget");
+    assert_eq!(session.analyzer.n_pending(), 0);
+    assert!(session.analyzer.next_request().is_none(), "until there is a sample again");
+    assert_eq!(object(&session.exact(ip, &hand)), "{double ratio}");
     assert_eq!(session.analyzer.accounting().imbalance(), 0);
 }

@@ -49,9 +49,10 @@ impl IndexWorker {
                     worker.shed(stage);
                     memory_bound::given_up();
                 }
-                // What was asked before memory was short is waited for no more.
-                let request = request.filter(|_| !memory_bound::is_short());
-                let response = request.map(|request| answer(&mut worker, &request));
+                let response = request.map(|request| {
+                    let is_short = memory_bound::is_short();
+                    if is_short { put_off(&request) } else { answer(&mut worker, &request) }
+                });
                 cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
                 if response.is_some_and(|response| outgoing.send(response).is_err()) {
                     break;
@@ -92,6 +93,12 @@ pub(super) fn answer(worker: &mut Worker, request: &Request) -> Response {
         tracing::error!(path = %String::from_utf8_lossy(&request.key.path), "the index panicked");
         refusal(request)
     })
+}
+
+/// The answer to a request that nobody works on while memory is short.
+fn put_off(request: &Request) -> Response {
+    let (object, question) = (request.object, request.question);
+    Response { object, question, answer: Answer::NotNow }
 }
 
 /// The answer to a request that nobody can work on.
