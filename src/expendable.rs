@@ -1,6 +1,7 @@
 //! A thread for work that may never come back, such as reading a file from a FUSE mount: each job
 //! has a deadline, and a thread that misses it is left behind.
 
+use crate::memory_bound;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use dataspace_proto::places::{ForUser, Place, Places};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +24,39 @@ static LEFT_BEHIND: Places = Places::new(64);
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Whether a session's files give nothing more.
+#[derive(Debug, Default)]
+pub(crate) struct FilesEnd {
+    is_over: AtomicBool,
+    is_broken_off: AtomicBool,
+}
+
+impl FilesEnd {
+    /// They are to give nothing from now on.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Whether they were told to.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Whether they give nothing. Where memory is used up they do not until [`Self::was_broken_off`]: a
+    /// question that went without a part of its answer goes without all of it.
+    fn has_come(&self) -> bool {
+        if memory_bound::is_used_up() {
+            self.is_broken_off.store(true, Ordering::Release);
+        }
+        self.is_broken_off.load(Ordering::Acquire) || self.is_over()
+    }
+
+    /// Whether anything was not read because memory was used up, since this was asked.
+    pub(crate) fn was_broken_off(&self) -> bool {
+        self.is_broken_off.swap(false, Ordering::AcqRel)
+    }
+}
+
 /// Runs jobs one at a time on a thread that can be given up.
 #[derive(Debug)]
 pub(crate) struct Expendable {
@@ -34,8 +68,8 @@ pub(crate) struct Expendable {
     left_behind: Arc<()>,
     /// That there are too many of them was told.
     is_refusal_told: AtomicBool,
-    /// Nothing is run, or waited for, any more.
-    is_over: Arc<AtomicBool>,
+    /// When nothing is run, or waited for, any more.
+    end: Arc<FilesEnd>,
     thread: Mutex<Option<Sender<Job>>>,
 }
 
@@ -58,22 +92,30 @@ enum Missed {
 }
 
 impl Expendable {
-    /// One that runs jobs until `is_over`, in a session of `user`.
-    pub(crate) fn until(is_over: Arc<AtomicBool>, user: ForUser) -> Self {
+    /// One that runs jobs until the `end`, in a session of `user`.
+    pub(crate) fn until(end: Arc<FilesEnd>, user: ForUser) -> Self {
         Self {
             deadline: DEADLINE,
             user,
             places: &LEFT_BEHIND,
             left_behind: Arc::default(),
             is_refusal_told: AtomicBool::new(false),
-            is_over,
+            end,
             thread: Mutex::default(),
         }
     }
 
     /// Whether nothing is run any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
+        self.end.has_come()
+    }
+
+    /// Why a job gave nothing.
+    pub(crate) fn silence(&self) -> &'static str {
+        match self.end.is_broken_off.load(Ordering::Acquire) {
+            true => "memory is used up (--memory-max), so it is not read on",
+            false => "the file does not answer",
+        }
     }
 
     /// Threads that were left behind and have not come back.
@@ -226,8 +268,8 @@ mod tests {
 
     #[test]
     fn what_is_over_waits_for_nothing() {
-        let is_over = Arc::<AtomicBool>::default();
-        let expendable = Expendable::until(is_over.clone(), None);
+        let end = Arc::<FilesEnd>::default();
+        let expendable = Expendable::until(end.clone(), None);
         let expendable = Arc::new(Expendable { deadline: Duration::MAX, ..expendable });
         let (held, wait) = never();
         let (begun, has_begun) = bounded(1);
@@ -241,7 +283,7 @@ mod tests {
             }
         });
         has_begun.recv().unwrap();
-        is_over.store(true, Ordering::Release);
+        end.end();
         assert_eq!(waiting.join().unwrap(), None);
         assert_eq!(expendable.n_left_behind(), 1, "it is there still");
         assert_eq!(expendable.run(|| 7), None);
@@ -254,7 +296,7 @@ mod tests {
         let expendable = hasty();
         let (_held, wait) = never();
         assert_eq!(expendable.wait(&wait), Err(Missed::Late));
-        expendable.is_over.store(true, Ordering::Release);
+        expendable.end.end();
         assert_eq!(expendable.wait(&wait), Err(Missed::Over));
         let (gone, wait) = never();
         drop(gone);

@@ -8,7 +8,7 @@ mod permission;
 
 pub(crate) use permission::FileReader;
 
-use crate::expendable::Expendable;
+use crate::expendable::{Expendable, FilesEnd};
 use crate::ownership::OwnProcess;
 use companion::Companions;
 use dataspace_analyzer::code_names::NamesFormat;
@@ -27,7 +27,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Bytes that one read asks for, so that each gets a deadline of its own.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -59,11 +58,11 @@ impl SystemFiles {
         Self::until(policy, Arc::default())
     }
 
-    /// The same, which gives nothing more once `is_over`.
-    pub(crate) fn until(policy: FilePolicy, is_over: Arc<AtomicBool>) -> Self {
+    /// The same, which gives nothing more from the `end` on.
+    pub(crate) fn until(policy: FilePolicy, end: Arc<FilesEnd>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let user = policy.reader.as_ref().map(|reader| reader.uid);
-        Self { policy, home, expendable: Arc::new(Expendable::until(is_over, user)) }
+        Self { policy, home, expendable: Arc::new(Expendable::until(end, user)) }
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
@@ -392,7 +391,7 @@ impl FileBytes for OpenFile {
                 state.check(&file).map(|()| bytes)
             });
             let bytes = read
-                .ok_or_else(|| failed("the file does not answer".to_owned()))?
+                .ok_or_else(|| failed(self.expendable.silence().to_owned()))?
                 .map_err(|error| failed(error.to_string()))?;
             chunk.copy_from_slice(&bytes);
             at = at.saturating_add(n as u64);

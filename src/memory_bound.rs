@@ -1,9 +1,12 @@
 //! Keeps the resident memory of this process below what was asked for (`--memory-max`): measures it as
 //! the kernel does, and where it comes near has caches given up, in the order of [`Shed`].
 
+mod room;
+
 use crate::session::cost;
 use dataspace_analyzer::shedding::Shed;
 use dataspace_collector::memory;
+use room::{Queue, Waiter, Working};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,8 +15,12 @@ use std::time::{Duration, Instant};
 /// time.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The same where memory is not plentiful.
+const CLOSE_LOOK: Duration = Duration::from_millis(4);
+
 /// How far below the bound things are given up, if that is more than an eighth of it: what one question
-/// reads comes on top before it is looked again.
+/// reads comes on top before it is looked again. So a question is begun only where there is as much for
+/// each that is worked on.
 const HEADROOM_BYTES: u64 = 16 << 20;
 
 /// How long a stage has to take effect before the next one is asked for.
@@ -21,6 +28,9 @@ const SETTLING: Duration = Duration::from_millis(200);
 
 /// How long memory has to be plentiful before work that was given up goes on: it takes memory.
 const EASING: Duration = Duration::from_secs(2);
+
+/// Those who work on questions, and who wait to.
+static QUESTIONS: Queue = Queue::new();
 
 /// The bound of this process.
 static BOUND: MemoryBound = MemoryBound::unbounded();
@@ -35,6 +45,8 @@ struct MemoryBound {
     asked: AtomicU64,
     /// The last stage was asked for, and memory is not plentiful yet.
     is_short: AtomicBool,
+    /// Files are not read on.
+    is_used_up: AtomicBool,
     /// There is a thread that looks. Held where the bound comes or goes, so that a thread that is about to
     /// return is not taken for one that looks.
     is_watched: Mutex<bool>,
@@ -67,6 +79,7 @@ pub(crate) fn set(max_bytes: Option<u64>) {
     if !BOUND.is_to_be_watched(max_bytes) {
         return;
     }
+    memory::keep_little();
     let thread = std::thread::Builder::new().name("memory".to_owned());
     if let Err(error) = thread.spawn(|| watch(&BOUND)) {
         *BOUND.watched() = false;
@@ -88,6 +101,40 @@ pub(crate) fn state() -> Option<MemoryState> {
 /// Whether nothing new is to be found out.
 pub(crate) fn is_short() -> bool {
     BOUND.is_short.load(Ordering::Relaxed)
+}
+
+/// Whether memory is so near the bound that what is being read is broken off.
+pub(crate) fn is_used_up() -> bool {
+    BOUND.is_used_up.load(Ordering::Relaxed)
+}
+
+/// Somebody with a question to work on, who waits for room.
+#[derive(Debug)]
+pub(crate) struct Question(Option<Waiter<'static>>);
+
+/// Room for one question, while it is worked on.
+#[derive(Debug)]
+pub(crate) struct Room {
+    _working: Option<Working<'static>>,
+}
+
+/// A question has come.
+pub(crate) fn question() -> Question {
+    let is_bounded = BOUND.max_bytes.load(Ordering::Relaxed) != 0;
+    Question(is_bounded.then(|| QUESTIONS.join()))
+}
+
+impl Question {
+    /// Room to work on it; waits for it a moment.
+    pub(crate) fn room(&self) -> Option<Room> {
+        let Some(waiter) = &self.0 else { return Some(Room { _working: None }) };
+        let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
+        let is_room = |n_working: u64| {
+            let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);
+            max_bytes == 0 || cost::resident_bytes().saturating_add(taken_bytes) <= max_bytes
+        };
+        waiter.work(is_room).map(|working| Room { _working: Some(working) })
+    }
 }
 
 /// What one thread was asked to give up before.
@@ -115,8 +162,9 @@ pub(crate) fn given_up() {
 
 fn watch(bound: &MemoryBound) {
     let mut judge = Judge::default();
+    let mut look = LOOK;
     loop {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(look);
         if bound.is_left() {
             return;
         }
@@ -125,6 +173,8 @@ fn watch(bound: &MemoryBound) {
         // Without a descriptor left the kernel tells nothing; and the bound may just have gone.
         if resident_bytes != 0 && max_bytes != 0 {
             bound.keep(&mut judge, resident_bytes, max_bytes);
+            let is_plentiful = resident_bytes <= plentiful_bytes(max_bytes);
+            look = if is_plentiful { LOOK } else { CLOSE_LOOK };
         }
     }
 }
@@ -135,6 +185,7 @@ impl MemoryBound {
             max_bytes: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
+            is_used_up: AtomicBool::new(false),
             is_watched: Mutex::new(false),
             n_asked: [const { AtomicU64::new(0) }; N_STAGES],
         }
@@ -158,12 +209,15 @@ impl MemoryBound {
             return false;
         }
         self.is_short.store(false, Ordering::Relaxed);
+        self.is_used_up.store(false, Ordering::Relaxed);
         *is_watched = false;
         true
     }
 
     /// Looks once.
     fn keep(&self, judge: &mut Judge, resident_bytes: u64, max_bytes: u64) {
+        let used_up_bytes = max_bytes.saturating_sub(headroom_bytes(max_bytes) / 4);
+        self.is_used_up.store(resident_bytes > used_up_bytes, Ordering::Relaxed);
         let stage = judge.look(resident_bytes, max_bytes, Instant::now());
         // Before it is asked: whoever sees that work is to be given up sees that there is to be none.
         let was_short = self.is_short.swap(judge.is_short(), Ordering::Relaxed);
@@ -187,6 +241,21 @@ impl MemoryBound {
     }
 }
 
+/// How much is left free below a bound.
+fn headroom_bytes(max_bytes: u64) -> u64 {
+    HEADROOM_BYTES.max(max_bytes / 8)
+}
+
+/// Above this things are given up.
+fn high_bytes(max_bytes: u64) -> u64 {
+    max_bytes.saturating_sub(headroom_bytes(max_bytes))
+}
+
+/// Up to this there is no want.
+fn plentiful_bytes(max_bytes: u64) -> u64 {
+    high_bytes(max_bytes) - high_bytes(max_bytes) / 8
+}
+
 /// Decides what is to be given up.
 #[derive(Debug, Default)]
 struct Judge {
@@ -197,13 +266,12 @@ struct Judge {
 
 impl Judge {
     fn look(&mut self, resident_bytes: u64, max_bytes: u64, now: Instant) -> Option<Shed> {
-        let high_bytes = max_bytes.saturating_sub(HEADROOM_BYTES.max(max_bytes / 8));
-        let is_plentiful = resident_bytes <= high_bytes - high_bytes / 8;
+        let is_plentiful = resident_bytes <= plentiful_bytes(max_bytes);
         let plentiful_since = *self.plentiful_since.get_or_insert(now);
         if !is_plentiful {
             self.plentiful_since = None;
         }
-        if resident_bytes <= high_bytes {
+        if resident_bytes <= high_bytes(max_bytes) {
             let is_eased = is_plentiful && now.duration_since(plentiful_since) >= EASING;
             self.last = self.last.filter(|(stage, _)| *stage == Shed::Work && !is_eased);
             return None;

@@ -1,15 +1,26 @@
 //! The thread that answers the analyzer's questions: it reads files and debug information.
 
+use crate::expendable::FilesEnd;
 use crate::file_source::{FilePolicy, SystemFiles};
 use crate::memory_bound;
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased, unbounded};
+use dataspace_analyzer::process::LoadObjectIdx;
 use dataspace_analyzer::worker::{Answer, Request, Response, Worker};
 use dataspace_collector::live::thread_cpu_ns;
 use dataspace_proto::reason::Reason;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a load object is left alone whose question took more memory than there was; each time twice as
+/// long, for what it takes is read again from the beginning.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The same at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// A thread that answers the analyzer's questions.
 pub(super) struct IndexWorker {
@@ -17,8 +28,8 @@ pub(super) struct IndexWorker {
     pub(super) responses: Receiver<Response>,
     /// Wakes it where it may have something to give up.
     nudges: Sender<()>,
-    /// Files give nothing more from when it is set.
-    is_over: Arc<AtomicBool>,
+    /// When files give nothing more.
+    end: Arc<FilesEnd>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -28,12 +39,10 @@ impl IndexWorker {
         let (requests, incoming) = unbounded::<Request>();
         let (outgoing, responses) = unbounded();
         let (nudges, nudged) = bounded::<()>(1);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let files_end = Arc::clone(&is_over);
+        let end: Arc<FilesEnd> = Arc::default();
+        let of_thread = Arc::clone(&end);
         let spawned = std::thread::Builder::new().name("index".to_owned()).spawn(move || {
-            let files = SystemFiles::until(policy, files_end);
-            let mut worker = Worker::new(Box::new(files));
-            let mut asked = memory_bound::Asked::from_now();
+            let mut desk = Desk::new(policy, of_thread);
             loop {
                 let request = select_biased! {
                     recv(nudged) -> nudge => match nudge {
@@ -45,14 +54,8 @@ impl IndexWorker {
                         Err(_) => break,
                     },
                 };
-                if let Some(stage) = asked.anew() {
-                    worker.shed(stage);
-                    memory_bound::given_up();
-                }
-                let response = request.map(|request| {
-                    let is_short = memory_bound::is_short();
-                    if is_short { put_off(&request) } else { answer(&mut worker, &request) }
-                });
+                desk.keep_to_memory();
+                let response = request.map(|request| desk.answer_in_turn(&request));
                 cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
                 if response.is_some_and(|response| outgoing.send(response).is_err()) {
                     break;
@@ -63,12 +66,12 @@ impl IndexWorker {
             tracing::error!(%error, "no thread for the index: nothing can be named");
         };
         let thread = spawned.inspect_err(told).ok();
-        Self { requests, responses, nudges, is_over, thread }
+        Self { requests, responses, nudges, end, thread }
     }
 
     /// Ends it, and waits until it has: what it is about to read is not there any more.
     pub(super) fn end(mut self) {
-        self.is_over.store(true, Ordering::Release);
+        self.end.end();
         let thread = self.thread.take();
         // Without these it has nobody to work for.
         drop(self);
@@ -78,12 +81,79 @@ impl IndexWorker {
 
     /// Lets it end by itself: the process is about to.
     pub(super) fn leave(self) {
-        self.is_over.store(true, Ordering::Release);
+        self.end.end();
     }
 
     /// Has it look whether it is to give something up, also if it is asked nothing.
     pub(super) fn nudge(&self) {
         let _ = self.nudges.try_send(());
+    }
+}
+
+/// Where questions are worked on, as far as there is memory.
+struct Desk {
+    worker: Worker,
+    end: Arc<FilesEnd>,
+    /// What was given up for want of memory.
+    asked: memory_bound::Asked,
+    /// Load objects that took more memory than there was: how often, and until when they are left alone.
+    broken_off: HashMap<LoadObjectIdx, (u32, Instant)>,
+}
+
+impl Desk {
+    fn new(policy: FilePolicy, end: Arc<FilesEnd>) -> Self {
+        let files = SystemFiles::until(policy, Arc::clone(&end));
+        let worker = Worker::new(Box::new(files));
+        Self { worker, end, asked: memory_bound::Asked::from_now(), broken_off: HashMap::new() }
+    }
+
+    /// Gives up what is asked for where memory is short.
+    fn keep_to_memory(&mut self) {
+        if let Some(stage) = self.asked.anew() {
+            self.worker.shed(stage);
+            memory_bound::given_up();
+        }
+    }
+
+    /// The answer, once there is room to work on it; none for the time being where there will be none.
+    fn answer_in_turn(&mut self, request: &Request) -> Response {
+        let left_alone = self.broken_off.get(&request.object);
+        if left_alone.is_some_and(|(_, until)| Instant::now() < *until) {
+            return put_off(request);
+        }
+        let question = memory_bound::question();
+        loop {
+            self.keep_to_memory();
+            if memory_bound::is_short() || self.end.is_over() {
+                return put_off(request);
+            }
+            if let Some(_room) = question.room() {
+                drop(question);
+                return self.answer(request);
+            }
+        }
+    }
+
+    /// The answer, unless it takes more memory than there is.
+    fn answer(&mut self, request: &Request) -> Response {
+        self.end.was_broken_off();
+        let response = answer(&mut self.worker, request);
+        if !self.end.was_broken_off() {
+            return response;
+        }
+        // What it found is made of a part of the file.
+        self.worker.forget(request.object);
+        memory_bound::given_up();
+        let now = Instant::now();
+        let (n_before, until) = self.broken_off.get(&request.object).copied().unwrap_or((0, now));
+        let n = if now > until + LONGEST_PAUSE { 1 } else { n_before + 1 };
+        let pause = LONGEST_PAUSE.min(FIRST_PAUSE * (1 << (n - 1).min(6)));
+        self.broken_off.insert(request.object, (n, now + pause));
+        if n.is_power_of_two() {
+            let path = String::from_utf8_lossy(&request.key.path);
+            tracing::warn!(%path, n, "its debug information takes more memory than there is: broken off");
+        }
+        put_off(request)
     }
 }
 
