@@ -93,8 +93,8 @@ pub(super) struct Session {
     /// Wakes the thread: for a fresh snapshot, or to leave.
     wake: Sender<()>,
     is_leaving: AtomicBool,
-    /// The daemon ends: it is to leave soon.
-    is_hurried: AtomicBool,
+    /// The daemon ends: it is to leave soon, also if it is leaving already.
+    is_hurried: Arc<AtomicBool>,
     began: Instant,
     /// When its heart was last seen to beat, or nothing was attached; since `began`.
     heard_ms: AtomicU64,
@@ -160,7 +160,7 @@ impl Session {
             frames,
             wake,
             is_leaving: AtomicBool::new(false),
-            is_hurried: AtomicBool::new(false),
+            is_hurried: Arc::default(),
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
             beat: AtomicU64::new(0),
@@ -372,7 +372,9 @@ impl Keeper {
     }
 
     fn attach(&self) -> Result<Box<dyn Source>, Unattached> {
-        let source = session::start_live(&self.options).map_err(Unattached::Error)?;
+        let is_hurried = Arc::clone(&self.session.is_hurried);
+        let source = session::start_live_hurried_by(&self.options, is_hurried);
+        let source = source.map_err(Unattached::Error)?;
         // Events are opened by number: only if each process still is the one that was looked at,
         // and has not ended, was it that one all the time.
         for process in &self.processes {
@@ -403,9 +405,6 @@ impl Keeper {
             let is_wished = self.woken.recv_timeout(GLANCE).is_ok();
             let is_leaving = self.session.is_leaving.load(Ordering::Acquire);
             if is_leaving {
-                if self.session.is_hurried.load(Ordering::Acquire) {
-                    source.hurry();
-                }
                 source.stop();
             } else if is_wished {
                 std::thread::sleep(MIN_SPACING.saturating_sub(published.elapsed()));

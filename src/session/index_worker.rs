@@ -11,7 +11,7 @@ use dataspace_proto::reason::Reason;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The same at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether it has ended.
+const END_LOOK: Duration = Duration::from_millis(5);
 
 /// A thread that answers the analyzer's questions.
 pub(super) struct IndexWorker {
@@ -69,19 +72,22 @@ impl IndexWorker {
         Self { requests, responses, nudges, end, thread }
     }
 
-    /// Ends it, and waits until it has: what it is about to read is not there any more.
-    pub(super) fn end(mut self) {
+    /// Ends it, and waits until it has, or until `is_hurried`: what it is about to read is not there any
+    /// more.
+    pub(super) fn end(mut self, is_hurried: &AtomicBool) {
         self.end.end();
         let thread = self.thread.take();
         // Without these it has nobody to work for.
         drop(self);
+        let Some(thread) = thread else { return };
+        while !thread.is_finished() {
+            if is_hurried.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::sleep(END_LOOK);
+        }
         // A panic of its own has been caught: see `answer`.
-        let _ = thread.map(JoinHandle::join);
-    }
-
-    /// Lets it end by itself: the process is about to.
-    pub(super) fn leave(self) {
-        self.end.end();
+        let _ = thread.join();
     }
 
     /// Has it look whether it is to give something up, also if it is asked nothing.

@@ -47,7 +47,6 @@ pub(super) struct LiveSession {
     threads: Mutex<Option<Threads>>,
     sampled: Arc<OnceLock<Sampled>>,
     own_cpu: OwnCpu,
-    is_hurried: Arc<AtomicBool>,
 }
 
 /// What a session was when it ended to sample: what comes then, debug information that is still being
@@ -66,7 +65,7 @@ struct Threads {
 }
 
 impl LiveSession {
-    /// Opens the events and begins.
+    /// Opens the events and begins. Once `is_hurried` its end waits for files no longer than it must.
     ///
     /// # Errors
     /// The collector's, which say what would help.
@@ -74,9 +73,9 @@ impl LiveSession {
         mut config: LiveConfig,
         policy: FilePolicy,
         analysis: Config,
-        is_one_of_many: bool,
+        own_cpu: OwnCpu,
+        is_hurried: Arc<AtomicBool>,
     ) -> Result<Self, Error> {
-        let own_cpu = OwnCpu::begin(is_one_of_many);
         config.consumer_cpu_ns = Arc::clone(&own_cpu.analyzer_ns);
         config.reader_cpu_ns = Arc::clone(&own_cpu.reader_ns);
         let cpu_of_thread = own_cpu.clone();
@@ -98,8 +97,6 @@ impl LiveSession {
         let for_thread = Arc::clone(&published);
         let sampled: Arc<OnceLock<Sampled>> = Arc::default();
         let sampled_of_thread = Arc::clone(&sampled);
-        let is_hurried: Arc<AtomicBool> = Arc::default();
-        let hurried_thread = Arc::clone(&is_hurried);
         let analyzer = std::thread::Builder::new()
             .name("analyzer".to_owned())
             .spawn(move || {
@@ -118,7 +115,7 @@ impl LiveSession {
                     events,
                     asked: memory_bound::Asked::from_now(),
                     n_ticks: 0,
-                    is_hurried: hurried_thread,
+                    is_hurried,
                 };
                 let holder = Arc::clone(&session.published);
                 if catch_unwind(AssertUnwindSafe(|| session.run(&receiver))).is_err() {
@@ -127,7 +124,7 @@ impl LiveSession {
             })
             .map_err(Error::Thread)?;
         let threads = Mutex::new(Some(Threads { collector, analyzer, began }));
-        Ok(Self { published, threads, sampled, own_cpu, is_hurried })
+        Ok(Self { published, threads, sampled, own_cpu })
     }
 }
 
@@ -142,10 +139,6 @@ impl Source for LiveSession {
 
     fn heartbeat(&self) -> u64 {
         self.published.n_ticks()
-    }
-
-    fn hurry(&self) {
-        self.is_hurried.store(true, Ordering::Release);
     }
 
     fn stop(&self) {
@@ -224,12 +217,8 @@ impl AnalyzerThread {
         self.target.running = false;
         let snapshot = self.snapshot();
         self.published.publish_final(snapshot);
-        // Who is in a hurry has the last snapshot, and waits for no file.
-        if self.is_hurried.load(Ordering::Acquire) {
-            self.worker.leave();
-        } else {
-            self.worker.end();
-        }
+        // Who is in a hurry has the last snapshot, and waits for nothing more.
+        self.worker.end(&self.is_hurried);
     }
 
     /// Gives up what is asked for where memory is short. A tick comes ten times a second, so that this is

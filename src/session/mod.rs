@@ -14,6 +14,7 @@ use crate::exit::{Failure, Kind};
 use crate::file_source::{FilePolicy, FileReader};
 use crate::ownership::ProcessesOf;
 use anyhow::Context as _;
+use cost::OwnCpu;
 use dataspace_analyzer::analyzer::{Config, Paths};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
@@ -27,6 +28,7 @@ use live::LiveSession;
 use replay::{Replay, ReplaySession};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What a view needs of a running session.
 pub(crate) trait Source {
@@ -43,10 +45,6 @@ pub(crate) trait Source {
         0
     }
 
-    /// Has an end that is under way, or to come, wait no longer than it must for debug information that
-    /// is still being read.
-    fn hurry(&self) {}
-
     /// Ends the session in order. When it returns, [`Self::snapshot`] gives the final totals.
     /// A second call does nothing.
     fn stop(&self);
@@ -57,10 +55,22 @@ pub(crate) trait Source {
 /// # Errors
 /// When nothing can be sampled, with the remedy.
 pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
+    start_live_hurried_by(options, Arc::default())
+}
+
+/// The same. Once `is_hurried` an end that is under way, or to come, waits no longer than it must for
+/// debug information that is still being read.
+///
+/// # Errors
+/// As [`start_live`].
+pub(crate) fn start_live_hurried_by(
+    options: &LiveOptions,
+    is_hurried: Arc<AtomicBool>,
+) -> anyhow::Result<Box<dyn Source>> {
     let analysis = Config { windows: options.windows, ..Config::default() };
     let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
-    let session =
-        LiveSession::start(live_config(options)?, policy, analysis, options.is_one_of_many);
+    let own_cpu = OwnCpu::begin(options.is_one_of_many);
+    let session = LiveSession::start(live_config(options)?, policy, analysis, own_cpu, is_hurried);
     Ok(Box::new(session.map_err(|error| failure(&error))?))
 }
 

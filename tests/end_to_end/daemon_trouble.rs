@@ -303,3 +303,31 @@ fn it_ends_in_order_whatever_its_sessions_wait_for() {
     drop(clients);
     rustix::process::kill_process(stopped_pid, Signal::CONT).unwrap();
 }
+
+#[test]
+fn a_session_that_ends_already_hears_that_the_daemon_does() {
+    let dir = open_dir();
+    let Some((program, units)) = split_program(dir.path()) else {
+        return eprintln!("not run: gcc is not installed");
+    };
+    let Some(_silent) = Silent::mount(&units) else {
+        return eprintln!("not run: FUSE cannot be mounted");
+    };
+    let mut daemon = Daemon::start_in(open_dir(), "", |_| {});
+    let hung = Running::start(&program, &["8"]).0;
+    let Some(id) = daemon.attach(&hung.pid()) else { return };
+    daemon.snapshot_once(&id.to_string(), |snapshot| {
+        snapshot["accounting"]["unknown"]["pending"].as_u64() > Some(0)
+    });
+    let (socket, path) = (daemon.socket.clone(), format!("/v1/sessions/{id}"));
+    let detaching = std::thread::spawn(move || ask(&socket, "DELETE", &path, ""));
+    daemon.wait_until("it is asked to end", |daemon| {
+        daemon.ask("GET", &format!("/v1/sessions/{id}"), "").0 == 404
+    });
+    daemon.signal(Signal::TERM);
+    let status = daemon.process.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{}", daemon.log());
+    let (status, line) = detaching.join().unwrap();
+    assert_eq!((status, line["state"].as_str()), (200, Some("detached")), "{}", daemon.log());
+    assert!(!daemon.log().contains("do not end in time"), "{}", daemon.log());
+}
