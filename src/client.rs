@@ -128,12 +128,19 @@ fn unreachable_daemon(error: io::Error, address: &Address) -> anyhow::Error {
 /// whether it was given one.
 fn failure(error: &ApiError, has_token: bool) -> Failure {
     let kind = match error.code {
-        ErrorCode::NotPermitted | ErrorCode::Unauthorized => Kind::NotPermitted,
+        ErrorCode::NotPermitted | ErrorCode::Unauthorized | ErrorCode::MissingPrivilege => {
+            Kind::NotPermitted
+        }
         ErrorCode::Unsupported => Kind::Unsupported,
         ErrorCode::BadRequest => Kind::Usage,
         _ => Kind::Failed,
     };
-    let failure = Failure::new(kind, error.message.clone());
+    let message = match error.code {
+        // What it says is of its own rights, not of those of whoever reads it.
+        ErrorCode::MissingPrivilege => format!("the daemon lacks a privilege: {}", error.message),
+        _ => error.message.clone(),
+    };
+    let failure = Failure::new(kind, message);
     match error.code {
         ErrorCode::Unauthorized if has_token => failure.with_remedy(
             "the daemon refuses the token of --token-file; its own is in tcp.token_file of its \
@@ -156,6 +163,8 @@ mod tests {
         let remedy = |has_token| format!("{:?}", failure(ErrorCode::Unauthorized, has_token));
         assert!(remedy(false).contains("--token-file FILE") && remedy(true).contains("refuses"));
         assert_eq!(code(ErrorCode::NotPermitted), exit::NOT_PERMITTED);
+        assert_eq!(code(ErrorCode::MissingPrivilege), exit::NOT_PERMITTED);
+        assert_eq!(code(ErrorCode::NotAttached), exit::FAILED);
         assert_eq!(code(ErrorCode::BadRequest), exit::USAGE);
         assert_eq!(code(ErrorCode::Unsupported), exit::UNSUPPORTED);
         assert_eq!(code(ErrorCode::NotFound), exit::FAILED);

@@ -220,6 +220,8 @@ pub enum ErrorCode {
     NameTaken,
     /// The target cannot be profiled.
     NotAttached,
+    /// The target cannot be profiled with the privileges that the daemon has.
+    MissingPrivilege,
     /// This machine or its kernel has not got it.
     Unsupported,
     /// The session has no snapshot yet.
@@ -243,7 +245,7 @@ impl ErrorCode {
             Self::TooLarge => 413,
             Self::UriTooLong => 414,
             Self::WrongHost => 421,
-            Self::NotAttached | Self::Unsupported => 422,
+            Self::NotAttached | Self::MissingPrivilege | Self::Unsupported => 422,
             Self::TooMany => 429,
             Self::HeadTooLarge => 431,
             Self::Ending => 503,

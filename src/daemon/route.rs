@@ -80,14 +80,21 @@ impl Endpoint {
     /// What may be answered instead, besides what any request may get: see [`ANY`].
     pub(super) const fn errors(self) -> &'static [ErrorCode] {
         use ErrorCode::{
-            Ending, NameTaken, NoSnapshot, NotAttached, NotFound, NotPermitted, TooLarge, TooSlow,
-            Unsupported,
+            Ending, MissingPrivilege, NameTaken, NoSnapshot, NotAttached, NotFound, NotPermitted,
+            TooLarge, TooSlow, Unsupported,
         };
         match self {
             Self::Metrics | Self::OpenApi | Self::Health | Self::Sessions => &[],
-            Self::Attach => {
-                &[NotPermitted, TooSlow, NameTaken, TooLarge, NotAttached, Unsupported, Ending]
-            }
+            Self::Attach => &[
+                NotPermitted,
+                TooSlow,
+                NameTaken,
+                TooLarge,
+                NotAttached,
+                MissingPrivilege,
+                Unsupported,
+                Ending,
+            ],
             Self::Session => &[NotFound],
             Self::Detach => &[NotFound, NotPermitted],
             Self::Stream => &[NotFound],

@@ -328,12 +328,7 @@ impl Keeper {
                 },
                 Err(Unattached::Refused(why)) => return self.refused(why),
                 Err(Unattached::Error(error)) => {
-                    let (code, retry) = match exit::code(&error) {
-                        exit::USAGE => (ErrorCode::BadRequest, None),
-                        exit::UNSUPPORTED => (ErrorCode::Unsupported, Some(SLOW_RETRY)),
-                        exit::NOT_PERMITTED => (ErrorCode::NotAttached, Some(SLOW_RETRY)),
-                        _ => (ErrorCode::NotAttached, Some(RETRY)),
-                    };
+                    let (code, retry) = kind_of(&error);
                     let why = Some(format!("{error:#}"));
                     match retry.filter(|_| self.comes_back) {
                         Some(retry) => {
@@ -450,6 +445,16 @@ impl Keeper {
     }
 }
 
+/// What kind of failure `error` is, and when it may be another; `None`: never.
+fn kind_of(error: &anyhow::Error) -> (ErrorCode, Option<Duration>) {
+    match exit::code(error) {
+        exit::USAGE => (ErrorCode::BadRequest, None),
+        exit::UNSUPPORTED => (ErrorCode::Unsupported, Some(SLOW_RETRY)),
+        exit::NOT_PERMITTED => (ErrorCode::MissingPrivilege, Some(SLOW_RETRY)),
+        _ => (ErrorCode::NotAttached, Some(RETRY)),
+    }
+}
+
 /// Why a session was not attached.
 enum Unattached {
     /// It cannot be.
@@ -461,6 +466,16 @@ enum Unattached {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::{Failure, Kind};
+
+    #[test]
+    fn what_is_wrong_here_is_told_by_its_kind() {
+        let code = |kind| kind_of(&Failure::new(kind, "x").into()).0;
+        assert_eq!(code(Kind::NotPermitted), ErrorCode::MissingPrivilege);
+        assert_eq!(code(Kind::Unsupported), ErrorCode::Unsupported);
+        assert_eq!(code(Kind::Failed), ErrorCode::NotAttached);
+        assert_eq!(kind_of(&Failure::new(Kind::Usage, "x").into()), (ErrorCode::BadRequest, None));
+    }
 
     #[test]
     fn a_heart_that_stands_still_is_noticed() {

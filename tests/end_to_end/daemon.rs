@@ -267,7 +267,7 @@ fn clients_attach_list_and_detach() {
     let program = chase();
     let run = |args: &[&str]| text(&daemon.client(args).output().unwrap());
     let (code, _, errors) = run(&["attach", "-p", &program.pid(), "--name", "mine"]);
-    if code == Some(1) && errors.contains("CAP_PERFMON") {
+    if code == Some(3) && errors.contains("CAP_PERFMON") {
         eprintln!("not run: {errors}");
         return;
     }

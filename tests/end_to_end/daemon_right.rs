@@ -4,6 +4,7 @@ use crate::support::daemon::{Daemon, events, open_dir};
 use crate::support::{Running, compile, samples_of, total};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -194,4 +195,26 @@ fn a_session_ends_when_its_process_gets_more_rights() {
     let log = stage.daemon.log();
     let says = "does not belong to this user";
     assert!(log.lines().any(|line| line.contains("refused") && line.contains(says)), "{log}");
+}
+
+#[test]
+fn a_privilege_that_the_daemon_lacks_has_the_exit_code_of_one() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_dataspace"));
+    let is_reachable = || as_user(USER, None, binary).arg("--version").output().unwrap();
+    if !is_root() || !is_reachable().status.success() {
+        return eprintln!("not run: no other user can run {}", binary.display());
+    }
+    let (dir, uid) = (open_dir(), USER.parse().unwrap());
+    std::os::unix::fs::chown(dir.path(), Some(uid), Some(uid)).unwrap();
+    let daemon = Daemon::start_in(dir, "", |command| {
+        command.uid(uid).gid(uid);
+    });
+    let output = daemon.client(&["attach", "-a"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        return eprintln!("not run: everybody may sample whole CPUs here");
+    }
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("the daemon lacks a privilege: "), "{errors}");
+    assert!(errors.contains("without CAP_PERFMON"), "{errors}");
 }

@@ -418,7 +418,7 @@ def without_perfmon_units_wait_and_say_so(machine):
         10,
     )
     attach = machine.run("dataspace", "attach", "-u", "own")
-    assert attach.code == 1 and says in attach.err, f"attach: {attach.code}: {attach.err}"
+    assert attach.code == 3 and says in attach.err, f"attach: {attach.code}: {attach.err}"
     top = privilege.command(machine, "CAP_PERFMON", "top", "-a", "--once", "--duration", "1")
     assert top.code == 3 and "without CAP_PERFMON" in top.err, f"top: {top.code}: {top.err}"
     privilege.check_doctor(machine, "CAP_PERFMON")
@@ -465,7 +465,7 @@ def without_locked_memory_sessions_wait_and_say_so(machine):
             break
         n_attached += 1
         assert n_attached < 16, "rings take no locked memory"
-    assert ran.code == 1 and says in ran.err, f"attach: {ran.code}: {ran.err}"
+    assert ran.code == 3 and says in ran.err, f"attach: {ran.code}: {ran.err}"
     privilege.restart(machine, None)
     return f"attach exits with {ran.code}: {ran.err.strip()}"
 
