@@ -1,9 +1,11 @@
 //! Where a daemon is: at a socket, or over TCP.
 
 use crate::exit::{Failure, Kind};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,21 +71,12 @@ impl Address {
     /// Those of the socket.
     pub(super) fn connect(&self) -> std::io::Result<Box<dyn Connection>> {
         match self {
-            Self::Socket(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(SILENCE))?;
-                stream.set_write_timeout(Some(SILENCE))?;
-                Ok(Box::new(stream))
-            }
+            Self::Socket(path) => waiting(UnixStream::connect(path)?),
             Self::Http(authority) => {
                 let mut failed = std::io::Error::from(std::io::ErrorKind::NotFound);
                 for address in authority.to_socket_addrs()? {
                     match TcpStream::connect_timeout(&address, CONNECT) {
-                        Ok(stream) => {
-                            stream.set_read_timeout(Some(SILENCE))?;
-                            stream.set_write_timeout(Some(SILENCE))?;
-                            return Ok(Box::new(stream));
-                        }
+                        Ok(stream) => return waiting(stream),
                         Err(error) => failed = error,
                     }
                 }
@@ -91,6 +84,14 @@ impl Address {
             }
         }
     }
+}
+
+/// `stream`, on which [`SILENCE`] is waited for and no longer.
+fn waiting(stream: impl Connection + AsFd + 'static) -> std::io::Result<Box<dyn Connection>> {
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&stream, direction, Some(SILENCE))?;
+    }
+    Ok(Box::new(stream))
 }
 
 impl fmt::Display for Address {
