@@ -83,7 +83,8 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   dataspace demo                          on the screen, until q
   dataspace demo | cat                    one table, after five seconds
-  dataspace demo -e page-faults --json    as lines of JSON";
+  dataspace demo -e page-faults --json    as lines of JSON
+  dataspace demo --windows 30,5           sums over these last seconds, in place of 60, 10 and 1";
 
 const TARGETS: &str = "Target";
 const EVENTS: &str = "Events";
@@ -181,6 +182,8 @@ pub(crate) struct DemoArgs {
     pub(crate) event: EventArgs,
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+    #[command(flatten)]
+    pub(crate) windows: WindowsArgs,
 }
 
 /// `doctor`.

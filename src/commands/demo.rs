@@ -23,7 +23,8 @@ pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
     let workload = demo::PROGRAM.start()?;
     let target = (LiveTarget::Processes(vec![workload.pid()?]), Comms::default());
-    let source = session::start_live(&args.event.resolve(target, view.output))?;
+    let live = args.windows.of(args.event.resolve(target, view.output));
+    let source = session::start_live(&live)?;
     let shown = top::show(&*source, &view, &interrupt);
     // The session has ended: it was not the workload's end that ended it.
     drop(workload);

@@ -1,6 +1,7 @@
 //! Errors with their remedy, exit codes, help, colours, signals.
 
 use crate::support::{Running, compile, dataspace, run};
+use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
 
 fn stderr(output: &Output) -> String {
@@ -66,6 +67,21 @@ fn doctor_says_the_same_to_a_program() {
     let events = found["events"].as_array().unwrap();
     assert!(events.iter().any(|event| event["name"] == "cpu-clock"), "{found}");
     assert!(found["privileges"].is_array() && found["limits"].is_array());
+}
+
+#[test]
+fn a_demo_has_the_windows_that_were_typed() {
+    let output = run(&["demo", "--json", "--duration", "0.1", "--windows", "2,5"]);
+    if matches!(output.status.code(), Some(3 | 4)) {
+        eprintln!("not run: {}", stderr(&output));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let last = output.stdout.trim_ascii().rsplit(|&byte| byte == b'\n').next().unwrap();
+    let snapshot: serde_json::Value = serde_json::from_slice(last).unwrap();
+    let sums = &snapshot["objects"][0]["metrics"];
+    let windows: BTreeSet<_> = sums.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(windows, BTreeSet::from(["2s", "5s", "all"]), "{sums}");
 }
 
 #[test]
