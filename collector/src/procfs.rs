@@ -14,6 +14,17 @@ use std::path::{Path, PathBuf};
 /// The longest file read: 65,530 mappings (`vm.max_map_count`) of 1 KiB a line.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// What most processes' mappings take, of which there are 2,500 then, is read without asking.
+const SHORT_FILE_BYTES: u64 = 256 << 10;
+
+/// What of a process was read.
+#[derive(Debug)]
+pub(crate) struct Mappings {
+    pub(crate) mappings: Vec<Mmap>,
+    /// There are more.
+    pub(crate) is_cut: bool,
+}
+
 /// A `/proc`.
 #[derive(Clone, Debug)]
 pub struct Procfs {
@@ -69,15 +80,50 @@ impl Procfs {
     /// # Errors
     /// Those of reading the file.
     pub fn mappings(&self, pid: i32) -> io::Result<Vec<Mmap>> {
-        let mut bytes = self.read(&format!("{pid}/maps"))?;
-        if bytes.is_empty() {
+        Ok(self.mappings_within(pid, &mut || true)?.mappings)
+    }
+
+    /// The same; of a long list all only if it `may_be_long`, else what it begins with.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn mappings_within(
+        &self,
+        pid: i32,
+        may_be_long: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Mappings> {
+        let mut read = self.read_within(&format!("{pid}/maps"), may_be_long)?;
+        if read.0.is_empty() {
             // The first thread has ended before the others: one of those shows the mappings.
             let tids = self.tasks(pid).unwrap_or_default().into_iter();
-            let mut maps = tids.filter_map(|tid| self.read(&format!("{pid}/task/{tid}/maps")).ok());
-            bytes = maps.find(|maps| !maps.is_empty()).unwrap_or_default();
+            let path = |tid: i32| format!("{pid}/task/{tid}/maps");
+            let mut maps = tids.filter_map(|tid| self.read_within(&path(tid), may_be_long).ok());
+            read = maps.find(|(maps, _)| !maps.is_empty()).unwrap_or_default();
         }
+        let (bytes, is_cut) = read;
         let lines = bytes.split(|&byte| byte == b'\n');
-        Ok(lines.filter_map(|line| mapping(pid, line)).collect())
+        Ok(Mappings { mappings: lines.filter_map(|line| mapping(pid, line)).collect(), is_cut })
+    }
+
+    /// A file, and whether there is more of it; of a long one whole lines.
+    fn read_within(
+        &self,
+        path: &str,
+        may_be_long: &mut dyn FnMut() -> bool,
+    ) -> io::Result<(Vec<u8>, bool)> {
+        let mut file = File::open(self.root.join(path))?;
+        let mut bytes = Vec::new();
+        let n_read = file.by_ref().take(SHORT_FILE_BYTES).read_to_end(&mut bytes)? as u64;
+        if n_read < SHORT_FILE_BYTES {
+            return Ok((bytes, false));
+        }
+        if may_be_long() {
+            file.take(MAX_FILE_BYTES - SHORT_FILE_BYTES).read_to_end(&mut bytes)?;
+            return Ok((bytes, false));
+        }
+        let n_whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        bytes.truncate(n_whole);
+        Ok((bytes, true))
     }
 
     /// The name of thread `tid` of process `pid`.
@@ -254,6 +300,30 @@ mod tests {
         assert!(mappings[0].is_executable && !mappings[1].is_executable);
         assert_eq!(&*mappings[1].path, b"//anon");
         assert_eq!(&*mappings[2].path, b"[vsyscall]");
+    }
+
+    #[test]
+    fn a_long_list_of_mappings_is_read_where_it_may_be() {
+        let line = |n: u64| format!("{:x}-{:x} r-xp 0 00:00 0 /lib\n", n << 12, (n + 1) << 12);
+        let maps: String = (1..20_000).map(line).collect();
+        let (_dir, procfs) = fake(&[("7/maps", maps.as_bytes()), ("8/maps", line(1).as_bytes())]);
+        let read = |pid, may_be_long| {
+            let mut n_asked = 0;
+            let mut may_be_long = || {
+                n_asked += 1;
+                may_be_long
+            };
+            let Mappings { mappings, is_cut } =
+                procfs.mappings_within(pid, &mut may_be_long).unwrap();
+            // As many as there are whole lines.
+            let n_lines = mappings.iter().zip(1..).take_while(|(mmap, n)| mmap.start.0 == n << 12);
+            assert_eq!(n_lines.count(), mappings.len());
+            (mappings.len(), is_cut, n_asked)
+        };
+        assert_eq!(read(7, true), (19_999, false, 1));
+        let n_short = maps.as_bytes()[..SHORT_FILE_BYTES as usize].split(|&byte| byte == b'\n');
+        assert_eq!(read(7, false), (n_short.count() - 1, true, 1));
+        assert_eq!(read(8, false), (1, false, 0));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Places for threads that may never come back, because they wait for what others have in their hands:
-//! a file system that does not answer, a process that keeps its mappings locked.
+//! a file system that does not answer, a process that keeps its mappings locked; and for what they hold.
 
 use crate::counts::Counts;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// For whom a thread works: a user who may see only what is his own, or `None` for all others, who are
 /// trusted.
@@ -14,6 +15,8 @@ pub type ForUser = Option<u32>;
 pub struct Places {
     max: usize,
     taken: Mutex<Counts<ForUser>>,
+    /// One was given back.
+    freed: Condvar,
 }
 
 /// One place, until it is dropped.
@@ -27,7 +30,7 @@ impl Places {
     /// `max` free places.
     #[must_use]
     pub const fn new(max: usize) -> Self {
-        Self { max, taken: Mutex::new(Counts::new()) }
+        Self { max, taken: Mutex::new(Counts::new()), freed: Condvar::new() }
     }
 
     /// Whether there is one more for `user`.
@@ -39,7 +42,15 @@ impl Places {
     /// A place for `user`, if there is one.
     #[must_use]
     pub fn take(&'static self, user: ForUser) -> Option<Place> {
-        let mut taken = self.lock();
+        self.take_within(user, Duration::ZERO)
+    }
+
+    /// The same; one that is given back in `time` is waited for.
+    #[must_use]
+    pub fn take_within(&'static self, user: ForUser, time: Duration) -> Option<Place> {
+        let is_full = |taken: &mut Counts<ForUser>| !self.is_free(taken, user);
+        let waited = self.freed.wait_timeout_while(self.lock(), time, is_full);
+        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
         self.is_free(&taken, user).then(|| {
             taken.add(user);
             Place { of: self, user }
@@ -69,6 +80,7 @@ impl Places {
 impl Drop for Place {
     fn drop(&mut self) {
         self.of.lock().remove(&self.user);
+        self.of.freed.notify_all();
     }
 }
 
@@ -105,5 +117,16 @@ mod tests {
         assert!(!PLACES.has_room(None));
         drop((trusted, more));
         assert_eq!(*PLACES.lock(), Counts::new());
+    }
+
+    #[test]
+    fn a_place_that_is_given_back_is_had_by_who_waits() {
+        static PLACES: Places = Places::new(4);
+        let first = PLACES.take(Some(7)).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| PLACES.take_within(Some(7), Duration::from_secs(600)));
+            drop(first);
+            assert!(waiting.join().unwrap().is_some());
+        });
     }
 }

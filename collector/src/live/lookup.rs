@@ -24,6 +24,12 @@ pub(crate) const MAX_THREADS: usize = 16;
 /// The same, of the whole process and in shares for its users: threads that are held up stay when their
 /// session has ended.
 static THREADS: Places = Places::new(64);
+/// Long answers, of more than some 2,500 mappings, that there are at once in the whole process, from when
+/// they are read until all of them is told: one for one user, three for who is trusted. Else all threads
+/// that are let go together would have one each.
+static LONG_ANSWERS: Places = Places::new(4);
+/// How long such a place is waited for. Then the answer is cut short: one who has it may be held up.
+const MAX_LONG_WAIT: Duration = Duration::from_secs(1);
 /// A thread that nothing was asked of for so long ends, if another one waits for questions too.
 const MAX_IDLE: Duration = Duration::from_secs(1);
 
@@ -36,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) n_threads: usize,
     /// Names of its threads, its namespace, its mappings.
     pub(crate) before: std::vec::IntoIter<Record>,
+    /// Where there is much of it.
+    _long: Option<Place>,
 }
 
 /// Which process is asked about, and the how manieth question it is: process numbers are used again.
@@ -53,8 +61,6 @@ pub(crate) struct Lookup {
     bell: Arc<OwnedFd>,
     /// What a thread gets.
     desk: Desk,
-    /// For whom the session is.
-    user: ForUser,
     places: &'static Places,
 }
 
@@ -68,24 +74,35 @@ struct Desk {
     n_threads: Arc<AtomicUsize>,
     /// Those that wait for a question: the others are at work, or held up.
     n_idle: Arc<AtomicUsize>,
+    /// For whom the session is.
+    user: ForUser,
+    long_answers: &'static Places,
 }
 
 impl Desk {
     /// Answers questions until nobody asks any more, or others are enough for those who do.
     fn serve(&self, _place: Place) {
         while let Some(question) = self.next() {
-            let pid = question.pid;
-            let found = Found {
-                question,
-                name: self.procfs.comm(pid, pid).unwrap_or_default(),
-                n_threads: self.procfs.tasks(pid).map_or(1, |tids| tids.len()),
-                before: announce::what_was_before(&[pid], &self.procfs).into_iter(),
-            };
-            if self.answers.send(found).is_err() {
+            if self.answers.send(self.find(question)).is_err() {
                 return;
             }
             // It cannot block: the counter is far from full.
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn find(&self, question: Question) -> Found {
+        let Self { procfs, long_answers, user, .. } = self;
+        let pid = question.pid;
+        let mut long = None;
+        let mut may_be_long =
+            || long.get_or_insert_with(|| long_answers.take_within(*user, MAX_LONG_WAIT)).is_some();
+        Found {
+            question,
+            name: procfs.comm(pid, pid).unwrap_or_default(),
+            n_threads: procfs.tasks(pid).map_or(1, |tids| tids.len()),
+            before: announce::of_process(pid, procfs, &mut may_be_long).into_iter(),
+            _long: long.flatten(),
         }
     }
 
@@ -117,10 +134,15 @@ impl Lookup {
     /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left, and
     /// [`Error::LookupsHeldUp`] if those of this user are all held up.
     pub(crate) fn new(procfs: Procfs, user: ForUser) -> Result<Self, Error> {
-        Self::within(&THREADS, procfs, user)
+        Self::within(&THREADS, &LONG_ANSWERS, procfs, user)
     }
 
-    fn within(places: &'static Places, procfs: Procfs, user: ForUser) -> Result<Self, Error> {
+    fn within(
+        places: &'static Places,
+        long_answers: &'static Places,
+        procfs: Procfs,
+        user: ForUser,
+    ) -> Result<Self, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::System { call: "eventfd", errno })?;
         let bell = Arc::new(bell);
@@ -133,6 +155,8 @@ impl Lookup {
             bell: Arc::clone(&bell),
             n_threads: Arc::default(),
             n_idle: Arc::default(),
+            user,
+            long_answers,
         };
         // Who is trusted has no session without one.
         let place = match places.take(user) {
@@ -140,7 +164,7 @@ impl Lookup {
             None if user.is_none() => places.take_anyhow(None),
             None => return Err(Error::LookupsHeldUp),
         };
-        let lookup = Self { questions, answers, bell, desk, user, places };
+        let lookup = Self { questions, answers, bell, desk, places };
         lookup.begin_thread(place).map_err(Error::Thread)?;
         Ok(lookup)
     }
@@ -174,14 +198,14 @@ impl Lookup {
     /// Whether every thread there may be is held up, if so many answers are overdue.
     pub(crate) fn is_held_up(&self, n_overdue: usize) -> bool {
         let n_threads = self.n_threads();
-        let is_last = n_threads >= MAX_THREADS || !self.places.has_room(self.user);
+        let is_last = n_threads >= MAX_THREADS || !self.places.has_room(self.desk.user);
         is_last && n_overdue >= n_threads
     }
 
     /// An answer is overdue: others get another thread, up to a bound.
     pub(crate) fn go_round(&self) {
         if self.n_threads() < MAX_THREADS
-            && let Some(place) = self.places.take(self.user)
+            && let Some(place) = self.places.take(self.desk.user)
             && let Err(error) = self.begin_thread(place)
         {
             tracing::warn!(%error, "processes are looked up by fewer threads");
@@ -220,7 +244,7 @@ mod tests {
     fn threads_that_are_not_needed_any_more_end_but_for_one() {
         static PLACES: Places = Places::new(64);
         let procfs = Procfs::new(std::path::Path::new("/proc"));
-        let lookup = Lookup::within(&PLACES, procfs, None).unwrap();
+        let lookup = Lookup::within(&PLACES, &LONG_ANSWERS, procfs, None).unwrap();
         for _ in 0..40 {
             lookup.go_round();
         }
@@ -248,7 +272,7 @@ mod tests {
         let maps = root.path().join("7/maps");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, &maps, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let begin = |user| Lookup::within(&PLACES, Procfs::new(root.path()), user);
+        let begin = |user| Lookup::within(&PLACES, &LONG_ANSWERS, Procfs::new(root.path()), user);
         let mut n_sessions = 0;
         // Each session ends when its thread is held up.
         while let Ok(lookup) = begin(Some(1000)) {
@@ -273,5 +297,36 @@ mod tests {
         while PLACES.take(Some(1000)).is_none() {
             thread::yield_now();
         }
+    }
+
+    #[test]
+    fn long_answers_are_few_at_once() {
+        static LONG: Places = Places::new(4);
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("7/task/7")).unwrap();
+        let line = |n: u64| format!("{:x}-{:x} r-xp 0 00:00 0 /lib\n", n << 12, (n + 1) << 12);
+        std::fs::write(root.path().join("7/maps"), (1..20_000).map(line).collect::<String>())
+            .unwrap();
+        let lookup = Lookup::within(&THREADS, &LONG, Procfs::new(root.path()), Some(1000)).unwrap();
+        let answer = |number| {
+            assert!(lookup.ask(Question { pid: 7, number }));
+            loop {
+                if let Some(found) = lookup.answer() {
+                    break found;
+                }
+                thread::yield_now();
+            }
+        };
+        let n_mappings = |found: &Found| {
+            found.before.as_slice().iter().filter(|one| matches!(one, Record::Mmap(_))).count()
+        };
+        let first = answer(1);
+        assert_eq!(n_mappings(&first), 19_999);
+        let second = answer(2);
+        assert!((1_000..19_999).contains(&n_mappings(&second)), "cut: the first is not told yet");
+        let says = |record: &Record| matches!(record, Record::Warning(text) if text.contains("more mappings"));
+        assert!(second.before.as_slice().iter().any(says));
+        drop(first);
+        assert_eq!(n_mappings(&answer(3)), 19_999);
     }
 }
