@@ -84,10 +84,12 @@ impl FunctionTable {
             }
         };
         let mut lines: Vec<FunctionLine> = self.sums.iter().map(line).collect();
+        fn name(line: &FunctionLine) -> Option<&str> {
+            line.scope.as_ref()?.function.as_deref()
+        }
         // Equal ones by name, so that two snapshots of one state are alike.
         lines.sort_by(|one, other| {
             let key = |line: &FunctionLine| (line.object_id, std::cmp::Reverse(line.samples));
-            let name = |line: &FunctionLine| line.scope.as_ref().and_then(|of| of.function.clone());
             key(one).cmp(&key(other)).then_with(|| name(one).cmp(&name(other)))
         });
         lines.into()

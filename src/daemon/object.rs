@@ -116,8 +116,10 @@ fn functions(snapshot: &Snapshot, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> 
         ..sum
     };
     let mut sums: Vec<FunctionSum> = sums.into_iter().map(named).collect();
+    fn name(sum: &FunctionSum) -> Option<&str> {
+        sum.scope.as_ref()?.function.as_deref()
+    }
     sums.sort_by(|one, other| {
-        let name = |sum: &FunctionSum| sum.scope.as_ref().and_then(|scope| scope.function.clone());
         other.samples.cmp(&one.samples).then_with(|| name(one).cmp(&name(other)))
     });
     sums

@@ -47,30 +47,24 @@ impl Values {
 
     /// Adds what `other` has. Sums wrap, as where they were made.
     pub(super) fn add(&mut self, other: &Self) {
-        for (left, right) in [
-            (&mut self.samples, other.samples),
-            (&mut self.loads, other.loads),
-            (&mut self.stores, other.stores),
-            (&mut self.latency, other.latency),
-        ] {
-            *left = left.wrapping_add(right);
-        }
-        for (left, right) in self.events.iter_mut().zip(&other.events) {
-            *left = left.wrapping_add(*right);
-        }
+        self.each(other, u64::wrapping_add);
     }
 
     fn subtract(&mut self, other: &Self) {
+        self.each(other, u64::saturating_sub);
+    }
+
+    fn each(&mut self, other: &Self, join: fn(u64, u64) -> u64) {
         for (left, right) in [
             (&mut self.samples, other.samples),
             (&mut self.loads, other.loads),
             (&mut self.stores, other.stores),
             (&mut self.latency, other.latency),
         ] {
-            *left = left.saturating_sub(right);
+            *left = join(*left, right);
         }
         for (left, right) in self.events.iter_mut().zip(&other.events) {
-            *left = left.saturating_sub(*right);
+            *left = join(*left, *right);
         }
     }
 

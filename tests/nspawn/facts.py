@@ -141,6 +141,16 @@ def snapshot(machine, session, user=None):
     return asked(machine, user, *words)
 
 
+def sampled(machine, session, kind, n, seconds):
+    """A snapshot whose accounts have `n` samples of a kind, and how long that took."""
+
+    def enough():
+        found = snapshot(machine, session)
+        return found if found and found["accounting"][kind] >= n else None
+
+    return until(f"{n} samples of session {session}, {kind}", enough, seconds)
+
+
 def kernel_count(machine, session):
     found = snapshot(machine, session)
     return found["accounting"]["kernel"] if found else -1
@@ -207,11 +217,7 @@ def it_runs_as_a_user_with_what_it_needs(machine):
 
 @fact
 def it_profiles_redis_under_load(machine):
-    def enough():
-        found = snapshot(machine, "redis")
-        return found if found and found["accounting"]["kernel"] >= 300 else None
-
-    found, took = until("300 samples of redis-server", enough, 60)
+    found, took = sampled(machine, "redis", "kernel", 300, 60)
     accounts = balance(found)
     assert "redis-server.service" in found["target"]["description"], found["target"]
     event = found["events"][0]["name"]
@@ -220,11 +226,7 @@ def it_profiles_redis_under_load(machine):
 
 @fact
 def it_names_the_objects_of_a_program_with_debug_information(machine):
-    def enough():
-        found = snapshot(machine, "chase")
-        return found if found and found["accounting"]["attributed"] >= 200 else None
-
-    found, _ = until("200 named samples of chase", enough, 60)
+    found, _ = sampled(machine, "chase", "attributed", 200, 60)
     balance(found)
     samples = {one["object"]: one["metrics"]["all"]["samples"] for one in found["objects"]}
     share = samples.get(NEXT, 0) / samples["<Total>"]
@@ -379,12 +381,7 @@ def attached(machine, unit):
     ran = machine.run("dataspace", "attach", "-u", unit)
     assert ran.code == 0, f"attach -u {unit}: {ran.code}: {ran.err}"
     session = re.search(r"session (\d+)", ran.out).group(1)
-
-    def enough():
-        found = snapshot(machine, session)
-        return found if found and found["accounting"]["kernel"] >= 100 else None
-
-    found, _ = until(f"100 samples of {unit}", enough, 30)
+    found, _ = sampled(machine, session, "kernel", 100, 30)
     balance(found)
     # What rings may lock is one sum for all sessions, and where root itself has not
     # CAP_SYS_RESOURCE no unit raises it.
