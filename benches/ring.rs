@@ -35,8 +35,8 @@ const N_PAGES: usize = 8192;
 const START: u64 = 8 * 1001;
 const N_TEMPLATES: usize = 2_000;
 /// As the session has them.
-const N_BATCHES: usize = 256;
-const BATCH_LEN: usize = 256;
+const N_BATCHES: usize = 64;
+const BATCH_LEN: usize = 1024;
 /// A time between samples that makes five million a second.
 const STEP_NS: u64 = 200;
 
