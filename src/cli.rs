@@ -170,7 +170,7 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
     /// Keep our own resident memory below SIZE: 256M, 1G. Near it caches of debug information are given
-    /// up, and at last the naming of samples (`over_budget`).
+    /// up, and at last the naming of samples (`over_budget`). At least 37M.
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "connect")]
     pub(crate) memory_max: Option<u64>,
 }

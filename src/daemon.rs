@@ -27,6 +27,7 @@ mod totals;
 mod turn;
 mod voiced;
 
+use crate::exit::{Failure, Kind};
 use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
@@ -135,6 +136,17 @@ pub(crate) struct DaemonOptions {
 }
 
 impl DaemonOptions {
+    /// Whether there is room for the sessions of `config` in the memory that was asked for here; that in
+    /// the configuration has been checked.
+    ///
+    /// # Errors
+    /// What they need.
+    fn check_memory(&self, config: &DaemonConfig) -> anyhow::Result<()> {
+        let Some(max_bytes) = self.max_memory_bytes else { return Ok(()) };
+        let checked = memory_bound::check(max_bytes, config.sessions.len());
+        checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")).into())
+    }
+
     /// Bounds memory as was asked for here, or in `limits`.
     fn bound_memory(&self, limits: Limits) {
         memory_bound::set(self.max_memory_bytes.or(limits.memory_max.map(|size| size.0)));
@@ -163,6 +175,7 @@ impl DaemonOptions {
 /// Where it cannot begin: a wrong configuration, a socket that cannot be had.
 pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let config = DaemonConfig::read(options.config.as_deref())?;
+    options.check_memory(&config)?;
     options.bound_memory(config.limits);
     let settings = Settings::of(&config)?;
     let notices = Notices::from_env();
@@ -247,6 +260,10 @@ async fn until_asked_to_end(
                 look_after(daemon, notices);
                 continue;
             }
+            () = memory_bound::session_wanted() => {
+                daemon.roster.give_up_one();
+                continue;
+            }
         }
         // That takes as long as sessions take to end: all else goes on meanwhile.
         let mut reloading = std::pin::pin!(reload(daemon, options, began_with, notices));
@@ -256,6 +273,7 @@ async fn until_asked_to_end(
                 _ = signals.terminate.recv() => return,
                 _ = signals.interrupt.recv() => return,
                 _ = beat.tick() => look_after(daemon, notices),
+                () = memory_bound::session_wanted() => daemon.roster.give_up_one(),
             }
         }
     }
@@ -276,6 +294,7 @@ async fn reload(
 ) {
     notices.reloading();
     let read = DaemonConfig::read(options.config.as_deref())
+        .and_then(|config| options.check_memory(&config).map(|()| config))
         .and_then(|config| Ok((Settings::of(&config)?, config)));
     match read {
         Ok((settings, config)) => {

@@ -42,10 +42,10 @@ impl FilesEnd {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Whether they give nothing. Where memory is used up they do not until [`Self::was_broken_off`]: a
+    /// Whether they give nothing of `n_bytes`. Where memory is used up they do not until [`Self::was_broken_off`]: a
     /// question that went without a part of its answer goes without all of it.
-    fn has_come(&self) -> bool {
-        if memory_bound::is_used_up() {
+    fn has_come(&self, n_bytes: usize) -> bool {
+        if memory_bound::is_used_up(n_bytes) {
             self.is_broken_off.store(true, Ordering::Release);
         }
         self.is_broken_off.load(Ordering::Acquire) || self.is_over()
@@ -106,8 +106,13 @@ impl Expendable {
     }
 
     /// Whether nothing is run any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.end.has_come()
+    fn is_over(&self) -> bool {
+        self.end.has_come(0)
+    }
+
+    /// Whether so many bytes are not to be read any more.
+    pub(crate) fn refuses(&self, n_bytes: usize) -> bool {
+        self.end.has_come(n_bytes)
     }
 
     /// Why a job gave nothing.

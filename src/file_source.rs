@@ -379,7 +379,7 @@ impl FileBytes for OpenFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
         let failed = |cause: String| FileError { offset, n_bytes, cause };
-        if !self.expendable.is_over() && self.read_at_hand(offset, buffer) {
+        if !self.expendable.refuses(buffer.len()) && self.read_at_hand(offset, buffer) {
             return Ok(());
         }
         let mut at = offset;

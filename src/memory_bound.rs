@@ -1,15 +1,18 @@
 //! Keeps the resident memory of this process below what was asked for (`--memory-max`): measures it as
 //! the kernel does, and where it comes near has caches given up, in the order of [`Shed`].
 
+mod judge;
 mod room;
 
 use crate::session::cost;
 use dataspace_analyzer::shedding::Shed;
 use dataspace_collector::memory;
+use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
 use room::{Queue, Waiter, Working};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// How often it is looked at: 10 µs of work each. A worker reads some 20 MB of debug information in that
 /// time.
@@ -18,16 +21,18 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The same where memory is not plentiful.
 const CLOSE_LOOK: Duration = Duration::from_millis(4);
 
-/// How far below the bound things are given up, if that is more than an eighth of it: what one question
-/// reads comes on top before it is looked again. So a question is begun only where there is as much for
-/// each that is worked on.
-const HEADROOM_BYTES: u64 = 16 << 20;
+/// Before so much is read at once it is looked how much is resident.
+const LARGE_READ_BYTES: usize = 128 << 10;
 
-/// How long a stage has to take effect before the next one is asked for.
-const SETTLING: Duration = Duration::from_millis(200);
+/// What is needed without any session: the program takes 10 MB, and what one question reads 16.
+const FLOOR_BYTES: u64 = 32 << 20;
 
-/// How long memory has to be plentiful before work that was given up goes on: it takes memory.
-const EASING: Duration = Duration::from_secs(2);
+/// What each session needs beside that: 0.6 MB where its target sleeps, 4 MB with the totals of some
+/// hundred objects.
+const SESSION_BYTES: u64 = 5 << 20;
+
+/// Told where a session is to be given up.
+static SESSION_WANTED: Notify = Notify::const_new();
 
 /// Those who work on questions, and who wait to.
 static QUESTIONS: Queue = Queue::new();
@@ -45,11 +50,13 @@ struct MemoryBound {
     asked: AtomicU64,
     /// The last stage was asked for, and memory is not plentiful yet.
     is_short: AtomicBool,
-    /// Files are not read on.
-    is_used_up: AtomicBool,
+    /// What was resident when it was looked last.
+    resident_bytes: AtomicU64,
     /// There is a thread that looks. Held where the bound comes or goes, so that a thread that is about to
     /// return is not taken for one that looks.
     is_watched: Mutex<bool>,
+    /// Sessions that were given up.
+    n_sessions: AtomicU64,
     /// How often each stage was asked for.
     n_asked: [AtomicU64; N_STAGES],
 }
@@ -63,15 +70,59 @@ pub(crate) struct MemoryState {
     pub(crate) resident_bytes: u64,
     /// Whether the work itself was given up, for the time being.
     pub(crate) is_short: bool,
+    /// Sessions that were given up.
+    n_sessions: u64,
     /// Of [`Shed::ALL`].
     n_shed: [u64; N_STAGES],
 }
 
 impl MemoryState {
-    /// How often each kind of thing was asked to be given up.
+    /// How often each kind of thing was asked to be given up, and how many sessions were.
     pub(crate) fn shed(self) -> impl Iterator<Item = (&'static str, u64)> {
-        Shed::ALL.map(Shed::name).into_iter().zip(self.n_shed)
+        let last = ("sessions", self.n_sessions);
+        Shed::ALL.map(Shed::name).into_iter().zip(self.n_shed).chain([last])
     }
+
+    /// For how many sessions there is room at most.
+    pub(crate) fn n_sessions_max(self) -> u64 {
+        self.max_bytes.saturating_sub(FLOOR_BYTES) / SESSION_BYTES
+    }
+
+    /// Whether more is resident than should be, whatever was given up.
+    pub(crate) fn is_above(self) -> bool {
+        self.resident_bytes > high_bytes(self.max_bytes)
+    }
+}
+
+/// What is wrong with a bound for a process of so many sessions, if it has no room for them.
+///
+/// # Errors
+/// What it needs.
+pub(crate) fn check(max_bytes: u64, n_sessions: usize) -> Result<(), String> {
+    let needed_bytes = FLOOR_BYTES + SESSION_BYTES * n_sessions.max(1) as u64;
+    if max_bytes >= needed_bytes {
+        return Ok(());
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    Err(format!(
+        "a bound of {} MiB on memory is too little for {} session(s): it is to be at least {}M, which is {}M \
+         and {}M for each session",
+        mib(max_bytes),
+        n_sessions.max(1),
+        mib(needed_bytes),
+        mib(FLOOR_BYTES),
+        mib(SESSION_BYTES)
+    ))
+}
+
+/// Comes back when memory is short though all else was given up: one session is to be.
+pub(crate) async fn session_wanted() {
+    SESSION_WANTED.notified().await;
+}
+
+/// A session was given up.
+pub(crate) fn session_given_up() {
+    BOUND.n_sessions.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Sets the bound, or that there is none.
@@ -94,6 +145,7 @@ pub(crate) fn state() -> Option<MemoryState> {
         max_bytes,
         resident_bytes: cost::resident_bytes(),
         is_short: is_short(),
+        n_sessions: BOUND.n_sessions.load(Ordering::Relaxed),
         n_shed: BOUND.n_asked.each_ref().map(|n| n.load(Ordering::Relaxed)),
     })
 }
@@ -103,9 +155,18 @@ pub(crate) fn is_short() -> bool {
     BOUND.is_short.load(Ordering::Relaxed)
 }
 
-/// Whether memory is so near the bound that what is being read is broken off.
-pub(crate) fn is_used_up() -> bool {
-    BOUND.is_used_up.load(Ordering::Relaxed)
+/// Whether memory is so near the bound that what is being read is broken off: `n_bytes` more are to be.
+pub(crate) fn is_used_up(n_bytes: usize) -> bool {
+    let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
+    if max_bytes == 0 {
+        return false;
+    }
+    let resident_bytes = match n_bytes {
+        LARGE_READ_BYTES.. => cost::resident_bytes(),
+        _ => BOUND.resident_bytes.load(Ordering::Relaxed),
+    };
+    let used_up_bytes = max_bytes.saturating_sub(headroom_bytes(max_bytes) / 2);
+    resident_bytes.saturating_add(n_bytes as u64) > used_up_bytes
 }
 
 /// Somebody with a question to work on, who waits for room.
@@ -185,8 +246,9 @@ impl MemoryBound {
             max_bytes: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
-            is_used_up: AtomicBool::new(false),
+            resident_bytes: AtomicU64::new(0),
             is_watched: Mutex::new(false),
+            n_sessions: AtomicU64::new(0),
             n_asked: [const { AtomicU64::new(0) }; N_STAGES],
         }
     }
@@ -209,20 +271,22 @@ impl MemoryBound {
             return false;
         }
         self.is_short.store(false, Ordering::Relaxed);
-        self.is_used_up.store(false, Ordering::Relaxed);
         *is_watched = false;
         true
     }
 
     /// Looks once.
     fn keep(&self, judge: &mut Judge, resident_bytes: u64, max_bytes: u64) {
-        let used_up_bytes = max_bytes.saturating_sub(headroom_bytes(max_bytes) / 4);
-        self.is_used_up.store(resident_bytes > used_up_bytes, Ordering::Relaxed);
-        let stage = judge.look(resident_bytes, max_bytes, Instant::now());
+        self.resident_bytes.store(resident_bytes, Ordering::Relaxed);
+        let now = Instant::now();
+        let stage = judge.look(resident_bytes, max_bytes, now);
         // Before it is asked: whoever sees that work is to be given up sees that there is to be none.
         let was_short = self.is_short.swap(judge.is_short(), Ordering::Relaxed);
         if let Some(stage) = stage {
             self.ask(stage, resident_bytes, max_bytes);
+        }
+        if judge.wants_a_session(resident_bytes <= plentiful_bytes(max_bytes), now) {
+            SESSION_WANTED.notify_one();
         }
         if was_short && !judge.is_short() {
             tracing::warn!(resident_bytes, "memory is no longer short: work goes on");
@@ -241,79 +305,16 @@ impl MemoryBound {
     }
 }
 
-/// How much is left free below a bound.
-fn headroom_bytes(max_bytes: u64) -> u64 {
-    HEADROOM_BYTES.max(max_bytes / 8)
-}
-
-/// Above this things are given up.
-fn high_bytes(max_bytes: u64) -> u64 {
-    max_bytes.saturating_sub(headroom_bytes(max_bytes))
-}
-
-/// Up to this there is no want.
-fn plentiful_bytes(max_bytes: u64) -> u64 {
-    high_bytes(max_bytes) - high_bytes(max_bytes) / 8
-}
-
-/// Decides what is to be given up.
-#[derive(Debug, Default)]
-struct Judge {
-    /// What was asked for last, while that was not enough.
-    last: Option<(Shed, Instant)>,
-    plentiful_since: Option<Instant>,
-}
-
-impl Judge {
-    fn look(&mut self, resident_bytes: u64, max_bytes: u64, now: Instant) -> Option<Shed> {
-        let is_plentiful = resident_bytes <= plentiful_bytes(max_bytes);
-        let plentiful_since = *self.plentiful_since.get_or_insert(now);
-        if !is_plentiful {
-            self.plentiful_since = None;
-        }
-        if resident_bytes <= high_bytes(max_bytes) {
-            let is_eased = is_plentiful && now.duration_since(plentiful_since) >= EASING;
-            self.last = self.last.filter(|(stage, _)| *stage == Shed::Work && !is_eased);
-            return None;
-        }
-        let stage = match self.last {
-            None => Shed::Caches,
-            Some((_, at)) if now.duration_since(at) < SETTLING => return None,
-            Some((stage, _)) => Shed::ALL.get(stage as usize + 1).copied().unwrap_or(Shed::Work),
-        };
-        self.last = Some((stage, now));
-        Some(stage)
-    }
-
-    fn is_short(&self) -> bool {
-        self.last.is_some_and(|(stage, _)| stage == Shed::Work)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn more_is_given_up_until_it_is_enough_and_the_order_begins_anew() {
-        let (mut judge, began) = (Judge::default(), Instant::now());
-        let mut look = |ms, mib: u64| {
-            let stage = judge.look(mib << 20, 800 << 20, began + Duration::from_millis(ms));
-            (stage, judge.is_short())
-        };
-        assert_eq!(look(0, 700), (None, false));
-        assert_eq!(look(20, 701), (Some(Shed::Caches), false));
-        assert_eq!(look(40, 750), (None, false), "it has no effect yet");
-        assert_eq!(look(220, 750), (Some(Shed::Indices), false));
-        assert_eq!(look(240, 690), (None, false), "that was enough");
-        assert_eq!(look(260, 750), (Some(Shed::Caches), false));
-        assert_eq!(look(460, 750), (Some(Shed::Indices), false));
-        assert_eq!(look(660, 750), (Some(Shed::Answers), false));
-        assert_eq!(look(860, 750), (Some(Shed::Work), true));
-        assert_eq!(look(1060, 750), (Some(Shed::Work), true), "again and again");
-        assert_eq!(look(1080, 690), (None, true));
-        assert_eq!(look(1100, 600), (None, true), "not for long yet");
-        assert_eq!(look(3100, 600), (None, false));
+    fn a_bound_without_room_for_its_sessions_is_told() {
+        assert_eq!(check(37 << 20, 1), Ok(()));
+        let error = check((37 << 20) - 1, 0).unwrap_err();
+        assert!(error.contains("36 MiB") && error.contains("at least 37M"), "{error}");
+        assert!(check(61 << 20, 6).unwrap_err().contains("6 session(s): it is to be at least 62M"));
     }
 
     #[test]
@@ -341,7 +342,7 @@ mod tests {
     #[test]
     fn who_is_to_give_up_work_sees_that_memory_is_short() {
         let (bound, mut judge) = (MemoryBound::unbounded(), Judge::default());
-        let long_ago = Instant::now().checked_sub(SETTLING).unwrap();
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
         judge.last = Some((Shed::Answers, long_ago));
         bound.keep(&mut judge, 2 << 30, 1 << 30);
         assert_eq!(bound.asked.load(Ordering::Acquire) as usize % N_STAGES, Shed::Work as usize);

@@ -110,11 +110,11 @@ pub struct Analyzer {
     pub(crate) cgroups: CgroupTable,
     /// Taken while a sample is weighed.
     pub(crate) search: Option<Box<Search>>,
-    pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
-    n_pending: usize,
+    pub(crate) pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
+    pub(crate) n_pending: usize,
     /// Nothing is asked of workers.
     pub(crate) is_short_of_memory: bool,
-    requests: VecDeque<Request>,
+    pub(crate) requests: VecDeque<Request>,
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
     pub(crate) collected: Collected,
@@ -256,18 +256,10 @@ impl Analyzer {
     }
 
     /// The samples that wait for an answer; from now on none does.
-    fn take_waiting(&mut self, asked: (LoadObjectIdx, Question)) -> Vec<Sample> {
+    pub(crate) fn take_waiting(&mut self, asked: (LoadObjectIdx, Question)) -> Vec<Sample> {
         let waiting = self.pending.remove(&asked).unwrap_or_default();
         self.n_pending -= waiting.len();
         waiting
-    }
-
-    /// Decides the samples that wait for an answer as `over_budget`. Nothing is noted of it: the next
-    /// sample asks again.
-    fn give_up_waiting(&mut self, asked: (LoadObjectIdx, Question), observer: &mut dyn Observer) {
-        for sample in &self.take_waiting(asked) {
-            self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
-        }
     }
 
     /// Puts a question behind the others; the samples that wait for it go on waiting. They may have been
@@ -277,16 +269,6 @@ impl Analyzer {
         if let Some(known) = self.processes.object(object).filter(|_| is_waited_for) {
             let key = Arc::clone(&known.key);
             self.requests.push_back(Request { object, key, question });
-        }
-    }
-
-    /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
-    pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
-        let pending = std::mem::take(&mut self.pending);
-        self.n_pending = 0;
-        self.requests.clear();
-        for sample in pending.into_values().flatten() {
-            self.decide(&sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
     }
 
@@ -415,7 +397,12 @@ impl Analyzer {
         }
     }
 
-    fn decide(&mut self, sample: &Sample, attribution: &Attribution, observer: &mut dyn Observer) {
+    pub(crate) fn decide(
+        &mut self,
+        sample: &Sample,
+        attribution: &Attribution,
+        observer: &mut dyn Observer,
+    ) {
         let (object, evidence) = match attribution.verdict {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;

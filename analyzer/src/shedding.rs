@@ -2,9 +2,13 @@
 //! can be found out again, and at the very end the finding out.
 
 use crate::analyzer::{Analyzer, Observer};
+use crate::attribution::Attribution;
 use crate::name_table::NameTable;
+use crate::process::LoadObjectIdx;
 use crate::site_table::{CallSiteTable, DataTable, SiteTable};
 use crate::vote::Votes;
+use crate::worker::Question;
+use dataspace_proto::reason::Reason;
 
 /// What is given up, first to last. Who gives up one of these gives up those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +66,28 @@ impl Analyzer {
                     .to_owned(),
             );
             self.give_up_pending(observer);
+        }
+    }
+
+    /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
+    pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
+        let pending = std::mem::take(&mut self.pending);
+        self.n_pending = 0;
+        self.requests.clear();
+        for sample in pending.into_values().flatten() {
+            self.decide(&sample, &Attribution::unknown(Reason::OverBudget), observer);
+        }
+    }
+
+    /// Decides the samples that wait for an answer as `over_budget`. Nothing is noted of it: the next
+    /// sample asks again.
+    pub(crate) fn give_up_waiting(
+        &mut self,
+        asked: (LoadObjectIdx, Question),
+        observer: &mut dyn Observer,
+    ) {
+        for sample in &self.take_waiting(asked) {
+            self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
     }
 

@@ -67,9 +67,10 @@ pub enum SessionState {
     Starting,
     /// It samples.
     Attached,
-    /// Its target is not there: it is looked for.
+    /// Its target is not there and is looked for, or memory is short: `detail` says which.
     Waiting,
-    /// Its target has ended and does not come back: the totals are final.
+    /// Its target has ended and does not come back, or it was ended for want of memory: the totals are
+    /// final.
     Ended,
     /// It cannot be had, or no longer: `detail` says why.
     Failed,
@@ -177,7 +178,7 @@ pub struct MemoryLine {
     pub resident_bytes: u64,
     /// Whether samples are not named for want of memory.
     pub is_short: bool,
-    /// How often each kind of thing was given up.
+    /// How often each kind of thing was given up, sessions among them.
     pub shed: BTreeMap<String, u64>,
 }
 

@@ -71,8 +71,9 @@ pub(crate) struct DaemonArgs {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Keep the daemon's resident memory below SIZE, whatever the configuration says: 256M, 1G. Near it
-    /// caches of debug information are given up first, then indices, answers, and at last the naming of
-    /// samples, which are `over_budget` then.
+    /// caches of debug information are given up first, then indices, answers, and the naming of samples,
+    /// which are `over_budget` then; at last sessions that were asked for. At least 32M, and 5M for each
+    /// session of the configuration.
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     memory_max: Option<u64>,
 }

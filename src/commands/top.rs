@@ -29,6 +29,10 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     }
     let wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
     diagnostic::start(global.verbose, view.output == Output::Screen);
+    if let Some(max_bytes) = args.memory_max {
+        let checked = memory_bound::check(max_bytes, 1);
+        checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
+    }
     memory_bound::set(args.memory_max);
     let interrupt = Interrupt::listen()?;
     let started = wanted.start();

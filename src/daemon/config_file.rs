@@ -5,6 +5,7 @@ use super::spec;
 use crate::cli::value;
 use crate::config::LiveOptions;
 use crate::exit::{Failure, Kind};
+use crate::memory_bound;
 use dataspace_proto::api::SessionSpec;
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -109,7 +110,7 @@ impl Limits {
         Duration::from_secs(self.stall_s)
     }
 
-    fn check(self) -> Result<(), String> {
+    fn check(self, n_sessions: usize) -> Result<(), String> {
         let numbers = [
             ("sessions", self.sessions),
             ("sessions_per_user", self.sessions_per_user),
@@ -126,7 +127,10 @@ impl Limits {
                 Err("a client that takes an hour is gone: request_s and stall_s are at most 3600"
                     .into())
             }
-            None => Ok(()),
+            None => match self.memory_max {
+                Some(Size(max_bytes)) => memory_bound::check(max_bytes, n_sessions),
+                None => Ok(()),
+            },
         }
     }
 }
@@ -188,10 +192,12 @@ impl DaemonConfig {
         let mut config = Self::default();
         config.socket = file.socket.unwrap_or(config.socket);
         config.group = file.group.unwrap_or(config.group);
+        let n_sessions = file.session.len();
         if let Some(limits) = file.limits {
             let at = limits.span();
             config.limits = limits.into_inner();
-            config.limits.check().map_err(|message| wrong(Some(at), &message))?;
+            let checked = config.limits.check(n_sessions);
+            checked.map_err(|message| wrong(Some(at), &message))?;
         }
         if let Some(tcp) = file.tcp {
             tcp.get_ref().check().map_err(|message| wrong(Some(tcp.span()), &message))?;
@@ -280,6 +286,14 @@ mod tests {
         check("[[session]]\nname = \"a\"\nall = true\nevents = [\"no such\"]", "d.toml:1:");
         check("socket_mode = \"999\"", "d.toml:1: expected permission bits");
         check("[limits]\nmemory_max = \"much\"", "d.toml:2: expected a size");
+        check(
+            "[limits]\nmemory_max = \"36M\"",
+            "d.toml:1: a bound of 36 MiB on memory is too little",
+        );
+        let three =
+            ["a", "b", "c"].map(|name| format!("[[session]]\nname = \"{name}\"\nall = true\n"));
+        let bounded = format!("[limits]\nmemory_max = \"46M\"\n{}", three.concat());
+        check(&bounded, "3 session(s): it is to be at least 47M");
         check("socket = ", "d.toml:1:");
         check("[tcp]\nlisten = \"127.0.0.1:1\"", "d.toml:1: missing field `token_file`");
         check("\n[tcp]\nlisten = \"localhost\"\ntoken_file = \"/t\"", "d.toml:3: invalid socket");

@@ -103,6 +103,13 @@ fn own(text: &mut Text, daemon: &Daemon) {
         let family = "dataspace_memory_max_bytes";
         text.family(family, "gauge", "What resident memory may be.");
         text.sample(family, &[], number(state.max_bytes));
+        let family = "dataspace_memory_is_short";
+        text.family(
+            family,
+            "gauge",
+            "1 where samples are not named, and no session begins, for want of memory.",
+        );
+        text.sample(family, &[], number(u64::from(state.is_short)));
         let family = "dataspace_memory_shed_total";
         text.family(family, "counter", "How often something was given up for want of memory.");
         for (what, n) in state.shed() {

@@ -1,9 +1,10 @@
 //! The daemon's sessions: begun, found, ended, and brought in line with the configuration.
 
 use super::config_file::{Limits, Planned};
-use super::peer::Peer;
+use super::peer::{Peer, Rank};
 use super::session::{Beginning, Owner, Session, Status};
 use super::spec;
+use crate::memory_bound::{self, MemoryState};
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,6 +91,7 @@ impl Roster {
         let owner = Owner::requesting(peer);
         let session = {
             let mut state = self.lock();
+            check_memory(peer, state.n_held())?;
             state.make_room(peer)?;
             state.check_name(peer, spec.name.as_deref())?;
             state.last_id += 1;
@@ -117,6 +119,18 @@ impl Roster {
         let code = status.code.unwrap_or(ErrorCode::NotAttached);
         let message = status.detail.unwrap_or_else(|| "attaching takes too long".to_owned());
         Err(ApiError { code, message })
+    }
+
+    /// Gives up the session that is missed least, for its memory: one that was asked for by a user, else by
+    /// one who sees all, else one of the configuration, which only waits; of these the youngest. One of the
+    /// configuration stays, and of others the last, unless more memory is taken than should be.
+    pub(super) fn give_up_one(&self) {
+        let is_above = memory_bound::state().is_some_and(MemoryState::is_above);
+        let Some(session) = self.lock().least_missed(is_above).cloned() else { return };
+        let Session { id, spec, .. } = &*session;
+        tracing::warn!(session = id, name = spec.name, "memory is short: the session is given up");
+        memory_bound::session_given_up();
+        session.give_up();
     }
 
     /// Ends `sessions`, which are not shown from now on, and waits until nothing is left of them.
@@ -214,6 +228,22 @@ impl State {
         self.sessions.values().filter(|session| !session.is_leaving())
     }
 
+    /// How many take memory: not only that of their totals.
+    fn n_held(&self) -> u64 {
+        self.sessions.values().filter(|session| !session.has_returned()).count() as u64
+    }
+
+    /// Which session is given up next for its memory, if any.
+    fn least_missed(&self, is_above: bool) -> Option<&Arc<Session>> {
+        let sampling = self.shown().filter(|session| session.is_sampling());
+        let is_last = sampling.clone().nth(1).is_none();
+        let least = sampling.max_by_key(|session| {
+            let Owner { origin, rank, .. } = session.owner;
+            (origin == Origin::Request, rank == Rank::User, session.id)
+        });
+        least.filter(|session| !is_last || (is_above && !session.is_configured()))
+    }
+
     /// Sees to it that `peer` may have one session more: of those that are over and were asked for
     /// by itself, the oldest goes.
     fn make_room(&mut self, peer: &Peer) -> Result<(), ApiError> {
@@ -260,6 +290,28 @@ impl State {
     }
 }
 
+/// Refuses `peer` a session beside `n_held` others where there is no memory for it. How much there is
+/// is told to whoever may see all.
+fn check_memory(peer: &Peer, n_held: u64) -> Result<(), ApiError> {
+    let Some(memory) = memory_bound::state() else { return Ok(()) };
+    let has_room = n_held < memory.n_sessions_max();
+    if has_room && !memory.is_short {
+        return Ok(());
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    let (resident, max) = (mib(memory.resident_bytes), mib(memory.max_bytes));
+    let why = match (peer.sees_all(), has_room) {
+        (false, _) => "the daemon's memory is short".to_owned(),
+        (true, true) => format!("memory is short: {resident} of {max} MiB are taken"),
+        (true, false) => {
+            format!("{n_held} sessions are all that {max} MiB of memory have room for")
+        }
+    };
+    let remedy = "detach a session, try again later, or have memory_max raised";
+    let message = format!("no session begins, for {why} (memory_max): {remedy}");
+    Err(ApiError { code: ErrorCode::TooMany, message })
+}
+
 /// How much of a limit `peer` may fill: a quarter is kept for those who see all, so that users cannot
 /// keep them out.
 pub(super) fn share(limit: usize, peer: &Peer) -> usize {
@@ -273,7 +325,6 @@ fn no_thread(error: std::io::Error) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::peer::Rank;
     use super::*;
 
     fn user(uid: u32) -> Peer {
@@ -295,6 +346,35 @@ mod tests {
         assert_eq!(roster.find(&root, "a").unwrap().id, 2);
         assert_eq!(roster.find(&root, "1").unwrap().id, 1);
         assert!(roster.find(&user(7), "a").is_err());
+    }
+
+    #[test]
+    fn who_is_missed_least_is_given_up_first_and_one_stays() {
+        let root = Peer { rank: Rank::Privileged, ..user(0) };
+        let owners = [
+            (1, Owner::requesting(&user(7))),
+            (2, Owner::configuration()),
+            (3, Owner::requesting(&root)),
+            (4, Owner::requesting(&user(8))),
+            (5, Owner::configuration()),
+            (6, Owner::requesting(&root)),
+        ];
+        let sessions = owners.map(|(id, owner)| Session::idle(id, None, owner));
+        let roster = roster(Limits::default(), &sessions);
+        let next = |is_above| {
+            let next = roster.lock().least_missed(is_above).cloned();
+            next.inspect(|session| session.give_up()).map(|session| session.id)
+        };
+        assert_eq!(next(true), None, "none of them samples");
+        sessions.iter().for_each(|session| session.samples_now());
+        assert_eq!(
+            [(); 6].map(|()| next(true)),
+            [4, 1, 6, 3, 5, 0].map(|id| Some(id).filter(|id| *id != 0))
+        );
+        let alone = Session::idle(7, None, Owner::requesting(&root));
+        alone.samples_now();
+        roster.lock().sessions = [(7, alone)].into();
+        assert_eq!((next(false), next(true)), (None, Some(7)));
     }
 
     #[test]

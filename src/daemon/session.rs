@@ -1,40 +1,20 @@
-//! One session of the daemon: what is known of it, and the thread that keeps it attached.
+//! One session of the daemon: what is known of it, and what it may be asked for.
+
+mod keeper;
 
 use super::frame::Frame;
 use super::peer::{Peer, Rank};
-use super::refusal_log::REFUSALS;
 use crate::config::{LiveOptions, LiveTarget};
-use crate::exit;
-use crate::ownership::{OwnProcess, Standing};
-use crate::session::{self, Source};
+use crate::ownership::OwnProcess;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
-use dataspace_proto::snapshot::Snapshot;
+use keeper::Keeper;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-
-/// How long the end of a target, or of its belonging to its user, may go unnoticed.
-const GLANCE: Duration = Duration::from_millis(250);
-
-/// How long a target that is not there is not looked for.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// The same where a privilege or the machine is in the way: that changes seldom.
-const SLOW_RETRY: Duration = Duration::from_secs(30);
-
-/// A snapshot that nobody asked for is made so often, to see that the analyzer answers.
-const BEAT: Duration = Duration::from_secs(5);
-
-/// Time between two snapshots at least: making one takes the analyzer's time.
-const MIN_SPACING: Duration = Duration::from_millis(50);
-
-/// Objects that a snapshot lists at most unless the session says otherwise: some 10 MB of JSON with
-/// names of usual length.
-const MAX_OBJECTS: usize = 10_000;
 
 /// Whose a session is, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +73,8 @@ pub(super) struct Session {
     /// Wakes the thread: for a fresh snapshot, or to leave.
     wake: Sender<()>,
     is_leaving: AtomicBool,
+    /// It is to be given up for want of memory.
+    is_given_up: AtomicBool,
     /// The daemon ends: it is to leave soon, also if it is leaving already.
     is_hurried: Arc<AtomicBool>,
     began: Instant,
@@ -160,6 +142,7 @@ impl Session {
             frames,
             wake,
             is_leaving: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
             is_hurried: Arc::default(),
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
@@ -173,6 +156,11 @@ impl Session {
     pub(super) fn idle(id: u64, name: Option<&str>, owner: Owner) -> Arc<Self> {
         let spec = SessionSpec { name: name.map(str::to_owned), ..SessionSpec::default() };
         Arc::new(Self::new(id, spec, owner, String::new()).0)
+    }
+
+    #[cfg(test)]
+    pub(super) fn samples_now(&self) {
+        self.is_now(SessionState::Attached, None, None);
     }
 
     /// How it stands.
@@ -213,6 +201,19 @@ impl Session {
     pub(super) fn leave_soon(&self) {
         self.is_hurried.store(true, Ordering::Release);
         self.leave();
+    }
+
+    /// Has it give its memory up: it ends, or waits if it is one of the configuration.
+    pub(super) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Release);
+        let _ = self.wake.try_send(());
+    }
+
+    /// Whether it samples, and is to go on.
+    pub(super) fn is_sampling(&self) -> bool {
+        self.status.borrow().state == SessionState::Attached
+            && !self.is_leaving()
+            && !self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Whether it was asked to end: whoever asks for sessions sees it no more.
@@ -291,191 +292,9 @@ fn describe(options: &LiveOptions) -> String {
     }
 }
 
-/// The thread of a session: attaches, attaches again, publishes snapshots.
-struct Keeper {
-    session: Arc<Session>,
-    options: LiveOptions,
-    processes: Vec<OwnProcess>,
-    woken: Receiver<()>,
-    /// Its target may end and be there again, as a unit that is restarted.
-    comes_back: bool,
-}
-
-/// Why an attached session is followed no longer.
-enum Over {
-    /// It was asked to end.
-    Left,
-    /// Its target has ended.
-    Target,
-    /// Its target does not belong to its user any more.
-    Refused(String),
-}
-
-impl Keeper {
-    fn run(&self) {
-        use SessionState::{Detached, Ended, Failed, Waiting};
-        let session = &self.session;
-        loop {
-            let retry = match self.attach() {
-                Ok(source) => match self.follow(&*source) {
-                    Over::Left => return session.is_now(Detached, None, None),
-                    Over::Refused(why) => return self.refused(why),
-                    Over::Target if !self.comes_back => return session.is_now(Ended, None, None),
-                    Over::Target => {
-                        session.is_now(Waiting, Some("its target has ended".into()), None);
-                        RETRY
-                    }
-                },
-                Err(Unattached::Refused(why)) => return self.refused(why),
-                Err(Unattached::Error(error)) => {
-                    let (code, retry) = kind_of(&error);
-                    let why = Some(format!("{error:#}"));
-                    match retry.filter(|_| self.comes_back) {
-                        Some(retry) => {
-                            session.is_now(Waiting, why, Some(code));
-                            retry
-                        }
-                        None => return session.is_now(Failed, why, Some(code)),
-                    }
-                }
-            };
-            if self.is_asked_to_leave_within(retry) {
-                return session.is_now(Detached, None, None);
-            }
-        }
-    }
-
-    fn refused(&self, why: String) {
-        let Owner { uid, .. } = self.session.owner;
-        if REFUSALS.admits(uid) {
-            tracing::warn!(session = self.session.id, uid, reason = why, "refused");
-        }
-        self.session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotPermitted));
-    }
-
-    /// Waits, and wakes early only to leave.
-    fn is_asked_to_leave_within(&self, time: Duration) -> bool {
-        let deadline = Instant::now() + time;
-        while !self.session.is_leaving.load(Ordering::Acquire) {
-            self.session.heard();
-            let next = deadline.min(Instant::now() + BEAT);
-            if self.woken.recv_deadline(next).is_err() && deadline <= Instant::now() {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn attach(&self) -> Result<Box<dyn Source>, Unattached> {
-        let is_hurried = Arc::clone(&self.session.is_hurried);
-        let source = session::start_live_hurried_by(&self.options, is_hurried);
-        let source = source.map_err(Unattached::Error)?;
-        // Events are opened by number: only if each process still is the one that was looked at,
-        // and has not ended, was it that one all the time.
-        for process in &self.processes {
-            let unattached = match process.standing() {
-                Standing::Own => continue,
-                Standing::Foreign(why) => Unattached::Refused(why),
-                Standing::Gone => Unattached::Error(anyhow::anyhow!("the process has ended")),
-            };
-            source.stop();
-            return Err(unattached);
-        }
-        let snapshot = source.snapshot();
-        self.session.status.send_modify(|status| {
-            status.n_attached += 1;
-            status.target.clone_from(&snapshot.target.description);
-            status.events = snapshot.events.iter().map(|event| event.name.clone()).collect();
-        });
-        self.publish(snapshot);
-        self.session.beat.store(source.heartbeat(), Ordering::Relaxed);
-        self.session.heard();
-        self.session.is_now(SessionState::Attached, None, None);
-        Ok(source)
-    }
-
-    fn follow(&self, source: &dyn Source) -> Over {
-        let mut published = Instant::now();
-        loop {
-            let is_wished = self.woken.recv_timeout(GLANCE).is_ok();
-            let is_leaving = self.session.is_leaving.load(Ordering::Acquire);
-            if is_leaving {
-                source.stop();
-            } else if is_wished {
-                std::thread::sleep(MIN_SPACING.saturating_sub(published.elapsed()));
-            }
-            let is_over = source.is_finished();
-            let is_due = is_wished || is_leaving || is_over || published.elapsed() >= BEAT;
-            let snapshot = is_due.then(|| source.snapshot());
-            // Behind the snapshot, so that what is in it was seen while the processes were his.
-            if let Some(why) = self.foreign() {
-                source.stop();
-                return Over::Refused(why);
-            }
-            if let Some(snapshot) = snapshot {
-                self.publish(snapshot);
-                self.session.feel(source.heartbeat());
-                published = Instant::now();
-            }
-            match (is_leaving, is_over) {
-                (true, _) => return Over::Left,
-                (_, true) => return Over::Target,
-                _ => {}
-            }
-        }
-    }
-
-    /// Why a process of the target is not its user's any more.
-    fn foreign(&self) -> Option<String> {
-        self.processes.iter().find_map(|process| match process.standing() {
-            Standing::Foreign(why) => Some(why),
-            Standing::Own | Standing::Gone => None,
-        })
-    }
-
-    fn publish(&self, snapshot: Arc<Snapshot>) {
-        let frames = &self.session.frames;
-        let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS);
-        let frame = Arc::new(Frame::new(snapshot, max_objects, self.session.owner));
-        if frames.receiver_count() > 0 {
-            // Here rather than on the thread that answers clients.
-            frame.event();
-        }
-        frames.send_replace(Some(frame));
-    }
-}
-
-/// What kind of failure `error` is, and when it may be another; `None`: never.
-fn kind_of(error: &anyhow::Error) -> (ErrorCode, Option<Duration>) {
-    match exit::code(error) {
-        exit::USAGE => (ErrorCode::BadRequest, None),
-        exit::UNSUPPORTED => (ErrorCode::Unsupported, Some(SLOW_RETRY)),
-        exit::NOT_PERMITTED => (ErrorCode::MissingPrivilege, Some(SLOW_RETRY)),
-        _ => (ErrorCode::NotAttached, Some(RETRY)),
-    }
-}
-
-/// Why a session was not attached.
-enum Unattached {
-    /// It cannot be.
-    Error(anyhow::Error),
-    /// It may not be.
-    Refused(String),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::{Failure, Kind};
-
-    #[test]
-    fn what_is_wrong_here_is_told_by_its_kind() {
-        let code = |kind| kind_of(&Failure::new(kind, "x").into()).0;
-        assert_eq!(code(Kind::NotPermitted), ErrorCode::MissingPrivilege);
-        assert_eq!(code(Kind::Unsupported), ErrorCode::Unsupported);
-        assert_eq!(code(Kind::Failed), ErrorCode::NotAttached);
-        assert_eq!(kind_of(&Failure::new(Kind::Usage, "x").into()), (ErrorCode::BadRequest, None));
-    }
 
     #[test]
     fn a_heart_that_stands_still_is_noticed() {

@@ -120,6 +120,64 @@ fn peak_with(
     Some((peak_mib(daemon.process.id()), health))
 }
 
+/// A program that is sampled quickly.
+fn wanted(pid: &str) -> String {
+    format!("{{\"pids\":[{pid}],\"frequency_hz\":499,\"max_overhead\":\"off\"}}")
+}
+
+#[test]
+fn several_sessions_stay_below_what_they_may_take_together() {
+    const MAX_MIB: u64 = 52;
+    const N_ROOM: usize = 4;
+    let dir = tempfile::tempdir().unwrap();
+    let Some((program, objects)) = program(dir.path()) else { return };
+    let objects: Vec<&str> = objects.iter().map(|path| path.to_str().unwrap()).collect();
+    let mut programs =
+        objects.chunks(N_OBJECTS / N_ROOM).map(|some| Running::start(&program, some).0);
+    let kept = programs.next().unwrap();
+    let config = format!(
+        "[limits]\nmemory_max = \"{MAX_MIB}M\"\n[[session]]\nname = \"kept\"\npids = [{}]\n\
+         frequency_hz = 499\nmax_overhead = \"off\"\n",
+        kept.pid()
+    );
+    let mut daemon = Daemon::start_in(open_dir(), &config, |_| {});
+    let programs: Vec<Running> = programs.collect();
+    let attach = |daemon: &Daemon, n: usize| {
+        daemon.ask("POST", "/v1/sessions", &wanted(&programs[n % programs.len()].pid()))
+    };
+    let (mut status, mut answer) = attach(&daemon, 0);
+    if status == 422 {
+        eprintln!("not run: {answer}");
+        return;
+    }
+    // One that was given up meanwhile makes room for another.
+    for n in 1..8 * N_ROOM {
+        assert_eq!(status, 201, "{answer}\n{}", daemon.log());
+        (status, answer) = attach(&daemon, n);
+        if status != 201 {
+            assert!(n >= N_ROOM - 1, "{answer}");
+            break;
+        }
+    }
+    assert_eq!((status, &answer["code"]), (429, &"too_many".into()), "{answer}");
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.contains("no session begins") && message.contains("memory_max"), "{message}");
+    let is_named = |snapshot: &serde_json::Value| {
+        let objects = snapshot["objects"].as_array().unwrap();
+        objects
+            .iter()
+            .any(|o| o["object"].as_str().is_some_and(|name| name.contains("structure:s")))
+    };
+    daemon.snapshot_once("kept", is_named);
+    daemon.wait_until("memory comes near the bound", |daemon| {
+        daemon.get("/v1/health")["memory"]["shed"]["caches"].as_u64() > Some(0)
+    });
+    let (peak, health) = (peak_mib(daemon.process.id()), daemon.get("/v1/health"));
+    println!("{peak} of {MAX_MIB} MiB: {health}");
+    assert!(peak <= MAX_MIB, "{peak} MiB of {MAX_MIB} MiB: {health}");
+    assert!(health["memory"]["shed"]["sessions"].is_u64(), "{health}");
+}
+
 #[test]
 fn memory_stays_below_what_it_may_be_and_accounts_stay_exact() {
     let dir = tempfile::tempdir().unwrap();
