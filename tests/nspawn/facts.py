@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import time
@@ -41,6 +42,9 @@ USERS = (
     'u allowed 2001 - /home/allowed\nu other 2002 - /home/other\nm allowed dataspace\n'
 )
 
+# As README.md has it; the container has a network of its own.
+TCP = "127.0.0.1:9170"
+
 CHECKS = []
 
 
@@ -68,6 +72,8 @@ def prepare(machine, repository, binary, deb):
     (home / "chase").chmod(0o700)
     privilege.prepare(machine, source)
     machine.has_package = deb is not None
+    documented = (repository / "systemd/README.md").read_text()
+    machine.network = re.search(r"```ini\n\[Service\]\n(.*?)```", documented, re.DOTALL).group(1)
     if deb:
         shutil.copy(deb, machine.root / "root/dataspace.deb")
         code, said = machine.chroot("dpkg", "--install", "/root/dataspace.deb")
@@ -331,6 +337,28 @@ def a_wrong_configuration_is_told_once(machine):
     ran = machine.run("systemctl", "start", "dataspace.socket", "dataspace.service")
     assert ran.code == 0, ran.err
     return f"it is not started again; PRIORITY=3: {said[-1]}"
+
+
+@fact
+def it_listens_on_tcp_where_it_is_let(machine):
+    path = machine.root / "etc/dataspace/dataspace.toml"
+    right = path.read_text()
+    token = "/etc/dataspace/token"
+    machine.write(token, secrets.token_hex(16), mode=0o600)
+    path.write_text(f'{right}[tcp]\nlisten = "{TCP}"\ntoken_file = "{token}"\n')
+    ran = machine.run("systemctl", "restart", "dataspace.service")
+    said = [one["MESSAGE"] for one in journal(machine, "PRIORITY=3") if TCP in one["MESSAGE"]]
+    assert ran.code != 0 and said, f"without the drop-in: {ran.code}, {said}"
+    machine.run("systemctl", "reset-failed", "dataspace.service", "dataspace.socket")
+    privilege.restart(machine, machine.network)
+    client = ["dataspace", "sessions", "--connect", f"http://{TCP}"]
+    allowed = machine.run(*client, "--token-file", token)
+    stranger = machine.run(*client)
+    path.write_text(right)
+    privilege.restart(machine, None)
+    assert allowed.code == 0 and "redis" in allowed.out, f"{allowed.code}: {allowed.err}"
+    assert stranger.code == 3, f"without a token: {stranger.code}: {stranger.err}"
+    return f"by the drop-in of systemd/README.md; without: {said[-1]}"
 
 
 @fact
