@@ -173,10 +173,10 @@ pub(crate) fn is_used_up(n_bytes: usize) -> bool {
 #[derive(Debug)]
 pub(crate) struct Question(Option<Waiter<'static>>);
 
-/// Room for one question, while it is worked on.
+/// Room for one question at a time, while it is worked on.
 #[derive(Debug)]
 pub(crate) struct Room {
-    _working: Option<Working<'static>>,
+    working: Option<Working<'static>>,
 }
 
 /// A question has come.
@@ -188,14 +188,23 @@ pub(crate) fn question() -> Question {
 impl Question {
     /// Room to work on it; waits for it a moment.
     pub(crate) fn room(&self) -> Option<Room> {
-        let Some(waiter) = &self.0 else { return Some(Room { _working: None }) };
-        let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
-        let is_room = |n_working: u64| {
-            let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);
-            max_bytes == 0 || cost::resident_bytes().saturating_add(taken_bytes) <= max_bytes
-        };
-        waiter.work(is_room).map(|working| Room { _working: Some(working) })
+        let Some(waiter) = &self.0 else { return Some(Room { working: None }) };
+        waiter.work(is_room).map(|working| Room { working: Some(working) })
     }
+}
+
+impl Room {
+    /// Whether there is room for a further question.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.working.as_ref().is_none_or(|working| working.may_go_on(is_room))
+    }
+}
+
+/// Whether there is room for the work on so many questions.
+fn is_room(n_working: u64) -> bool {
+    let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
+    let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);
+    max_bytes == 0 || cost::resident_bytes().saturating_add(taken_bytes) <= max_bytes
 }
 
 /// What one thread was asked to give up before.

@@ -72,6 +72,13 @@ impl<'a> Waiter<'a> {
     }
 }
 
+impl Working<'_> {
+    /// Whether there still `is_room` for so many as work.
+    pub(super) fn may_go_on(&self, is_room: impl Fn(u64) -> bool) -> bool {
+        is_room(self.0.lock().n_working)
+    }
+}
+
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.queue.lock().waiting.retain(|number| *number != self.number);
@@ -99,6 +106,7 @@ mod tests {
         let working = first.work(is_room).unwrap();
         drop(first);
         assert!(second.work(is_room).is_none(), "there is room for one");
+        assert!(working.may_go_on(is_room) && !working.may_go_on(|_| false));
         // Who works and asks again comes behind the others.
         let again = queue.join();
         drop(working);

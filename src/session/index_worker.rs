@@ -15,6 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How long one works on questions before others have their turn: what was read for one serves the next,
+/// as long as it is not given up for others.
+const SPELL: Duration = Duration::from_millis(500);
+
 /// How long a load object is left alone whose question took more memory than there was; each time twice as
 /// long, for what it takes is read again from the beginning.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -59,6 +63,9 @@ impl IndexWorker {
                 };
                 desk.keep_to_memory();
                 let response = request.map(|request| desk.answer_in_turn(&request));
+                if incoming.is_empty() {
+                    desk.room = None;
+                }
                 cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
                 if response.is_some_and(|response| outgoing.send(response).is_err()) {
                     break;
@@ -102,6 +109,8 @@ struct Desk {
     end: Arc<FilesEnd>,
     /// What was given up for want of memory.
     asked: memory_bound::Asked,
+    /// Room to work on questions, and since when.
+    room: Option<(memory_bound::Room, Instant)>,
     /// Load objects that took more memory than there was: how often, and until when they are left alone.
     broken_off: HashMap<LoadObjectIdx, (u32, Instant)>,
 }
@@ -110,7 +119,8 @@ impl Desk {
     fn new(policy: FilePolicy, end: Arc<FilesEnd>) -> Self {
         let files = SystemFiles::until(policy, Arc::clone(&end));
         let worker = Worker::new(Box::new(files));
-        Self { worker, end, asked: memory_bound::Asked::from_now(), broken_off: HashMap::new() }
+        let asked = memory_bound::Asked::from_now();
+        Self { worker, end, asked, room: None, broken_off: HashMap::new() }
     }
 
     /// Gives up what is asked for where memory is short.
@@ -127,13 +137,20 @@ impl Desk {
         if left_alone.is_some_and(|(_, until)| Instant::now() < *until) {
             return put_off(request);
         }
-        let question = memory_bound::question();
+        let is_spent = |(room, since): &(memory_bound::Room, Instant)| {
+            since.elapsed() >= SPELL || !room.may_go_on()
+        };
+        self.room.take_if(|room| is_spent(room));
+        let question = self.room.is_none().then(memory_bound::question);
         loop {
             self.keep_to_memory();
             if memory_bound::is_short() || self.end.is_over() {
                 return put_off(request);
             }
-            if let Some(_room) = question.room() {
+            if let Some(room) = question.as_ref().and_then(memory_bound::Question::room) {
+                self.room = Some((room, Instant::now()));
+            }
+            if self.room.is_some() {
                 drop(question);
                 return self.answer(request);
             }
