@@ -22,6 +22,12 @@ const PATIENCE: u32 = 3;
 const FAR_TOO_MUCH: f64 = 2.0;
 /// What is aimed at when a period is changed, as a share of the budget: room for chance.
 const AIM: f64 = 0.85;
+/// What samples may cost at least, as a share of the budget: where the births, mappings and ends of a whole
+/// machine's tasks take all of it, no period helps, and the last samples are not given up for nothing.
+const LEAST: f64 = 0.25;
+/// What our threads take for a sample among few; of many it is a tenth. What they take beyond is not for
+/// samples, and no period lowers it.
+const OWN_SAMPLE_NS: f64 = 4_000.0;
 /// Below this share of the budget a raised period may come down again.
 const LOW: f64 = 0.6;
 /// Decisions in a row below [`LOW`] before it does.
@@ -81,6 +87,8 @@ pub(crate) struct Governor {
     n_over: u32,
     n_low: u32,
     own_share: f64,
+    /// The part of it that is for samples at most, averaged alike.
+    own_for_samples: f64,
     overhead: f64,
     gap_ns: u64,
     n_changes: u64,
@@ -114,6 +122,7 @@ impl Governor {
             n_over: 0,
             n_low: 0,
             own_share: 0.0,
+            own_for_samples: 0.0,
             overhead: 0.0,
             gap_ns: 0,
             n_changes: 0,
@@ -140,20 +149,23 @@ impl Governor {
         let own_ns = usage.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) as f64;
         let allowance_ns = elapsed_ns * usage.n_target_cpus.max(1.0);
         self.own_share += (own_ns / allowance_ns - self.own_share) / OWN_MEMORY;
+        let for_samples = self.n_new(usage) as f64 * OWN_SAMPLE_NS / allowance_ns;
+        self.own_for_samples += (for_samples - self.own_for_samples) / OWN_MEMORY;
         let rest_ns = self.kernel_ns(usage, Self::rests);
         self.overhead = (kernel_ns + rest_ns) / allowance_ns + self.own_share;
         if let Some(max) = self.max_overhead.map(|max| max * self.share()) {
-            let governed = kernel_ns / allowance_ns + self.own_share;
-            let excess = governed / max;
-            self.n_over = if excess > 1.0 { self.n_over + 1 } else { 0 };
-            self.n_low = if excess < LOW { self.n_low + 1 } else { 0 };
+            let of_samples = kernel_ns / allowance_ns + for_samples.min(self.own_share);
+            let beside = (self.own_share - self.own_for_samples).max(0.0);
+            let excess = of_samples / (max * AIM - beside).max(max * LEAST);
+            self.n_over = if excess > 1.0 / AIM { self.n_over + 1 } else { 0 };
+            self.n_low = if excess < LOW / AIM { self.n_low + 1 } else { 0 };
             // Our own work alone may be reading debug information: only the kernel's is a storm.
             let is_storm = kernel_ns / allowance_ns > max * FAR_TOO_MUCH;
             if self.n_over >= PATIENCE || is_storm {
-                self.scale(excess / AIM, usage, elapsed_ns, into);
+                self.scale(excess, usage, elapsed_ns, into);
                 self.n_over = 0;
             } else if self.n_low >= LOW_PATIENCE {
-                self.scale((excess / AIM).max(0.5), usage, elapsed_ns, into);
+                self.scale(excess.max(0.5), usage, elapsed_ns, into);
                 self.n_low = 0;
             }
         }
@@ -171,6 +183,12 @@ impl Governor {
         let n_resting = self.events.iter().filter(|event| Self::rests(event)).count();
         let has_periods = n_resting < self.events.len();
         1.0 / (n_resting + usize::from(has_periods)).max(1) as f64
+    }
+
+    /// Samples since the last decision.
+    fn n_new(&self, usage: &Usage) -> u64 {
+        let counts = usage.n_samples.iter().zip(&self.last.n_samples);
+        counts.map(|(now, last)| now.saturating_sub(*last)).sum()
     }
 
     /// What the kernel spent on the `wanted` events' samples since the last decision.
@@ -385,6 +403,30 @@ mod tests {
             Governor::new(None, false, &[(EventKind::Clock, Sampling::Period(10_000))], 0);
         run(&mut ungoverned, 1e9, 14_000.0, 100);
         assert_eq!(sampling(&ungoverned), Sampling::Period(10_000));
+    }
+
+    #[test]
+    fn what_no_period_lowers_leaves_samples_a_part_of_the_budget() {
+        let asked = Sampling::Period(2_000_000);
+        let mut governor = Governor::new(Some(0.01), false, &[(EventKind::Clock, asked)], 0);
+        // All tasks of a machine that compiles: 1.2 % of a CPU beside what 500 samples a second take.
+        let mut run = |quarters: usize, beside: f64| {
+            let mut usage = governor.last.clone();
+            let mut decisions = Vec::new();
+            for _ in 0..quarters {
+                let n = 250_000_000 / number(sampling(&governor));
+                usage.time_ns += DECISION_NS;
+                usage.n_samples[0] += n;
+                usage.own_cpu_ns += (beside * DECISION_NS as f64) as u64 + n * 3_000;
+                governor.decide(&usage, &mut decisions);
+            }
+            (number(sampling(&governor)), governor.overhead)
+        };
+        let (period, overhead) = run(400, 0.012);
+        assert!((4_000_000..10_000_000).contains(&period), "{period}");
+        assert!(overhead > 0.012, "it is not hidden: {overhead}");
+        let (period, _) = run(400, 0.0);
+        assert!(period < 2_500_000, "when that is over it comes down: {period}");
     }
 
     #[test]
