@@ -11,6 +11,19 @@ use std::collections::HashMap;
 /// these the oldest knowledge is dropped, and such a process is a stranger again.
 const MAX_PROCESSES: usize = 262_144;
 
+/// Processes or names that the description of a target lists.
+const MAX_LISTED: usize = 4;
+
+/// The first of `names`, and how many more there are.
+pub(crate) fn listed(names: &[impl AsRef<str>]) -> String {
+    let first: Vec<&str> = names.iter().take(MAX_LISTED).map(AsRef::as_ref).collect();
+    let first = first.join(", ");
+    match names.len().saturating_sub(MAX_LISTED) {
+        0 => first,
+        n_more => format!("{first} and {n_more} more"),
+    }
+}
+
 /// Process names that are wanted or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommFilter {
@@ -25,6 +38,25 @@ impl CommFilter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()
+    }
+
+    /// What is left of `target` under this filter, for a person; `None`: of the whole system.
+    #[must_use]
+    pub fn describe(&self, target: Option<&str>) -> String {
+        let called = |names: &[Box<[u8]>]| {
+            let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+            format!("called {}", listed(&names))
+        };
+        let mut text = match (target, self.include.is_empty()) {
+            (None, true) => "the whole system".to_owned(),
+            (None, false) => format!("processes {}", called(&self.include)),
+            (Some(target), true) => target.to_owned(),
+            (Some(target), false) => format!("{target}, processes {}", called(&self.include)),
+        };
+        if !self.exclude.is_empty() {
+            text = format!("{text} without those {}", called(&self.exclude));
+        }
+        text
     }
 
     fn passes(&self, name: &[u8]) -> bool {
@@ -223,6 +255,29 @@ mod tests {
 
     fn only(name: &[u8]) -> CommFilter {
         CommFilter { include: vec![name.into()], exclude: Vec::new() }
+    }
+
+    #[test]
+    fn a_description_names_the_filter() {
+        let filter = |include: &[&str], exclude: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|name| name.as_bytes().into()).collect();
+            CommFilter { include: names(include), exclude: names(exclude) }
+        };
+        let check = |comms: CommFilter, target: Option<&str>, expect: &str| {
+            assert_eq!(comms.describe(target), expect);
+        };
+        let unit = Some("unit y.service");
+        check(filter(&[], &[]), None, "the whole system");
+        check(filter(&[], &[]), unit, "unit y.service");
+        check(filter(&["a", "b"], &[]), None, "processes called a, b");
+        check(filter(&["a"], &[]), unit, "unit y.service, processes called a");
+        check(filter(&[], &["x"]), None, "the whole system without those called x");
+        check(filter(&[], &["x"]), unit, "unit y.service without those called x");
+        check(
+            filter(&["a", "b", "c", "d", "e", "f"], &["x", "b"]),
+            None,
+            "processes called a, b, c, d and 2 more without those called x, b",
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ pub use crate::sys::pidfd::has_ended;
 
 use crate::cgroup::{Cgroup, Hierarchies};
 use crate::error::Error;
-use crate::membership::{CommFilter, Membership};
+use crate::membership::{CommFilter, Membership, listed};
 use crate::procfs::Procfs;
 use crate::sys::{pidfd, spawn};
 use rustix::fd::OwnedFd;
@@ -29,9 +29,6 @@ pub enum TargetSpec {
     /// Every process of the machine but this one.
     All,
 }
-
-/// Processes of a target that its description names.
-const MAX_NAMED: usize = 4;
 
 /// Where a command's output goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,8 +70,8 @@ pub(crate) struct Target {
     pub(crate) watched: Vec<Watched>,
     /// The command's process, not executed yet.
     pub(crate) held: Option<spawn::HeldChild>,
-    /// For a person.
-    pub(crate) description: String,
+    /// For a person; none: the whole system.
+    pub(crate) description: Option<String>,
     pub(crate) coverage: Coverage,
 }
 
@@ -92,7 +89,7 @@ impl Target {
             TargetSpec::All => Ok(Self {
                 watched: Vec::new(),
                 held: None,
-                description: "the whole system".into(),
+                description: None,
                 coverage: Coverage::Cpus,
             }),
             TargetSpec::Pids(pids) => Self::existing(pids, procfs, "process", |pid| {
@@ -146,10 +143,7 @@ impl Target {
                 _ => Error::NoSuchProcess { id: first },
             });
         }
-        let description = match names.len() {
-            0..=MAX_NAMED => names.join(", "),
-            n => format!("{} and {} more", names[..MAX_NAMED].join(", "), n - MAX_NAMED),
-        };
+        let description = Some(listed(&names));
         Ok(Self { watched, held: None, description, coverage: Coverage::Tasks })
     }
 
@@ -157,7 +151,7 @@ impl Target {
     /// it now, and by their children.
     fn group(group: Cgroup, noun: &str, procfs: &Procfs) -> Result<Self, Error> {
         let name = group.path.file_name().unwrap_or(group.path.as_os_str()).to_string_lossy();
-        let description = format!("{noun} {name}");
+        let description = Some(format!("{noun} {name}"));
         if group.counts_events() {
             let coverage = Coverage::Cgroup(group);
             return Ok(Self { watched: Vec::new(), held: None, description, coverage });
@@ -185,7 +179,7 @@ impl Target {
         Ok(Self {
             watched: vec![Watched { pid, tid: None, pidfd }],
             held: Some(held),
-            description: words.join(" "),
+            description: Some(words.join(" ")),
             coverage: Coverage::Tasks,
         })
     }

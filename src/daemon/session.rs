@@ -6,6 +6,7 @@ use super::frame::Frame;
 use super::peer::{Peer, Rank};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::ownership::OwnProcess;
+use crate::session::comm_filter;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
@@ -278,23 +279,42 @@ impl Session {
 /// What is asked for, for a person, as long as nothing of it was found.
 fn describe(options: &LiveOptions) -> String {
     let numbers = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
-    match &options.target {
-        LiveTarget::Processes(pids) => format!("process {}", numbers(pids)),
-        LiveTarget::Threads(tids) => format!("thread {}", numbers(tids)),
-        LiveTarget::Unit(name) => format!("unit {name}"),
-        LiveTarget::Cgroup(path) => format!("cgroup {}", path.display()),
-        LiveTarget::All if options.comms.include.is_empty() => "the whole system".to_owned(),
-        LiveTarget::All => {
-            let names = options.comms.include.iter().map(|name| String::from_utf8_lossy(name));
-            format!("processes called {}", names.collect::<Vec<_>>().join(", "))
-        }
-        LiveTarget::Command(_) => "a command".to_owned(),
-    }
+    let target = match &options.target {
+        LiveTarget::Processes(pids) => Some(format!("process {}", numbers(pids))),
+        LiveTarget::Threads(tids) => Some(format!("thread {}", numbers(tids))),
+        LiveTarget::Unit(name) => Some(format!("unit {name}")),
+        LiveTarget::Cgroup(path) => Some(format!("cgroup {}", path.display())),
+        LiveTarget::All => None,
+        LiveTarget::Command(_) => Some("a command".to_owned()),
+    };
+    comm_filter(&options.comms).describe(target.as_deref())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_description_names_the_filter_before_anything_is_attached() {
+        let check = |spec: SessionSpec, expect: &str| {
+            let options = crate::daemon::spec::options(&spec).unwrap();
+            assert_eq!(describe(&options), expect);
+        };
+        let comm = vec!["redis-server".to_owned()];
+        let unit = Some("y.service".to_owned());
+        check(
+            SessionSpec { comm: comm.clone(), ..SessionSpec::default() },
+            "processes called redis-server",
+        );
+        check(
+            SessionSpec { comm: comm.clone(), unit, ..SessionSpec::default() },
+            "unit y.service, processes called redis-server",
+        );
+        check(
+            SessionSpec { exclude_comm: comm, all: true, ..SessionSpec::default() },
+            "the whole system without those called redis-server",
+        );
+    }
 
     #[test]
     fn a_heart_that_stands_still_is_noticed() {

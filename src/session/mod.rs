@@ -9,7 +9,7 @@ pub(crate) mod raw;
 pub(crate) mod recording;
 mod replay;
 
-use crate::config::{self, Input, LiveOptions, LiveTarget, RecordingOptions};
+use crate::config::{self, Comms, Input, LiveOptions, LiveTarget, RecordingOptions};
 use crate::exit::{Failure, Kind};
 use crate::file_source::{FilePolicy, FileReader};
 use crate::ownership::ProcessesOf;
@@ -85,6 +85,12 @@ pub(crate) fn check_events(events: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The names, as the collector takes them.
+pub(crate) fn comm_filter(comms: &Comms) -> CommFilter {
+    let names = |names: &[Vec<u8>]| names.iter().map(|name| name.as_slice().into()).collect();
+    CommFilter { include: names(&comms.include), exclude: names(&comms.exclude) }
+}
+
 /// What the collector is to open.
 fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
     let target = match &options.target {
@@ -96,11 +102,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         LiveTarget::All => TargetSpec::All,
     };
     let mut live = LiveConfig::new(target);
-    let names = |names: &[Vec<u8>]| names.iter().map(|name| name.as_slice().into()).collect();
-    live.comms = CommFilter {
-        include: names(&options.comms.include),
-        exclude: names(&options.comms.exclude),
-    };
+    live.comms = comm_filter(&options.comms);
     live.max_overhead = options.max_overhead;
     live.keeps_counts = options.keeps_counts;
     live.ring_pages = options.ring_pages;

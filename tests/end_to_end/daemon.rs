@@ -219,7 +219,7 @@ fn names_and_groups_are_found_again() {
         eprintln!("not run: only root may profile names and control groups");
         return;
     }
-    let name = format!("dsp-{}-name", std::process::id());
+    let name = format!("d-{}-name", std::process::id());
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let mount = lines.find(|words| words[2] == "cgroup2").map(|words| PathBuf::from(words[1]));
@@ -246,7 +246,11 @@ fn names_and_groups_are_found_again() {
             let procs = group.as_ref().unwrap().join("cgroup.procs");
             std::fs::write(procs, program.pid()).unwrap();
         }
-        daemon.snapshot_once("name", |snapshot| samples_of(snapshot, NEXT) >= enough);
+        let snapshot =
+            daemon.snapshot_once("name", |snapshot| samples_of(snapshot, NEXT) >= enough);
+        let called = format!("processes called {name}");
+        assert_eq!(snapshot["target"]["description"], called);
+        assert_eq!(daemon.session("name")["target"], called);
         if is_grouped {
             daemon.snapshot_once("group", |snapshot| {
                 snapshot["target"]["running"] == true && samples_of(snapshot, NEXT) >= 50

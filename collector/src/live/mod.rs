@@ -190,13 +190,14 @@ impl Live {
         check_is_open(&target, &attached, &procfs)?;
         seen.zip(permission).map_or(Ok(()), |(seen, it)| seen.check(it, target.processes()))?;
         let is_open = !binding.is_cpu_wide && config.comms.is_empty();
+        let description = config.comms.describe(target.description.as_deref());
         let membership = target.membership(config.comms, &procfs);
         let user = permission.map(Permission::uid);
         let gate = Gate::new(membership, procfs.clone(), is_open, user)?;
         // What a forked command has mapped now is our own, and goes with exec.
         let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
         let before = announce::what_was_before(&known, &procfs);
-        let Target { watched, held, description, .. } = target;
+        let Target { watched, held, .. } = target;
         let parts = Parts {
             rings,
             attached,

@@ -90,6 +90,7 @@ fn only_processes_of_the_name_are_the_targets_and_later_ones_too() {
     let mut early = spawn_as(&program, "ds-member", 0);
     let mut other = spawn_as(&program, "ds-other", 0);
     let Some(live) = open(config) else { return };
+    assert_eq!(live.description(), "processes called ds-member");
     let mut session = Session::start(live);
     session.wait_for(|record| matches!(record, Record::Tick { .. }));
     touch(&mut early, 100);
