@@ -53,6 +53,15 @@ impl Client {
         self.ask("POST", "sessions", Some(&body))
     }
 
+    /// The same; the session ends by itself when nobody watches it any more.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) fn attach_while_watched(&self, spec: &SessionSpec) -> anyhow::Result<SessionLine> {
+        let body = json(spec)?;
+        self.ask("POST", "sessions?ends_unwatched=true", Some(&body))
+    }
+
     /// Has the daemon end a session; gives how it stood at the end.
     ///
     /// # Errors

@@ -47,12 +47,13 @@ impl RemoteSession {
         Self::open(client, &line, false)
     }
 
-    /// Has the daemon begin a session that ends with this value.
+    /// Has the daemon begin a session that ends with this value, or when nobody watches it any more: we may be
+    /// killed.
     ///
     /// # Errors
     /// The daemon's.
     pub(crate) fn attach(client: Client, spec: &SessionSpec) -> anyhow::Result<Self> {
-        let line = client.attach(spec)?;
+        let line = client.attach_while_watched(spec)?;
         let session = Self::open(client.clone(), &line, true);
         if session.is_err() {
             // Nobody else will end it.

@@ -76,7 +76,8 @@ impl Roster {
         }
     }
 
-    /// Begins a session for `peer` and waits until it is attached.
+    /// Begins a session for `peer` and waits until it is attached. If it `ends_unwatched`, it does so when
+    /// nobody looks at it any more.
     ///
     /// # Errors
     /// Why it is not to be had.
@@ -84,6 +85,7 @@ impl Roster {
         &self,
         peer: &Peer,
         spec: SessionSpec,
+        ends_unwatched: bool,
     ) -> Result<Arc<Session>, ApiError> {
         let bad = |message| ApiError { code: ErrorCode::BadRequest, message };
         let mut options = spec::options(&spec).map_err(bad)?;
@@ -96,8 +98,8 @@ impl Roster {
             state.check_name(peer, spec.name.as_deref())?;
             state.last_id += 1;
             let id = state.last_id;
-            let session = Session::begin(Beginning { id, spec, owner, options, processes })
-                .map_err(no_thread)?;
+            let beginning = Beginning { id, spec, owner, options, processes, ends_unwatched };
+            let session = Session::begin(beginning).map_err(no_thread)?;
             state.sessions.insert(id, session.clone());
             session
         };
@@ -110,6 +112,7 @@ impl Roster {
         let status = session.status();
         if matches!(status.state, SessionState::Attached | SessionState::Ended) {
             awaited.has_come();
+            session.looked_at();
             return Ok(session);
         }
         if status.state != SessionState::Starting {
@@ -166,7 +169,9 @@ impl Roster {
             state.last_id += 1;
             let id = state.last_id;
             let (spec, options) = (spec.clone(), options.clone());
-            let beginning = Beginning { id, spec, owner, options, processes: Vec::new() };
+            let processes = Vec::new();
+            let beginning =
+                Beginning { id, spec, owner, options, processes, ends_unwatched: false };
             match Session::begin(beginning) {
                 Ok(session) => drop(state.sessions.insert(id, session)),
                 Err(error) => tracing::error!(name, %error, "no thread for a session"),
@@ -189,7 +194,8 @@ impl Roster {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.sessions.retain(|_, session| !(session.is_leaving() && session.has_returned()));
+        let is_gone = |session: &Session| session.is_leaving() || session.is_abandoned();
+        state.sessions.retain(|_, session| !(session.has_returned() && is_gone(session)));
         state
     }
 }

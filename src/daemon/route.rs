@@ -72,6 +72,7 @@ impl Endpoint {
     /// The parameters that its query may have.
     pub(super) const fn parameters(self) -> &'static [&'static str] {
         match self {
+            Self::Attach => &["ends_unwatched"],
             Self::Stream => &["interval_ms"],
             _ => &[],
         }
@@ -224,8 +225,9 @@ where
         }
         Endpoint::Attach => {
             peer.may_change("attach")?;
+            let ends_unwatched = ends_unwatched(&asked.query)?;
             let spec = read_spec(daemon, request).await?;
-            let session = daemon.roster.attach(peer, spec).await?;
+            let session = daemon.roster.attach(peer, spec, ends_unwatched).await?;
             Ok(json(ok, &session.line()))
         }
         Endpoint::Detach => {
@@ -278,6 +280,18 @@ fn interval(query: &[(String, String)]) -> Result<Duration, ApiError> {
     let message = || format!("interval_ms is one number from {least} to {most}");
     let ms = ms.ok_or_else(|| ApiError { code: ErrorCode::BadRequest, message: message() })?;
     Ok(Duration::from_millis(ms))
+}
+
+/// `ends_unwatched=…` of an attach request's query.
+fn ends_unwatched(query: &[(String, String)]) -> Result<bool, ApiError> {
+    match query {
+        [] => Ok(false),
+        [(_, value)] if ["true", "false"].contains(&value.as_str()) => Ok(value == "true"),
+        _ => {
+            let message = "ends_unwatched is true or false, once".to_owned();
+            Err(ApiError { code: ErrorCode::BadRequest, message })
+        }
+    }
 }
 
 async fn read_spec<B>(daemon: &Daemon, request: Request<B>) -> Result<SessionSpec, ApiError>
@@ -356,6 +370,18 @@ mod tests {
         assert_eq!(ms("interval_ms=250").unwrap(), 250);
         for wrong in ["1", "x", "99999999", "+250", "", "250&interval_ms=300"] {
             let error = ms(&format!("interval_ms={wrong}")).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadRequest, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_session_ends_unwatched_only_where_that_is_asked_for() {
+        let asked = |query: &str| ends_unwatched(&path::query(Some(query))?);
+        assert_eq!(asked(""), Ok(false));
+        assert_eq!(asked("ends_unwatched=false"), Ok(false));
+        assert_eq!(asked("ends_unwatched=true"), Ok(true));
+        for wrong in ["", "1", "True", "true&ends_unwatched=true"] {
+            let error = asked(&format!("ends_unwatched={wrong}")).unwrap_err();
             assert_eq!(error.code, ErrorCode::BadRequest, "{wrong}");
         }
     }

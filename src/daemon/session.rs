@@ -1,5 +1,6 @@
 //! One session of the daemon: what is known of it, and what it may be asked for.
 
+mod audience;
 mod keeper;
 
 use super::frame::Frame;
@@ -7,6 +8,7 @@ use super::peer::{Peer, Rank};
 use crate::config::{LiveOptions, LiveTarget};
 use crate::ownership::OwnProcess;
 use crate::session::comm_filter;
+use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
@@ -16,6 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+
+/// How long nobody need look at a session that ends unwatched: a client that polls, or connects again, may take
+/// so long.
+const UNWATCHED_TIME: Duration = Duration::from_secs(10);
 
 /// Whose a session is, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +89,19 @@ pub(super) struct Session {
     heard_ms: AtomicU64,
     /// The beat that was seen then.
     beat: AtomicU64,
+    /// It ends when nobody has looked at it for [`UNWATCHED_TIME`].
+    ends_unwatched: bool,
+    audience: Audience,
+}
+
+/// A client that looks at a session, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Watching(Arc<Session>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.audience.leave();
+    }
 }
 
 /// What a session is begun with.
@@ -94,6 +113,8 @@ pub(super) struct Beginning {
     pub(super) options: LiveOptions,
     /// Where it is for a user who may see only his own processes: these.
     pub(super) processes: Vec<OwnProcess>,
+    /// Whether it ends when nobody looks at it any more.
+    pub(super) ends_unwatched: bool,
 }
 
 impl Session {
@@ -102,8 +123,9 @@ impl Session {
     /// # Errors
     /// Where there is no thread.
     pub(super) fn begin(beginning: Beginning) -> std::io::Result<Arc<Self>> {
-        let Beginning { id, spec, owner, options, processes } = beginning;
-        let (session, woken) = Self::new(id, spec, owner, describe(&options));
+        let Beginning { id, spec, owner, options, processes, ends_unwatched } = beginning;
+        let (mut session, woken) = Self::new(id, spec, owner, describe(&options));
+        session.ends_unwatched = ends_unwatched;
         let session = Arc::new(session);
         let comes_back =
             matches!(options.target, LiveTarget::Unit(_) | LiveTarget::Cgroup(_) | LiveTarget::All);
@@ -148,6 +170,8 @@ impl Session {
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
             beat: AtomicU64::new(0),
+            ends_unwatched: false,
+            audience: Audience::new(),
         };
         (session, woken)
     }
@@ -185,6 +209,22 @@ impl Session {
     /// The newest snapshot, and those that come.
     pub(super) fn watch_frames(&self) -> watch::Receiver<Option<Arc<Frame>>> {
         self.frames.subscribe()
+    }
+
+    /// Somebody looks at it, once.
+    pub(super) fn looked_at(&self) {
+        self.audience.looked();
+    }
+
+    /// Somebody looks at it for as long as there is what this gives.
+    pub(super) fn watched(self: &Arc<Self>) -> Watching {
+        self.audience.join();
+        Watching(self.clone())
+    }
+
+    /// Whether it is to end because nobody looks at it any more.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.ends_unwatched && self.audience.is_away_for(UNWATCHED_TIME)
     }
 
     /// Asks for a fresh snapshot; several that ask at once get the same.

@@ -2,7 +2,7 @@
 //! each time the client takes one, so that a slow client gets fewer and nothing queues up.
 
 use super::frame::Frame;
-use super::session::{Session, Status};
+use super::session::{Session, Status, Watching};
 use bytes::Bytes;
 use hyper::body::{Body, Frame as Piece};
 use std::convert::Infallible;
@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Where one client is.
 struct Follower {
     session: Arc<Session>,
+    _watching: Watching,
     frames: watch::Receiver<Option<Arc<Frame>>>,
     status: watch::Receiver<Status>,
     interval: Duration,
@@ -119,6 +120,7 @@ impl EventStream {
         let follower = Follower {
             frames: session.watch_frames(),
             status: session.watch_status(),
+            _watching: session.watched(),
             session,
             interval,
             due: now,

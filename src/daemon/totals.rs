@@ -36,6 +36,7 @@ pub(super) async fn answer(
     object: &str,
 ) -> Result<Response<Answer>, ApiError> {
     let ok = endpoint.success();
+    session.looked_at();
     match endpoint {
         Endpoint::Accounting => {
             let snapshot = &fresh(session).await?.snapshot;

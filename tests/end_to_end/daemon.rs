@@ -339,6 +339,44 @@ fn top_shows_a_session_of_the_daemon_like_one_of_its_own() {
 }
 
 #[test]
+fn a_session_goes_with_the_client_that_is_killed_and_one_that_was_attached_stays() {
+    let mut daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let socket = daemon.socket.to_str().unwrap().to_owned();
+    let mut top = crate::support::dataspace(&["top", "--connect", &socket]);
+    let mut top = top
+        .args(["-p", &program.pid(), "--json", "--interval", "0.1"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(top.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert!(serde_json::from_str::<Value>(&line).is_ok(), "{line}\n{}", daemon.log());
+    let ids = |daemon: &Daemon| -> Vec<u64> {
+        let list = daemon.get("/v1/sessions");
+        let sessions = list["sessions"].as_array().unwrap();
+        sessions.iter().map(|session| session["id"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(ids(&daemon), [id, id + 1]);
+    top.kill().unwrap();
+    top.wait().unwrap();
+    daemon.wait_until("the killed client's session ends", |daemon| ids(daemon) == [id]);
+    assert_eq!(daemon.session(&id.to_string())["state"], "attached");
+    assert!(daemon.log().contains("nobody looks at it any more"), "{}", daemon.log());
+    // One whose target has ended before is gone as well.
+    let body = format!("{{\"pids\":[{}]}}", program.pid());
+    let (status, line) = daemon.ask("POST", "/v1/sessions?ends_unwatched=true", &body);
+    assert_eq!(status, 201, "{line}");
+    drop(program);
+    daemon.wait_until("both have ended", |daemon| {
+        [id, id + 2].map(|id| daemon.session(&id.to_string())["state"] == "ended") == [true; 2]
+    });
+    daemon.wait_until("the unwatched one is gone", |daemon| ids(daemon) == [id]);
+}
+
+#[test]
 fn the_screen_shows_a_session_of_the_daemon() {
     let daemon = Daemon::start("");
     let program = chase();

@@ -128,10 +128,20 @@ impl Keeper {
         self.session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotPermitted));
     }
 
+    /// Whether the session was asked to end, which it is here where nobody looks at it any more.
+    fn is_to_leave(&self) -> bool {
+        let session = &self.session;
+        if !session.is_leaving() && session.is_abandoned() {
+            tracing::info!(session = session.id, "nobody looks at it any more: it ends");
+            session.leave();
+        }
+        session.is_leaving()
+    }
+
     /// Waits, and wakes early only to leave.
     fn is_asked_to_leave_within(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
-        while !self.session.is_leaving.load(Ordering::Acquire) {
+        while !self.is_to_leave() {
             self.session.heard();
             let next = deadline.min(Instant::now() + BEAT);
             if self.woken.recv_deadline(next).is_err() && deadline <= Instant::now() {
@@ -178,7 +188,7 @@ impl Keeper {
         loop {
             let is_wished = self.woken.recv_timeout(GLANCE).is_ok();
             let is_given_up = self.session.is_given_up.load(Ordering::Acquire);
-            let is_leaving = is_given_up || self.session.is_leaving.load(Ordering::Acquire);
+            let is_leaving = self.is_to_leave() || is_given_up;
             if is_leaving {
                 source.stop();
             } else if is_wished {
