@@ -3,6 +3,7 @@
 use super::Daemon;
 use super::peer::{Peer, Rank};
 use super::session::Session;
+use super::totals::FRESH;
 use crate::memory_bound;
 use crate::session::cost;
 use dataspace_proto::api::SessionState;
@@ -12,6 +13,7 @@ use dataspace_proto::window::Window;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// As the text is announced.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -29,6 +31,9 @@ const MAX_NAME_CHARS: usize = 200;
 /// The object that stands for all without a series of their own.
 const OTHER: &str = "other";
 
+/// How long fresh snapshots of all sessions together are waited for: what has not come by then is told as it was.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 const STATES: [SessionState; 6] = [
     SessionState::Starting,
     SessionState::Attached,
@@ -38,9 +43,10 @@ const STATES: [SessionState; 6] = [
     SessionState::Detached,
 ];
 
-/// All metrics that `peer` may see.
-pub(super) fn text(daemon: &Daemon, peer: &Peer) -> String {
+/// All metrics that `peer` may see, as things stand now.
+pub(super) async fn text(daemon: &Daemon, peer: &Peer) -> String {
     let sessions = daemon.roster.visible(peer);
+    renew(sessions.iter().filter(|session| has_series(session, peer))).await;
     let mut text = Text::default();
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     text.family("dataspace_build_info", "gauge", "The version that runs, as a label.");
@@ -56,7 +62,8 @@ pub(super) fn text(daemon: &Daemon, peer: &Peer) -> String {
     let shown = sessions.iter().filter(|session| has_series(session, peer));
     let (mut snapshots, mut attached) = (Vec::new(), Vec::new());
     for session in shown {
-        let Some(snapshot) = newest(session) else { continue };
+        let Some(frame) = session.newest() else { continue };
+        let snapshot = frame.snapshot.clone();
         let label = label(session, &sessions);
         // What is so now is not known of one that has ended, or waits for its target.
         if session.status().state == SessionState::Attached {
@@ -85,10 +92,15 @@ fn label(session: &Session, all: &[Arc<Session>]) -> String {
     name.cloned().unwrap_or_else(|| session.id.to_string())
 }
 
-/// The session's newest snapshot: at most some seconds old.
-fn newest(session: &Session) -> Option<Arc<Snapshot>> {
-    let frame = session.watch_frames().borrow().clone()?;
-    Some(frame.snapshot.clone())
+/// Has `sessions` make fresh snapshots, all at once, and waits until they have or [`PATIENCE`] is over.
+async fn renew(sessions: impl Iterator<Item = &Arc<Session>>) {
+    let renewals: Vec<_> = sessions.filter_map(|session| session.renewal(FRESH)).collect();
+    let all = async {
+        for renewed in renewals {
+            renewed.await;
+        }
+    };
+    let _ = tokio::time::timeout(PATIENCE, all).await;
 }
 
 fn own(text: &mut Text, daemon: &Daemon) {

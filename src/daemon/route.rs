@@ -214,7 +214,7 @@ where
     let key = asked.keys.first().map_or("", String::as_str);
     match asked.endpoint {
         Endpoint::Metrics => {
-            Ok(full(ok, metrics::CONTENT_TYPE, metrics::text(daemon, peer).into()))
+            Ok(full(ok, metrics::CONTENT_TYPE, metrics::text(daemon, peer).await.into()))
         }
         Endpoint::OpenApi => Ok(json_bytes(ok, openapi::document())),
         Endpoint::Health => Ok(json(ok, &health(daemon, peer))),

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{Notify, futures::Notified, watch};
 
 /// How long nobody need look at a session that ends unwatched: a client that polls, or connects again, may take
 /// so long.
@@ -77,6 +77,8 @@ pub(super) struct Session {
     pub(super) owner: Owner,
     status: watch::Sender<Status>,
     frames: watch::Sender<Option<Arc<Frame>>>,
+    /// Tells that there is a newer one, whoever has no use for its JSON.
+    published: Notify,
     /// Wakes the thread: for a fresh snapshot, or to leave.
     wake: Sender<()>,
     is_leaving: AtomicBool,
@@ -163,6 +165,7 @@ impl Session {
             owner,
             status,
             frames,
+            published: Notify::new(),
             wake,
             is_leaving: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
@@ -230,6 +233,29 @@ impl Session {
     /// Asks for a fresh snapshot; several that ask at once get the same.
     pub(super) fn wish(&self) {
         let _ = self.wake.try_send(());
+    }
+
+    /// Asks for a fresh snapshot, unless the newest is younger than `young` or none can be made; gives when it
+    /// has come.
+    pub(super) fn renewal(&self, young: Duration) -> Option<Notified<'_>> {
+        let is_young = self.newest().is_some_and(|frame| frame.made.elapsed() < young);
+        if is_young || self.status.borrow().state != SessionState::Attached {
+            return None;
+        }
+        // Before the wish, so that what it brings is not missed.
+        let renewed = self.published.notified();
+        self.wish();
+        Some(renewed)
+    }
+
+    fn publish(&self, frame: Arc<Frame>) {
+        self.frames.send_replace(Some(frame));
+        self.published.notify_waiters();
+    }
+
+    /// The newest snapshot.
+    pub(super) fn newest(&self) -> Option<Arc<Frame>> {
+        self.frames.borrow().clone()
     }
 
     /// Asks it to end. It does so in its own time: see [`Self::watch_status`].
@@ -333,6 +359,30 @@ fn describe(options: &LiveOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_renewal_comes_with_the_next_snapshot_where_one_can_be_made() {
+        let spec = SessionSpec::default();
+        let owner = Owner::configuration();
+        let (session, woken) = Session::new(1, spec, owner, String::new());
+        assert!(session.renewal(Duration::ZERO).is_none() && woken.is_empty(), "not attached");
+        session.is_now(SessionState::Attached, None, None);
+        let publish = || {
+            let frame = Frame::new(Arc::new(fixture::running()), 10, owner);
+            session.publish(Arc::new(frame));
+        };
+        publish();
+        let hour = Duration::from_secs(3600);
+        assert!(session.renewal(hour).is_none() && woken.is_empty(), "it is young enough");
+        let renewal = session.renewal(Duration::ZERO).unwrap();
+        assert!(woken.try_recv().is_ok());
+        // Before anybody waits for it.
+        publish();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(renewal);
+        assert!(woken.is_empty());
+    }
 
     #[test]
     fn a_description_names_the_filter_before_anything_is_attached() {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A snapshot that is younger is fresh enough for whoever asks for one.
-const FRESH: Duration = Duration::from_millis(100);
+pub(super) const FRESH: Duration = Duration::from_millis(100);
 
 /// How long a fresh snapshot is waited for, before the one before is given.
 const PATIENCE: Duration = Duration::from_secs(1);

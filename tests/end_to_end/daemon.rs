@@ -214,6 +214,37 @@ fn metrics_say_what_the_sessions_do() {
 }
 
 #[test]
+fn a_scrape_shows_what_the_kernel_has_counted_by_now() {
+    let mut daemon = Daemon::start("");
+    let program = chase();
+    let Some(id) = daemon.attach(&program.pid()) else { return };
+    let path = format!("/v1/sessions/{id}/accounting");
+    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let series = format!("dataspace_kernel_samples_total{{session=\"{id}\"}} ");
+    let scraped = |daemon: &Daemon| -> u64 {
+        let text = send(&daemon.socket, request);
+        let line = text.lines().find_map(|line| line.strip_prefix(&series));
+        line.unwrap_or_else(|| panic!("{text}")).trim().parse().unwrap()
+    };
+    let counted = |daemon: &Daemon| daemon.get(&path)["accounting"]["kernel"].as_u64().unwrap();
+    // Nobody else asks, and by itself a session makes no snapshot so soon.
+    let first = scraped(&daemon);
+    let began = std::time::Instant::now();
+    let mut n_newer = 0;
+    daemon.wait_until("scrapes alone bring newer counts", |daemon| {
+        n_newer = n_newer.max(scraped(daemon));
+        n_newer >= first + 50
+    });
+    println!("{} samples more after {:?}", n_newer - first, began.elapsed());
+    for _ in 0..5 {
+        let before = counted(&daemon);
+        let shown = scraped(&daemon);
+        let after = counted(&daemon);
+        assert!((before..=after).contains(&shown), "{before} <= {shown} <= {after}");
+    }
+}
+
+#[test]
 fn names_and_groups_are_found_again() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("not run: only root may profile names and control groups");

@@ -225,14 +225,13 @@ impl Keeper {
     }
 
     fn publish(&self, snapshot: Arc<Snapshot>) {
-        let frames = &self.session.frames;
         let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS);
         let frame = Arc::new(Frame::new(snapshot, max_objects, self.session.owner));
-        if frames.receiver_count() > 0 {
+        if self.session.frames.receiver_count() > 0 {
             // Here rather than on the thread that answers clients.
             frame.event();
         }
-        frames.send_replace(Some(frame));
+        self.session.publish(frame);
     }
 }
 
