@@ -44,11 +44,13 @@ Examples:
   dataspace top -e page-faults -p 4711
   dataspace top -e mem:0x404028/8:rw -c 1 -- ./count 1000000
   dataspace top --connect --session redis    what a daemon's session has
+  dataspace top --connect --session redis --once   the same as one table, now
   dataspace top --connect http://127.0.0.1:9170 --token-file token
   dataspace top --connect -p 4711            a session of its own in the daemon, ended at the end
 
 Everything after -- is the command and its arguments. Without a terminal on standard output,
-one plain table is printed when the target ends or on Ctrl-C.";
+one plain table is printed when the target ends or on Ctrl-C; of a daemon's session at once, unless
+--duration is given.";
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -266,8 +268,8 @@ pub(crate) struct ViewArgs {
     /// Print one JSON snapshot a line each interval, and the last one at the end.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print one plain table at the end.
-    #[arg(long, conflicts_with = "json")]
+    /// Print one plain table at the end, or with --json one snapshot.
+    #[arg(long)]
     pub(crate) once: bool,
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration)]

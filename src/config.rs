@@ -174,6 +174,15 @@ pub(crate) enum Output {
     Json,
     /// One plain table at the end.
     Table,
+    /// One JSON snapshot at the end.
+    JsonOnce,
+}
+
+impl Output {
+    /// Whether one answer is given and no more.
+    pub(crate) const fn is_single(self) -> bool {
+        matches!(self, Self::Table | Self::JsonOnce)
+    }
 }
 
 /// Which objects of a snapshot are shown.

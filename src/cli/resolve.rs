@@ -83,7 +83,7 @@ impl EventArgs {
             reader: None,
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,
-                Output::Json | Output::Table => CommandOutput::Stderr,
+                Output::Json | Output::Table | Output::JsonOnce => CommandOutput::Stderr,
             },
         }
     }
@@ -154,7 +154,8 @@ impl ViewArgs {
     /// How to show the session, given whether standard output is a terminal.
     pub(crate) fn resolve(self, color: When, is_terminal: bool) -> TopOptions {
         let output = match (self.json, self.once) {
-            (true, _) => Output::Json,
+            (true, true) => Output::JsonOnce,
+            (true, false) => Output::Json,
             (_, true) => Output::Table,
             _ if is_terminal => Output::Screen,
             _ => Output::Table,
@@ -312,11 +313,11 @@ mod tests {
         assert_eq!(output(&["-p1"]), Output::Screen);
         assert_eq!(output(&["-p1", "--json"]), Output::Json);
         assert_eq!(output(&["-p1", "--once"]), Output::Table);
+        assert_eq!(output(&["-p1", "--once", "--json"]), Output::JsonOnce);
         assert_eq!(ViewArgs::default().resolve(When::Auto, false).output, Output::Table);
         assert_eq!(ViewArgs::default().resolve(When::Auto, false).window, Some(Window::All));
         assert_eq!(top(&["-p1"]).unwrap().1.window, None);
         assert_eq!(top(&["-p1", "--window", "60s"]).unwrap().1.window, Some(Window::Last(60)));
-        assert!(top(&["-p1", "--json", "--once"]).is_err());
     }
 
     #[test]

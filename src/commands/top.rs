@@ -23,7 +23,8 @@ const FAREWELL_LIMIT: usize = 12;
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let view = args.view.resolve(global.color, stdout().is_terminal());
-    if !args.connect.is_watching(&args.target) {
+    let is_watching = args.connect.is_watching(&args.target);
+    if !is_watching {
         // Before a command is started, or the daemon attaches.
         check_window(view.window, args.windows.resolve())?;
     }
@@ -42,7 +43,13 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         }
         return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
     }
-    show(&*started?, &view, &interrupt)
+    let source = started?;
+    if is_watching && view.output.is_single() && view.duration.is_none() {
+        // It has totals already, and may never end.
+        check_window(view.window, source.snapshot().window_lengths())?;
+        return print_snapshot(&*source, &view, &mut stdout().lock());
+    }
+    show(&*source, &view, &interrupt)
 }
 
 /// Which session is shown.
@@ -111,9 +118,9 @@ pub(super) fn show(
     let mut out = stdout().lock();
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
-        Output::Table => {
+        Output::Table | Output::JsonOnce => {
             announce(source, view, &mut stderr().lock());
-            print_table(source, view, interrupt, &mut out)
+            print_once(source, view, interrupt, &mut out)
         }
         Output::Screen => {
             let shown = tui::run(source, view, interrupt);
@@ -159,8 +166,8 @@ fn print_json(
     json::write_line(&source.snapshot(), &view.selection, out)
 }
 
-/// One table with the final totals.
-fn print_table(
+/// One table or JSON object with the final totals.
+fn print_once(
     source: &dyn Source,
     view: &TopOptions,
     interrupt: &Interrupt,
@@ -176,13 +183,26 @@ fn print_table(
         }
     }
     stop(source, interrupt)?;
+    print_snapshot(source, view, out)
+}
+
+/// The totals as they stand, as one table or JSON object.
+fn print_snapshot(
+    source: &dyn Source,
+    view: &TopOptions,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let snapshot = source.snapshot();
+    if view.output == Output::JsonOnce {
+        return json::write_line(&snapshot, &view.selection, out);
+    }
     let options = TableOptions {
         window: view.window.unwrap_or_default(),
         selection: view.selection.clone(),
         has_color: view.has_color,
         width: table::terminal_width(),
     };
-    table::render(&source.snapshot(), &options, out)?;
+    table::render(&snapshot, &options, out)?;
     out.flush()?;
     Ok(())
 }
@@ -267,9 +287,26 @@ mod tests {
         assert_eq!(json_lines(FOREVER, None, &interrupt), [false]);
         let source = FakeSource::new(fixture::running(), FOREVER);
         let mut out = Vec::new();
-        print_table(&source, &view(None), &interrupt, &mut out).unwrap();
+        let table = TopOptions { output: Output::Table, ..view(None) };
+        print_once(&source, &table, &interrupt, &mut out).unwrap();
         let table = String::from_utf8(out).unwrap();
         assert!(table.contains("totals are final") && table.contains("<Total>"), "{table}");
+    }
+
+    #[test]
+    fn once_is_one_json_object_where_json_is_wanted() {
+        let once = TopOptions { output: Output::JsonOnce, ..view(None) };
+        let printed = |print: &dyn Fn(&dyn Source, &mut Vec<u8>)| {
+            let source = FakeSource::new(fixture::running(), FOREVER);
+            let mut out = Vec::new();
+            print(&source, &mut out);
+            let snapshot: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            snapshot["target"]["running"].as_bool().unwrap()
+        };
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        assert!(printed(&|source, out| print_snapshot(source, &once, out).unwrap()), "now");
+        assert!(!printed(&|source, out| print_once(source, &once, &interrupt, out).unwrap()));
     }
 
     #[test]

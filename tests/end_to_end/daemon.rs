@@ -351,6 +351,14 @@ fn top_shows_a_session_of_the_daemon_like_one_of_its_own() {
     assert_eq!(daemon.get("/v1/sessions")["sessions"][0]["state"], "attached", "it goes on");
     let (code, out, errors) = top(&["--once", "--duration", "0.2", "--session", &id.to_string()]);
     assert!(code == Some(0) && out.contains("<Total>"), "{out}{errors}");
+    // Without a time it is what there is now.
+    let (code, out, errors) = top(&["--session", &id.to_string(), "--once"]);
+    assert!(code == Some(0) && out.contains(NEXT), "{out}{errors}");
+    let (code, out, errors) = top(&["--once", "--json"]);
+    let now: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{errors}"));
+    assert_eq!((code, &now["target"]["running"]), (Some(0), &json!(true)));
+    assert_balanced(&now);
+    assert!(total(&now) >= 100, "{now}");
     // A session of its own ends with it, in order.
     let (code, out, errors) = top(&["-p", &program.pid(), "--json", "--duration", "1"]);
     assert_eq!(code, Some(0), "{errors}");
