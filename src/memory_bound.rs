@@ -84,8 +84,9 @@ impl MemoryState {
     }
 
     /// For how many sessions there is room at most.
-    pub(crate) fn n_sessions_max(self) -> u64 {
-        self.max_bytes.saturating_sub(FLOOR_BYTES) / SESSION_BYTES
+    pub(crate) fn n_sessions_max(self) -> usize {
+        let n_sessions = self.max_bytes.saturating_sub(FLOOR_BYTES) / SESSION_BYTES;
+        usize::try_from(n_sessions).unwrap_or(usize::MAX)
     }
 
     /// Whether more is resident than should be, whatever was given up.

@@ -8,7 +8,7 @@ use crate::memory_bound::{self, MemoryState};
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an attach request waits for its events to be opened.
 const ATTACH_TIME: Duration = Duration::from_secs(10);
@@ -16,6 +16,10 @@ const ATTACH_TIME: Duration = Duration::from_secs(10);
 /// How long a detach request waits for the final totals: the analyzer takes up to three seconds for
 /// debug information that is still being read.
 const DETACH_TIME: Duration = Duration::from_secs(6);
+
+/// So long the memory is waited for that a session gives back which is about to end, before another one is
+/// given up: totals are made within three seconds.
+const FREEING_TIME: Duration = Duration::from_secs(5);
 
 /// All sessions. One that was asked to end is not shown any more, but counts until its thread has
 /// returned: else who begins and ends sessions in turn would have any number that are about to end.
@@ -30,6 +34,8 @@ struct State {
     last_id: u64,
     limits: Limits,
     is_ending: bool,
+    /// Since when there was always one that was about to give its memory back.
+    freeing_since: Option<Instant>,
 }
 
 impl Roster {
@@ -129,7 +135,14 @@ impl Roster {
     /// configuration stays, and of others the last, unless more memory is taken than should be.
     pub(super) fn give_up_one(&self) {
         let is_above = memory_bound::state().is_some_and(MemoryState::is_above);
-        let Some(session) = self.lock().least_missed(is_above).cloned() else { return };
+        let session = {
+            let mut state = self.lock();
+            if state.is_memory_to_come(Instant::now()) {
+                return;
+            }
+            state.least_missed(is_above).cloned()
+        };
+        let Some(session) = session else { return };
         let Session { id, spec, .. } = &*session;
         tracing::warn!(session = id, name = spec.name, "memory is short: the session is given up");
         memory_bound::session_given_up();
@@ -235,8 +248,18 @@ impl State {
     }
 
     /// How many take memory: not only that of their totals.
-    fn n_held(&self) -> u64 {
-        self.sessions.values().filter(|session| !session.has_returned()).count() as u64
+    fn n_held(&self) -> usize {
+        self.sessions.values().filter(|session| !session.has_returned()).count()
+    }
+
+    /// Whether a session is about to give its memory back, and may be waited for.
+    fn is_memory_to_come(&mut self, now: Instant) -> bool {
+        if !self.sessions.values().any(|session| session.frees_memory()) {
+            self.freeing_since = None;
+            return false;
+        }
+        let since = *self.freeing_since.get_or_insert(now);
+        now.saturating_duration_since(since) < FREEING_TIME
     }
 
     /// Which session is given up next for its memory, if any.
@@ -298,9 +321,9 @@ impl State {
 
 /// Refuses `peer` a session beside `n_held` others where there is no memory for it. How much there is
 /// is told to whoever may see all.
-fn check_memory(peer: &Peer, n_held: u64) -> Result<(), ApiError> {
+fn check_memory(peer: &Peer, n_held: usize) -> Result<(), ApiError> {
     let Some(memory) = memory_bound::state() else { return Ok(()) };
-    let has_room = n_held < memory.n_sessions_max();
+    let has_room = n_held < share(memory.n_sessions_max(), peer);
     if has_room && !memory.is_short {
         return Ok(());
     }
@@ -371,8 +394,8 @@ mod tests {
             let next = roster.lock().least_missed(is_above).cloned();
             next.inspect(|session| session.give_up()).map(|session| session.id)
         };
-        assert_eq!(next(true), None, "none of them samples");
-        sessions.iter().for_each(|session| session.samples_now());
+        // Those that are still starting take memory, too.
+        sessions[..4].iter().for_each(|session| session.samples_now());
         assert_eq!(
             [(); 6].map(|()| next(true)),
             [4, 1, 6, 3, 5, 0].map(|id| Some(id).filter(|id| *id != 0))
@@ -381,6 +404,29 @@ mod tests {
         alone.samples_now();
         roster.lock().sessions = [(7, alone)].into();
         assert_eq!((next(false), next(true)), (None, Some(7)));
+    }
+
+    #[test]
+    fn memory_that_is_about_to_come_is_waited_for() {
+        let root = Peer { rank: Rank::Privileged, ..user(0) };
+        let mine = Session::idle(1, None, Owner::requesting(&root));
+        let of_user = Session::idle(2, None, Owner::requesting(&user(7)));
+        let both = [mine, of_user.clone()];
+        both.iter().for_each(|session| session.samples_now());
+        let roster = roster(Limits::default(), &both);
+        let began = Instant::now();
+        let is_to_come = |after| roster.lock().is_memory_to_come(began + after);
+        assert!(!is_to_come(Duration::ZERO));
+        of_user.leave();
+        assert!(is_to_come(Duration::ZERO) && !is_to_come(FREEING_TIME), "not for ever");
+        of_user.has_returned_now();
+        assert!(!is_to_come(Duration::ZERO));
+    }
+
+    #[test]
+    fn users_leave_room_for_those_who_see_all() {
+        let peers = [user(7), Peer { rank: Rank::Privileged, ..user(0) }];
+        assert_eq!(peers.map(|peer| share(8, &peer)), [6, 8]);
     }
 
     #[test]

@@ -276,11 +276,20 @@ impl Session {
         let _ = self.wake.try_send(());
     }
 
-    /// Whether it samples, and is to go on.
+    /// Whether it samples, or is about to, and is to go on.
     pub(super) fn is_sampling(&self) -> bool {
-        self.status.borrow().state == SessionState::Attached
-            && !self.is_leaving()
-            && !self.is_given_up.load(Ordering::Acquire)
+        use SessionState::{Attached, Starting};
+        matches!(self.status.borrow().state, Attached | Starting) && !self.is_going()
+    }
+
+    /// Whether it is on its way to give its memory back.
+    pub(super) fn frees_memory(&self) -> bool {
+        let status = self.status.borrow();
+        self.is_going() && !status.has_returned && status.state != SessionState::Waiting
+    }
+
+    fn is_going(&self) -> bool {
+        self.is_leaving() || self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Whether it was asked to end: whoever asks for sessions sees it no more.

@@ -77,6 +77,7 @@ impl Keeper {
         let session = &self.session;
         let mut n_given_up = 0;
         loop {
+            let began = Instant::now();
             let retry = match self.attach() {
                 Err(Unattached::Short) => {
                     session.is_now(Waiting, Some(SHORT.into()), Some(ErrorCode::TooMany));
@@ -90,6 +91,8 @@ impl Keeper {
                     }
                     Over::Memory => {
                         session.is_now(Waiting, Some(SHORT.into()), None);
+                        // What went well for so long is another matter.
+                        n_given_up *= u32::from(began.elapsed() < LONGEST_PAUSE);
                         n_given_up += 1;
                         LONGEST_PAUSE.min(FIRST_PAUSE * (1 << n_given_up.min(6)))
                     }
@@ -159,6 +162,10 @@ impl Keeper {
         let is_hurried = Arc::clone(&self.session.is_hurried);
         let source = session::start_live_hurried_by(&self.options, is_hurried);
         let source = source.map_err(Unattached::Error)?;
+        if self.session.is_given_up.load(Ordering::Acquire) {
+            source.stop();
+            return Err(Unattached::Short);
+        }
         // Events are opened by number: only if each process still is the one that was looked at,
         // and has not ended, was it that one all the time.
         for process in &self.processes {
