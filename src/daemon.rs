@@ -32,6 +32,7 @@ use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
 use connection::Connections;
+use dataspace_collector::memory;
 use network::TcpConfig;
 use notice::Notices;
 use peer::Trusted;
@@ -176,6 +177,8 @@ impl DaemonOptions {
 pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let config = DaemonConfig::read(options.config.as_deref())?;
     options.check_memory(&config)?;
+    // Threads come and go with sessions for weeks.
+    memory::keep_little();
     options.bound_memory(config.limits);
     let settings = Settings::of(&config)?;
     let notices = Notices::from_env();
