@@ -228,7 +228,8 @@ pub(crate) struct TargetArgs {
     /// A command to run, counted from its first instruction.
     #[arg(last = true, value_name = "COMMAND", group = "target")]
     pub(crate) command: Vec<OsString>,
-    /// Only processes of this name; without another target, all of them, now and later.
+    /// Only processes of this name; without another target, all of them, now and later. It is the name
+    /// that `ps -o comm` shows, of 15 bytes at most.
     #[arg(long = "comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
     pub(crate) comms: Vec<value::CommName>,
     /// No processes of this name.

@@ -92,12 +92,20 @@ const MAX_COMM_BYTES: usize = 15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommName(pub(crate) Vec<u8>);
 
-/// A process's name.
+/// A process's name. One that the kernel has cut is to be given as it is: what is behind the cut would
+/// keep no process of the same beginning out.
 pub(crate) fn comm(text: &str) -> Result<CommName, String> {
-    match text.len() {
-        0 => Err("expected a process name".into()),
-        // The kernel cuts it there, and so do ps and pgrep.
-        _ => Ok(CommName(text.bytes().take(MAX_COMM_BYTES).collect())),
+    // Of a character that lies across the cut nobody can type the part that is kept.
+    let is_kept = |(at, _): &(usize, char)| *at < MAX_COMM_BYTES;
+    let kept_len: usize = text.char_indices().take_while(is_kept).map(|(_, c)| c.len_utf8()).sum();
+    match &text[..kept_len] {
+        "" => Err("expected a process name".into()),
+        kept if kept_len < text.len() => Err(format!(
+            "{text} has {} bytes, and the kernel keeps the first {MAX_COMM_BYTES} of a process's name: \
+             use {kept}",
+            text.len()
+        )),
+        kept => Ok(CommName(kept.bytes().take(MAX_COMM_BYTES).collect())),
     }
 }
 
@@ -242,8 +250,22 @@ mod tests {
         }
         assert_eq!(pages("1024"), Ok(1024));
         assert!(pages("1000").is_err() && pages("0").is_err());
-        assert_eq!(comm("a-name-that-is-cut"), Ok(CommName(b"a-name-that-is-".to_vec())));
-        assert_eq!(comm("é"), Ok(CommName(vec![0xc3, 0xa9])));
+    }
+
+    #[test]
+    fn names_are_as_long_as_the_kernel_keeps_them() {
+        let named = |text: &str| comm(text).map(|name| name.0);
+        assert_eq!(named("a-name-that-is-"), Ok(b"a-name-that-is-".to_vec()));
+        assert_eq!(named("é"), Ok(vec![0xc3, 0xa9]));
+        assert_eq!(named("a-name-that-isé"), Ok(b"a-name-that-is\xc3".to_vec()));
+        assert!(named("").is_err());
+        for (long, cut) in [
+            ("a-name-that-is-cut", "use a-name-that-is-"),
+            ("a-name-that-iséé", "use a-name-that-isé"),
+        ] {
+            let error = named(long).unwrap_err();
+            assert!(error.starts_with(long) && error.ends_with(cut), "{error}");
+        }
     }
 
     #[test]

@@ -20,6 +20,11 @@ use std::time::Instant;
 /// How many objects stay on the terminal after the screen is left.
 const FAREWELL_LIMIT: usize = 12;
 
+/// Said at the end where processes were named and none was sampled: a mistyped name is no error, for one
+/// may begin at any time.
+const NOBODY_CALLED_SO: &str = "note: no process of this name was sampled: none was there, or none had the \
+                                event; `ps -e -o pid,comm` shows the names";
+
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let view = args.view.resolve(global.color, stdout().is_terminal());
@@ -28,6 +33,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         // Before a command is started, or the daemon attaches.
         check_window(view.window, args.windows.resolve())?;
     }
+    let has_names = !args.target.comms.is_empty();
     let wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
     diagnostic::start(global.verbose, view.output == Output::Screen);
     if let Some(max_bytes) = args.memory_max {
@@ -49,7 +55,12 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         check_window(view.window, source.snapshot().window_lengths())?;
         return print_snapshot(&*source, &view, &mut stdout().lock());
     }
-    show(&*source, &view, &interrupt)
+    show(&*source, &view, &interrupt)?;
+    if has_names && source.snapshot().accounting.kernel == 0 {
+        // Nobody may be reading standard error.
+        let _ = writeln!(stderr(), "{NOBODY_CALLED_SO}");
+    }
+    Ok(())
 }
 
 /// Which session is shown.

@@ -20,6 +20,7 @@ fn errors_have_their_exit_codes_and_say_what_helps() {
     check(&["top", "-p", "0"], 2, "");
     check(&["top", "-p", "99999999", "--once"], 1, "99999999");
     check(&["top", "-p", "1", "-e", "no-such-event"], 2, "cpu-clock");
+    check(&["top", "--comm", "a-name-that-is-cut", "--once"], 2, "use a-name-that-is-");
     check(&["top", "--once", "--", "/no/such/program"], 1, "/no/such/program");
     check(&["report", "-i", "/no/such/file"], 1, "/no/such/file");
     check(&["report", "-i", "Cargo.toml"], 1, "Cargo.toml");
@@ -30,6 +31,18 @@ fn errors_have_their_exit_codes_and_say_what_helps() {
     check(&["doctor", "--calibrate", "-e", "cpu-clock,task-clock"], 2, "one event");
     check(&["doctor", "--calibrate", "-e", "no-such-event"], 2, "cpu-clock");
     check(&["doctor", "--calibrate", "--duration", "0"], 2, "seconds");
+}
+
+#[test]
+fn a_name_that_nobody_has_is_told_of() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: only root may profile names");
+        return;
+    }
+    let args = ["top", "--comm", "no-such-name", "-e", "cpu-clock", "--once", "--duration", "0.1"];
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no process of this name was sampled"), "{}", stderr(&output));
 }
 
 #[test]
