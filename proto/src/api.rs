@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub const VERSION: &str = "v1";
 
 /// A session that somebody wants: as a table of the configuration, or as the body of an attach
-/// request. One target is named, but `comm` and `exclude_comm` may narrow another one.
+/// request. One target is named, which `comm` and `exclude_comm` may narrow; or `comm` alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSpec {

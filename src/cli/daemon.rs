@@ -16,9 +16,11 @@ Examples:
   dataspace daemon --config mine.toml --socket mine.sock
   dataspace daemon --memory-max 512M
 
-It says on standard error what it does, reads its configuration again on SIGHUP, and ends on SIGTERM
-or Ctrl-C with exit code 0. Root and members of the configured group may see and do all; any other user
-sees and attaches only to processes of his own.";
+It says on standard error what it does, reads its configuration again on SIGHUP,
+and ends on SIGTERM or Ctrl-C with exit code 0. Root and members of the configured
+group may see and do all; any other user sees and attaches only to processes of his
+own, by number (-p): not by name, thread, unit or control group. He may give his
+sessions no name, and his --max-overhead is lowered to 1% where it is higher.";
 
 pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
@@ -30,8 +32,9 @@ Examples:
   sudo dataspace install-units
   dataspace install-units --root /mnt/image
 
-It writes below /usr/local and says what to run next. A configuration that is there stays as it is; units
-and binary are replaced: changes to units belong into `systemctl edit dataspace`.";
+It writes below /usr/local and says what to run next. A configuration that is there
+stays as it is; units and binary are replaced: changes to units belong into
+`systemctl edit dataspace`.";
 
 pub(super) const ATTACH_EXAMPLES: &str = "\
 Examples:

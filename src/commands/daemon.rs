@@ -28,5 +28,8 @@ pub(super) fn check(args: ConfigArgs, global: &Global) -> anyhow::Result<()> {
     }
     let noun = if config.sessions.len() == 1 { "session" } else { "sessions" };
     writeln!(stdout(), "{}: {} {noun}, nothing wrong", file.display(), config.sessions.len())?;
+    for note in config.notes() {
+        writeln!(stdout(), "note: {note}")?;
+    }
     Ok(())
 }

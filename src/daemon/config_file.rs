@@ -1,6 +1,7 @@
 //! The daemon's configuration file: what may stand in it, and what is wrong with one, by line.
 
 use super::network::TcpConfig;
+use super::peer::group_number;
 use super::spec;
 use crate::cli::value;
 use crate::config::LiveOptions;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
+use toml::de::DeTable;
 
 /// Where it is unless somebody says otherwise.
 pub(crate) const DEFAULT_PATH: &str = "/etc/dataspace/dataspace.toml";
@@ -110,7 +112,7 @@ impl Limits {
         Duration::from_secs(self.stall_s)
     }
 
-    fn check(self, n_sessions: usize) -> Result<(), String> {
+    fn check(self, n_sessions: usize) -> Result<(), Wrong> {
         let numbers = [
             ("sessions", self.sessions),
             ("sessions_per_user", self.sessions_per_user),
@@ -121,17 +123,36 @@ impl Limits {
         let seconds = [("request_s", self.request_s), ("stall_s", self.stall_s)];
         let zero = numbers.iter().find(|(_, number)| *number == 0).map(|(name, _)| *name);
         let zero = zero.or_else(|| seconds.iter().find(|(_, s)| *s == 0).map(|(name, _)| *name));
-        match zero {
-            Some(name) => Err(format!("a limit of 0 lets nothing through: {name}")),
-            None if self.request_s > 3600 || self.stall_s > 3600 => {
-                Err("a client that takes an hour is gone: request_s and stall_s are at most 3600"
-                    .into())
-            }
-            None => match self.memory_max {
-                Some(Size(max_bytes)) => memory_bound::check(max_bytes, n_sessions),
-                None => Ok(()),
-            },
+        if let Some(name) = zero {
+            return Err(Wrong::at(name, format!("a limit of 0 lets nothing through: {name}")));
         }
+        if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds > 3600) {
+            let message =
+                "a client that takes an hour is gone: request_s and stall_s are at most 3600";
+            return Err(Wrong::at(name, message.to_owned()));
+        }
+        let bound =
+            self.memory_max.map_or(Ok(()), |Size(max)| memory_bound::check(max, n_sessions));
+        bound.map_err(|message| Wrong::at("memory_max", message))
+    }
+}
+
+/// What is wrong with a table.
+struct Wrong {
+    /// The key, where it is one.
+    key: Option<&'static str>,
+    message: String,
+}
+
+impl Wrong {
+    const fn at(key: &'static str, message: String) -> Self {
+        Self { key: Some(key), message }
+    }
+}
+
+impl From<String> for Wrong {
+    fn from(message: String) -> Self {
+        Self { key: None, message }
     }
 }
 
@@ -197,10 +218,14 @@ impl DaemonConfig {
             let at = limits.span();
             config.limits = limits.into_inner();
             let checked = config.limits.check(n_sessions);
-            checked.map_err(|message| wrong(Some(at), &message))?;
+            checked.map_err(|found| wrong(Some(place(text, at, &found)), &found.message))?;
         }
         if let Some(tcp) = file.tcp {
-            tcp.get_ref().check().map_err(|message| wrong(Some(tcp.span()), &message))?;
+            let checked = tcp.get_ref().check();
+            checked.map_err(|(key, message)| {
+                let found = Wrong::at(key, message);
+                wrong(Some(place(text, tcp.span(), &found)), &found.message)
+            })?;
             config.tcp = Some(tcp.into_inner());
         }
         if let Some(mode) = file.socket_mode {
@@ -213,23 +238,55 @@ impl DaemonConfig {
         for session in file.session {
             let at = session.span();
             let planned = plan(session.into_inner(), &mut names);
-            config.sessions.push(planned.map_err(|message| wrong(Some(at), &message))?);
+            config.sessions.push(
+                planned.map_err(|found| wrong(Some(place(text, at, &found)), &found.message))?,
+            );
         }
         Ok(config)
     }
+
+    /// What is no fault of the file, but is not as one may think on this machine.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let Self { group, .. } = self;
+        let is_missing = group_number(group).is_none();
+        let note = || {
+            format!(
+                "this machine has no group {group:?}: only root, or who runs a daemon of his own without \
+                 privileges, may see and do all; `groupadd` makes it, and the daemon looks for it when it \
+                 reads its configuration"
+            )
+        };
+        is_missing.then(note).into_iter().collect()
+    }
 }
 
-fn plan(spec: SessionSpec, names: &mut HashSet<String>) -> Result<Planned, String> {
+fn plan(spec: SessionSpec, names: &mut HashSet<String>) -> Result<Planned, Wrong> {
     let Some(name) = &spec.name else {
-        return Err("a session of the configuration needs a name: it is known by it when the \
-                    configuration is read again"
-            .into());
+        let message = "a session of the configuration needs a name: it is known by it when the \
+                       configuration is read again";
+        return Err(message.to_owned().into());
     };
+    spec::check_name(Some(name)).map_err(|message| Wrong::at("name", message))?;
     if !names.insert(name.clone()) {
-        return Err(format!("there is another session called {name}"));
+        return Err(Wrong::at("name", format!("there is another session called {name}")));
     }
     let options = spec::options(&spec)?;
     Ok(Planned { spec, options })
+}
+
+/// Where in `text` that is which was `found` wrong with the table at `table`: its key, else the table.
+fn place(text: &str, table: Range<usize>, found: &Wrong) -> Range<usize> {
+    let of_key = || {
+        let document = DeTable::parse(text).ok()?.into_inner();
+        let (_, values): (Vec<_>, Vec<_>) = document.into_iter().unzip();
+        let tables = values.iter().flat_map(|value| match value.get_ref().as_array() {
+            Some(tables) => tables.iter().collect(),
+            None => vec![value],
+        });
+        let table = tables.into_iter().find(|one| one.span() == table)?.get_ref().as_table()?;
+        Some(table.get(found.key?)?.span())
+    };
+    of_key().unwrap_or_else(|| table.clone())
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<String> {
@@ -273,7 +330,7 @@ mod tests {
         };
         check("\nsokcet = \"/x\"", "d.toml:2: unknown field `sokcet`");
         check("[limits]\nsession = 1", "d.toml:2: unknown field `session`");
-        check("[limits]\nsessions = 0", "d.toml:1: a limit of 0");
+        check("[limits]\nsessions = 0", "d.toml:2: a limit of 0");
         check("[[session]]\nname = \"a\"\npid = 1", "d.toml:3: unknown field `pid`");
         check(
             "\n\n[[session]]\nunit = \"a\"",
@@ -281,14 +338,14 @@ mod tests {
         );
         check("[[session]]\nname = \"a\"", "d.toml:1: no target");
         let two = "[[session]]\nname = \"a\"\nall = true\n";
-        check(&format!("{two}{two}"), "d.toml:4: there is another session called a");
+        check(&format!("{two}{two}"), "d.toml:5: there is another session called a");
         check("[[session]]\nname = \"a\"\nall = true\npids = [1]", "one target");
         check("[[session]]\nname = \"a\"\nall = true\nevents = [\"no such\"]", "d.toml:1:");
         check("socket_mode = \"999\"", "d.toml:1: expected permission bits");
         check("[limits]\nmemory_max = \"much\"", "d.toml:2: expected a size");
         check(
             "[limits]\nmemory_max = \"36M\"",
-            "d.toml:1: a bound of 36 MiB on memory is too little",
+            "d.toml:2: a bound of 36 MiB on memory is too little",
         );
         let three =
             ["a", "b", "c"].map(|name| format!("[[session]]\nname = \"{name}\"\nall = true\n"));
@@ -297,7 +354,27 @@ mod tests {
         check("socket = ", "d.toml:1:");
         check("[tcp]\nlisten = \"127.0.0.1:1\"", "d.toml:1: missing field `token_file`");
         check("\n[tcp]\nlisten = \"localhost\"\ntoken_file = \"/t\"", "d.toml:3: invalid socket");
-        check("[tcp]\nlisten = \"0.0.0.0:1\"\ntoken_file = \"/t\"", "d.toml:1: 0.0.0.0:1 is not");
+        check("[tcp]\nlisten = \"0.0.0.0:1\"\ntoken_file = \"/t\"", "d.toml:2: 0.0.0.0:1 is not");
+        let tcp = "[tcp]\nlisten = \"127.0.0.1:1\"\ntoken_file = \"/t\"\nhosts = [\"a:1\"]";
+        check(tcp, "d.toml:4: a host is a name");
+        check("[limits]\nsessions = 1\nstall_s = 9999", "d.toml:3: a client that takes an hour");
+        check("limits = {sessions = 1,\nstall_s = 9999}", "d.toml:2: a client that takes an hour");
+        check("[[session]]\nname = \"a/b\"\nall = true", "d.toml:2: a session's name has");
+        check(
+            &format!("{two}[[session]]\nall = true\nname = \"12\""),
+            "d.toml:6: a session's name",
+        );
+        let long = "[[session]]\nname = \"a\"\ncomm = [\"a-name-that-is-cut\"]";
+        check(long, "a-name-that-is-cut has 18 bytes");
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_told_of() {
+        let notes = |text: &str| parse(text).unwrap().notes();
+        let told = notes("group = \"no-such-group-here\"");
+        assert!(told.len() == 1 && told[0].contains("\"no-such-group-here\""), "{told:?}");
+        // Whatever a machine has, it has root's; and a number is a group without a name.
+        assert!(notes("group = \"root\"").is_empty() && notes("group = \"4711\"").is_empty());
     }
 
     #[test]

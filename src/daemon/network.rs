@@ -45,20 +45,21 @@ pub(crate) enum Rights {
 }
 
 impl TcpConfig {
-    /// What cannot be meant.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// What cannot be meant, with its key.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         if !self.listen.ip().is_loopback() && !self.allow_remote {
-            return Err(format!(
+            let message = format!(
                 "{} is not this machine's own address: tokens and totals would go over the network as \
                  they are; allow_remote = true permits that",
                 self.listen
-            ));
+            );
+            return Err(("listen", message));
         }
         let is_name = |host: &String| {
             !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
         };
         match self.hosts.iter().find(|host| !is_name(host)) {
-            Some(wrong) => Err(format!("a host is a name without a port: {wrong:?}")),
+            Some(wrong) => Err(("hosts", format!("a host is a name without a port: {wrong:?}"))),
             None => Ok(()),
         }
     }
@@ -230,7 +231,7 @@ mod tests {
             assert_eq!(config(own, false).check(), Ok(()));
         }
         for open in ["0.0.0.0:1", "[::]:1", "192.0.2.7:1"] {
-            assert!(config(open, false).check().unwrap_err().contains("allow_remote"), "{open}");
+            assert!(config(open, false).check().unwrap_err().1.contains("allow_remote"), "{open}");
             assert_eq!(config(open, true).check(), Ok(()));
         }
         let wrong = TcpConfig { hosts: vec!["a:80".into()], ..config("127.0.0.1:1", false) };

@@ -143,7 +143,7 @@ fn is_in_our_namespace(pid: i32, pidfd: Option<OwnedFd>) -> bool {
 }
 
 /// The number of the group called `name`, which may be a number itself.
-fn group_number(name: &str) -> Option<u32> {
+pub(super) fn group_number(name: &str) -> Option<u32> {
     if let Ok(number) = name.parse() {
         return Some(number);
     }

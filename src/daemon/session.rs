@@ -322,8 +322,8 @@ impl Session {
     }
 
     fn is_now(&self, state: SessionState, detail: Option<String>, code: Option<ErrorCode>) {
-        let name = self.spec.name.as_deref().unwrap_or_default();
-        let why = detail.as_deref().unwrap_or_default();
+        // What there is none of is no field.
+        let (name, why) = (self.spec.name.as_deref(), detail.as_deref());
         // The same again is no news: a unit that does not run is looked for each second.
         let is_news = self.status.borrow().state != state;
         if is_news && state == SessionState::Failed {

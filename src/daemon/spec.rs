@@ -99,7 +99,7 @@ pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
 }
 
 /// A number would be taken for that of another session, and a slash for the end of a path's part.
-fn check_name(name: Option<&str>) -> Result<(), String> {
+pub(super) fn check_name(name: Option<&str>) -> Result<(), String> {
     let Some(name) = name else { return Ok(()) };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._@:-".contains(c);
     let is_number = name.chars().all(|c| c.is_ascii_digit());
@@ -136,7 +136,11 @@ fn target(spec: &SessionSpec) -> Result<LiveTarget, String> {
     match (targets.pop(), targets.is_empty()) {
         (Some(target), true) => Ok(target),
         (None, _) => Err("no target: one of pids, tids, unit, cgroup, comm, all".into()),
-        (Some(_), false) => Err("a session has one target of pids, tids, unit, cgroup, all".into()),
+        (Some(_), false) => {
+            Err("a session has one target of pids, tids, unit, cgroup, all, which comm \
+                                 and exclude_comm may narrow; or comm alone"
+                .into())
+        }
     }
 }
 
