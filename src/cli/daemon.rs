@@ -137,8 +137,9 @@ impl SocketArgs {
     }
 }
 
-/// `attach`.
+/// `attach`. A command is refused by [`Self::resolve`], with the reason.
 #[derive(Debug, Args)]
+#[command(mut_arg("command", |command| command.hide(true)))]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -248,6 +249,10 @@ mod tests {
         assert_eq!(attach(&["--comm", "x"]).unwrap().comm, ["x"]);
         assert!(attach(&[]).unwrap_err().contains("no target"));
         assert!(attach(&["--", "./a"]).unwrap_err().contains("starts no commands"));
+        let help = command(&["attach", "--help"]).unwrap_err();
+        assert!(help.contains("Usage: dataspace attach [OPTIONS]\n"), "{help}");
+        assert!(!help.contains("COMMAND"), "{help}");
+        assert!(command(&["top", "--help"]).unwrap_err().contains("[-- <COMMAND>...]"));
     }
 
     #[test]

@@ -53,17 +53,20 @@ impl TargetArgs {
     }
 }
 
-/// What to type to name a target of `command`.
+/// What to type to name a target of `command`. The daemon, which `attach` asks, starts nothing.
 fn typed(command: &str) -> String {
-    let lines = [
-        ("-p PID", "a running process, as `pgrep -n NAME` finds it"),
-        ("-- COMMAND ARGS", "a command to run"),
-        ("-u NAME", "a service of systemd"),
-    ];
     let typed = |arguments: &str| format!("dataspace {command} {arguments}");
-    let width = typed(lines[1].0).len();
-    let lines = lines.map(|(arguments, what)| format!("{:width$}  {what}", typed(arguments)));
-    format!("{}\n{:width$}  a bundled program, to see it work", lines.join("\n"), "dataspace demo")
+    let mut lines = vec![
+        (typed("-p PID"), "a running process, as `pgrep -n NAME` finds it"),
+        (typed("-u NAME"), "a service of systemd"),
+    ];
+    if command != "attach" {
+        lines.insert(1, (typed("-- COMMAND ARGS"), "a command to run"));
+        lines.push(("dataspace demo".to_owned(), "a bundled program, to see it work"));
+    }
+    let width = lines.iter().map(|(typed, _)| typed.len()).max().unwrap_or(0);
+    let lines = lines.iter().map(|(typed, what)| format!("{typed:width$}  {what}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl EventArgs {
@@ -265,6 +268,10 @@ mod tests {
         assert_eq!(top(&[]).unwrap_err(), "no target given");
         let typed = typed("record");
         assert!(typed.starts_with("dataspace record -p PID") && !typed.contains(" top"), "{typed}");
+        assert!(typed.contains("record -- COMMAND ARGS") && typed.contains("demo"), "{typed}");
+        let typed = super::typed("attach");
+        assert_eq!(typed.lines().count(), 2, "{typed}");
+        assert!(!typed.contains("COMMAND") && !typed.contains("demo"), "{typed}");
     }
 
     #[test]
