@@ -6,6 +6,7 @@ mod remote;
 
 pub(crate) use remote::RemoteSession;
 
+use crate::daemon::config_file::DEFAULT_SOCKET;
 use crate::daemon::token::Token;
 use crate::exit::{Failure, Kind};
 use address::Address;
@@ -22,6 +23,41 @@ use std::sync::Arc;
 pub(crate) struct Client {
     address: Address,
     token: Option<Arc<Token>>,
+    place: Place,
+}
+
+/// What was typed to say where the daemon is, for hints of what to type next.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// Where that is not the usual socket.
+    address: Option<String>,
+    token_file: Option<String>,
+}
+
+impl Place {
+    fn new(address: &Path, token_file: Option<&Path>) -> Self {
+        let address = Some(address).filter(|address| *address != Path::new(DEFAULT_SOCKET));
+        Self { address: address.map(shell_word), token_file: token_file.map(shell_word) }
+    }
+
+    /// `command`, which takes `option` for the address.
+    fn of(&self, command: &str, option: &str) -> String {
+        let given = |option: &str, value: &Option<String>| {
+            value.as_ref().map(|value| format!(" {option} {value}")).unwrap_or_default()
+        };
+        let address = given(option, &self.address);
+        format!("dataspace {command}{address}{}", given("--token-file", &self.token_file))
+    }
+}
+
+/// `path` as a shell takes it for one word.
+fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:[]@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 impl Client {
@@ -31,9 +67,23 @@ impl Client {
     /// # Errors
     /// Where that is no address, or the token cannot be had.
     pub(crate) fn new(address: &Path, token_file: Option<&Path>) -> anyhow::Result<Self> {
+        let place = Place::new(address, token_file);
         let address = Address::parse(address)?;
         let token = token_file.map(Token::read).transpose()?.map(Arc::new);
-        Ok(Self { address, token })
+        Ok(Self { address, token, place })
+    }
+
+    /// How `command`, one of those that only ask the daemon, is typed for this one.
+    pub(crate) fn typed(&self, command: &str) -> String {
+        self.place.of(command, "--socket")
+    }
+
+    /// The same of `top`.
+    pub(crate) fn typed_top(&self) -> String {
+        match self.place.address {
+            Some(_) => self.place.of("top", "--connect"),
+            None => self.place.of("top --connect", ""),
+        }
     }
 
     /// What is at `path`, below the version.
@@ -86,7 +136,7 @@ impl Client {
         let path = format!("/{VERSION}/{path}");
         let asked = http::Asked { method, path: &path, body, token: self.token.as_deref() };
         let answer = http::ask(&self.address, &asked)
-            .map_err(|error| unreachable_daemon(error, &self.address))?;
+            .map_err(|error| unreachable_daemon(error, &self.address, &self.place))?;
         if (200..300).contains(&answer.status) {
             return Ok(answer);
         }
@@ -116,7 +166,7 @@ fn json(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
     serde_json::to_vec(value).context("writing the request")
 }
 
-fn unreachable_daemon(error: io::Error, address: &Address) -> anyhow::Error {
+fn unreachable_daemon(error: io::Error, address: &Address, place: &Place) -> anyhow::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon listens on",
         io::ErrorKind::PermissionDenied => "this user may not connect to",
@@ -126,8 +176,15 @@ fn unreachable_daemon(error: io::Error, address: &Address) -> anyhow::Error {
     let is_absent =
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     if is_absent {
+        let start = match (address, &place.address) {
+            (Address::Socket(_), Some(path)) => format!("sudo dataspace daemon --socket {path}"),
+            // Where it listens over TCP, its configuration says.
+            _ => "sudo dataspace daemon".to_owned(),
+        };
+        let where_else = "--connect PATH|URL";
+        let width = start.len().max(where_else.len());
         let remedy =
-            "sudo dataspace daemon          start one\n--connect PATH|URL             where it is";
+            format!("{start:width$}   start one\n{where_else:width$}   where it is otherwise");
         return Failure::new(Kind::Failed, what).with_remedy(remedy).into();
     }
     anyhow::Error::from(error).context(what)
@@ -166,6 +223,26 @@ mod tests {
     use crate::exit;
 
     #[test]
+    fn hints_name_the_daemon_that_was_asked() {
+        let typed = |address: &str, token_file: Option<&str>| {
+            let place = Place::new(Path::new(address), token_file.map(Path::new));
+            let address = Address::parse(Path::new(address)).unwrap();
+            let client = Client { address, token: None, place };
+            [client.typed("sessions"), client.typed_top()]
+        };
+        let usual = ["dataspace sessions", "dataspace top --connect"];
+        assert_eq!(typed(DEFAULT_SOCKET, None), usual);
+        let other =
+            ["dataspace sessions --socket 'a b'\\''c'", "dataspace top --connect 'a b'\\''c'"];
+        assert_eq!(typed("a b'c", None), other);
+        let over_tcp = [
+            "dataspace sessions --socket http://[::1]:9170 --token-file t",
+            "dataspace top --connect http://[::1]:9170 --token-file t",
+        ];
+        assert_eq!(typed("http://[::1]:9170", Some("t")), over_tcp);
+    }
+
+    #[test]
     fn errors_of_the_daemon_have_their_exit_codes() {
         let failure = |code, has_token| failure(&ApiError { code, message: "x".into() }, has_token);
         let code = |code| exit::code(&failure(code, false).into());
@@ -180,6 +257,8 @@ mod tests {
         let client = Client::new(Path::new("/no/such/socket"), None).unwrap();
         let error = client.get::<SessionLine>("sessions/1").unwrap_err();
         assert!(format!("{error:#}").contains("no daemon listens on"), "{error:#}");
+        let hint = format!("{:?}", error.downcast_ref::<Failure>());
+        assert!(hint.contains("sudo dataspace daemon --socket /no/such/socket"), "{hint}");
         assert!(part("a/b").is_err() && part("").is_err() && part("redis-1").is_ok());
     }
 }

@@ -42,7 +42,7 @@ impl RemoteSession {
     pub(crate) fn watch(client: Client, key: Option<&str>) -> anyhow::Result<Self> {
         let line = match key {
             Some(key) => client.get(&format!("sessions/{}", part(key)?))?,
-            None => only_one(client.get::<SessionList>("sessions")?)?,
+            None => only_one(client.get::<SessionList>("sessions")?, &client)?,
         };
         Self::open(client, &line, false)
     }
@@ -82,22 +82,26 @@ impl RemoteSession {
     }
 }
 
-fn only_one(list: SessionList) -> anyhow::Result<SessionLine> {
+fn only_one(list: SessionList, client: &Client) -> anyhow::Result<SessionLine> {
     use crate::exit::{Failure, Kind};
+    let refused = |what: &str, remedies: [(String, &str); 2]| {
+        let width = remedies.iter().map(|(typed, _)| typed.len()).max().unwrap_or(0);
+        let lines = remedies.map(|(typed, gives)| format!("{typed:width$}   {gives}"));
+        Err(Failure::new(Kind::Usage, what).with_remedy(lines.join("\n")).into())
+    };
+    let top = client.typed_top();
     let mut sessions = list.sessions;
     match (sessions.pop(), sessions.is_empty()) {
         (Some(session), true) => Ok(session),
         (None, _) => {
-            let what = "the daemon has no session that you may see";
-            let remedy = "dataspace top --connect -p PID   one of your own\n\
-                          dataspace attach -p PID          one that stays";
-            Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into())
+            let attach = format!("{} -p PID", client.typed("attach"));
+            let own = (format!("{top} -p PID"), "one of your own");
+            refused("the daemon has no session that you may see", [own, (attach, "one that stays")])
         }
         (Some(_), false) => {
-            let what = "the daemon has several sessions";
-            let remedy = "dataspace sessions                          which they are\n\
-                          dataspace top --connect --session NUMBER  one of them";
-            Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into())
+            let list = (client.typed("sessions"), "which they are");
+            let one = (format!("{top} --session NUMBER"), "one of them");
+            refused("the daemon has several sessions", [list, one])
         }
     }
 }
@@ -233,7 +237,17 @@ mod tests {
             n_attached: 1,
         };
         let of = |ids: &[u64]| SessionList { sessions: ids.iter().copied().map(line).collect() };
-        assert_eq!(only_one(of(&[7])).unwrap().id, 7);
-        assert!(only_one(of(&[])).is_err() && only_one(of(&[1, 2])).is_err());
+        let client = Client::new(std::path::Path::new("x.sock"), None).unwrap();
+        assert_eq!(only_one(of(&[7]), &client).unwrap().id, 7);
+        let hint = |ids: &[u64]| {
+            let error = only_one(of(ids), &client).unwrap_err();
+            format!("{:?}", error.downcast_ref::<crate::exit::Failure>())
+        };
+        let none = hint(&[]);
+        assert!(none.contains("dataspace top --connect x.sock -p PID"), "{none}");
+        assert!(none.contains("dataspace attach --socket x.sock -p PID"), "{none}");
+        let several = hint(&[1, 2]);
+        assert!(several.contains("dataspace sessions --socket x.sock "), "{several}");
+        assert!(several.contains("dataspace top --connect x.sock --session NUMBER"), "{several}");
     }
 }

@@ -11,7 +11,8 @@ use std::io::{Write, stdout};
 /// Runs the command.
 pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let health: Health = args.socket.client()?.get("health")?;
+    let client = args.socket.client()?;
+    let health: Health = client.get("health")?;
     let mut out = stdout().lock();
     if args.json {
         json::write(&health, &mut out)?;
@@ -23,7 +24,9 @@ pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = format!("the daemon is {}", health.status);
-    Err(Failure::new(Kind::Failed, what).with_remedy("dataspace sessions   why").into())
+    Err(Failure::new(Kind::Failed, what)
+        .with_remedy(format!("{}   why", client.typed("sessions")))
+        .into())
 }
 
 fn sentence(health: &Health) -> String {

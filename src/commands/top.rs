@@ -90,7 +90,7 @@ fn wanted(
     }
     if event.is_given() || windows.lengths.is_some() {
         let what = "a session that the daemon has samples what it samples, and has its windows";
-        let remedy = "dataspace top --connect -p PID -e EVENT   one of your own";
+        let remedy = format!("{} -p PID -e EVENT   one of your own", client.typed_top());
         return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
     }
     Ok(Wanted::Watched(client, connect.session))
