@@ -1,11 +1,12 @@
 //! A thread for work that may never come back, such as reading a file from a FUSE mount: each job
 //! has a deadline, and a thread that misses it is left behind.
 
-use crate::memory_bound;
+use crate::memory_bound::{self, NoTurn, Turn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use dataspace_analyzer::worker::Delay;
 use dataspace_proto::places::{ForUser, Place, Places};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long one job may take. Files come from the page cache or a disk; a network file system
@@ -24,11 +25,13 @@ static LEFT_BEHIND: Places = Places::new(64);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Whether a session's files give nothing more.
+/// Whether a session's files give nothing more, and the turn of the index thread that reads them.
 #[derive(Debug, Default)]
 pub(crate) struct FilesEnd {
     is_over: AtomicBool,
-    is_broken_off: AtomicBool,
+    /// Why they give nothing to the question that is worked on.
+    broken_off: Mutex<Option<Delay>>,
+    turn: Turn,
 }
 
 impl FilesEnd {
@@ -42,18 +45,47 @@ impl FilesEnd {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Whether they give nothing of `n_bytes`. Where memory is used up they do not until [`Self::was_broken_off`]: a
-    /// question that went without a part of its answer goes without all of it.
-    fn has_come(&self, n_bytes: usize) -> bool {
-        if memory_bound::is_used_up(n_bytes) {
-            self.is_broken_off.store(true, Ordering::Release);
-        }
-        self.is_broken_off.load(Ordering::Acquire) || self.is_over()
+    /// The turn of who reads them.
+    pub(crate) const fn turn(&self) -> &Turn {
+        &self.turn
     }
 
-    /// Whether anything was not read because memory was used up, since this was asked.
-    pub(crate) fn was_broken_off(&self) -> bool {
-        self.is_broken_off.swap(false, Ordering::AcqRel)
+    /// Whether they give nothing of `n_bytes`. Where memory is used up, or somebody else has none for what
+    /// was read, they do not until [`Self::was_broken_off`]: a question that went without a part of its
+    /// answer goes without all of it.
+    fn has_come(&self, n_bytes: usize) -> bool {
+        if memory_bound::is_used_up(n_bytes) {
+            self.break_off(Delay::TooLarge);
+        }
+        if self.turn.is_to_give_way() {
+            self.break_off(Delay::NoRoom);
+        }
+        self.is_broken_off() || self.is_over()
+    }
+
+    /// Has the question go on that waited for a file, or breaks it off.
+    fn go_on(&self) {
+        let is_wanted = || !self.has_come(0);
+        if !self.has_come(0) && self.turn.go_on(is_wanted) == Err(NoTurn::Late) {
+            self.break_off(Delay::NoRoom);
+        }
+    }
+
+    fn break_off(&self, delay: Delay) {
+        self.lock().get_or_insert(delay);
+    }
+
+    fn is_broken_off(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Whether anything was not read because there was no memory for it, since this was asked.
+    pub(crate) fn was_broken_off(&self) -> Option<Delay> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Delay>> {
+        self.broken_off.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -115,11 +147,17 @@ impl Expendable {
         self.end.has_come(n_bytes)
     }
 
+    /// Whether that is so for want of memory, or because it is over, and no fault of a file.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.end.is_broken_off() || self.end.is_over()
+    }
+
     /// Why a job gave nothing.
     pub(crate) fn silence(&self) -> &'static str {
-        match self.end.is_broken_off.load(Ordering::Acquire) {
-            true => "memory is used up (--memory-max), so it is not read on",
-            false => "the file does not answer",
+        match (self.end.is_broken_off(), self.end.is_over()) {
+            (true, _) => "memory is used up (--memory-max), so it is not read on",
+            (_, true) => "the session ends",
+            _ => "the file does not answer",
         }
     }
 
@@ -140,11 +178,18 @@ impl Expendable {
         has_room
     }
 
-    /// What `job` returns; `None` if it does not return in time, or too many have not returned yet.
+    /// What `job` returns; `None` if it does not return in time, or too many have not returned yet. Who
+    /// waits long for it gives his room in memory to others meanwhile; `None` also if he gets none again.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
+        let value = self.run_once(job);
+        self.end.go_on();
+        value.filter(|_| !self.is_given_up())
+    }
+
+    fn run_once<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_over() || !self.has_room() {
             return None;
@@ -186,14 +231,22 @@ impl Expendable {
     /// What comes in time, and before it is over.
     fn wait<T>(&self, result: &Receiver<T>) -> Result<T, Missed> {
         let began = Instant::now();
+        let turn = self.end.turn();
+        let mut look = turn.patience().min(LOOK);
         loop {
             let left = self.deadline.saturating_sub(began.elapsed());
-            match result.recv_timeout(left.min(LOOK)) {
-                Ok(value) => return Ok(value),
+            match result.recv_timeout(left.min(look)) {
+                Ok(value) => {
+                    turn.has_waited(began.elapsed());
+                    return Ok(value);
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(Missed::Failed),
                 Err(RecvTimeoutError::Timeout) if self.is_over() => return Err(Missed::Over),
-                Err(RecvTimeoutError::Timeout) if left <= LOOK => return Err(Missed::Late),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) if left <= look => return Err(Missed::Late),
+                Err(RecvTimeoutError::Timeout) => {
+                    turn.interrupt();
+                    look = LOOK;
+                }
             }
         }
     }
@@ -294,6 +347,69 @@ mod tests {
         assert_eq!(expendable.run(|| 7), None);
         drop(held);
         come_back(&expendable);
+    }
+
+    /// Two threads' files, where there is room for one of them to work.
+    fn rivals(deadline: Duration) -> [Arc<FilesEnd>; 2] {
+        Turn::with_room_for_one(deadline)
+            .map(|turn| Arc::new(FilesEnd { turn, ..FilesEnd::default() }))
+    }
+
+    fn patient(end: &Arc<FilesEnd>) -> Expendable {
+        let expendable = Expendable::until(Arc::clone(end), None);
+        Expendable { deadline: Duration::MAX, ..expendable }
+    }
+
+    #[test]
+    fn who_waits_for_a_slow_file_leaves_the_memory_to_others() {
+        let [slow, other] = rivals(Duration::MAX);
+        slow.turn().begin(|| true).unwrap();
+        let (held, wait) = never();
+        let is_left = Arc::new(AtomicBool::new(false));
+        let reading = std::thread::spawn({
+            let (slow, is_left) = (Arc::clone(&slow), Arc::clone(&is_left));
+            move || {
+                let read = hang(&patient(&slow), &wait);
+                (read, is_left.load(Ordering::Acquire))
+            }
+        });
+        other.turn().begin(|| true).unwrap();
+        // The file has answered, and what it said is worked on when there is room again.
+        drop(held);
+        is_left.store(true, Ordering::Release);
+        other.turn().end();
+        assert_eq!(reading.join().unwrap(), (Some(false), true));
+        assert_eq!(slow.was_broken_off(), None);
+    }
+
+    #[test]
+    fn who_gets_no_memory_again_breaks_off() {
+        let [slow, other] = rivals(Duration::ZERO);
+        let expendable = patient(&slow);
+        slow.turn().begin(|| true).unwrap();
+        slow.turn().interrupt();
+        other.turn().begin(|| true).unwrap();
+        assert_eq!(expendable.run(|| 7), None);
+        assert!(expendable.is_given_up());
+        assert_eq!(slow.was_broken_off(), Some(Delay::NoRoom));
+        other.turn().end();
+        slow.turn().begin(|| true).unwrap();
+        assert_eq!(expendable.run(|| 7), Some(7));
+    }
+
+    #[test]
+    fn who_waits_for_memory_hears_the_end() {
+        let [slow, other] = rivals(Duration::MAX);
+        slow.turn().begin(|| true).unwrap();
+        slow.turn().interrupt();
+        other.turn().begin(|| true).unwrap();
+        let going_on = std::thread::spawn({
+            let slow = Arc::clone(&slow);
+            move || slow.go_on()
+        });
+        slow.end();
+        going_on.join().unwrap();
+        assert_eq!(slow.was_broken_off(), None);
     }
 
     #[test]

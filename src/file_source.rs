@@ -376,6 +376,10 @@ impl FileBytes for OpenFile {
         self.stored_bytes
     }
 
+    fn is_given_up(&self) -> bool {
+        self.expendable.is_given_up()
+    }
+
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
         let failed = |cause: String| FileError { offset, n_bytes, cause };

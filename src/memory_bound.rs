@@ -3,16 +3,18 @@
 
 mod judge;
 mod room;
+mod turn;
 
 use crate::session::cost;
 use dataspace_analyzer::shedding::Shed;
 use dataspace_collector::memory;
 use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
-use room::{Queue, Waiter, Working};
+use room::Queue;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+pub(crate) use turn::{NoTurn, Turn};
 
 /// How often it is looked at: 10 µs of work each. A worker reads some 20 MB of debug information in that
 /// time.
@@ -34,9 +36,6 @@ const SESSION_BYTES: u64 = 5 << 20;
 /// Told where a session is to be given up.
 static SESSION_WANTED: Notify = Notify::const_new();
 
-/// Those who work on questions, and who wait to.
-static QUESTIONS: Queue = Queue::new();
-
 /// The bound of this process.
 static BOUND: MemoryBound = MemoryBound::unbounded();
 
@@ -55,6 +54,8 @@ struct MemoryBound {
     /// There is a thread that looks. Held where the bound comes or goes, so that a thread that is about to
     /// return is not taken for one that looks.
     is_watched: Mutex<bool>,
+    /// Those who work on questions, and who wait to.
+    questions: Queue,
     /// Sessions that were given up.
     n_sessions: AtomicU64,
     /// How often each stage was asked for.
@@ -134,7 +135,7 @@ pub(crate) fn set(max_bytes: Option<u64>) {
     memory::keep_little();
     let thread = std::thread::Builder::new().name("memory".to_owned());
     if let Err(error) = thread.spawn(|| watch(&BOUND)) {
-        *BOUND.watched() = false;
+        BOUND.leave();
         tracing::error!(%error, "no thread to watch memory: it is not bounded");
     }
 }
@@ -170,59 +171,28 @@ pub(crate) fn is_used_up(n_bytes: usize) -> bool {
     resident_bytes.saturating_add(n_bytes as u64) > used_up_bytes
 }
 
-/// Somebody with a question to work on, who waits for room.
-#[derive(Debug)]
-pub(crate) struct Question(Option<Waiter<'static>>);
-
-/// Room for one question at a time, while it is worked on.
-#[derive(Debug)]
-pub(crate) struct Room {
-    working: Option<Working<'static>>,
-}
-
-/// A question has come.
-pub(crate) fn question() -> Question {
-    let is_bounded = BOUND.max_bytes.load(Ordering::Relaxed) != 0;
-    Question(is_bounded.then(|| QUESTIONS.join()))
-}
-
-impl Question {
-    /// Room to work on it; waits for it a moment.
-    pub(crate) fn room(&self) -> Option<Room> {
-        let Some(waiter) = &self.0 else { return Some(Room { working: None }) };
-        waiter.work(is_room).map(|working| Room { working: Some(working) })
-    }
-}
-
-impl Room {
-    /// Whether there is room for a further question.
-    pub(crate) fn may_go_on(&self) -> bool {
-        self.working.as_ref().is_none_or(|working| working.may_go_on(is_room))
-    }
-}
-
-/// Whether there is room for the work on so many questions.
-fn is_room(n_working: u64) -> bool {
-    let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
-    let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);
-    max_bytes == 0 || cost::resident_bytes().saturating_add(taken_bytes) <= max_bytes
-}
-
 /// What one thread was asked to give up before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked(u64);
+pub(crate) struct Asked {
+    bound: &'static MemoryBound,
+    before: u64,
+}
 
 impl Asked {
     /// Of what is asked from now on.
     pub(crate) fn from_now() -> Self {
-        Self(BOUND.asked.load(Ordering::Acquire))
+        Self::of(&BOUND)
+    }
+
+    fn of(bound: &'static MemoryBound) -> Self {
+        Self { bound, before: bound.asked.load(Ordering::Acquire) }
     }
 
     /// What is to be given up now, if that was not asked before.
     pub(crate) fn anew(&mut self) -> Option<Shed> {
-        let asked = BOUND.asked.load(Ordering::Acquire);
+        let asked = self.bound.asked.load(Ordering::Acquire);
         let stage = Shed::ALL.get(asked as usize % N_STAGES).copied();
-        (std::mem::replace(&mut self.0, asked) != asked).then_some(stage).flatten()
+        (std::mem::replace(&mut self.before, asked) != asked).then_some(stage).flatten()
     }
 }
 
@@ -258,6 +228,7 @@ impl MemoryBound {
             is_short: AtomicBool::new(false),
             resident_bytes: AtomicU64::new(0),
             is_watched: Mutex::new(false),
+            questions: Queue::new(),
             n_sessions: AtomicU64::new(0),
             n_asked: [const { AtomicU64::new(0) }; N_STAGES],
         }
@@ -283,6 +254,20 @@ impl MemoryBound {
         self.is_short.store(false, Ordering::Relaxed);
         *is_watched = false;
         true
+    }
+
+    /// There is nobody who looks: nothing is bounded, and nobody waits for what is never told.
+    fn leave(&self) {
+        let mut is_watched = self.watched();
+        self.max_bytes.store(0, Ordering::Relaxed);
+        *is_watched = false;
+    }
+
+    /// Whether there is room for the work on so many questions.
+    fn is_room(&self, n_working: u64) -> bool {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);
+        max_bytes == 0 || cost::resident_bytes().saturating_add(taken_bytes) <= max_bytes
     }
 
     /// Looks once.
@@ -347,6 +332,15 @@ mod tests {
         assert!(!bound.is_to_be_watched(None));
         assert!(bound.is_left());
         assert!(bound.is_to_be_watched(Some(3)), "it has returned");
+    }
+
+    #[test]
+    fn a_bound_that_nobody_watches_is_none() {
+        let bound = MemoryBound::unbounded();
+        assert!(bound.is_to_be_watched(Some(1)) && !bound.is_room(1));
+        bound.leave();
+        assert!(bound.is_room(1));
+        assert!(bound.is_to_be_watched(Some(2)), "the next may have its thread");
     }
 
     #[test]

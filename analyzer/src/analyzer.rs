@@ -248,7 +248,9 @@ impl Analyzer {
             }
             Answer::CodeNames(names) => self.add_code_names(object, names),
             Answer::Unfinished => return self.ask_again(object, question),
-            Answer::NotNow => return self.give_up_waiting((object, question), observer),
+            Answer::NotNow(delay) => {
+                return self.give_up_waiting((object, question), delay, observer);
+            }
         }
         for sample in &self.take_waiting((object, question)) {
             self.attempt(sample, observer);

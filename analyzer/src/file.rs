@@ -23,6 +23,12 @@ pub trait FileBytes: Send + Sync {
         self.len()
     }
 
+    /// Whether nothing more of it is wanted. What cannot be read then is no fault of the file, and is told
+    /// by whoever wants it no more.
+    fn is_given_up(&self) -> bool {
+        false
+    }
+
     /// Whether there is nothing in it.
     fn is_empty(&self) -> bool {
         self.len() == 0

@@ -128,7 +128,11 @@ impl PagedSection {
             }
             Err(error) => {
                 is_lost.store(true, Ordering::Relaxed);
-                tracing::warn!(%error, "the rest of a debug section is left out");
+                if file.is_given_up() {
+                    tracing::debug!(%error, "the rest of a debug section is not wanted any more");
+                } else {
+                    tracing::warn!(%error, "the rest of a debug section is left out");
+                }
                 None
             }
         }

@@ -7,7 +7,7 @@ use crate::name_table::NameTable;
 use crate::process::LoadObjectIdx;
 use crate::site_table::{CallSiteTable, DataTable, SiteTable};
 use crate::vote::Votes;
-use crate::worker::Question;
+use crate::worker::{Delay, Question};
 use dataspace_proto::reason::Reason;
 
 /// What is given up, first to last. Who gives up one of these gives up those before it.
@@ -79,16 +79,41 @@ impl Analyzer {
         }
     }
 
-    /// Decides the samples that wait for an answer as `over_budget`. Nothing is noted of it: the next
-    /// sample asks again.
+    /// Decides the samples that wait for an answer as `over_budget`. Nothing is noted of it, but why, once:
+    /// the next sample asks again.
     pub(crate) fn give_up_waiting(
         &mut self,
         asked: (LoadObjectIdx, Question),
+        delay: Delay,
         observer: &mut dyn Observer,
     ) {
+        self.warn_of(delay, asked.0);
         for sample in &self.take_waiting(asked) {
             self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
+    }
+
+    /// Tells once why questions are put off, and of the first load object that it happened to: the others
+    /// must not take the place of other warnings.
+    fn warn_of(&mut self, delay: Delay, object: LoadObjectIdx) {
+        let what = match delay {
+            Delay::Short => return,
+            Delay::TooLarge => "debug information takes more memory than there is (--memory-max)",
+            Delay::NoRoom => {
+                "debug information had no memory while its files or others were waited for (--memory-max)"
+            }
+        };
+        if self.warnings.iter().any(|warning| warning.starts_with(what)) {
+            return;
+        }
+        let known = self.processes.object(object);
+        let path = known.map_or_else(String::new, |known| {
+            String::from_utf8_lossy(&known.key.path).into_owned()
+        });
+        self.warn(format!(
+            "{what}: samples are over_budget where it is needed, first in {path}; it is tried again, and a \
+             higher memory_max or fewer sessions would help"
+        ));
     }
 
     /// Whether memory is so short that nothing new is found out.

@@ -58,9 +58,21 @@ pub enum Answer {
     Unfinished,
     /// To any: nobody works on it for the time being. What waits for it is `over_budget`, and samples to
     /// come ask anew.
-    NotNow,
+    NotNow(Delay),
     /// To any: the load object cannot be asked, now or later.
     Failed(Reason),
+}
+
+/// Why nobody works on a question for the time being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// Memory is short, which is told where work is given up for it, or the session ends.
+    Short,
+    /// What there is to read for it takes more memory than there is.
+    TooLarge,
+    /// It was begun, and what it had read stood in the way of others while it waited for a file; or the
+    /// memory it needs was others' for as long as anybody waits.
+    NoRoom,
 }
 
 /// A worker's reply to a [`Request`].

@@ -2,12 +2,13 @@
 
 use crate::support::program::Program;
 use crate::support::session::{EXACT, Hand, N_EVENTS, Session, object, sample, with};
-use dataspace_analyzer::worker::{Answer, Request, Response};
+use dataspace_analyzer::worker::{Answer, Delay, Request, Response};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::{CpuMode, Record};
 use dataspace_proto::register::Register::{self, Rax, Rdi};
 use dataspace_proto::sample_line::{AddressSource, Evidence};
+use dataspace_proto::snapshot::{Cost, Target};
 use proptest::prelude::*;
 
 const BUILDS: [&str; 2] = ["-O2 -gdwarf-5 -fPIE -pie", "-O2 -gdwarf-4 -fno-pie -no-pie"];
@@ -215,12 +216,17 @@ fn a_question_that_nobody_works_on_now_is_asked_again() {
     let hand = with(&[(Rdi, program.truth("&ratio"))]);
     let taken = Record::Sample(sample(EXACT, ip, &hand));
     session.analyzer.apply(&taken, &mut session.lines);
-    let Request { object: asked, question, .. } = session.analyzer.next_request().unwrap();
-    let put_off = Response { object: asked, question, answer: Answer::NotNow };
-    session.analyzer.answer(put_off, &mut session.lines);
+    let Request { object: asked, key, question } = session.analyzer.next_request().unwrap();
+    let put_off = Response { object: asked, question, answer: Answer::NotNow(Delay::TooLarge) };
+    session.analyzer.answer(put_off.clone(), &mut session.lines);
     assert_eq!(object(&session.lines.0[0]), "over_budget");
     assert_eq!(session.analyzer.n_pending(), 0);
     assert!(session.analyzer.next_request().is_none(), "until there is a sample again");
+    session.analyzer.answer(put_off, &mut session.lines);
+    let snapshot = session.analyzer.snapshot(Target::default(), Cost::default(), None);
+    let [warning] = snapshot.warnings.as_slice() else { panic!("{:?}", snapshot.warnings) };
+    assert!(warning.contains("more memory than there is") && warning.contains("memory_max"));
+    assert!(warning.contains(&*String::from_utf8_lossy(&key.path)), "{warning}");
     assert_eq!(object(&session.exact(ip, &hand)), "{double ratio}");
     assert_eq!(session.analyzer.accounting().imbalance(), 0);
 }

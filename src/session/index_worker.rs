@@ -2,10 +2,10 @@
 
 use crate::expendable::FilesEnd;
 use crate::file_source::{FilePolicy, SystemFiles};
-use crate::memory_bound;
+use crate::memory_bound::{self, NoTurn};
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased, unbounded};
 use dataspace_analyzer::process::LoadObjectIdx;
-use dataspace_analyzer::worker::{Answer, Request, Response, Worker};
+use dataspace_analyzer::worker::{Answer, Delay, Request, Response, Worker};
 use dataspace_collector::live::thread_cpu_ns;
 use dataspace_proto::reason::Reason;
 use std::collections::HashMap;
@@ -14,10 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// How long one works on questions before others have their turn: what was read for one serves the next,
-/// as long as it is not given up for others.
-const SPELL: Duration = Duration::from_millis(500);
 
 /// How long a load object is left alone whose question took more memory than there was; each time twice as
 /// long, for what it takes is read again from the beginning.
@@ -64,7 +60,7 @@ impl IndexWorker {
                 desk.keep_to_memory();
                 let response = request.map(|request| desk.answer_in_turn(&request));
                 if incoming.is_empty() {
-                    desk.room = None;
+                    desk.end.turn().end();
                 }
                 cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
                 if response.is_some_and(|response| outgoing.send(response).is_err()) {
@@ -109,10 +105,17 @@ struct Desk {
     end: Arc<FilesEnd>,
     /// What was given up for want of memory.
     asked: memory_bound::Asked,
-    /// Room to work on questions, and since when.
-    room: Option<(memory_bound::Room, Instant)>,
-    /// Load objects that took more memory than there was: how often, and until when they are left alone.
-    broken_off: HashMap<LoadObjectIdx, (u32, Instant)>,
+    /// Load objects that took more memory than there was.
+    broken_off: HashMap<LoadObjectIdx, BrokenOff>,
+}
+
+/// A load object that is left alone.
+#[derive(Clone, Copy)]
+struct BrokenOff {
+    /// How often it was broken off.
+    n: u32,
+    until: Instant,
+    why: Delay,
 }
 
 impl Desk {
@@ -120,7 +123,7 @@ impl Desk {
         let files = SystemFiles::until(policy, Arc::clone(&end));
         let worker = Worker::new(Box::new(files));
         let asked = memory_bound::Asked::from_now();
-        Self { worker, end, asked, room: None, broken_off: HashMap::new() }
+        Self { worker, end, asked, broken_off: HashMap::new() }
     }
 
     /// Gives up what is asked for where memory is short.
@@ -134,49 +137,45 @@ impl Desk {
     /// The answer, once there is room to work on it; none for the time being where there will be none.
     fn answer_in_turn(&mut self, request: &Request) -> Response {
         let left_alone = self.broken_off.get(&request.object);
-        if left_alone.is_some_and(|(_, until)| Instant::now() < *until) {
-            return put_off(request);
+        if let Some(BrokenOff { why, .. }) = left_alone.filter(|it| Instant::now() < it.until) {
+            return put_off(request, *why);
         }
-        let is_spent = |(room, since): &(memory_bound::Room, Instant)| {
-            since.elapsed() >= SPELL || !room.may_go_on()
-        };
-        self.room.take_if(|room| is_spent(room));
-        let question = self.room.is_none().then(memory_bound::question);
-        loop {
+        let end = Arc::clone(&self.end);
+        let begun = end.turn().begin(|| {
             self.keep_to_memory();
-            if memory_bound::is_short() || self.end.is_over() {
-                return put_off(request);
-            }
-            if let Some(room) = question.as_ref().and_then(memory_bound::Question::room) {
-                self.room = Some((room, Instant::now()));
-            }
-            if self.room.is_some() {
-                drop(question);
-                return self.answer(request);
-            }
+            !memory_bound::is_short() && !end.is_over()
+        });
+        match begun {
+            Ok(()) => self.answer(request),
+            Err(NoTurn::Unwanted) => put_off(request, Delay::Short),
+            Err(NoTurn::Late) => put_off(request, Delay::NoRoom),
         }
     }
 
     /// The answer, unless it takes more memory than there is.
     fn answer(&mut self, request: &Request) -> Response {
-        self.end.was_broken_off();
+        let _ = self.end.was_broken_off();
         let response = answer(&mut self.worker, request);
-        if !self.end.was_broken_off() {
-            return response;
-        }
+        let Some(why) = self.end.was_broken_off() else { return response };
         // What it found is made of a part of the file.
         self.worker.forget(request.object);
         memory_bound::given_up();
         let now = Instant::now();
-        let (n_before, until) = self.broken_off.get(&request.object).copied().unwrap_or((0, now));
-        let n = if now > until + LONGEST_PAUSE { 1 } else { n_before + 1 };
+        let before = self.broken_off.get(&request.object);
+        let n = before.map_or(1, |it| if now > it.until + LONGEST_PAUSE { 1 } else { it.n + 1 });
         let pause = LONGEST_PAUSE.min(FIRST_PAUSE * (1 << (n - 1).min(6)));
-        self.broken_off.insert(request.object, (n, now + pause));
+        self.broken_off.insert(request.object, BrokenOff { n, until: now + pause, why });
         if n.is_power_of_two() {
             let path = String::from_utf8_lossy(&request.key.path);
-            tracing::warn!(%path, n, "its debug information takes more memory than there is: broken off");
+            let why = match why {
+                Delay::NoRoom => "its files answer slowly, and others need the memory meanwhile",
+                Delay::TooLarge | Delay::Short => {
+                    "its debug information takes more memory than there is"
+                }
+            };
+            tracing::warn!(%path, n, why, "broken off: a higher memory_max would help");
         }
-        put_off(request)
+        put_off(request, why)
     }
 }
 
@@ -188,10 +187,10 @@ pub(super) fn answer(worker: &mut Worker, request: &Request) -> Response {
     })
 }
 
-/// The answer to a request that nobody works on while memory is short.
-fn put_off(request: &Request) -> Response {
+/// The answer to a request that nobody works on for want of memory.
+fn put_off(request: &Request, why: Delay) -> Response {
     let (object, question) = (request.object, request.question);
-    Response { object, question, answer: Answer::NotNow }
+    Response { object, question, answer: Answer::NotNow(why) }
 }
 
 /// The answer to a request that nobody can work on.
