@@ -279,11 +279,13 @@ pub enum Error {
     /// The reader thread cannot be started.
     #[error("the reader thread cannot be started: {0}")]
     Thread(#[source] io::Error),
-    /// One user's processes keep all threads waiting that may look his processes up.
+    /// No thread is left that may look a user's processes up: his own ones, or those of all users
+    /// together, wait for what cannot be read.
     #[error(
-        "processes of this user cannot be looked up: as many threads as he may have wait for \
-         mappings of his processes that cannot be read; end the processes that are stuck, or leave \
-         --comm and --exclude-comm out"
+        "processes of this user cannot be looked up: all threads that he or all users together may \
+         have are taken, for sessions with names to include or exclude, or by processes whose \
+         mappings cannot be read; end processes of yours that are stuck and sessions that are not \
+         needed, ask root to see to those of others, or leave --comm and --exclude-comm out"
     )]
     LookupsHeldUp,
 }
