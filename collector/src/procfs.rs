@@ -8,11 +8,14 @@ use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::record::{FileIdentity, Mmap};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::{Path, PathBuf};
 
 /// The longest file read: 65,530 mappings (`vm.max_map_count`) of 1 KiB a line.
 const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// The longest list of mappings of which all are held at once: `vm.max_map_count` of 250 bytes a line.
+const MAX_HELD_BYTES: u64 = 16 << 20;
 
 /// What most processes' mappings take, of which there are 2,500 then, is read without asking.
 const SHORT_FILE_BYTES: u64 = 256 << 10;
@@ -23,6 +26,42 @@ pub(crate) struct Mappings {
     pub(crate) mappings: Vec<Mmap>,
     /// There are more.
     pub(crate) is_cut: bool,
+}
+
+/// Reads a list of mappings. An error is the last item: [`io::ErrorKind::FileTooLarge`] where a list goes
+/// on and on.
+#[derive(Debug)]
+pub(crate) struct MappingReader {
+    pid: i32,
+    file: BufReader<Take<File>>,
+    line: Vec<u8>,
+    n_bytes: u64,
+    is_over: bool,
+}
+
+impl Iterator for MappingReader {
+    type Item = io::Result<Mmap>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_over {
+            self.line.clear();
+            let read = self.file.read_until(b'\n', &mut self.line);
+            self.n_bytes += read.as_ref().map_or(0, |&n_bytes| n_bytes as u64);
+            self.is_over = !self.line.ends_with(b"\n");
+            if let Err(error) = read {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+            if self.is_over && self.n_bytes >= MAX_FILE_BYTES {
+                return Some(Err(io::ErrorKind::FileTooLarge.into()));
+            }
+            let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+            if let Some(mapping) = mapping(self.pid, line) {
+                return Some(Ok(mapping));
+            }
+        }
+        None
+    }
 }
 
 /// A `/proc`.
@@ -92,38 +131,45 @@ impl Procfs {
         pid: i32,
         may_be_long: &mut dyn FnMut() -> bool,
     ) -> io::Result<Mappings> {
-        let mut read = self.read_within(&format!("{pid}/maps"), may_be_long)?;
-        if read.0.is_empty() {
+        let mut reader = self.mapping_reader(pid)?;
+        let mut mappings = Vec::new();
+        let mut is_long = None;
+        while let Some(mapping) = reader.next() {
+            let fits = reader.n_bytes <= SHORT_FILE_BYTES
+                || *is_long.get_or_insert_with(&mut *may_be_long)
+                    && reader.n_bytes <= MAX_HELD_BYTES;
+            if !fits {
+                return Ok(Mappings { mappings, is_cut: true });
+            }
+            mappings.push(mapping?);
+        }
+        Ok(Mappings { mappings, is_cut: false })
+    }
+
+    /// The mappings of process `pid`, as of time 0, each read when it is taken.
+    ///
+    /// # Errors
+    /// Those of opening and reading the file.
+    pub(crate) fn mapping_reader(&self, pid: i32) -> io::Result<MappingReader> {
+        let open = |path: String| -> io::Result<MappingReader> {
+            let file = File::open(self.root.join(path))?;
+            let file = BufReader::new(file.take(MAX_FILE_BYTES));
+            Ok(MappingReader { pid, file, line: Vec::new(), n_bytes: 0, is_over: false })
+        };
+        let mut reader = open(format!("{pid}/maps"))?;
+        if reader.file.fill_buf()?.is_empty() {
             // The first thread has ended before the others: one of those shows the mappings.
             let tids = self.tasks(pid).unwrap_or_default().into_iter();
             let path = |tid: i32| format!("{pid}/task/{tid}/maps");
-            let mut maps = tids.filter_map(|tid| self.read_within(&path(tid), may_be_long).ok());
-            read = maps.find(|(maps, _)| !maps.is_empty()).unwrap_or_default();
+            let mut others = tids.filter_map(|tid| open(path(tid)).ok());
+            let has_some = |other: &mut MappingReader| {
+                other.file.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
+            };
+            reader = others
+                .find_map(|mut other| has_some(&mut other).then_some(other))
+                .unwrap_or(reader);
         }
-        let (bytes, is_cut) = read;
-        let lines = bytes.split(|&byte| byte == b'\n');
-        Ok(Mappings { mappings: lines.filter_map(|line| mapping(pid, line)).collect(), is_cut })
-    }
-
-    /// A file, and whether there is more of it; of a long one whole lines.
-    fn read_within(
-        &self,
-        path: &str,
-        may_be_long: &mut dyn FnMut() -> bool,
-    ) -> io::Result<(Vec<u8>, bool)> {
-        let mut file = File::open(self.root.join(path))?;
-        let mut bytes = Vec::new();
-        let n_read = file.by_ref().take(SHORT_FILE_BYTES).read_to_end(&mut bytes)? as u64;
-        if n_read < SHORT_FILE_BYTES {
-            return Ok((bytes, false));
-        }
-        if may_be_long() {
-            file.take(MAX_FILE_BYTES - SHORT_FILE_BYTES).read_to_end(&mut bytes)?;
-            return Ok((bytes, false));
-        }
-        let n_whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        bytes.truncate(n_whole);
-        Ok((bytes, true))
+        Ok(reader)
     }
 
     /// The name of thread `tid` of process `pid`.

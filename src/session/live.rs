@@ -79,13 +79,13 @@ impl LiveSession {
         config.consumer_cpu_ns = Arc::clone(&own_cpu.analyzer_ns);
         config.reader_cpu_ns = Arc::clone(&own_cpu.reader_ns);
         let cpu_of_thread = own_cpu.clone();
-        let live = Live::open(config)?;
+        let mut live = Live::open(config)?;
         let target = Target {
             description: live.description().to_owned(),
             pids: live.pids().to_vec(),
             running: true,
         };
-        let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
+        let (mut sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
         let mut analyzer = Analyzer::new(analysis);
         let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
         let events: Vec<EventLine> = live.events().iter().map(event_line).collect();
@@ -93,7 +93,6 @@ impl LiveSession {
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
         let began = Instant::now();
-        let collector = live.start(sender)?;
         let for_thread = Arc::clone(&published);
         let sampled: Arc<OnceLock<Sampled>> = Arc::default();
         let sampled_of_thread = Arc::clone(&sampled);
@@ -123,6 +122,10 @@ impl LiveSession {
                 }
             })
             .map_err(Error::Thread)?;
+        // On this thread, which may be held up by what it reads.
+        live.announce(&mut sender);
+        // Without a collector nothing comes to the analyzer any more: its thread ends.
+        let collector = live.start(sender)?;
         let threads = Mutex::new(Some(Threads { collector, analyzer, began }));
         Ok(Self { published, threads, sampled, own_cpu })
     }

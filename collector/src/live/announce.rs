@@ -1,42 +1,123 @@
-//! What the analyzer is told before the first sample: names, namespaces and mappings from before the
-//! session.
+//! What the analyzer is told before the first sample: events, and names, namespaces and mappings from
+//! before the session.
 
+use crate::live::Parts;
+use crate::live::reader::MAX_BATCHES_BEHIND;
+use crate::live::record::Heard;
 use crate::procfs::{Mappings, Procfs};
-use dataspace_proto::record::{Comm, Namespace, Record};
+use crate::sys::attr;
+use dataspace_proto::batch::BatchSender;
+use dataspace_proto::record::{Comm, Mmap, Namespace, Record};
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 /// Threads of a process whose names are read without asking.
 const MAX_SHORT_THREADS: usize = 2_048;
+/// How long one wait for the analyzer may be, until it is looked whether it is there.
+const LOOK: Duration = Duration::from_secs(1);
 
-/// Names of all threads, mount namespaces and mappings of all processes, as of time 0.
-///
-/// To be read after the side-band events are open: a mapping is then in one of the two, or in
-/// both, which does no harm.
-pub(crate) fn what_was_before(pids: &[i32], procfs: &Procfs) -> Vec<Record> {
-    pids.iter().flat_map(|&pid| of_process(pid, procfs, &mut || true)).collect()
+/// Names of all threads, mount namespaces and mappings of all processes, as of time 0; each is read when
+/// it is taken, for all mappings of a few processes are hundreds of megabytes.
+pub(crate) struct Before(Box<dyn Iterator<Item = Record> + Send>);
+
+impl Before {
+    /// To be taken after the side-band events are open: a mapping is then in one of the two, or in
+    /// both, which does no harm.
+    pub(crate) fn of(pids: Vec<i32>, procfs: &Procfs) -> Self {
+        let procfs = procfs.clone();
+        Self(Box::new(pids.into_iter().flat_map(move |pid| {
+            let tids = procfs.tasks(pid).unwrap_or_default();
+            let others = procfs.clone();
+            // Before the mappings, whose paths are those of the namespace.
+            let namespace = namespace(pid, &procfs).into_iter();
+            let mappings = std::iter::once_with(move || mappings(pid, &others)).flatten();
+            namespace.chain(names(pid, tids, procfs.clone())).chain(mappings)
+        })))
+    }
+
+    /// What was taken already.
+    pub(crate) fn taken(records: Vec<Record>) -> Self {
+        Self(Box::new(records.into_iter()))
+    }
 }
 
-/// The same of one process. Of one with many mappings or threads only the first ones, unless it
-/// `may_be_long`, which is asked when that is known.
+impl Iterator for Before {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        self.0.next()
+    }
+}
+
+impl fmt::Debug for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Before")
+    }
+}
+
+/// Whether whoever reads is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// It is at work: no more is on its way to it than it takes.
+    OfAnalyzer,
+    /// It may not have begun to read.
+    Own,
+}
+
+/// Tells all that comes before the first sample, once.
+pub(crate) fn tell(parts: &mut Parts, heard: Heard, sender: &mut BatchSender, pace: Pace) {
+    let Some(before) = parts.before.take() else { return };
+    let mut push = |record: Record| {
+        sender.push(record);
+        if sender.is_full() {
+            flush(sender, pace);
+        }
+    };
+    push(Record::Machine(attr::MACHINE));
+    for plan in &parts.plans {
+        push(Record::Event(Box::new(plan.event.clone())));
+    }
+    let warnings = parts.plans.iter().flat_map(|plan| plan.warnings.clone());
+    for text in warnings.chain(std::mem::take(&mut parts.attached.warnings)) {
+        push(warning(text));
+    }
+    if !parts.features.lost {
+        push(warning(
+            "this kernel (before 6.0) does not tell how many samples it lost; the last loss on each \
+             CPU may be missing"
+                .to_owned(),
+        ));
+    }
+    before.filter(|record| heard.includes(record)).for_each(push);
+    flush(sender, pace);
+}
+
+fn flush(sender: &mut BatchSender, pace: Pace) {
+    if pace == Pace::OfAnalyzer {
+        while !sender.wait_while_behind(MAX_BATCHES_BEHIND, LOOK) {}
+    }
+    sender.flush_or_drop_samples();
+}
+
+/// The same of one process, to be held. Of one with many mappings or threads only the first ones,
+/// unless it `may_be_long`, which is asked when that is known.
 pub(crate) fn of_process(
     pid: i32,
     procfs: &Procfs,
     may_be_long: &mut dyn FnMut() -> bool,
 ) -> Vec<Record> {
-    let mut records = Vec::new();
-    let own_mount = procfs.mount_namespace("self");
-    // Before the mappings, whose paths are those of the namespace.
-    if let Some(mount) = procfs.mount_namespace(pid).filter(|mount| Some(*mount) != own_mount) {
-        records.push(Record::Namespace(Namespace { time_ns: 0, pid, mount }));
-    }
+    let mut records = Vec::from_iter(namespace(pid, procfs));
     let mut tids = procfs.tasks(pid).unwrap_or_default();
-    if tids.len() > MAX_SHORT_THREADS && !may_be_long() {
+    let n_threads = tids.len();
+    if n_threads > MAX_SHORT_THREADS && !may_be_long() {
         tids.truncate(MAX_SHORT_THREADS);
+        records.push(warning(format!(
+            "process {pid} has more threads ({n_threads}) than could be read while those of others \
+             were: names of some stay unknown; attach to it alone"
+        )));
     }
-    for tid in tids {
-        // A thread without a name has just ended.
-        let Ok(name) = procfs.comm(pid, tid) else { continue };
-        records.push(Record::Comm(Box::new(Comm { pid, tid, name, ..Comm::default() })));
-    }
+    records.extend(names(pid, tids, procfs.clone()));
     match procfs.mappings_within(pid, may_be_long) {
         Ok(Mappings { mappings, is_cut }) => {
             records.extend(mappings.into_iter().map(|mmap| Record::Mmap(Box::new(mmap))));
@@ -47,16 +128,154 @@ pub(crate) fn of_process(
                 )));
             }
         }
-        // It has ended.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => records.push(warning(format!(
-            "the mappings of process {pid} cannot be read ({error}): its data objects stay unknown; \
-             run as root, or give this program CAP_SYS_PTRACE"
-        ))),
+        Err(error) => records.extend(mapping(pid, Err(error))),
     }
     records
 }
 
+fn namespace(pid: i32, procfs: &Procfs) -> Option<Record> {
+    let own_mount = procfs.mount_namespace("self");
+    let mount = procfs.mount_namespace(pid).filter(|mount| Some(*mount) != own_mount)?;
+    Some(Record::Namespace(Namespace { time_ns: 0, pid, mount }))
+}
+
+fn names(pid: i32, tids: Vec<i32>, procfs: Procfs) -> impl Iterator<Item = Record> {
+    tids.into_iter().filter_map(move |tid| {
+        // A thread without a name has just ended.
+        let name = procfs.comm(pid, tid).ok()?;
+        Some(Record::Comm(Box::new(Comm { pid, tid, name, ..Comm::default() })))
+    })
+}
+
+fn mappings(pid: i32, procfs: &Procfs) -> impl Iterator<Item = Record> + use<> {
+    let (reader, error) = match procfs.mapping_reader(pid) {
+        Ok(reader) => (Some(reader), None),
+        Err(error) => (None, Some(Err(error))),
+    };
+    let all = error.into_iter().chain(reader.into_iter().flatten());
+    all.filter_map(move |read| mapping(pid, read))
+}
+
+/// A mapping, or why there is none.
+fn mapping(pid: i32, read: io::Result<Mmap>) -> Option<Record> {
+    let error = match read {
+        Ok(mmap) => return Some(Record::Mmap(Box::new(mmap))),
+        Err(error) => error,
+    };
+    match error.kind() {
+        // It has ended.
+        ErrorKind::NotFound => None,
+        ErrorKind::FileTooLarge => Some(warning(format!(
+            "process {pid} has more mappings than are read: data objects of some stay unknown"
+        ))),
+        _ => Some(warning(format!(
+            "the mappings of process {pid} cannot be read ({error}): its data objects stay unknown; \
+             run as root, or give this program CAP_SYS_PTRACE"
+        ))),
+    }
+}
+
 fn warning(text: String) -> Record {
     Record::Warning(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::batch::channel;
+    use std::fs;
+    use std::path::Path;
+
+    /// Makes process `pid` with a thread for each of `tids`, and a mapping for each of `paths`.
+    fn make(root: &Path, pid: i32, tids: impl IntoIterator<Item = i32>, paths: &[&str]) {
+        for tid in tids {
+            let task = root.join(format!("{pid}/task/{tid}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("comm"), format!("name{tid}\n")).unwrap();
+        }
+        let line = |path: &&str| format!("1000-2000 r-xp 00000000 00:00 0 {path}\n");
+        fs::write(root.join(format!("{pid}/maps")), paths.iter().map(line).collect::<String>())
+            .unwrap();
+    }
+
+    fn is_of(pid: i32, text: &str, record: Option<Record>) -> bool {
+        match record {
+            Some(Record::Mmap(mmap)) => mmap.pid == pid && *mmap.path == *text.as_bytes(),
+            Some(Record::Comm(comm)) => comm.pid == pid && *comm.name == *text.as_bytes(),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn what_was_before_is_read_when_it_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        make(root.path(), 7, [7], &["/a", "/b"]);
+        make(root.path(), 8, [8], &["/read too early"]);
+        let mut before = Before::of(vec![7, 8, 9], &Procfs::new(root.path()));
+        assert!(is_of(7, "name7", before.next()));
+        make(root.path(), 7, [7], &["/c", "/d"]);
+        assert!(is_of(7, "/c", before.next()));
+        assert!(is_of(7, "/d", before.next()));
+        make(root.path(), 8, [8], &["/e"]);
+        assert!(is_of(8, "name8", before.next()));
+        assert!(is_of(8, "/e", before.next()));
+        assert!(before.next().is_none(), "there is no process 9");
+    }
+
+    #[test]
+    fn of_a_list_that_cannot_be_read_a_warning_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        make(root.path(), 7, [7], &[]);
+        fs::remove_file(root.path().join("7/maps")).unwrap();
+        fs::create_dir(root.path().join("7/maps")).unwrap();
+        let told: Vec<Record> = Before::of(vec![7], &Procfs::new(root.path())).collect();
+        let Some(Record::Warning(text)) = told.last() else { panic!("{told:?}") };
+        assert!(text.contains("mappings of process 7 cannot be read"), "{text}");
+    }
+
+    #[test]
+    fn names_that_are_left_out_are_told_of() {
+        let root = tempfile::tempdir().unwrap();
+        let n_more = 3;
+        make(root.path(), 7, 7..7 + (MAX_SHORT_THREADS + n_more) as i32, &["/a"]);
+        let procfs = Procfs::new(root.path());
+        let n_names = |records: &[Record]| {
+            records.iter().filter(|record| matches!(record, Record::Comm(_))).count()
+        };
+        let is_told = |record: &Record| matches!(record, Record::Warning(text) if text.contains("more threads (2051)"));
+        let cut = of_process(7, &procfs, &mut || false);
+        assert_eq!((n_names(&cut), cut.iter().any(is_told)), (MAX_SHORT_THREADS, true));
+        for whole in [of_process(7, &procfs, &mut || true), Before::of(vec![7], &procfs).collect()]
+        {
+            assert_eq!(n_names(&whole), MAX_SHORT_THREADS + n_more);
+            assert!(!whole.iter().any(is_told));
+        }
+    }
+
+    #[test]
+    fn no_more_is_on_its_way_than_the_analyzer_takes() {
+        const N_RECORDS: usize = 4_000;
+        let (mut sender, receiver) = channel(64, 4);
+        std::thread::scope(|scope| {
+            let analyzer = scope.spawn(move || {
+                let (mut n_records, mut n_most) = (0, 0);
+                while let Some(batch) = receiver.receive() {
+                    n_most = n_most.max(receiver.receiver().len());
+                    n_records += batch.len();
+                    receiver.recycle(batch);
+                }
+                (n_records, n_most)
+            });
+            for n in 0..N_RECORDS {
+                sender.push(warning(n.to_string()));
+                if sender.is_full() {
+                    flush(&mut sender, Pace::OfAnalyzer);
+                }
+            }
+            drop(sender);
+            let (n_records, n_most) = analyzer.join().unwrap();
+            assert_eq!(n_records, N_RECORDS);
+            assert!(n_most <= MAX_BATCHES_BEHIND, "{n_most}");
+        });
+    }
 }

@@ -35,6 +35,7 @@ pub use record::Heard;
 
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
+use crate::live::announce::{Before, Pace};
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
 use crate::live::calibration::Calibration;
 use crate::live::cpu_watch::CpuWatch;
@@ -53,7 +54,6 @@ use crate::tracefs::Tracefs;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::batch::BatchSender;
 use dataspace_proto::event::{Event, Sampling};
-use dataspace_proto::record::Record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -142,8 +142,8 @@ struct Parts {
     cpu_watch: CpuWatch,
     gate: Gate,
     procfs: Procfs,
-    /// Mappings and names from before.
-    before: Vec<Record>,
+    /// Mappings and names from before; `None` when they were told.
+    before: Option<Before>,
     calibration: Option<JoinHandle<Calibration>>,
     max_overhead: Option<f64>,
     keeps_counts: bool,
@@ -167,11 +167,7 @@ impl Live {
         raise_file_limit();
         let cpus = &machine.online_cpus;
         let permission = config.permission.as_deref();
-        if permission.is_some() {
-            plans.iter_mut().for_each(EventPlan::confine);
-        } else {
-            coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
-        }
+        widen_or_confine(permission, &mut target, &mut plans, cpus.len(), &procfs);
         let binding = binding(&config.target, &target);
         let mut rings = Rings::new(cpus, config.ring_pages, &procfs)?;
         let features = kernel_features();
@@ -181,22 +177,16 @@ impl Live {
         let attacher = attacher.with_at_most(max_events(permission));
         let mut attached = attach(attacher, &target, group.as_ref())?;
         attached.warnings.extend(rings.warning.take());
-        let mut cpu_watch = CpuWatch::new(Path::new("/"), machine.online_cpus);
-        attached.offline.iter().for_each(|&cpu| cpu_watch.is_off(cpu));
+        let cpu_watch = cpu_watch(&attached, machine.online_cpus);
         // After the rings, for its own takes of the memory that a user may lock, and after threads
         // that come and go were found, which needs every CPU.
         let calibration = Calibration::begin(&plans, &rings, features, !binding.is_cpu_wide);
         target.drop_ended()?;
         check_is_open(&target, &attached, &procfs)?;
         seen.zip(permission).map_or(Ok(()), |(seen, it)| seen.check(it, target.processes()))?;
-        let is_open = !binding.is_cpu_wide && config.comms.is_empty();
         let description = config.comms.describe(target.description.as_deref());
-        let membership = target.membership(config.comms, &procfs);
-        let user = permission.map(Permission::uid);
-        let gate = Gate::new(membership, procfs.clone(), is_open, user)?;
-        // What a forked command has mapped now is our own, and goes with exec.
-        let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
-        let before = announce::what_was_before(&known, &procfs);
+        let gate = gate(&target, config.comms, binding, permission, &procfs)?;
+        let before = Some(before(&gate, binding, &procfs));
         let Target { watched, held, .. } = target;
         let parts = Parts {
             rings,
@@ -250,6 +240,12 @@ impl Live {
         &self.pids
     }
 
+    /// Tells `sender` the events, and what was mapped before, as fast as that is received: someone is to
+    /// be at it. Else [`Self::start`] tells it, and keeps what the channel does not take.
+    pub fn announce(&mut self, sender: &mut BatchSender) {
+        announce::tell(&mut self.parts, Heard::Everything, sender, Pace::OfAnalyzer);
+    }
+
     /// Lets a command execute, and reads the rings until the targets have ended or
     /// [`Running::stop`] is called.
     ///
@@ -267,18 +263,18 @@ impl Live {
     /// As [`Self::start`], and [`Error::Recorder`] if nothing can be written. A command is not
     /// executed then.
     pub fn record(
-        self,
+        mut self,
         recorder: Recorder,
         sender: BatchSender,
         heard: Heard,
     ) -> Result<Running, Error> {
-        let writer = record::begin(recorder, &self.parts)?;
+        let writer = record::begin(recorder, &mut self.parts, heard)?;
         self.begin(sender, Some((writer, heard)))
     }
 
     fn begin(
-        self,
-        sender: BatchSender,
+        mut self,
+        mut sender: BatchSender,
         recorded: Option<(Writer, Heard)>,
     ) -> Result<Running, Error> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -295,6 +291,8 @@ impl Live {
             }
         };
         let for_reader = Arc::clone(&shared);
+        let heard = recorded.as_ref().map_or(Heard::Everything, |(_, heard)| *heard);
+        announce::tell(&mut self.parts, heard, &mut sender, Pace::Own);
         let parts = self.parts;
         let thread = thread::Builder::new()
             .name("collector".to_owned())
@@ -406,6 +404,48 @@ fn command_name(target: TargetSpec) -> Option<OsString> {
         TargetSpec::Command(argv) => argv.into_iter().next(),
         _ => None,
     }
+}
+
+/// Many threads are seen on whole CPUs; of who may not see all, the user's side alone.
+fn widen_or_confine(
+    permission: Option<&dyn Permission>,
+    target: &mut Target,
+    plans: &mut [EventPlan],
+    n_cpus: usize,
+    procfs: &Procfs,
+) {
+    if permission.is_some() {
+        plans.iter_mut().for_each(EventPlan::confine);
+    } else {
+        coverage::widen(target, n_cpus, plans.len(), procfs);
+    }
+}
+
+/// What the target had mapped, which is read when it is told.
+fn before(gate: &Gate, binding: Binding, procfs: &Procfs) -> Before {
+    // What a forked command has mapped now is our own, and goes with exec.
+    let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
+    Before::of(known, procfs)
+}
+
+/// Whose records reach the analyzer.
+fn gate(
+    target: &Target,
+    comms: CommFilter,
+    binding: Binding,
+    permission: Option<&dyn Permission>,
+    procfs: &Procfs,
+) -> Result<Gate, Error> {
+    let is_open = !binding.is_cpu_wide && comms.is_empty();
+    let membership = target.membership(comms, procfs);
+    Gate::new(membership, procfs.clone(), is_open, permission.map(Permission::uid))
+}
+
+/// Looks after CPUs from when events were opened.
+fn cpu_watch(attached: &Attached, online_cpus: Vec<i32>) -> CpuWatch {
+    let mut cpu_watch = CpuWatch::new(Path::new("/"), online_cpus);
+    attached.offline.iter().for_each(|&cpu| cpu_watch.is_off(cpu));
+    cpu_watch
 }
 
 /// Opens the events of `target`, which is `group` if that is one.

@@ -86,11 +86,8 @@ pub(crate) fn run(
     let watched = std::mem::take(&mut parts.watched);
     let bell = parts.gate.bell();
     let watch = Watch::new(bell.as_deref(), &watched, shared);
-    let before = std::mem::take(&mut parts.before);
-    let warnings = std::mem::take(&mut parts.attached.warnings);
     let (recorder, heard) = recorded.unzip();
     let mut reader = Reader::new(parts, sender, recorder, heard.unwrap_or_default());
-    reader.announce(before, warnings);
     reader.rounds(&watch);
     reader.finish(&watch, child.as_ref())
 }
@@ -174,29 +171,6 @@ impl Reader {
             next_counts_ns: 0,
             told: Told::default(),
         }
-    }
-
-    fn announce(&mut self, before: Vec<Record>, warnings: Vec<String>) {
-        let machine = self.drain.side_band_layout.machine;
-        self.push(Record::Machine(machine));
-        for plan in &self.plans {
-            self.sender.push(Record::Event(Box::new(plan.event.clone())));
-        }
-        for warning in self.plans.iter().flat_map(|plan| plan.warnings.clone()).chain(warnings) {
-            self.sender.push(Record::Warning(warning.into()));
-        }
-        if !self.features.lost {
-            self.sender.push(Record::Warning(
-                "this kernel (before 6.0) does not tell how many samples it lost; the last loss \
-                 on each CPU may be missing"
-                    .into(),
-            ));
-        }
-        let heard = self.heard;
-        for record in before.into_iter().filter(|record| heard.includes(record)) {
-            self.push(record);
-        }
-        self.sender.flush_or_drop_samples();
     }
 
     pub(super) fn push(&mut self, record: Record) {

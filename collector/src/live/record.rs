@@ -4,6 +4,7 @@ use crate::decode;
 use crate::error::Error;
 use crate::event::EventPlan;
 use crate::live::Parts;
+use crate::live::announce::Before;
 use crate::live::attach::OpenEvent;
 use crate::live::clock::now_ns;
 use crate::live::drain::{Drain, SIDE_BAND};
@@ -49,9 +50,24 @@ impl Heard {
     }
 }
 
-/// Begins the recording of an open session.
-pub(crate) fn begin(recorder: Recorder, parts: &Parts) -> Result<Writer, Error> {
-    let Parts { attached, plans, features, before, .. } = parts;
+/// Begins the recording of an open session; what of the records from before is `heard` is left to be told.
+pub(crate) fn begin(recorder: Recorder, parts: &mut Parts, heard: Heard) -> Result<Writer, Error> {
+    let mut rest = Vec::new();
+    let before = parts.before.take();
+    let before = before.into_iter().flatten().inspect(|record| {
+        rest.extend(heard.includes(record).then(|| record.clone()));
+    });
+    let writer = writer(recorder, parts, Box::new(before))?;
+    parts.before = Some(Before::taken(rest));
+    Ok(writer)
+}
+
+fn writer(
+    recorder: Recorder,
+    parts: &Parts,
+    before: Box<dyn Iterator<Item = Record> + '_>,
+) -> Result<Writer, Error> {
+    let Parts { attached, plans, features, .. } = parts;
     let first_id = |event_idx: usize| {
         let is_its = |open: &OpenEvent| usize::from(open.event.0) == event_idx;
         let mut ids = attached.ids.iter();

@@ -44,8 +44,8 @@ pub(crate) struct Start<'a> {
     /// Events that are sampled, with the attributes that the kernel got; the one that carries
     /// mappings, names, births and deaths is the last.
     pub(crate) events: Vec<EventEntry>,
-    /// What was there before.
-    pub(crate) before: &'a [Record],
+    /// What was there before, each read when it is taken.
+    pub(crate) before: Box<dyn Iterator<Item = Record> + 'a>,
     /// The formats of tracepoints, if there are such events.
     pub(crate) tracing_data: Vec<u8>,
 }
@@ -123,14 +123,14 @@ impl Writer {
             failure: None,
             progress: recorder.progress(),
         };
-        let begun = writer.begin(&recorder, &start);
+        let begun = writer.begin(&recorder, start);
         if begun.is_err() {
             writer.sink.discard();
         }
         begun.map(|()| writer)
     }
 
-    fn begin(&mut self, recorder: &Recorder, start: &Start<'_>) -> Result<(), RecorderError> {
+    fn begin(&mut self, recorder: &Recorder, start: Start<'_>) -> Result<(), RecorderError> {
         let mut bytes = Bytes::default();
         if self.sink.is_file() {
             bytes.bytes(&self.front.file(0, &[]));
@@ -148,7 +148,7 @@ impl Writer {
         self.sink.buffer().append(&mut bytes.0);
         // All of it, however long it is: nothing else can be placed without it.
         for record in start.before {
-            self.write_synthetic(record);
+            self.write_synthetic(&record);
         }
         self.bound.begin(self.ending_bytes());
         self.write_header()

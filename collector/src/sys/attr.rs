@@ -356,6 +356,10 @@ pub(crate) fn mark() -> perf_event_attr {
     attr
 }
 
+/// What events count here.
+pub(crate) const MACHINE: Machine =
+    if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Other };
+
 /// The layout of the records of an event with this attr.
 pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
     SampleLayout {
@@ -367,7 +371,7 @@ pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
         is_precise: attr.precise_ip() != 0,
         sample_id_all: true,
         endian: NATIVE,
-        machine: if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Other },
+        machine: MACHINE,
     }
 }
 
