@@ -64,7 +64,15 @@ impl Governing {
     fn calibrated(&mut self) -> Option<Calibration> {
         let is_there = self.calibration.as_ref().is_some_and(JoinHandle::is_finished);
         let measured = self.calibration.take_if(|_| is_there)?.join().ok()?;
-        tracing::info!(?measured, "what sampling costs was measured");
+        let Calibration { samples, life } = measured;
+        tracing::info!(
+            interrupt_ns = samples.interrupt_ns,
+            breakpoint_ns = samples.breakpoint_ns,
+            in_kernel_ns = samples.in_kernel_ns,
+            birth_ns = life.birth_ns,
+            end_ns = life.end_ns,
+            "what sampling costs was measured"
+        );
         self.governor.set_costs(&measured.samples);
         Some(measured)
     }
@@ -176,17 +184,25 @@ impl Reader {
     fn tell_change(&mut self, event_idx: usize, sampling: Sampling) {
         let governance = self.governance();
         let name = &self.plans[event_idx].event.name;
-        let (what, number) = match sampling {
-            Sampling::Period(period) => ("period", period),
-            Sampling::FrequencyHz(hz) => ("frequency", hz),
+        let what = match sampling {
+            Sampling::Period(_) => "period",
+            Sampling::FrequencyHz(_) => "frequency",
         };
         let (taken, allowed) =
             (governance.overhead * 100.0, governance.max_overhead.unwrap_or_default() * 100.0);
-        tracing::info!(event = %name, number, taken, "the governor changed the {what}");
+        let taken_percent = format!("{taken:.2}");
+        match sampling {
+            Sampling::Period(period) => {
+                tracing::info!(event = %name, period, %taken_percent, "the governor changed the period");
+            }
+            Sampling::FrequencyHz(frequency_hz) => {
+                tracing::info!(event = %name, frequency_hz, %taken_percent, "the governor changed the frequency");
+            }
+        }
         if !std::mem::replace(&mut self.governing.has_told, true) {
             let warning = format!(
-                "the {what} of {name} was changed to {number}, and may change again: sampling took \
-                 {taken:.1}% of a CPU, and {allowed}% are allowed (--max-overhead)"
+                "the {what} of {name} is changed where sampling takes more than {allowed}% of a CPU \
+                 (--max-overhead); the header and governance.events in the JSON have the present one"
             );
             self.warn(warning);
         }
