@@ -17,8 +17,12 @@ const MAX_WRONG_AFTER_ONE: f64 = 0.1;
 const MAX_WRONG_AFTER_ONE_IN_A_PROGRAM: f64 = 0.5;
 
 /// Answers after one instruction where the trigger has a written-out memory operand and is no call
-/// or return, in percent.
+/// or return, in percent, in programs that a compiler wrote.
 const MIN_ANSWERED_AFTER_ONE: f64 = 95.0;
+
+/// A program written by hand to be difficult, without unwind information: stripped, most of it cannot be
+/// verified. Its part in all builds depends on which compilers are installed.
+const WRITTEN_BY_HAND: &str = "assembly";
 
 /// Wrong answers after one to eight instructions with a data address: 0.07 in the full run of the
 /// bench, and here in a run of a twentieth of its samples.
@@ -69,8 +73,12 @@ fn faults(outcomes: &[Outcome]) -> Vec<String> {
         if wrong > limit {
             faults.push(format!("{}: {wrong:.2} % of the answers are wrong", model.name()));
         }
+    }
+    let by_compiler = |it: &Outcome| (it.build.source.name != WRITTEN_BY_HAND).to_string();
+    for ((is_by_compiler, model), tally) in listing::grouped(outcomes, by_compiler) {
         let answered = percent(tally.explicit_answered, tally.explicit);
-        if model == Model::AfterOne && answered < MIN_ANSWERED_AFTER_ONE {
+        if is_by_compiler == "true" && model == Model::AfterOne && answered < MIN_ANSWERED_AFTER_ONE
+        {
             faults.push(format!("only {answered:.2} % of the memory operands are answered"));
         }
     }
