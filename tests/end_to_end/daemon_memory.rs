@@ -2,7 +2,7 @@
 //! takes is the kernel's figure.
 
 use crate::support::daemon::{Daemon, open_dir};
-use crate::support::{Running, total};
+use crate::support::{self, Running, total};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -92,8 +92,13 @@ fn program(dir: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
 
 /// The most memory that a process ever had resident, in MiB.
 fn peak_mib(pid: u32) -> u64 {
+    memory_mib(pid, "VmHWM:")
+}
+
+/// What the kernel says of a process's memory in `line` of its status, in MiB.
+fn memory_mib(pid: u32, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status.lines().find_map(|one| one.strip_prefix(line)).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
@@ -190,4 +195,56 @@ fn memory_stays_below_what_it_may_be_and_accounts_stay_exact() {
     println!("without a bound {unbounded} MiB, with one of {max} MiB {bounded} MiB: {health}");
     assert!(bounded <= max, "{bounded} MiB of {max} MiB: {health}");
     assert!(health["memory"]["shed"]["caches"].as_u64() > Some(0), "{health}");
+}
+
+#[test]
+fn sessions_are_given_up_where_giving_up_all_else_is_not_enough() {
+    // What is known of mappings is needed as long as the session lasts.
+    const N_MAPPINGS: &str = "60000";
+    const N_SESSIONS: usize = 4;
+    let program = support::compile("mappings", &["-O1", "-g"]);
+    let kept = Running::start(&program, &[]).0;
+    let session = format!(
+        "[[session]]\nname = \"kept\"\npids = [{}]\nmax_overhead = \"off\"\n",
+        kept.pid()
+    );
+    let mut daemon = Daemon::start_in(open_dir(), &session, |_| {});
+    let programs: Vec<Running> =
+        (0..N_SESSIONS).map(|_| Running::start(&program, &[N_MAPPINGS]).0).collect();
+    let mut ids = Vec::new();
+    for program in &programs {
+        let Some(id) = daemon.attach(&program.pid()) else { return };
+        daemon.snapshot_once(&id.to_string(), |snapshot| total(snapshot) > 0);
+        ids.push(id);
+    }
+    let resident = |daemon: &Daemon| memory_mib(daemon.process.id(), "VmRSS:");
+    let before = resident(&daemon);
+    // A quarter of a bound may be left free, and 16 MiB are: so much is too little by some MiB.
+    let max = before + 8;
+    std::fs::write(&daemon.config, format!("[limits]\nmemory_max = \"{max}M\"\n{session}")).unwrap();
+    daemon.signal(rustix::process::Signal::HUP);
+    let shed = |daemon: &Daemon, what: &str| daemon.get("/v1/health")["memory"]["shed"][what].as_u64();
+    daemon.wait_until("a session is given up", |daemon| shed(daemon, "sessions") > Some(0));
+    daemon.wait_until("memory is not short any more", |daemon| {
+        daemon.get("/v1/health")["memory"]["is_short"] == false
+    });
+    let (after, n_given_up) = (resident(&daemon), shed(&daemon, "sessions").unwrap());
+    println!("{before} MiB, {after} after {n_given_up} sessions of {max} MiB were given up");
+    assert!(after < before && after <= max - 16, "{before} MiB, {after} of {max}");
+    for what in ["caches", "indices", "answers", "work"] {
+        assert!(shed(&daemon, what) > Some(0), "{what} before sessions");
+    }
+    // The youngest of those that were asked for go first, and say why; that of the configuration stays.
+    assert!(n_given_up < N_SESSIONS as u64, "one is enough: {}", daemon.log());
+    let (left, gone) = ids.split_at(N_SESSIONS - n_given_up as usize);
+    for id in gone {
+        let session = daemon.session(&id.to_string());
+        assert_eq!(session["state"], "ended", "{session}");
+        assert!(session["detail"].as_str().unwrap().contains("memory was short"), "{session}");
+    }
+    for name in left.iter().map(u64::to_string).chain(["kept".to_owned()]) {
+        assert_eq!(daemon.session(&name)["state"], "attached", "{name}: {}", daemon.log());
+        let n_before = total(&daemon.get(&format!("/v1/sessions/{name}/snapshot")));
+        daemon.snapshot_once(&name, |snapshot| total(snapshot) > n_before);
+    }
 }
