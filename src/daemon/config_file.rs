@@ -131,6 +131,13 @@ impl Limits {
                 "a client that takes an hour is gone: request_s and stall_s are at most 3600";
             return Err(Wrong::at(name, message.to_owned()));
         }
+        if n_sessions > self.sessions {
+            let message = format!(
+                "{n_sessions} sessions are configured, and limits.sessions allows {}",
+                self.sessions
+            );
+            return Err(Wrong::at("sessions", message));
+        }
         let bound =
             self.memory_max.map_or(Ok(()), |Size(max)| memory_bound::check(max, n_sessions));
         bound.map_err(|message| Wrong::at("memory_max", message))
@@ -214,12 +221,12 @@ impl DaemonConfig {
         config.socket = file.socket.unwrap_or(config.socket);
         config.group = file.group.unwrap_or(config.group);
         let n_sessions = file.session.len();
-        if let Some(limits) = file.limits {
-            let at = limits.span();
-            config.limits = limits.into_inner();
-            let checked = config.limits.check(n_sessions);
-            checked.map_err(|found| wrong(Some(place(text, at, &found)), &found.message))?;
-        }
+        let at = file.limits.as_ref().map(Spanned::span);
+        config.limits = file.limits.map(Spanned::into_inner).unwrap_or_default();
+        config
+            .limits
+            .check(n_sessions)
+            .map_err(|found| wrong(at.map(|at| place(text, at, &found)), &found.message))?;
         if let Some(tcp) = file.tcp {
             let checked = tcp.get_ref().check();
             checked.map_err(|(key, message)| {
@@ -351,6 +358,11 @@ mod tests {
             ["a", "b", "c"].map(|name| format!("[[session]]\nname = \"{name}\"\nall = true\n"));
         let bounded = format!("[limits]\nmemory_max = \"46M\"\n{}", three.concat());
         check(&bounded, "3 session(s): it is to be at least 47M");
+        let few = format!("[limits]\nsessions = 2\n{}", three.concat());
+        check(&few, "d.toml:2: 3 sessions are configured, and limits.sessions allows 2");
+        let many = (0..=Limits::default().sessions)
+            .map(|n| format!("[[session]]\nname = \"a{n}\"\nall = true\n"));
+        check(&many.collect::<String>(), "d.toml:1: 17 sessions are configured");
         check("socket = ", "d.toml:1:");
         check("[tcp]\nlisten = \"127.0.0.1:1\"", "d.toml:1: missing field `token_file`");
         check("\n[tcp]\nlisten = \"localhost\"\ntoken_file = \"/t\"", "d.toml:3: invalid socket");
