@@ -51,7 +51,9 @@ pub(crate) enum Standing {
     Own,
     /// It has ended.
     Gone,
-    /// It is not his, or may not be: why.
+    /// It is one of others, as its ids say: he is not told that it is there.
+    OfOthers(String),
+    /// It has his ids and may yet not be his: why.
     Foreign(String),
 }
 
@@ -93,7 +95,9 @@ impl OwnProcess {
         // (`task_dump_owner()` in Linux `fs/proc/base.c`).
         let is_dumpable = owner == (*uid, *gid);
         if ids(&status, "Uid:") != Some([*uid; 3]) || ids(&status, "Gid:") != Some([*gid; 3]) {
-            return foreign("does not belong to this user with all its user and group ids");
+            return Standing::OfOthers(format!(
+                "process {pid} does not belong to this user with all its user and group ids"
+            ));
         }
         if !is_dumpable {
             return foreign("is not dumpable");
@@ -113,7 +117,9 @@ impl OwnProcess {
         match self.standing() {
             Standing::Own => Ok(found),
             Standing::Gone => Err(io::ErrorKind::NotFound.into()),
-            Standing::Foreign(_) => Err(io::ErrorKind::PermissionDenied.into()),
+            Standing::OfOthers(_) | Standing::Foreign(_) => {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
         }
     }
 
@@ -221,7 +227,7 @@ mod tests {
             let found = OwnProcess::open(pid(&child), user, user);
             match (found, says) {
                 (Ok(process), None) => assert_eq!(process.n_threads(), 1),
-                (Err(Standing::Foreign(why)), Some(says)) => {
+                (Err(Standing::OfOthers(why) | Standing::Foreign(why)), Some(says)) => {
                     assert!(why.contains(says), "{args:?}: {why}");
                 }
                 (found, _) => panic!("{args:?}: {found:?}"),

@@ -44,7 +44,13 @@ impl Peer {
 
     /// Writes a refusal to the log, if there are not too many of this user, and gives the answer to it.
     pub(super) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
-        let (Self { uid, gid, pid, address, .. }, why) = (self, why.into());
+        let message = why.into();
+        self.log_refusal(wish, &message);
+        ApiError { code: ErrorCode::NotPermitted, message }
+    }
+
+    fn log_refusal(&self, wish: &str, why: &str) {
+        let Self { uid, gid, pid, address, .. } = self;
         // Who has the token acts as the daemon's own user, whose refusals are others.
         let whose = if address.is_some() { NOBODY } else { *uid };
         if REFUSALS.admits(whose) {
@@ -53,7 +59,6 @@ impl Peer {
                 None => tracing::warn!(uid, gid, pid, wish, reason = why, "refused"),
             }
         }
-        ApiError { code: ErrorCode::NotPermitted, message: why }
     }
 
     /// Lets it begin and end sessions, as far as these are its own or it sees all.
@@ -109,9 +114,16 @@ impl Peer {
         for &pid in pids {
             match OwnProcess::open(pid, self.uid, self.gid) {
                 Ok(process) => processes.push(process),
-                // Whether there is such a process is not told where it is not his.
                 Err(Standing::Foreign(why)) => return refuse(why),
-                Err(_) => return refuse(format!("process {pid} is not there, or not yours")),
+                // Whether there is such a process is for the log.
+                Err(Standing::OfOthers(why)) => {
+                    self.log_refusal("attach", &why);
+                    return Err(not_his(pid));
+                }
+                Err(Standing::Gone | Standing::Own) => {
+                    self.log_refusal("attach", &format!("process {pid} is not there"));
+                    return Err(not_his(pid));
+                }
             }
         }
         let n_threads: u64 = processes.iter().map(OwnProcess::n_threads).sum();
@@ -143,6 +155,12 @@ fn max_threads(n_events: usize) -> u64 {
     let n_files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let n_cpus = std::thread::available_parallelism().map_or(1, |n_cpus| n_cpus.get() as u64);
     n_files / FILE_SHARE / n_cpus / (n_events.max(USUAL_EVENTS) as u64 + 1)
+}
+
+/// What he hears of a process that is not his, and of one that is not there.
+fn not_his(pid: i32) -> ApiError {
+    let message = format!("process {pid} is not there, or does not belong to you with all its ids");
+    ApiError { code: ErrorCode::NotPermitted, message }
 }
 
 #[cfg(test)]

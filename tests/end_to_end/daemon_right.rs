@@ -128,9 +128,15 @@ fn a_user_sees_and_attaches_to_his_own_only() {
     ];
     let pids = [roots.pid(), others.pid(), format!("{},{}", own.pid(), others.pid())];
     let of_pids = pids.iter().map(|pid| vec!["attach", "-p", pid]);
-    for args in refused.into_iter().chain(of_pids) {
+    for args in refused.into_iter().chain(of_pids.clone()) {
         let (code, said) = stage.ask(USER, &args);
         assert_eq!(code, Some(3), "{args:?}: {said}");
+    }
+    // Nor does he hear whether there is such a process: no machine has one of this number.
+    let free = [vec!["attach", "-p", "2147483647"], vec!["attach", "-p", "1"]];
+    for args in free.into_iter().chain(of_pids) {
+        let (_, said) = stage.ask(USER, &args);
+        assert!(said.contains("is not there, or does not belong to you"), "{args:?}: {said}");
     }
     let own_pid = own.pid();
     for event in ["mem:0xffffffff81000000/8:rw", "syscalls:sys_enter_read", "cycles:k"] {

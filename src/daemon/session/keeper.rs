@@ -171,7 +171,7 @@ impl Keeper {
         for process in &self.processes {
             let unattached = match process.standing() {
                 Standing::Own => continue,
-                Standing::Foreign(why) => Unattached::Refused(why),
+                Standing::OfOthers(why) | Standing::Foreign(why) => Unattached::Refused(why),
                 Standing::Gone => Unattached::Error(anyhow::anyhow!("the process has ended")),
             };
             source.stop();
@@ -226,7 +226,7 @@ impl Keeper {
     /// Why a process of the target is not its user's any more.
     fn foreign(&self) -> Option<String> {
         self.processes.iter().find_map(|process| match process.standing() {
-            Standing::Foreign(why) => Some(why),
+            Standing::OfOthers(why) | Standing::Foreign(why) => Some(why),
             Standing::Own | Standing::Gone => None,
         })
     }
