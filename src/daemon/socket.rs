@@ -138,9 +138,10 @@ fn is_one_place(one: &Path, other: &Path) -> bool {
 
 fn in_use(path: &Path) -> anyhow::Error {
     Failure::new(Kind::Failed, format!("a daemon already listens on {}", path.display()))
-        .with_remedy(
-            "dataspace status          how it is\ndataspace daemon --socket PATH  another one",
-        )
+        .with_remedy(format!(
+            "dataspace status --socket {}  how it is\ndataspace daemon --socket PATH  another one",
+            path.display()
+        ))
         .into()
 }
 

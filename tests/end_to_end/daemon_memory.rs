@@ -204,10 +204,8 @@ fn sessions_are_given_up_where_giving_up_all_else_is_not_enough() {
     const N_SESSIONS: usize = 4;
     let program = support::compile("mappings", &["-O1", "-g"]);
     let kept = Running::start(&program, &[]).0;
-    let session = format!(
-        "[[session]]\nname = \"kept\"\npids = [{}]\nmax_overhead = \"off\"\n",
-        kept.pid()
-    );
+    let session =
+        format!("[[session]]\nname = \"kept\"\npids = [{}]\nmax_overhead = \"off\"\n", kept.pid());
     let mut daemon = Daemon::start_in(open_dir(), &session, |_| {});
     let programs: Vec<Running> =
         (0..N_SESSIONS).map(|_| Running::start(&program, &[N_MAPPINGS]).0).collect();
@@ -221,9 +219,11 @@ fn sessions_are_given_up_where_giving_up_all_else_is_not_enough() {
     let before = resident(&daemon);
     // A quarter of a bound may be left free, and 16 MiB are: so much is too little by some MiB.
     let max = before + 8;
-    std::fs::write(&daemon.config, format!("[limits]\nmemory_max = \"{max}M\"\n{session}")).unwrap();
+    std::fs::write(&daemon.config, format!("[limits]\nmemory_max = \"{max}M\"\n{session}"))
+        .unwrap();
     daemon.signal(rustix::process::Signal::HUP);
-    let shed = |daemon: &Daemon, what: &str| daemon.get("/v1/health")["memory"]["shed"][what].as_u64();
+    let shed =
+        |daemon: &Daemon, what: &str| daemon.get("/v1/health")["memory"]["shed"][what].as_u64();
     daemon.wait_until("a session is given up", |daemon| shed(daemon, "sessions") > Some(0));
     daemon.wait_until("memory is not short any more", |daemon| {
         daemon.get("/v1/health")["memory"]["is_short"] == false

@@ -188,9 +188,7 @@ impl Reader {
             Sampling::Period(_) => "period",
             Sampling::FrequencyHz(_) => "frequency",
         };
-        let (taken, allowed) =
-            (governance.overhead * 100.0, governance.max_overhead.unwrap_or_default() * 100.0);
-        let taken_percent = format!("{taken:.2}");
+        let taken_percent = format!("{:.2}", governance.overhead * 100.0);
         match sampling {
             Sampling::Period(period) => {
                 tracing::info!(event = %name, period, %taken_percent, "the governor changed the period");
@@ -201,8 +199,8 @@ impl Reader {
         }
         if !std::mem::replace(&mut self.governing.has_told, true) {
             let warning = format!(
-                "the {what} of {name} is changed where sampling takes more than {allowed}% of a CPU \
-                 (--max-overhead); the header and governance.events in the JSON have the present one"
+                "the {what} of {name} is changed where sampling takes more than --max-overhead allows; the \
+                 header and governance.events in the JSON have the present one"
             );
             self.warn(warning);
         }
