@@ -6,7 +6,7 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus, waitid, waitpid};
 use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
@@ -97,9 +97,18 @@ pub(crate) fn idle() -> Result<IdleChild, Errno> {
 
 impl IdleChild {
     /// The child's process id.
-    #[cfg(test)]
     pub(crate) fn pid(&self) -> i32 {
         self.0.pid.as_raw_nonzero().get()
+    }
+
+    /// Ends it and waits until it has; it stays a zombie until it is dropped.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn end(&self) -> Result<(), Errno> {
+        rustix::process::kill_process(self.0.pid, rustix::process::Signal::KILL)?;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.0.pid), options)).map(drop)
     }
 }
 
