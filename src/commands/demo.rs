@@ -24,7 +24,7 @@ pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     let workload = demo::PROGRAM.start()?;
     let target = (LiveTarget::Processes(vec![workload.pid()?]), Comms::default());
     let live = args.windows.of(args.event.resolve(target, view.output));
-    let source = session::start_live(&live)?;
+    let source = session::start_live(&live, &|| interrupt.is_set())?;
     let shown = top::show(&*source, &view, &interrupt);
     // The session has ended: it was not the workload's end that ended it.
     drop(workload);

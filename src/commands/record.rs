@@ -38,7 +38,7 @@ pub(super) fn run(args: RecordArgs, global: &Global) -> anyhow::Result<()> {
     let end = options.duration.map(|duration| Instant::now() + duration);
     let mut progress = ProgressLine { is_shown: stderr().is_terminal(), next: Instant::now() };
     let mut is_armed = false;
-    let summary = session.run(|status| {
+    let summary = session.run(&|| interrupt.is_set(), |status| {
         progress.tell(status);
         if interrupt.is_set() && !is_armed {
             is_armed = true;

@@ -42,7 +42,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     }
     memory_bound::set(args.memory_max);
     let interrupt = Interrupt::listen()?;
-    let started = wanted.start();
+    let started = wanted.start(&interrupt);
     if interrupt.is_set() {
         if let Ok(source) = started {
             source.stop();
@@ -97,9 +97,9 @@ fn wanted(
 }
 
 impl Wanted {
-    fn start(self) -> anyhow::Result<Box<dyn Source>> {
+    fn start(self, interrupt: &Interrupt) -> anyhow::Result<Box<dyn Source>> {
         Ok(match self {
-            Self::Live(live) => session::start_live(&live)?,
+            Self::Live(live) => session::start_live(&live, &|| interrupt.is_set())?,
             Self::Watched(client, key) => Box::new(RemoteSession::watch(client, key.as_deref())?),
             Self::Attached(client, spec) => Box::new(RemoteSession::attach(client, &spec)?),
         })

@@ -65,7 +65,8 @@ struct Threads {
 }
 
 impl LiveSession {
-    /// Opens the events and begins. Once `is_hurried` its end waits for files no longer than it must.
+    /// Opens the events and begins. Once `is_hurried` its end waits for files no longer than it must; when it
+    /// `is_over`, what was mapped before is waited for no longer.
     ///
     /// # Errors
     /// The collector's, which say what would help.
@@ -75,6 +76,7 @@ impl LiveSession {
         analysis: Config,
         own_cpu: OwnCpu,
         is_hurried: Arc<AtomicBool>,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
         config.consumer_cpu_ns = Arc::clone(&own_cpu.analyzer_ns);
         config.reader_cpu_ns = Arc::clone(&own_cpu.reader_ns);
@@ -122,8 +124,7 @@ impl LiveSession {
                 }
             })
             .map_err(Error::Thread)?;
-        // On this thread, which may be held up by what it reads.
-        live.announce(&mut sender);
+        live.announce(&mut sender, is_over);
         // Without a collector nothing comes to the analyzer any more: its thread ends.
         let collector = live.start(sender)?;
         let threads = Mutex::new(Some(Threads { collector, analyzer, began }));

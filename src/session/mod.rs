@@ -50,12 +50,15 @@ pub(crate) trait Source {
     fn stop(&self);
 }
 
-/// Attaches to a target and begins to sample.
+/// Attaches to a target and begins to sample. What was mapped before is not waited for when it `is_over`.
 ///
 /// # Errors
 /// When nothing can be sampled, with the remedy.
-pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source>> {
-    start_live_hurried_by(options, Arc::default())
+pub(crate) fn start_live(
+    options: &LiveOptions,
+    is_over: &dyn Fn() -> bool,
+) -> anyhow::Result<Box<dyn Source>> {
+    start_live_hurried_by(options, Arc::default(), is_over)
 }
 
 /// The same. Once `is_hurried` an end that is under way, or to come, waits no longer than it must for
@@ -66,11 +69,13 @@ pub(crate) fn start_live(options: &LiveOptions) -> anyhow::Result<Box<dyn Source
 pub(crate) fn start_live_hurried_by(
     options: &LiveOptions,
     is_hurried: Arc<AtomicBool>,
+    is_over: &dyn Fn() -> bool,
 ) -> anyhow::Result<Box<dyn Source>> {
     let analysis = Config { windows: options.windows, ..Config::default() };
     let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
     let own_cpu = OwnCpu::begin(options.is_one_of_many);
-    let session = LiveSession::start(live_config(options)?, policy, analysis, own_cpu, is_hurried);
+    let config = live_config(options)?;
+    let session = LiveSession::start(config, policy, analysis, own_cpu, is_hurried, is_over);
     Ok(Box::new(session.map_err(|error| failure(&error))?))
 }
 

@@ -83,14 +83,18 @@ impl RecordingSession {
     }
 
     /// Records until `is_over`, which is asked often, or until the target ends or the file is as
-    /// long as it may be.
+    /// long as it may be. What was mapped before is waited for until it `is_given_up`.
     ///
     /// # Errors
     /// When the recording broke off: what of it can be read, and why.
-    pub(crate) fn run(self, mut is_over: impl FnMut(&Status) -> bool) -> anyhow::Result<Summary> {
+    pub(crate) fn run(
+        self,
+        is_given_up: &dyn Fn() -> bool,
+        mut is_over: impl FnMut(&Status) -> bool,
+    ) -> anyhow::Result<Summary> {
         let progress = self.recorder.progress();
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
-        let running = self.live.record(self.recorder, sender, Heard::Notices);
+        let running = self.live.record(self.recorder, sender, Heard::Notices, is_given_up);
         let running = running.map_err(|error| match error {
             Error::Recorder(error) => error.into(),
             error => failure(&error),
@@ -211,7 +215,7 @@ mod tests {
         let (sender, receiver) = batch::channel(64, 1024);
         let recorder = recorder.unwrap();
         let progress = recorder.progress();
-        let running = live.record(recorder, sender, Heard::Everything).unwrap();
+        let running = live.record(recorder, sender, Heard::Everything, &|| false).unwrap();
         let mut heard = Vec::new();
         while let Some(batch) = receiver.receive() {
             heard.extend(batch.iter().cloned());

@@ -1,5 +1,7 @@
 //! What the analyzer is told before the first sample: events, and names, namespaces and mappings from
-//! before the session.
+//! [before] the session.
+//!
+//! [before]: crate::live::before
 
 use crate::live::Parts;
 use crate::live::reader::MAX_BATCHES_BEHIND;
@@ -8,7 +10,6 @@ use crate::procfs::{Mappings, Procfs};
 use crate::sys::attr;
 use dataspace_proto::batch::BatchSender;
 use dataspace_proto::record::{Comm, Mmap, Namespace, Record};
-use std::fmt;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
@@ -16,45 +17,6 @@ use std::time::Duration;
 const MAX_SHORT_THREADS: usize = 2_048;
 /// How long one wait for the analyzer may be, until it is looked whether it is there.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Names of all threads, mount namespaces and mappings of all processes, as of time 0; each is read when
-/// it is taken, for all mappings of a few processes are hundreds of megabytes.
-pub(crate) struct Before(Box<dyn Iterator<Item = Record> + Send>);
-
-impl Before {
-    /// To be taken after the side-band events are open: a mapping is then in one of the two, or in
-    /// both, which does no harm.
-    pub(crate) fn of(pids: Vec<i32>, procfs: &Procfs) -> Self {
-        let procfs = procfs.clone();
-        Self(Box::new(pids.into_iter().flat_map(move |pid| {
-            let tids = procfs.tasks(pid).unwrap_or_default();
-            let others = procfs.clone();
-            // Before the mappings, whose paths are those of the namespace.
-            let namespace = namespace(pid, &procfs).into_iter();
-            let mappings = std::iter::once_with(move || mappings(pid, &others)).flatten();
-            namespace.chain(names(pid, tids, procfs.clone())).chain(mappings)
-        })))
-    }
-
-    /// What was taken already.
-    pub(crate) fn taken(records: Vec<Record>) -> Self {
-        Self(Box::new(records.into_iter()))
-    }
-}
-
-impl Iterator for Before {
-    type Item = Record;
-
-    fn next(&mut self) -> Option<Record> {
-        self.0.next()
-    }
-}
-
-impl fmt::Debug for Before {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Before")
-    }
-}
 
 /// Whether whoever reads is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +27,15 @@ pub(crate) enum Pace {
     Own,
 }
 
-/// Tells all that comes before the first sample, once.
-pub(crate) fn tell(parts: &mut Parts, heard: Heard, sender: &mut BatchSender, pace: Pace) {
-    let Some(before) = parts.before.take() else { return };
+/// Tells all that comes before the first sample, once; no more of what was before when it `is_over`.
+pub(crate) fn tell(
+    parts: &mut Parts,
+    heard: Heard,
+    sender: &mut BatchSender,
+    pace: Pace,
+    is_over: &dyn Fn() -> bool,
+) {
+    let Some(mut before) = parts.before.take() else { return };
     let mut push = |record: Record| {
         sender.push(record);
         if sender.is_full() {
@@ -89,6 +57,7 @@ pub(crate) fn tell(parts: &mut Parts, heard: Heard, sender: &mut BatchSender, pa
                 .to_owned(),
         ));
     }
+    let before = std::iter::from_fn(|| before.next_unless(is_over));
     before.filter(|record| heard.includes(record)).for_each(push);
     flush(sender, pace);
 }
@@ -100,7 +69,23 @@ fn flush(sender: &mut BatchSender, pace: Pace) {
     sender.flush_or_drop_samples();
 }
 
-/// The same of one process, to be held. Of one with many mappings or threads only the first ones,
+/// What is there of a process, each read when it is taken; its mappings, which it may keep locked, only if
+/// they are asked for.
+pub(crate) fn records(
+    pid: i32,
+    procfs: &Procfs,
+    with_mappings: bool,
+) -> impl Iterator<Item = Record> + use<> {
+    let tids = procfs.tasks(pid).unwrap_or_default();
+    // Before the mappings, whose paths are those of the namespace.
+    let namespace = namespace(pid, procfs).into_iter();
+    let names = names(pid, tids, procfs.clone());
+    let procfs = procfs.clone();
+    let mappings = with_mappings.then(|| std::iter::once_with(move || mappings(pid, &procfs)));
+    namespace.chain(names).chain(mappings.into_iter().flatten().flatten())
+}
+
+/// The same, to be held. Of one with many mappings or threads only the first ones,
 /// unless it `may_be_long`, which is asked when that is known.
 pub(crate) fn of_process(
     pid: i32,
@@ -175,7 +160,7 @@ fn mapping(pid: i32, read: io::Result<Mmap>) -> Option<Record> {
     }
 }
 
-fn warning(text: String) -> Record {
+pub(crate) fn warning(text: String) -> Record {
     Record::Warning(text.into())
 }
 
@@ -198,37 +183,13 @@ mod tests {
             .unwrap();
     }
 
-    fn is_of(pid: i32, text: &str, record: Option<Record>) -> bool {
-        match record {
-            Some(Record::Mmap(mmap)) => mmap.pid == pid && *mmap.path == *text.as_bytes(),
-            Some(Record::Comm(comm)) => comm.pid == pid && *comm.name == *text.as_bytes(),
-            _ => false,
-        }
-    }
-
-    #[test]
-    fn what_was_before_is_read_when_it_is_taken() {
-        let root = tempfile::tempdir().unwrap();
-        make(root.path(), 7, [7], &["/a", "/b"]);
-        make(root.path(), 8, [8], &["/read too early"]);
-        let mut before = Before::of(vec![7, 8, 9], &Procfs::new(root.path()));
-        assert!(is_of(7, "name7", before.next()));
-        make(root.path(), 7, [7], &["/c", "/d"]);
-        assert!(is_of(7, "/c", before.next()));
-        assert!(is_of(7, "/d", before.next()));
-        make(root.path(), 8, [8], &["/e"]);
-        assert!(is_of(8, "name8", before.next()));
-        assert!(is_of(8, "/e", before.next()));
-        assert!(before.next().is_none(), "there is no process 9");
-    }
-
     #[test]
     fn of_a_list_that_cannot_be_read_a_warning_is_told() {
         let root = tempfile::tempdir().unwrap();
         make(root.path(), 7, [7], &[]);
         fs::remove_file(root.path().join("7/maps")).unwrap();
         fs::create_dir(root.path().join("7/maps")).unwrap();
-        let told: Vec<Record> = Before::of(vec![7], &Procfs::new(root.path())).collect();
+        let told: Vec<Record> = records(7, &Procfs::new(root.path()), true).collect();
         let Some(Record::Warning(text)) = told.last() else { panic!("{told:?}") };
         assert!(text.contains("mappings of process 7 cannot be read"), "{text}");
     }
@@ -245,8 +206,8 @@ mod tests {
         let is_told = |record: &Record| matches!(record, Record::Warning(text) if text.contains("more threads (2051)"));
         let cut = of_process(7, &procfs, &mut || false);
         assert_eq!((n_names(&cut), cut.iter().any(is_told)), (MAX_SHORT_THREADS, true));
-        for whole in [of_process(7, &procfs, &mut || true), Before::of(vec![7], &procfs).collect()]
-        {
+        let whole = [of_process(7, &procfs, &mut || true), records(7, &procfs, true).collect()];
+        for whole in whole {
             assert_eq!(n_names(&whole), MAX_SHORT_THREADS + n_more);
             assert!(!whole.iter().any(is_told));
         }

@@ -2,6 +2,7 @@
 
 mod announce;
 mod attach;
+mod before;
 mod births;
 mod calibration;
 pub(crate) mod clock;
@@ -35,8 +36,9 @@ pub use record::Heard;
 
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
-use crate::live::announce::{Before, Pace};
+use crate::live::announce::Pace;
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
+use crate::live::before::Before;
 use crate::live::calibration::Calibration;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::gate::Gate;
@@ -241,9 +243,10 @@ impl Live {
     }
 
     /// Tells `sender` the events, and what was mapped before, as fast as that is received: someone is to
-    /// be at it. Else [`Self::start`] tells it, and keeps what the channel does not take.
-    pub fn announce(&mut self, sender: &mut BatchSender) {
-        announce::tell(&mut self.parts, Heard::Everything, sender, Pace::OfAnalyzer);
+    /// be at it. Else [`Self::start`] tells it, and keeps what the channel does not take. Processes that do
+    /// not show their mappings are waited for, for some seconds, unless it `is_over`.
+    pub fn announce(&mut self, sender: &mut BatchSender, is_over: &dyn Fn() -> bool) {
+        announce::tell(&mut self.parts, Heard::Everything, sender, Pace::OfAnalyzer, is_over);
     }
 
     /// Lets a command execute, and reads the rings until the targets have ended or
@@ -257,7 +260,8 @@ impl Live {
     }
 
     /// As [`Self::start`], and writes what comes to `recorder`, whose
-    /// [`Progress`](crate::recorder::Progress) tells how that went. `heard` goes to the channel.
+    /// [`Progress`](crate::recorder::Progress) tells how that went. `heard` goes to the channel. What was
+    /// mapped before is waited for as in [`Self::announce`].
     ///
     /// # Errors
     /// As [`Self::start`], and [`Error::Recorder`] if nothing can be written. A command is not
@@ -267,8 +271,9 @@ impl Live {
         recorder: Recorder,
         sender: BatchSender,
         heard: Heard,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Running, Error> {
-        let writer = record::begin(recorder, &mut self.parts, heard)?;
+        let writer = record::begin(recorder, &mut self.parts, heard, is_over)?;
         self.begin(sender, Some((writer, heard)))
     }
 
@@ -292,7 +297,7 @@ impl Live {
         };
         let for_reader = Arc::clone(&shared);
         let heard = recorded.as_ref().map_or(Heard::Everything, |(_, heard)| *heard);
-        announce::tell(&mut self.parts, heard, &mut sender, Pace::Own);
+        announce::tell(&mut self.parts, heard, &mut sender, Pace::Own, &|| false);
         let parts = self.parts;
         let thread = thread::Builder::new()
             .name("collector".to_owned())

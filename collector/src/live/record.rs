@@ -4,8 +4,8 @@ use crate::decode;
 use crate::error::Error;
 use crate::event::EventPlan;
 use crate::live::Parts;
-use crate::live::announce::Before;
 use crate::live::attach::OpenEvent;
+use crate::live::before::Before;
 use crate::live::clock::now_ns;
 use crate::live::drain::{Drain, SIDE_BAND};
 use crate::live::gate::{Moment, Verdict};
@@ -51,10 +51,17 @@ impl Heard {
 }
 
 /// Begins the recording of an open session; what of the records from before is `heard` is left to be told.
-pub(crate) fn begin(recorder: Recorder, parts: &mut Parts, heard: Heard) -> Result<Writer, Error> {
+/// There are no more of them when it `is_over`.
+pub(crate) fn begin(
+    recorder: Recorder,
+    parts: &mut Parts,
+    heard: Heard,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Writer, Error> {
     let mut rest = Vec::new();
-    let before = parts.before.take();
-    let before = before.into_iter().flatten().inspect(|record| {
+    let mut before = parts.before.take();
+    let before = std::iter::from_fn(|| before.as_mut()?.next_unless(is_over));
+    let before = before.inspect(|record| {
         rest.extend(heard.includes(record).then(|| record.clone()));
     });
     let writer = writer(recorder, parts, Box::new(before))?;

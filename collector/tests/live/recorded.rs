@@ -105,7 +105,7 @@ fn check(program: &Program, events: &[&str], attach: bool) -> Option<(Said, Reco
     let recorder = recorder(&path);
     let progress = recorder.progress();
     let (sender, receiver) = batch::channel(64, 1024);
-    let running = live.record(recorder, sender, Heard::Everything).unwrap();
+    let running = live.record(recorder, sender, Heard::Everything, &|| false).unwrap();
     partner.say("go");
     let (said, outcome) = Session { running, receiver, said: Said::default() }.finish();
     partner.finish();
@@ -184,7 +184,7 @@ fn unheard(ring_pages: Option<usize>) -> Option<Unheard> {
     let recorder = recorder(&path);
     let (sender, receiver) = batch::channel(4, 16);
     let progress = recorder.progress();
-    let running = live.record(recorder, sender, Heard::Notices).unwrap();
+    let running = live.record(recorder, sender, Heard::Notices, &|| false).unwrap();
     let mut n_heard = 0;
     while let Some(batch) = receiver.receive() {
         n_heard += of_tasks(&batch).len();

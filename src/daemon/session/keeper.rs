@@ -160,7 +160,8 @@ impl Keeper {
             return Err(Unattached::Short);
         }
         let is_hurried = Arc::clone(&self.session.is_hurried);
-        let source = session::start_live_hurried_by(&self.options, is_hurried);
+        let is_over = || self.is_to_leave() || self.session.is_given_up.load(Ordering::Acquire);
+        let source = session::start_live_hurried_by(&self.options, is_hurried, &is_over);
         let source = source.map_err(Unattached::Error)?;
         if self.session.is_given_up.load(Ordering::Acquire) {
             source.stop();
