@@ -38,6 +38,8 @@ pub(crate) struct Cgroup {
     /// Its directory.
     pub(crate) path: PathBuf,
     kind: Kind,
+    /// Where it was looked for by the name of its unit; `None` for one that was named by its path.
+    searched: Option<PathBuf>,
 }
 
 impl Hierarchies {
@@ -63,14 +65,14 @@ impl Hierarchies {
         if let Some((_, kind)) = self.mounts.iter().find(|(mount, _)| path.starts_with(mount))
             && is_group(path)
         {
-            return Ok(Cgroup { path: path.to_path_buf(), kind: *kind });
+            return Ok(Cgroup { path: path.to_path_buf(), kind: *kind, searched: None });
         }
         let below = path.strip_prefix("/").unwrap_or(path);
         let is_safe =
             below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         let mut groups = self.mounts.iter().map(|(mount, kind)| (mount.join(below), *kind));
         match groups.find(|(path, _)| is_safe && is_group(path)) {
-            Some((path, kind)) => Ok(Cgroup { path, kind }),
+            Some((path, kind)) => Ok(Cgroup { path, kind, searched: None }),
             None => Err(Error::Cgroup {
                 name: path.display().to_string(),
                 why: if self.mounts.is_empty() {
@@ -91,7 +93,8 @@ impl Hierarchies {
         let has_suffix = [".service", ".scope", ".slice"].iter().any(|end| name.ends_with(end));
         let wanted = if has_suffix { name.to_owned() } else { format!("{name}.service") };
         let found = self.mounts.iter().find_map(|(mount, kind)| {
-            directory_named(mount, &wanted).map(|path| Cgroup { path, kind: *kind })
+            let path = directory_named(mount, &wanted)?;
+            Some(Cgroup { path, kind: *kind, searched: Some(mount.clone()) })
         });
         found.ok_or_else(|| Error::Cgroup {
             name: wanted,
@@ -112,6 +115,14 @@ impl Cgroup {
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         let metadata = fs::metadata(&self.path).ok()?;
         Some((metadata.dev(), metadata.ino()))
+    }
+
+    /// The group that its unit has elsewhere, where it was found by the unit's name and is gone: one whose
+    /// slice was changed.
+    pub(crate) fn moved(&self) -> Option<Self> {
+        let searched = self.searched.clone()?;
+        let path = directory_named(&searched, self.path.file_name()?.to_str()?)?;
+        Some(Self { path, kind: self.kind, searched: Some(searched) })
     }
 
     /// The processes of this group and of those below it.
@@ -214,8 +225,9 @@ mod tests {
         assert!(unit.counts_events());
         assert_eq!(unit.processes().unwrap(), [7, 8, 9]);
         assert_eq!(hierarchies.unit("redis.service").unwrap(), unit);
-        assert_eq!(hierarchies.group(&unit.path).unwrap(), unit);
-        assert_eq!(hierarchies.group(Path::new("/system.slice/redis.service")).unwrap(), unit);
+        let by_path = |path: &Path| hierarchies.group(path).unwrap().path;
+        assert_eq!(by_path(&unit.path), unit.path);
+        assert_eq!(by_path(Path::new("/system.slice/redis.service")), unit.path);
         assert!(hierarchies.unit("nginx").is_err());
         let outside = hierarchies.group(Path::new("../v1/system.slice/redis.service"));
         assert!(outside.is_err(), "a path does not lead out of a hierarchy");

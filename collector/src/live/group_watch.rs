@@ -6,6 +6,10 @@ use crate::error::Error;
 use crate::target::Coverage;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use std::time::{Duration, Instant};
+
+/// How often a unit's group that is gone is looked for elsewhere: all groups of the machine are gone through.
+const SEARCH: Duration = Duration::from_secs(5);
 
 /// A group that is open.
 #[derive(Debug)]
@@ -13,7 +17,8 @@ pub(crate) struct GroupWatch {
     group: Cgroup,
     directory: OwnedFd,
     identity: Option<(u64, u64)>,
-    is_gone: bool,
+    /// When it was removed, or looked for elsewhere last.
+    gone_since: Option<Instant>,
 }
 
 /// What became of a group.
@@ -21,7 +26,7 @@ pub(crate) struct GroupWatch {
 pub(crate) enum GroupChange {
     /// It was removed: the unit stopped.
     Gone,
-    /// There is one again.
+    /// There is one again, of this path or of the same unit.
     Back,
 }
 
@@ -42,7 +47,7 @@ impl GroupWatch {
         let directory = rustix::fs::open(&group.path, flags, Mode::empty())
             .map_err(|errno| Error::System { call: "opening the control group", errno })?;
         let identity = group.identity();
-        Ok(Self { group, directory, identity, is_gone: false })
+        Ok(Self { group, directory, identity, gone_since: None })
     }
 
     /// Its directory, by which the kernel knows it.
@@ -56,17 +61,63 @@ impl GroupWatch {
     }
 
     /// Looks whether the group was removed, or is there again: then it is open anew.
-    pub(crate) fn check(&mut self) -> Option<GroupChange> {
+    pub(crate) fn check(&mut self, now: Instant) -> Option<GroupChange> {
         let identity = self.group.identity();
         if identity == self.identity {
             return None;
         }
-        if identity.is_none() {
-            let is_news = !std::mem::replace(&mut self.is_gone, true);
-            return is_news.then_some(GroupChange::Gone);
-        }
+        let group = if identity.is_some() {
+            self.group.clone()
+        } else {
+            let Some(since) = self.gone_since else {
+                self.gone_since = Some(now);
+                return Some(GroupChange::Gone);
+            };
+            if now.saturating_duration_since(since) < SEARCH {
+                return None;
+            }
+            self.gone_since = Some(now);
+            self.group.moved()?
+        };
         // A group that goes again at this moment is found out at the next look.
-        *self = Self::open(self.group.clone()).ok()?;
+        *self = Self::open(group).ok()?;
         Some(GroupChange::Back)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::Hierarchies;
+    use std::fs;
+
+    #[test]
+    fn a_unit_that_was_given_another_slice_is_found_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let slice = |name: &str| dir.path().join(name).join("redis.service");
+        let make = |name: &str| {
+            fs::create_dir_all(slice(name)).unwrap();
+            fs::write(slice(name).join("cgroup.procs"), "7\n").unwrap();
+        };
+        make("system.slice");
+        let mounts = format!("none {} cgroup2 rw 0 0\n", dir.path().display());
+        let hierarchies = Hierarchies::new(&mounts);
+        let by_name = Coverage::Cgroup(hierarchies.unit("redis").unwrap());
+        let by_path = Coverage::Cgroup(hierarchies.group(&slice("system.slice")).unwrap());
+        let [mut unit, mut path] =
+            [by_name, by_path].map(|one| GroupWatch::of(&one).unwrap().unwrap());
+        let began = Instant::now();
+        assert_eq!(unit.check(began), None);
+        fs::remove_dir_all(slice("system.slice")).unwrap();
+        make("other.slice");
+        for watch in [&mut unit, &mut path] {
+            assert_eq!(watch.check(began), Some(GroupChange::Gone));
+            assert_eq!(watch.check(began), None, "it may be back soon where it was");
+        }
+        let later = began + SEARCH;
+        assert_eq!(path.check(later), None, "somebody meant this path");
+        assert_eq!(unit.check(later), Some(GroupChange::Back));
+        assert_eq!(unit.name(), slice("other.slice").display().to_string());
+        assert_eq!(unit.check(later), None);
     }
 }

@@ -28,7 +28,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the analyzer is told the time, samples or not. Also the longest wait for a ring to
 /// fill to its mark.
@@ -284,8 +284,9 @@ impl Reader {
     /// A control group that was removed and is there again is another one to the kernel.
     fn look_after_group(&mut self, watch: &Watch<'_>) {
         let Some(group) = &mut self.group else { return };
+        let change = group.check(Instant::now());
         let name = group.name();
-        match group.check() {
+        match change {
             Some(GroupChange::Gone) => self.warn(format!(
                 "control group {name} was removed; when it is there again, it is watched again"
             )),
