@@ -9,7 +9,9 @@
 //! CPU clocks are read just before it and when the last sample of it is through: for us counted by the
 //! analyzer, for perf written to a file in memory. What perf has in its ring then, and never pays for here, is
 //! left out of its samples. Of our threads the collector's and the analyzer's are meant; the whole process,
-//! which prints snapshots besides, stands beside them.
+//! which prints snapshots besides, stands beside them. A sample of ours is counted then, for the place and the
+//! object; one of perf's is in a file, and `perf report`, here by function alone, counts it: the ratios are to
+//! `perf record` alone, and to both.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
 use serde_json::Value;
@@ -39,6 +41,8 @@ struct Run {
     process_ns_a_sample: f64,
     /// What a call took the target.
     ns_a_call: f64,
+    /// CPU time a sample of what counts them afterwards, where that is another program.
+    counting_ns_a_sample: f64,
 }
 
 fn main() {
@@ -93,6 +97,12 @@ fn print(n_pages: u64, ours: &[Run], perfs: &[Run], user_perfs: &[Run]) {
             median(ours, |run| run.process_ns_a_sample)
                 / median(theirs, |run| run.process_ns_a_sample),
             median(ours, |run| run.ns_a_call) / median(theirs, |run| run.ns_a_call),
+        );
+        let counting = median(theirs, |run| run.counting_ns_a_sample);
+        println!(
+            "           with perf report, {counting:.0} ns a sample: from ring to counted sample {:.3}",
+            median(ours, |run| run.ns_a_sample)
+                / (counting + median(theirs, |run| run.ns_a_sample)),
         );
     }
 }
@@ -225,6 +235,7 @@ fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {
         ns_a_sample: (after.0 - before.0) / n_counted,
         process_ns_a_sample: (after.1 - before.1) / n_counted,
         ns_a_call,
+        counting_ns_a_sample: 0.0,
     })
 }
 
@@ -272,7 +283,28 @@ fn run_perf(program: &Path, n_calls: u64, n_pages: u64, sets: &[&str]) -> Option
     let n_written = n_kept as f64 * n_bytes / n_all_bytes;
     let ns_a_sample = (after - before) / n_written;
     let n_lost = (N_FIRST + n_calls).cast_signed() - n_kept.cast_signed();
-    Some(Run { n_calls, n_lost, ns_a_sample, process_ns_a_sample: ns_a_sample, ns_a_call })
+    Some(Run {
+        n_calls,
+        n_lost,
+        ns_a_sample,
+        process_ns_a_sample: ns_a_sample,
+        ns_a_call,
+        counting_ns_a_sample: report_cpu_ns(&file) / n_kept as f64,
+    })
+}
+
+/// CPU time in ns that `perf report` takes for a recording, as the shell's `times` tells it.
+fn report_cpu_ns(file: &Path) -> f64 {
+    let script = "perf report -i \"$0\" -q -s sym --stdio >/dev/null 2>&1; times";
+    let output = Command::new("sh").args(["-c", script]).arg(file).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // The second line is of the shell's children: `0m5.120000s 0m0.230000s`.
+    let words = text.lines().nth(1).unwrap().split_whitespace();
+    let seconds = words.map(|word| {
+        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
+        minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+    });
+    seconds.sum::<f64>() * 1e9
 }
 
 /// The samples in a recording: of each record the type and the size are looked at, as
