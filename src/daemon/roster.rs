@@ -34,7 +34,8 @@ struct State {
     last_id: u64,
     limits: Limits,
     is_ending: bool,
-    /// Since when there was always one that was about to give its memory back.
+    /// Since when there was always one that was about to give its memory back: there may be any number that
+    /// begin and end.
     freeing_since: Option<Instant>,
 }
 
@@ -249,9 +250,11 @@ impl State {
         self.sessions.values().filter(|session| !session.has_returned()).count()
     }
 
-    /// Whether a session is about to give its memory back, and may be waited for.
+    /// Whether a session is about to give its memory back, and may be waited for. One that hangs is no reason
+    /// to wait, nor not to wait for others.
     fn is_memory_to_come(&mut self, now: Instant) -> bool {
-        if !self.sessions.values().any(|session| session.frees_memory()) {
+        let mut going = self.sessions.values().filter_map(|session| session.frees_memory_for(now));
+        if !going.any(|time| time < FREEING_TIME) {
             self.freeing_since = None;
             return false;
         }
@@ -418,6 +421,41 @@ mod tests {
         assert!(is_to_come(Duration::ZERO) && !is_to_come(FREEING_TIME), "not for ever");
         of_user.has_returned_now();
         assert!(!is_to_come(Duration::ZERO));
+    }
+
+    #[test]
+    fn one_that_never_gives_its_memory_back_keeps_nobody_from_being_waited_for() {
+        let session = |id| Session::idle(id, None, Owner::requesting(&user(7)));
+        let (hung, other) = (session(1), session(2));
+        [&hung, &other].into_iter().for_each(|session| session.samples_now());
+        let roster = roster(Limits::default(), &[hung.clone(), other.clone()]);
+        hung.leave();
+        let now = Instant::now();
+        assert!(roster.lock().is_memory_to_come(now));
+        hung.has_gone_for(2 * FREEING_TIME);
+        assert!(!roster.lock().is_memory_to_come(now), "it hangs");
+        assert_eq!(roster.lock().least_missed(true).map(|session| session.id), Some(2));
+        other.give_up();
+        let now = Instant::now();
+        assert!(roster.lock().is_memory_to_come(now));
+        assert!(!roster.lock().is_memory_to_come(now + FREEING_TIME));
+        other.has_gone_for(2 * FREEING_TIME);
+        assert!(roster.lock().least_missed(true).is_none(), "both were picked");
+    }
+
+    #[test]
+    fn who_begins_and_ends_sessions_in_turn_is_not_waited_for_for_ever() {
+        let session = |id| Session::idle(id, None, Owner::requesting(&user(7)));
+        let roster = roster(Limits::default(), &[]);
+        let began = Instant::now();
+        let is_to_come = |id: u64| {
+            let session = session(id);
+            session.samples_now();
+            session.leave();
+            roster.lock().sessions = [(id, session)].into();
+            roster.lock().is_memory_to_come(began + u32::try_from(id).unwrap() * FREEING_TIME / 4)
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(is_to_come), [true, true, true, true, false]);
     }
 
     #[test]

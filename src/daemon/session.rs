@@ -14,8 +14,8 @@ use dataspace_collector::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
 use keeper::Keeper;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, futures::Notified, watch};
 
@@ -91,6 +91,8 @@ pub(super) struct Session {
     heard_ms: AtomicU64,
     /// The beat that was seen then.
     beat: AtomicU64,
+    /// Since when it is to give its memory back.
+    going_since: Mutex<Option<Instant>>,
     /// It ends when nobody has looked at it for [`UNWATCHED_TIME`].
     ends_unwatched: bool,
     audience: Audience,
@@ -173,6 +175,7 @@ impl Session {
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
             beat: AtomicU64::new(0),
+            going_since: Mutex::default(),
             ends_unwatched: false,
             audience: Audience::new(),
         };
@@ -189,6 +192,12 @@ impl Session {
     #[cfg(test)]
     pub(super) fn samples_now(&self) {
         self.is_now(SessionState::Attached, None, None);
+    }
+
+    /// As if it had been asked to end so long ago.
+    #[cfg(test)]
+    pub(super) fn has_gone_for(&self, time: Duration) {
+        *lock(&self.going_since) = Some(Instant::now().checked_sub(time).unwrap());
     }
 
     /// How it stands.
@@ -258,9 +267,19 @@ impl Session {
         self.frames.borrow().clone()
     }
 
+    /// It begins anew: what it was given up for is over.
+    fn begins_anew(&self) {
+        let mut going_since = lock(&self.going_since);
+        self.is_given_up.store(false, Ordering::Release);
+        if !self.is_leaving() {
+            *going_since = None;
+        }
+    }
+
     /// Asks it to end. It does so in its own time: see [`Self::watch_status`].
     pub(super) fn leave(&self) {
         self.is_leaving.store(true, Ordering::Release);
+        lock(&self.going_since).get_or_insert_with(Instant::now);
         let _ = self.wake.try_send(());
     }
 
@@ -273,6 +292,7 @@ impl Session {
     /// Has it give its memory up: it ends, or waits if it is one of the configuration.
     pub(super) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
+        lock(&self.going_since).get_or_insert_with(Instant::now);
         let _ = self.wake.try_send(());
     }
 
@@ -282,10 +302,12 @@ impl Session {
         matches!(self.status.borrow().state, Attached | Starting) && !self.is_going()
     }
 
-    /// Whether it is on its way to give its memory back.
-    pub(super) fn frees_memory(&self) -> bool {
+    /// How long it has been on its way to give its memory back, if it is.
+    pub(super) fn frees_memory_for(&self, now: Instant) -> Option<Duration> {
         let status = self.status.borrow();
-        self.is_going() && !status.has_returned && status.state != SessionState::Waiting
+        let frees = !status.has_returned && status.state != SessionState::Waiting;
+        let since = lock(&self.going_since).filter(|_| frees && self.is_going())?;
+        Some(now.saturating_duration_since(since))
     }
 
     fn is_going(&self) -> bool {
@@ -349,6 +371,10 @@ impl Session {
         let since = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.heard_ms.store(since, Ordering::Relaxed);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is asked for, for a person, as long as nothing of it was found.

@@ -155,7 +155,7 @@ impl Keeper {
     }
 
     fn attach(&self) -> Result<Box<dyn Source>, Unattached> {
-        self.session.is_given_up.store(false, Ordering::Release);
+        self.session.begins_anew();
         if memory_bound::is_short() {
             return Err(Unattached::Short);
         }
