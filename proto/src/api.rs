@@ -147,7 +147,8 @@ pub struct AccountingAnswer {
 /// How the daemon is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// `ok`, or `degraded` where a session of the configuration is failed or silent.
+    /// `ok`, or `degraded` where a session of the configuration is failed or silent, or its events are not
+    /// open after 20 s.
     pub status: String,
     /// The program's version.
     pub version: String,

@@ -323,7 +323,9 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
     let n_failed = count(SessionState::Failed);
     // By those of the configuration: what somebody asks for and cannot have is no fault of the daemon.
     let is_unwell = sessions.iter().filter(|session| session.is_configured()).any(|session| {
-        session.status().state == SessionState::Failed || session.silent_for() > MAX_SILENCE
+        session.status().state == SessionState::Failed
+            || session.silent_for() > MAX_SILENCE
+            || session.is_opening_long().is_some()
     });
     Health {
         status: if is_unwell { "degraded" } else { "ok" }.to_owned(),

@@ -23,6 +23,10 @@ use tokio::sync::{Notify, futures::Notified, watch};
 /// so long.
 const UNWATCHED_TIME: Duration = Duration::from_secs(10);
 
+/// How long events may take to be opened before that is told: processes that do not answer are waited for no
+/// longer than half of it.
+const MAX_OPENING: Duration = Duration::from_secs(20);
+
 /// Whose a session is, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
@@ -91,6 +95,8 @@ pub(super) struct Session {
     heard_ms: AtomicU64,
     /// The beat that was seen then.
     beat: AtomicU64,
+    /// Since when its events are being opened.
+    opening_since: Mutex<Option<Instant>>,
     /// Since when it is to give its memory back.
     going_since: Mutex<Option<Instant>>,
     /// It ends when nobody has looked at it for [`UNWATCHED_TIME`].
@@ -175,6 +181,7 @@ impl Session {
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
             beat: AtomicU64::new(0),
+            opening_since: Mutex::default(),
             going_since: Mutex::default(),
             ends_unwatched: false,
             audience: Audience::new(),
@@ -207,7 +214,14 @@ impl Session {
 
     /// As lists have it.
     pub(super) fn line(&self) -> SessionLine {
-        let Status { state, detail, target, events, n_attached, .. } = self.status();
+        let Status { state, mut detail, target, events, n_attached, .. } = self.status();
+        if let Some(time) = self.is_opening_long() {
+            let seconds = time.as_secs();
+            detail = Some(format!(
+                "its events are being opened for {seconds} s: the kernel or processes of its target keep \
+                 it waiting"
+            ));
+        }
         let Owner { origin, uid, .. } = self.owner;
         let (id, name) = (self.id, self.spec.name.clone());
         SessionLine { id, name, origin, uid, state, detail, target, events, n_attached }
@@ -267,13 +281,26 @@ impl Session {
         self.frames.borrow().clone()
     }
 
-    /// It begins anew: what it was given up for is over.
-    fn begins_anew(&self) {
+    /// Its events are to be opened now.
+    fn begins_to_open(&self) {
         let mut going_since = lock(&self.going_since);
         self.is_given_up.store(false, Ordering::Release);
         if !self.is_leaving() {
             *going_since = None;
         }
+        drop(going_since);
+        *lock(&self.opening_since) = Some(Instant::now());
+    }
+
+    /// They are open, or cannot be.
+    fn has_opened(&self) {
+        *lock(&self.opening_since) = None;
+    }
+
+    /// For how long its events have been opened, if that takes suspiciously long.
+    pub(super) fn is_opening_long(&self) -> Option<Duration> {
+        let time = lock(&self.opening_since).map(|since| since.elapsed());
+        time.filter(|&time| time > MAX_OPENING)
     }
 
     /// Asks it to end. It does so in its own time: see [`Self::watch_status`].
@@ -439,6 +466,19 @@ mod tests {
             SessionSpec { exclude_comm: comm, all: true, ..SessionSpec::default() },
             "the whole system without those called redis-server",
         );
+    }
+
+    #[test]
+    fn events_that_are_opened_for_long_are_told_of() {
+        let session = Session::idle(1, None, Owner::configuration());
+        session.begins_to_open();
+        assert_eq!((session.is_opening_long(), session.line().detail), (None, None));
+        *lock(&session.opening_since) = Instant::now().checked_sub(2 * MAX_OPENING);
+        assert!(session.is_opening_long() >= Some(2 * MAX_OPENING));
+        let detail = session.line().detail.unwrap();
+        assert!(detail.starts_with("its events are being opened for 40 s"), "{detail}");
+        session.has_opened();
+        assert_eq!((session.is_opening_long(), session.line().detail), (None, None));
     }
 
     #[test]

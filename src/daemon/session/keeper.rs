@@ -155,7 +155,13 @@ impl Keeper {
     }
 
     fn attach(&self) -> Result<Box<dyn Source>, Unattached> {
-        self.session.begins_anew();
+        self.session.begins_to_open();
+        let source = self.open();
+        self.session.has_opened();
+        source
+    }
+
+    fn open(&self) -> Result<Box<dyn Source>, Unattached> {
         if memory_bound::is_short() {
             return Err(Unattached::Short);
         }
