@@ -11,8 +11,8 @@ use perf_event_open_sys::bindings as abi;
 
 /// `PROT_EXEC` of MMAP2's `prot`.
 const PROT_EXEC: u32 = 4;
-/// The longest build-id that MMAP2 has room for.
-const MAX_BUILD_ID_BYTES: usize = 20;
+/// Of MMAP2, where there is a build-id or an inode.
+const IDENTITY_BYTES: u64 = 24;
 
 /// What one record says.
 #[derive(Clone, Debug)]
@@ -159,8 +159,11 @@ fn mmap(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>) -> Option<Mmap> {
         ..Mmap::default()
     };
     if raw.kind == abi::PERF_RECORD_MMAP2 {
-        let has_build_id = has(raw, abi::PERF_RECORD_MISC_MMAP_BUILD_ID);
-        mmap.identity = if has_build_id { build_id(cursor)? } else { inode(cursor)? };
+        let mut of_inode = *cursor;
+        let field = cursor.take(IDENTITY_BYTES)?;
+        let is_flagged = has(raw, abi::PERF_RECORD_MISC_MMAP_BUILD_ID);
+        let of_build_id = is_flagged.then(|| build_id(field)).flatten();
+        mmap.identity = of_build_id.or_else(|| inode(&mut of_inode))?;
         mmap.is_executable = cursor.u32()? & PROT_EXEC != 0;
         cursor.u32()?; // flags
     }
@@ -168,14 +171,17 @@ fn mmap(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>) -> Option<Mmap> {
     Some(mmap)
 }
 
-fn build_id(cursor: &mut Cursor<'_>) -> Option<FileIdentity> {
-    // u8 size, 3 reserved bytes, 20 bytes of which `size` count.
-    let head = cursor.take(4)?;
-    let bytes = cursor.take(MAX_BUILD_ID_BYTES as u64)?;
-    Some(match usize::from(head[0]).min(MAX_BUILD_ID_BYTES) {
-        0 => FileIdentity::None,
-        n_bytes => FileIdentity::BuildId(bytes[..n_bytes].into()),
-    })
+/// A build id: its size, three reserved bytes, and 20 bytes of which so many count and the rest are 0; `None`
+/// if `field` is none. Linux (`perf_event_mmap_output()` in `kernel/events/core.c`, up to 6.18 at least) leaves
+/// the flag set for the events behind one that asked for build ids, and writes an inode for those that did
+/// not.
+fn build_id(field: &[u8]) -> Option<FileIdentity> {
+    let (head, bytes) = field.split_at_checked(4)?;
+    let (id, rest) = bytes.split_at_checked(usize::from(head[0]))?;
+    if head[1..].iter().chain(rest).any(|&byte| byte != 0) {
+        return None;
+    }
+    Some(if id.is_empty() { FileIdentity::None } else { FileIdentity::BuildId(id.into()) })
 }
 
 fn inode(cursor: &mut Cursor<'_>) -> Option<FileIdentity> {
@@ -211,7 +217,8 @@ mod tests {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend([3, 0, 0, 0]);
-        bytes.extend([0xab; 20]);
+        bytes.extend([0xab; 3]);
+        bytes.extend([0; 17]);
         bytes.extend(5u32.to_le_bytes());
         bytes.extend(2u32.to_le_bytes());
         bytes.extend(b"/a b (deleted)\0\0");

@@ -60,9 +60,12 @@ mod tests {
         let inode = FileIdentity::Inode { major: 8, minor: 1, inode: 77, generation: 5 };
         assert_eq!(mmap.identity, inode);
 
+        // The kernel may leave the flag set where there is no build id.
+        let misc = abi::PERF_RECORD_MISC_USER | abi::PERF_RECORD_MISC_MMAP_BUILD_ID;
+        assert_eq!(mmap_of(abi::PERF_RECORD_MMAP2, misc, &payload).identity, inode);
+        payload[32..56].fill(0);
         payload[32] = 3;
         payload[36..39].copy_from_slice(&[0xa, 0xb, 0xc]);
-        let misc = abi::PERF_RECORD_MISC_USER | abi::PERF_RECORD_MISC_MMAP_BUILD_ID;
         let mmap = mmap_of(abi::PERF_RECORD_MMAP2, misc, &payload);
         assert_eq!(mmap.identity, FileIdentity::BuildId([0xa, 0xb, 0xc].into()));
     }
@@ -78,11 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn an_oversized_build_id_is_cut_to_its_field() {
-        let mut payload = words(&[1, 0, 0x1000, 0, 0xff, 0, 0, 5]);
+    fn an_oversized_build_id_is_an_inode() {
+        let mut payload = words(&[1, 0, 0x1000, 0, 1 << 32 | 0xff, 77, 0, 5]);
         payload.extend(b"x\0");
         let mmap = mmap_of(abi::PERF_RECORD_MMAP2, abi::PERF_RECORD_MISC_MMAP_BUILD_ID, &payload);
-        assert_eq!(mmap.identity, FileIdentity::BuildId([0; 20].into()));
+        let inode = FileIdentity::Inode { major: 255, minor: 1, inode: 77, generation: 0 };
+        assert_eq!(mmap.identity, inode);
     }
 
     #[test]
