@@ -112,19 +112,20 @@ impl Peer {
         }
         let mut processes = Vec::new();
         for &pid in pids {
-            match OwnProcess::open(pid, self.uid, self.gid) {
-                Ok(process) => processes.push(process),
+            let why = match OwnProcess::open(pid, self.uid, self.gid) {
+                Ok(process) => {
+                    processes.push(process);
+                    continue;
+                }
                 Err(Standing::Foreign(why)) => return refuse(why),
-                // Whether there is such a process is for the log.
-                Err(Standing::OfOthers(why)) => {
-                    self.log_refusal("attach", &why);
-                    return Err(not_his(pid));
-                }
-                Err(Standing::Gone | Standing::Own) => {
-                    self.log_refusal("attach", &format!("process {pid} is not there"));
-                    return Err(not_his(pid));
-                }
-            }
+                Err(Standing::OfOthers(why)) => why,
+                Err(Standing::Gone | Standing::Own) => format!("process {pid} is not there"),
+            };
+            // Which of the two it is, is for the log.
+            self.log_refusal("attach", &why);
+            let message =
+                format!("process {pid} is not there, or does not belong to you with all its ids");
+            return Err(ApiError { code: ErrorCode::NotPermitted, message });
         }
         let n_threads: u64 = processes.iter().map(OwnProcess::n_threads).sum();
         let n_allowed = max_threads(options.events.len());
@@ -155,12 +156,6 @@ fn max_threads(n_events: usize) -> u64 {
     let n_files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let n_cpus = std::thread::available_parallelism().map_or(1, |n_cpus| n_cpus.get() as u64);
     n_files / FILE_SHARE / n_cpus / (n_events.max(USUAL_EVENTS) as u64 + 1)
-}
-
-/// What he hears of a process that is not his, and of one that is not there.
-fn not_his(pid: i32) -> ApiError {
-    let message = format!("process {pid} is not there, or does not belong to you with all its ids");
-    ApiError { code: ErrorCode::NotPermitted, message }
 }
 
 #[cfg(test)]

@@ -217,7 +217,7 @@ fn sessions_are_given_up_where_giving_up_all_else_is_not_enough() {
     }
     let resident = |daemon: &Daemon| memory_mib(daemon.process.id(), "VmRSS:");
     let before = resident(&daemon);
-    // A quarter of a bound may be left free, and 16 MiB are: so much is too little by some MiB.
+    // At least 16 MiB of a bound are left free: so much is too little by 8.
     let max = before + 8;
     std::fs::write(&daemon.config, format!("[limits]\nmemory_max = \"{max}M\"\n{session}"))
         .unwrap();

@@ -100,16 +100,16 @@ impl Life {
         let (delayed_ns, began_ns) = (delay_ns(SELF), now_ns());
         let child = spawn::idle()?;
         let birth_ns = now_ns() - began_ns;
-        let own = child.pid().to_string();
-        let delays_ns = [delay_ns(SELF), delay_ns(&own)];
-        let ending_ns = now_ns();
+        let birth_delay_ns = delay_ns(SELF).saturating_sub(delayed_ns);
+        let task = child.pid().to_string();
+        let both_delayed_ns = || delay_ns(SELF) + delay_ns(&task);
+        let (delayed_ns, ending_ns) = (both_delayed_ns(), now_ns());
         child.end()?;
         let end_ns = now_ns() - ending_ns;
-        let waited_ns = |before_ns: u64, who| delay_ns(who).saturating_sub(before_ns);
-        let waited_to_end_ns = waited_ns(delays_ns[0], SELF) + waited_ns(delays_ns[1], &own);
+        let end_delay_ns = both_delayed_ns().saturating_sub(delayed_ns);
         Ok(Self {
-            birth_ns: birth_ns.saturating_sub(delays_ns[0].saturating_sub(delayed_ns)),
-            end_ns: end_ns.saturating_sub(waited_to_end_ns),
+            birth_ns: birth_ns.saturating_sub(birth_delay_ns),
+            end_ns: end_ns.saturating_sub(end_delay_ns),
         })
     }
 
