@@ -9,8 +9,8 @@
 //! measured; a pass is measured from the reader's first look to the analyzer's last count.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
-use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
-use dataspace_analyzer::worker::Worker;
+use dataspace_analyzer::index::worker::Worker;
+use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_collector::ahead;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::synthetic::SyntheticSession;

@@ -15,7 +15,7 @@ use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
 use crate::session::raw::RawSession;
 use anyhow::Context as _;
-use dataspace_analyzer::report::event_line;
+use dataspace_analyzer::session::report::event_line;
 use dataspace_proto::accounting::{Collected, Lost};
 use dataspace_proto::event::{Event, EventKind, Sampling};
 use dataspace_proto::record::Record;

@@ -11,8 +11,8 @@ pub(crate) use permission::FileReader;
 use crate::expendable::{Expendable, FilesEnd};
 use crate::ownership::OwnProcess;
 use companion::Companions;
-use dataspace_analyzer::code_names::NamesFormat;
-use dataspace_analyzer::file::{
+use dataspace_analyzer::bytes::file::NamesFormat;
+use dataspace_analyzer::bytes::file::{
     CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey, NamesFile,
 };
 use dataspace_proto::reason::Reason;

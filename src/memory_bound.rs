@@ -6,7 +6,7 @@ mod room;
 mod turn;
 
 use crate::session::cost;
-use dataspace_analyzer::shedding::Shed;
+use dataspace_analyzer::bytes::shedding::Shed;
 use dataspace_collector::memory;
 use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
 use room::Queue;

@@ -2,8 +2,8 @@
 //! analyzer's.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
-use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
-use dataspace_analyzer::worker::Worker;
+use dataspace_analyzer::index::worker::Worker;
+use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{Live, LiveConfig};
 use dataspace_collector::target::TargetSpec;

@@ -3,10 +3,12 @@
 //! `cargo bench -p dataspace-analyzer` prints nanoseconds a sample; nothing is asserted.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
-use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
-use dataspace_analyzer::elf::ElfImage;
-use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
-use dataspace_analyzer::worker::Worker;
+use dataspace_analyzer::bytes::file::{
+    DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
+};
+use dataspace_analyzer::elf::image::ElfImage;
+use dataspace_analyzer::index::worker::Worker;
+use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
 use dataspace_proto::reason::Reason;

@@ -1,7 +1,7 @@
 //! Records in, attributions to data objects and rolling totals out.
 //!
-//! You give an [`analyzer::Analyzer`] records in time order, and a [`worker::Worker`] the bytes of
-//! the files that are mapped, through the small trait [`file::FileSource`]. You get questions to
+//! You give an [`session::analyzer::Analyzer`] records in time order, and a [`index::worker::Worker`] the bytes of
+//! the files that are mapped, through the small trait [`bytes::file::FileSource`]. You get questions to
 //! carry from the one to the other, and snapshots of the totals. The analyzer itself does no I/O,
 //! reads no clock, has no thread and no unsafe code; it never parses debug information and never
 //! waits: a sample whose code is not known yet is parked as `pending` until a worker answered.
@@ -9,7 +9,7 @@
 //! It is not for collecting samples: see `dataspace-collector`.
 //!
 //! ```
-//! use dataspace_analyzer::analyzer::{Analyzer, Config, Unobserved};
+//! use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 //! use dataspace_proto::record::{Record, Sample};
 //! use dataspace_proto::snapshot::{Cost, Target};
 //!
@@ -21,67 +21,18 @@
 //! assert_eq!(&*snapshot.objects[0].object, "<Total>");
 //! ```
 
-mod address_path;
-mod agreement;
-pub mod analyzer;
-mod attribution;
-mod bounded_file;
-pub mod call_site;
-mod caller;
-mod cgroup_table;
-mod choice;
-mod code_image;
-pub mod code_names;
-mod code_place;
-mod containment;
-mod crossing;
-pub mod data_symbol;
+pub mod attribution;
+pub mod bytes;
+pub mod code;
 mod dataflow;
-pub mod descent;
-pub mod descriptor;
 pub mod dwarf;
 pub mod elf;
-pub mod entry_name;
-pub mod file;
-mod flow_cache;
-mod function_table;
 pub mod index;
-mod index_call;
-mod index_flow;
-pub mod layout;
 pub mod limit;
-mod linkage;
-mod made_code;
-mod name_table;
-pub mod named_code;
-mod noreturn;
-mod outline;
-mod packing;
-mod page;
-mod pointed;
 pub mod process;
-mod recent;
-mod relocation;
-pub mod report;
-mod resumption;
-mod search;
-pub mod shedding;
-pub mod site;
-mod site_table;
-pub mod static_data;
-mod sums;
-mod symbol_name;
-pub mod thread_access;
-pub mod thread_block;
-mod thread_storage;
-mod thunk;
-mod totals;
-mod type_layout;
-mod type_path;
-mod undescribed;
-mod vote;
-mod voted_object;
-pub mod worker;
+pub mod session;
+pub mod totals;
+pub mod types;
 pub mod x86_64;
 
 #[cfg(test)]

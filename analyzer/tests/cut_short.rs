@@ -3,9 +3,11 @@
 
 use crate::support::program::Program;
 use crate::support::session::Bytes;
-use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
-use dataspace_analyzer::index::LoadObjectIndex;
-use dataspace_analyzer::site::{SiteQuery, TypeAnswer};
+use dataspace_analyzer::bytes::file::{
+    DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
+};
+use dataspace_analyzer::index::load_object::LoadObjectIndex;
+use dataspace_analyzer::index::site::{SiteQuery, TypeAnswer};
 use dataspace_analyzer::x86_64::backtrack::Skid;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;

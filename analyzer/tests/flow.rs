@@ -3,8 +3,8 @@
 
 use crate::support::program::{Program, has_tool};
 use crate::support::session::TestFiles;
-use dataspace_analyzer::file::LoadObjectKey;
-use dataspace_analyzer::index::LoadObjectIndex;
+use dataspace_analyzer::bytes::file::LoadObjectKey;
+use dataspace_analyzer::index::load_object::LoadObjectIndex;
 use dataspace_analyzer::x86_64::function::FunctionCode;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::record::FileIdentity;

@@ -3,10 +3,10 @@
 use crate::support::allocation::bounded;
 use crate::support::program::{Program, run, source};
 use crate::support::session::{CLOCK, COUNTER, EXACT, Session, TestFiles, object, with};
-use dataspace_analyzer::data_symbol::DataPlace;
-use dataspace_analyzer::file::LoadObjectKey;
-use dataspace_analyzer::index::LoadObjectIndex;
-use dataspace_analyzer::site::SiteQuery;
+use dataspace_analyzer::bytes::file::LoadObjectKey;
+use dataspace_analyzer::elf::data_symbol::DataPlace;
+use dataspace_analyzer::index::load_object::LoadObjectIndex;
+use dataspace_analyzer::index::site::SiteQuery;
 use dataspace_analyzer::x86_64::backtrack::Skid;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;

@@ -2,7 +2,7 @@
 
 use crate::support::program::Program;
 use crate::support::session::{EXACT, Hand, N_EVENTS, Session, object, sample, with};
-use dataspace_analyzer::worker::{Answer, Delay, Request, Response};
+use dataspace_analyzer::index::question::{Answer, Delay, Request, Response};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::{CpuMode, Record};

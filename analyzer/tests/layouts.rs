@@ -2,13 +2,13 @@
 
 use crate::support::program::{Program, has_tool};
 use crate::support::session::TestFiles;
-use dataspace_analyzer::data_symbol::DataPlace;
-use dataspace_analyzer::descent::ValueKind;
-use dataspace_analyzer::descriptor::{self, DataObject, Root};
-use dataspace_analyzer::file::LoadObjectKey;
-use dataspace_analyzer::index::LoadObjectIndex;
-use dataspace_analyzer::layout::Layout;
-use dataspace_analyzer::static_data::Resident;
+use dataspace_analyzer::bytes::file::LoadObjectKey;
+use dataspace_analyzer::elf::data_symbol::DataPlace;
+use dataspace_analyzer::index::load_object::LoadObjectIndex;
+use dataspace_analyzer::index::static_data::Resident;
+use dataspace_analyzer::types::descriptor::{self, DataObject, Root};
+use dataspace_analyzer::types::layout::Layout;
+use dataspace_analyzer::types::value_kind::ValueKind;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::record::FileIdentity;
 use std::os::unix::ffi::OsStrExt as _;
@@ -157,13 +157,14 @@ fn the_bits_that_a_mask_leaves_are_a_bit_field() {
             assert_eq!(start, 0);
             let first = globals.program.truth(&format!("first {set}"));
             let width = globals.program.truth(&format!("width {set}"));
-            let dataspace_analyzer::layout::Shape::Aggregate { members, .. } = &layout.shape else {
+            let dataspace_analyzer::types::layout::Shape::Aggregate { members, .. } = &layout.shape
+            else {
                 panic!("{variable} has members");
             };
             let found = |first, width| {
                 let path = layout.descend_bits(first, width).unwrap();
                 match path.steps[..] {
-                    [dataspace_analyzer::layout::Step::Member(idx)] => {
+                    [dataspace_analyzer::types::layout::Step::Member(idx)] => {
                         Some(members[usize::from(idx)].name.to_string())
                     }
                     _ => None,

@@ -2,7 +2,7 @@
 
 use crate::support::program::{Program, run, source};
 use crate::support::session::{Hand, PID, Session, object, with};
-use dataspace_analyzer::analyzer::{Config, Paths};
+use dataspace_analyzer::session::analyzer::{Config, Paths};
 use dataspace_proto::record::{Comm, Exit, FileIdentity, Record};
 use dataspace_proto::register::Register::{Rdi, Rsp};
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine};

@@ -3,8 +3,8 @@
 
 use super::{FileReader, Opened, SystemFiles, find_inside, living_task, open_regular, undeleted};
 use crate::expendable::Expendable;
-use dataspace_analyzer::code_names::NamesFormat;
-use dataspace_analyzer::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
+use dataspace_analyzer::bytes::file::NamesFormat;
+use dataspace_analyzer::bytes::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
 use dataspace_proto::record::FileIdentity;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;

@@ -2,7 +2,7 @@
 //! dwz made. The names are the target's word: whatever they lead to, the index checks its id.
 
 use super::{SystemFiles, build_id_path, undeleted};
-use dataspace_analyzer::file::{CompanionFiles, CompanionName, DebugFileQuery, FileBytes};
+use dataspace_analyzer::bytes::file::{CompanionFiles, CompanionName, DebugFileQuery, FileBytes};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};

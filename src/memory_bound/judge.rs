@@ -1,6 +1,6 @@
 //! Decides what is to be given up, by how much memory is resident and for how long.
 
-use dataspace_analyzer::shedding::Shed;
+use dataspace_analyzer::bytes::shedding::Shed;
 use std::time::{Duration, Instant};
 
 /// How far below the bound things are given up, if that is more than an eighth of it: what one question

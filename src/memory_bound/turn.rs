@@ -3,7 +3,7 @@
 
 use super::room::{Waiter, Working};
 use super::{Asked, BOUND, MemoryBound};
-use dataspace_analyzer::shedding::Shed;
+use dataspace_analyzer::bytes::shedding::Shed;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

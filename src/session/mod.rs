@@ -15,7 +15,7 @@ use crate::file_source::{FilePolicy, FileReader};
 use crate::ownership::ProcessesOf;
 use anyhow::Context as _;
 use cost::OwnCpu;
-use dataspace_analyzer::analyzer::{Config, Paths};
+use dataspace_analyzer::session::analyzer::{Config, Paths};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{LiveConfig, Permission};

@@ -146,8 +146,8 @@ fn output(options: &RecordOptions) -> anyhow::Result<Output> {
 mod tests {
     use super::super::index_worker;
     use crate::file_source::{FilePolicy, SystemFiles};
-    use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer};
-    use dataspace_analyzer::worker::Worker;
+    use dataspace_analyzer::index::worker::Worker;
+    use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer};
     use dataspace_collector::live::{Heard, Live, LiveConfig};
     use dataspace_collector::recorder::{Output, Recorder, RecorderConfig};
     use dataspace_collector::recording::Recording;

@@ -1,7 +1,9 @@
 //! What tests and benches of the steady state share: a count of all threads' allocations, and files
 //! by their paths.
 
-use dataspace_analyzer::file::{DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey};
+use dataspace_analyzer::bytes::file::{
+    DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
+};
 use dataspace_proto::reason::Reason;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;

@@ -2,9 +2,10 @@
 //! `source - target + target` is the source again.
 
 use super::graph::ValueGraph;
-use super::value::{ARGUMENTS, Definition, N_ARGUMENTS, Place, Sum, ValueIdx};
+use super::value::{Definition, Place, Sum, ValueIdx};
 use crate::dwarf::frame::FrameTable;
 use crate::limit;
+use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;

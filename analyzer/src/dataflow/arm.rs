@@ -3,9 +3,10 @@
 use super::content::{Address, Origin, PointerName, is_same_type};
 use super::extent::place_in;
 use super::offset::gcd;
-use crate::descent::{ValueKind, member_names};
-use crate::dwarf::DieRef;
-use crate::layout::{Layout, ScalarKind, Shape};
+use crate::types::descent::member_names;
+use crate::types::die::DieRef;
+use crate::types::layout::{Layout, ScalarKind, Shape};
+use crate::types::value_kind::ValueKind;
 use std::sync::Arc;
 
 /// The pointers that lie in the same bytes of a union.

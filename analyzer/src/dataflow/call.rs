@@ -1,7 +1,8 @@
 //! What calls do to values: they take some and leave one.
 
 use super::transfer::Transfer;
-use super::value::{ARGUMENTS, CALLER_SAVED, Call, Definition, Place, RETURNED, ValueIdx};
+use super::value::{Call, Definition, Place, ValueIdx};
+use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
 use crate::x86_64::effect::Part;
 use dataspace_proto::address::Svma;
 use iced_x86::{FlowControl, Instruction, OpKind};

@@ -5,8 +5,8 @@ use super::extent::{has_part, place_in, steps_in_array};
 use super::number::Number;
 use super::offset::Offset;
 use super::value::Frame;
-use crate::layout::{Layout, Member, ScalarKind, Shape};
 use crate::limit;
+use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 

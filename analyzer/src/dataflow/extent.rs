@@ -1,7 +1,7 @@
 //! What lies at an offset of a type, of which it is not known how far it goes on.
 
-use crate::layout::{Layout, Shape};
 use crate::limit;
+use crate::types::layout::{Layout, Shape};
 use std::sync::Arc;
 
 /// Where in the element an access is that begins `start` bytes, and any number of steps, into

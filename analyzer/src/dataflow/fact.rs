@@ -1,7 +1,7 @@
 //! What the debug information says of values, and how that goes together with how they come about.
 
 use super::content::{Address, Better, Content, Origin, either};
-use crate::layout::Layout;
+use crate::types::layout::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -3,8 +3,9 @@
 use super::content::{Address, Better, Content, Origin, either};
 use super::liveness::Used;
 use super::typing::Typing;
-use super::value::{ARGUMENTS, Definition, Sum, ValueIdx};
+use super::value::{Definition, Sum, ValueIdx};
 use crate::dwarf::passing::Passing;
+use crate::x86_64::abi::ARGUMENTS;
 use rustc_hash::FxHashMap;
 
 /// What later uses say of values.

@@ -5,11 +5,11 @@ use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::offset::Offset;
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum};
-use crate::data_symbol::DataPlace;
-use crate::descent::ValueKind;
 use crate::dwarf::element;
-use crate::layout::{AggregateKind, Layout, ScalarKind, Shape};
-use crate::linkage::{self, ThreadTarget};
+use crate::elf::data_symbol::DataPlace;
+use crate::elf::linkage::{self, ThreadTarget};
+use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
+use crate::types::value_kind::ValueKind;
 use crate::x86_64::function::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -229,7 +229,7 @@ impl Typing<'_, '_> {
     fn pointing_at(
         &mut self,
         is_number: bool,
-        pointee: Option<crate::dwarf::DieRef>,
+        pointee: Option<crate::types::die::DieRef>,
         name: Option<PointerName>,
     ) -> Content {
         match pointee {

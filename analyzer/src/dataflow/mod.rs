@@ -40,14 +40,15 @@ pub(crate) use number::Number;
 pub(crate) use offset::{Offset, gcd};
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
-pub(crate) use value::{ARGUMENTS, N_ARGUMENTS, Slot};
+pub(crate) use value::Slot;
 
-use crate::data_symbol::DataPlace;
 use crate::dwarf::DebugInfo;
 use crate::dwarf::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::location::{Base, Place as VariablePlace};
-use crate::layout::Layout;
+use crate::elf::data_symbol::DataPlace;
 use crate::limit;
+use crate::types::layout::Layout;
+use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::access;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -340,7 +341,9 @@ impl Typing<'_, '_> {
                         let layout = self.around.debug.layout(known.type_die);
                         let name = PointerName::Variable(Arc::clone(&known.name));
                         match layout.shape {
-                            crate::layout::Shape::Scalar(_) => self.content_of(&layout, Some(name)),
+                            crate::types::layout::Shape::Scalar(_) => {
+                                self.content_of(&layout, Some(name))
+                            }
                             _ => self.member(&layout, part.offset),
                         }
                     });

@@ -5,10 +5,10 @@ use super::extent::has_part;
 use super::hint::Hints;
 use super::typing::Typing;
 use super::value::{Definition, ValueIdx};
-use crate::descent::Path;
 use crate::dwarf::container::Container;
-use crate::layout::{Layout, Shape, Step};
 use crate::limit;
+use crate::types::descent::Path;
+use crate::types::layout::{Layout, Shape, Step};
 use rustc_hash::FxHashMap;
 
 impl Typing<'_, '_> {

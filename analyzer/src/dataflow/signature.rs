@@ -2,10 +2,11 @@
 
 use super::content::{Address, Content, Origin};
 use super::typing::Typing;
-use super::value::{ARGUMENTS, Call, N_ARGUMENTS};
+use super::value::Call;
 use crate::dwarf::passing::{Passing, Word};
-use crate::dwarf::{DieRef, UnitIdx};
-use crate::layout::{Layout, ScalarKind, Shape};
+use crate::types::die::{DieRef, UnitIdx};
+use crate::types::layout::{Layout, ScalarKind, Shape};
+use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use dataspace_proto::address::Svma;
 use iced_x86::{FlowControl, Instruction};
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 
 use super::graph::ValueGraph;
 use super::sum::number;
-use super::value::{Definition, Frame, Place, RETURNED, Slot, Store, Sum, ValueIdx};
+use super::value::{Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
 use super::vector::takes_lane;
 use crate::dwarf::frame::FrameRule;
+use crate::x86_64::abi::RETURNED;
 use crate::x86_64::access::{self, Address, SegmentBase};
 use crate::x86_64::arithmetic::Operation;
 use crate::x86_64::effect::{self, Arithmetic, Effect, Operand, Part};

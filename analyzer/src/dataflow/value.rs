@@ -1,5 +1,6 @@
 //! The values that a function computes: each one once, by how it comes about.
 
+use crate::x86_64::abi::N_ARGUMENTS;
 use dataspace_proto::address::Svma;
 
 /// Which value of a function.
@@ -101,15 +102,3 @@ pub(crate) struct Call {
     /// The function's address, where it is a value.
     pub(crate) callee: Option<ValueIdx>,
 }
-
-/// Registers that pass integers and pointers.
-pub(crate) const N_ARGUMENTS: usize = 6;
-
-/// Their DWARF numbers: rdi, rsi, rdx, rcx, r8, r9.
-pub(crate) const ARGUMENTS: [u8; N_ARGUMENTS] = [5, 4, 1, 2, 8, 9];
-
-/// DWARF numbers of the registers that a call does not keep (psABI, figure 3.4).
-pub(crate) const CALLER_SAVED: [u8; 9] = [0, 1, 2, 4, 5, 8, 9, 10, 11];
-
-/// DWARF number of the register that holds what a call returned.
-pub(crate) const RETURNED: u8 = 0;

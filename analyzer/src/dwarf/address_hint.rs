@@ -1,9 +1,10 @@
 //! In which units a variable may begin at an address: those in whose bytes the address stands behind the
 //! operation that says so. That is seen without reading any entry.
 
-use super::{Reader, UnitIdx};
-use crate::data_symbol::{DataPlace, DataSymbols, Storage};
+use super::Reader;
+use crate::elf::data_symbol::{DataPlace, DataSymbols, Storage};
 use crate::limit;
+use crate::types::die::UnitIdx;
 use dataspace_proto::address::Svma;
 use gimli::Reader as _;
 

@@ -1,10 +1,11 @@
 //! Structures, classes, unions and what of a type is there in variants.
 
-use super::{DebugInfo, DieRef, Entry, Reader};
-use crate::descent::DISCRIMINANT;
-use crate::descriptor::spell;
-use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use super::{DebugInfo, Entry, Reader};
+use crate::bytes::name::spell;
 use crate::limit;
+use crate::types::descent::DISCRIMINANT;
+use crate::types::die::DieRef;
+use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use gimli::Operation;
 use std::sync::Arc;
 

@@ -2,9 +2,10 @@
 
 use super::spelling::array_of;
 use super::types::opaque;
-use super::{DebugInfo, DieRef, Entry, Reader};
-use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use super::{DebugInfo, Entry, Reader};
 use crate::limit;
+use crate::types::die::DieRef;
+use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use gimli::Operation;
 use std::sync::Arc;
 

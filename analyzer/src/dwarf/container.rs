@@ -1,9 +1,10 @@
 //! Which types of a unit hold another one inside of them, and where.
 
+use super::DebugInfo;
 use super::holding::HolderIndex;
-use super::{DebugInfo, DieRef, UnitIdx};
-use crate::layout::{Layout, Shape};
 use crate::limit;
+use crate::types::die::{DieRef, UnitIdx};
+use crate::types::layout::{Layout, Shape};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

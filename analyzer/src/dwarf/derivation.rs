@@ -1,8 +1,9 @@
 //! Which classes of a unit begin with which other class, and what type they are made for.
 
+use super::DebugInfo;
 use super::unit::ParsedUnit;
-use super::{DebugInfo, DieRef, UnitIdx};
 use crate::limit;
+use crate::types::die::{DieRef, UnitIdx};
 use gimli::UnitOffset;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! What a pointer without a type of its own leads to, told by the template it is a part of.
 
-use super::{DebugInfo, DieRef};
-use crate::layout::{Layout, ScalarKind, Shape, Step};
+use super::DebugInfo;
 use crate::limit;
+use crate::types::die::DieRef;
+use crate::types::layout::{Layout, ScalarKind, Shape, Step};
 use std::sync::Arc;
 
 /// What is behind a pointer whose own type does not say.
@@ -135,12 +136,12 @@ fn way<'a>(root: &'a Layout, steps: &[Step]) -> (Vec<&'a Layout>, &'a Layout) {
 #[cfg(test)]
 mod tests {
     use super::{Contents, DebugInfo, DieRef};
-    use crate::descriptor::{self, Root};
+    use crate::bytes::file::NoCompanions;
+    use crate::bytes::page::Memory;
     use crate::dwarf::section::SectionFile;
-    use crate::elf::ElfImage;
-    use crate::file::NoCompanions;
-    use crate::page::Memory;
+    use crate::elf::image::ElfImage;
     use crate::program::{Program, has_tool};
+    use crate::types::descriptor::{self, Root};
     use std::sync::Arc;
 
     fn info(program: &Program) -> DebugInfo {

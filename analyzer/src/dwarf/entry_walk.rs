@@ -391,7 +391,7 @@ mod tests {
     use super::super::Dwarf;
     use super::super::abbreviation::{Table, Whole};
     use super::*;
-    use crate::page::{Memory, PageCache, PagedSection};
+    use crate::bytes::page::{Memory, PageCache, PagedSection};
     use object::{Object as _, ObjectSection as _};
     use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::Reader;
 use super::location::Base;
 use super::section::SectionFile;
-use crate::elf::ElfImage;
+use crate::elf::image::ElfImage;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::{Reader as _, UnwindSection};

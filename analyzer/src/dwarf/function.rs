@@ -4,8 +4,9 @@
 use super::location::{self, FrameBase, Part, Place};
 use super::scope::{CodeScope, VisibleVariable};
 use super::unit::ParsedUnit;
-use super::{DebugInfo, DieRef, Entry, Reader, UnitIdx, code_range};
+use super::{DebugInfo, Entry, Reader, code_range};
 use crate::limit;
+use crate::types::die::{DieRef, UnitIdx};
 use dataspace_proto::address::Svma;
 use std::ops::Range;
 use std::sync::Arc;

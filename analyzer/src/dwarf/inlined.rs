@@ -1,7 +1,8 @@
 //! Which code of a function is inlined from functions that do nothing but copy a value, and of which type.
 
-use super::{DebugInfo, DieRef, code_range};
+use super::{DebugInfo, code_range};
 use crate::limit;
+use crate::types::die::DieRef;
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

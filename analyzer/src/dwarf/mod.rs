@@ -35,10 +35,11 @@ pub mod unit;
 pub mod variable;
 mod variable_walk;
 
-use crate::elf::ElfImage;
-use crate::file::CompanionFiles;
+use crate::bytes::file::CompanionFiles;
+use crate::bytes::page::PageCache;
+use crate::elf::image::ElfImage;
 use crate::limit;
-use crate::page::PageCache;
+use crate::types::die::{DieRef, UnitIdx};
 use abbreviation::Whole;
 use dataspace_proto::address::Svma;
 use gimli::UnitOffset;
@@ -53,16 +54,6 @@ use unit::ParsedUnit;
 
 pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 pub(crate) type Entry = gimli::DebuggingInformationEntry<Reader>;
-
-/// Which unit of a load object, whatever file it is in.
-pub(crate) type UnitIdx = u32;
-
-/// One entry of the debug information.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DieRef {
-    pub(crate) unit: UnitIdx,
-    pub(crate) offset: UnitOffset,
-}
 
 /// The debug information of one load object.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
 //! A package of split units, `FILE.dwp`, with its indices by unit and by type (DWARF 5 section 7.3.5).
 
 use super::section::{Loaded, Naming, SectionFile, empty};
-use super::{Dwarf, Reader, UnitIdx};
-use crate::elf::ElfImage;
-use crate::file::FileBytes;
+use super::{Dwarf, Reader};
+use crate::bytes::file::FileBytes;
+use crate::bytes::page::PageCache;
+use crate::elf::image::ElfImage;
 use crate::limit;
-use crate::page::PageCache;
+use crate::types::die::UnitIdx;
 use gimli::{Reader as _, SectionId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! How functions get and give values: in registers, in memory, or by their address.
 
-use super::{DebugInfo, UnitIdx};
-use crate::layout::{Layout, Member, ScalarKind, Shape};
+use super::DebugInfo;
 use crate::limit;
+use crate::types::die::UnitIdx;
+use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use std::ops::Range;
 
 /// What does not fit into two registers is returned in memory (psABI, 3.2.3; Rust returns as C does).

@@ -2,7 +2,7 @@
 //! objects that say nothing of them.
 
 use super::{Dwarf, Reader, libstdcxx};
-use crate::dataflow::ARGUMENTS;
+use crate::x86_64::abi::ARGUMENTS;
 use dataspace_proto::address::Svma;
 use gimli::write::{
     Address, AttributeValue, EndianVec, Expression, LineProgram, Range, RangeList, Sections, Unit,

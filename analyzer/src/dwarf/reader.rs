@@ -1,7 +1,7 @@
 //! How sections are read: gimli's reader over pages.
 
+use crate::bytes::page::{Page, PagedSection};
 use crate::limit;
-use crate::page::{Page, PagedSection};
 use gimli::{Error, LittleEndian, ReaderOffsetId, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -242,7 +242,7 @@ impl gimli::Reader for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{Memory, PageCache};
+    use crate::bytes::page::{Memory, PageCache};
     use gimli::{EndianSlice, Format, Reader as _};
     use proptest::prelude::*;
 

@@ -1,8 +1,9 @@
 //! The variables that are visible at one instruction, and where each one is there.
 
+use super::DebugInfo;
 use super::location::Place;
-use super::{DebugInfo, DieRef};
 use crate::limit;
+use crate::types::die::DieRef;
 use dataspace_proto::address::Svma;
 use dataspace_proto::sample_line::Scope;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! The debug sections of a file: every one that is read, is read here.
 
 use super::{Dwarf, Reader};
-use crate::elf::{ElfImage, Section};
-use crate::file::{FileBytes, FileError, read_shared};
+use crate::bytes::file::{FileBytes, FileError, read_shared};
+use crate::bytes::page::{PageCache, PagedSection};
+use crate::elf::image::{ElfImage, Section};
+use crate::elf::packing::Packing;
 use crate::limit;
-use crate::packing::Packing;
-use crate::page::{PageCache, PagedSection};
 use gimli::SectionId;
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Types of the debug information as descriptors spell them.
 
-use super::{DebugInfo, DieRef};
-use crate::descriptor::spell;
+use super::DebugInfo;
+use crate::bytes::name::spell;
 use crate::limit;
+use crate::types::die::DieRef;
 
 impl DebugInfo {
     /// The type as a descriptor spells it (design section 6).

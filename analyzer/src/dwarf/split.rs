@@ -4,11 +4,12 @@
 use super::package::Package;
 use super::section::{self, Loaded, Naming, SectionFile};
 use super::source::{self, ContainerIdx, Link, MAIN, Sources};
-use super::{Dwarf, Reader, UnitIdx};
-use crate::elf::ElfImage;
-use crate::file::{CompanionFiles, CompanionName};
+use super::{Dwarf, Reader};
+use crate::bytes::file::{CompanionFiles, CompanionName};
+use crate::bytes::page::PageCache;
+use crate::elf::image::ElfImage;
 use crate::limit;
-use crate::page::PageCache;
+use crate::types::die::UnitIdx;
 use gimli::{DebugInfoOffset, DebugTypeSignature, Reader as _, UnitType};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

@@ -4,10 +4,10 @@
 use super::Dwarf;
 use super::section::{self, Naming, SectionFile};
 use super::source::ContainerIdx;
-use crate::elf::ElfImage;
-use crate::file::{CompanionFiles, CompanionName, FileBytes};
+use crate::bytes::file::{CompanionFiles, CompanionName, FileBytes};
+use crate::bytes::page::PageCache;
+use crate::elf::image::ElfImage;
 use crate::limit;
-use crate::page::PageCache;
 use gimli::Reader as _;
 use std::sync::Arc;
 

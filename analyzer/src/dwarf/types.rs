@@ -1,9 +1,10 @@
 //! Types of the debug information as [`Layout`]s.
 
 use super::entry_walk::Met;
-use super::{DebugInfo, DieRef, Entry};
-use crate::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use super::{DebugInfo, Entry};
 use crate::limit;
+use crate::types::die::DieRef;
+use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

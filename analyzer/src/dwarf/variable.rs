@@ -2,12 +2,13 @@
 
 use super::abbreviation::Whole;
 use super::address_hint::{AddressHints, Extent};
-use super::{DebugInfo, DieRef, Reader, UnitIdx, variable_walk};
-use crate::data_symbol::{DataPlace, DataSymbols, Storage};
-use crate::layout::Layout;
+use super::{DebugInfo, Reader, variable_walk};
+use crate::elf::data_symbol::{DataPlace, DataSymbols, Storage};
+use crate::elf::symbol_name;
+use crate::elf::thread_block::ThreadBlock;
 use crate::limit;
-use crate::symbol_name;
-use crate::thread_block::ThreadBlock;
+use crate::types::die::{DieRef, UnitIdx};
+use crate::types::layout::Layout;
 use dataspace_proto::address::Svma;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::entry_walk::{EntryWalk, Has, Kinds};
 use super::{Dwarf, Reader};
-use crate::data_symbol::{DataPlace, Storage};
+use crate::elf::data_symbol::{DataPlace, Storage};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use gimli::{Operation, Reader as _, UnitOffset};

@@ -1,8 +1,8 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
-use super::bit_use::BitRange;
 use super::state::State;
-use crate::descent::ValueKind;
+use crate::types::bit_range::BitRange;
+use crate::types::value_kind::ValueKind;
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::register::Register as Sampled;

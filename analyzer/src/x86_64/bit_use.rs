@@ -2,19 +2,11 @@
 
 use super::function::FunctionCode;
 use crate::limit;
+use crate::types::bit_range::BitRange;
 use iced_x86::{
     Code, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register,
 };
-
-/// Some bits of an operand, counted from the lowest of its first byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BitRange {
-    /// The lowest.
-    pub first: u32,
-    /// How many.
-    pub width: u32,
-}
 
 /// The bits of the written-out operand of the instruction at `at` that are looked at or changed, where
 /// the code tells; `None` where it may be all of them.

@@ -1,5 +1,6 @@
 //! x86-64: instruction boundaries, memory operands, and the way back from a reported IP.
 
+pub mod abi;
 pub mod access;
 pub mod arithmetic;
 pub mod backtrack;

@@ -1,11 +1,11 @@
 //! An analyzer with its worker over a program's file, fed with samples made by hand.
 
 use crate::support::program::Program;
-use dataspace_analyzer::analyzer::{Analyzer, Config, Decided, Observer};
-use dataspace_analyzer::file::{
+use dataspace_analyzer::bytes::file::{
     CompanionFiles, CompanionName, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
 };
-use dataspace_analyzer::worker::Worker;
+use dataspace_analyzer::index::worker::Worker;
+use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer};
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::event::{Event, EventIdx, EventKind, Sampling, SkidModel};
 use dataspace_proto::reason::Reason;

@@ -3,7 +3,7 @@
 use crate::truth::operand::{self, Touch};
 use crate::truth::step::{Pick, State};
 use crate::truth::trace::Trace;
-use dataspace_analyzer::analyzer::Config;
+use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
 use dataspace_proto::record::{CpuMode, Sample};

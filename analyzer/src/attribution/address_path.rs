@@ -1,0 +1,112 @@
+//! The address path outside the frame: objects in the data of load objects, there once for a process
+//! or once for each thread.
+
+use crate::attribution::access::Located;
+use crate::attribution::name_table::{NameKey, NamedIdx};
+use crate::attribution::search::Candidate;
+use crate::bytes::file::LoadObjectIdx;
+use crate::elf::data_symbol::DataPlace;
+use crate::index::question::Needs;
+use crate::index::question::Question;
+use crate::index::site::TypedAccess;
+use crate::index::static_data::{Resident, UntypedObject};
+use crate::process::table::DataObjectAt;
+use crate::session::analyzer::Analyzer;
+use crate::types::descriptor::{DataObject, Root};
+use dataspace_proto::address::{Avma, Svma};
+use std::sync::LazyLock;
+
+/// The first bytes above a thread's base are the control block of its C library: its own address,
+/// and what gcc's stack protector compares (psABI 3.4.6; glibc: `tcbhead_t`; musl the same).
+const CONTROL_BLOCK_BYTES: i64 = 64;
+
+/// What is there.
+static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
+    start: Svma(0),
+    object: DataObject::made("{thread_control_block -}", "thread_control_block", 0),
+    is_made: true,
+});
+
+impl Analyzer {
+    /// The object at `avma` in the data of process `pid`, or of one of its threads.
+    pub(crate) fn static_object(
+        &mut self,
+        pid: i32,
+        avma: Avma,
+        size: u64,
+    ) -> Result<Option<NamedIdx>, Needs> {
+        if let Some((object, offset)) = self.thread_storage.find(pid, avma) {
+            return self.resident(object, DataPlace::thread(offset), size);
+        }
+        match self.processes.data_object(pid, avma) {
+            DataObjectAt::None => Ok(None),
+            DataObjectAt::Unopened(object) => Err(Needs { object, question: Question::Open }),
+            DataObjectAt::Open { object, bias } => {
+                let place = DataPlace::fixed(Svma(avma.0.wrapping_sub(bias)));
+                self.resident(object, place, size)
+            }
+        }
+    }
+
+    /// The object of an operand that is counted from the thread's base, which nobody needs to know
+    /// for it: the program's variables have the same distance in every thread.
+    pub(crate) fn thread_operand(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+    ) -> Result<Option<NamedIdx>, Needs> {
+        let distance = candidate.state.thread_distance(&typed.memory.address);
+        let Some(Ok(distance)) = distance else { return Ok(None) };
+        if (0..CONTROL_BLOCK_BYTES).contains(&distance) {
+            let offset = distance.cast_unsigned();
+            let key = NameKey::ControlBlock { offset };
+            return Ok(Some(self.names.untyped(&mut self.totals, key, &CONTROL_BLOCK, offset)));
+        }
+        self.note_program(located.sample.pid);
+        let program = self.thread_storage.program(located.sample.pid);
+        let found = program.and_then(|(object, block)| Some((object, block.offset_of(distance)?)));
+        let Some((object, offset)) = found else { return Ok(None) };
+        self.resident(object, DataPlace::thread(offset), u64::from(typed.memory.size))
+    }
+
+    /// Looks for the program of a process, if that is not known yet.
+    pub(crate) fn note_program(&mut self, pid: i32) {
+        if self.thread_storage.program(pid).is_none()
+            && let Some(program) = self.processes().program(pid)
+        {
+            self.thread_storage.set_program(pid, program);
+        }
+    }
+
+    /// What a load object has at a place in its data.
+    fn resident(
+        &mut self,
+        object: LoadObjectIdx,
+        place: DataPlace,
+        size: u64,
+    ) -> Result<Option<NamedIdx>, Needs> {
+        let Some(resident) = self.data.find(object, place) else {
+            return Err(Needs { object, question: Question::Data(place) });
+        };
+        let key = |start: Svma, offset: u64| {
+            let start = DataPlace { storage: place.storage, at: start };
+            NameKey::Static { object, start, offset, size }
+        };
+        Ok(match resident {
+            None => None,
+            Some(Resident::Untyped(untyped)) => {
+                let Some(offset) = place.at.offset_from(untyped.start) else { return Ok(None) };
+                let key = key(untyped.start, offset);
+                Some(self.names.untyped(&mut self.totals, key, &untyped, offset))
+            }
+            Some(Resident::Variable(variable)) => {
+                let Some(offset) = place.at.offset_from(variable.start) else { return Ok(None) };
+                let element_size = variable.layout.innermost_element().size.max(1);
+                let key = key(variable.start, offset % element_size);
+                let root = Root::Variable(&variable.name);
+                self.names.part(&mut self.totals, key, &variable.layout, root, (offset, size))
+            }
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! One sample's answer from what the walk back left: one trigger, or several that agree.
+
+use crate::attribution::access::{Attribution, Located, Verdict};
+use crate::attribution::choice::{Choice, choose};
+use crate::attribution::search::{self, Candidate, Search};
+use crate::index::question::Needs;
+use crate::index::site::Past;
+use crate::session::analyzer::Analyzer;
+use crate::x86_64::state::State;
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::EventKind;
+use dataspace_proto::memory::Access;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::Sample;
+use dataspace_proto::sample_line::{AddressSource, Evidence};
+
+impl Analyzer {
+    /// Attributes a sample whose site is known.
+    pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
+        let mut search = self.search.take().unwrap_or_default();
+        let outcome = self.sites.lend(located.site);
+        let attribution = match &outcome {
+            Ok(past) => self.attribute_by(&mut search, past, located),
+            Err(reason) => {
+                let unknown = Attribution::unknown(*reason);
+                let attribution = Attribution { site: Some(located.site), ..unknown };
+                self.by_sampled_address(located.sample, attribution)
+            }
+        };
+        self.sites.give_back(located.site, outcome);
+        self.search = Some(search);
+        attribution
+    }
+
+    fn attribute_by(
+        &mut self,
+        search: &mut Search,
+        past: &Past,
+        located: Located<'_>,
+    ) -> Result<Attribution, Needs> {
+        let sample = located.sample;
+        let unknown =
+            |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
+        if sample.addr.is_none()
+            && !self.kind_of(located.sample).is_memory_only()
+            && let Some(trigger) = past.silent_trigger()
+        {
+            // No register would tell more.
+            let trigger = located.trigger_avma(past, trigger);
+            let verdict = Verdict::NotMemory;
+            return Ok(Attribution { trigger, verdict, ..unknown(Reason::Unspecified) });
+        }
+        let thread_base = self.thread_storage.base(sample.tid);
+        let state = State::sampled(located.registers, located.bias, thread_base);
+        let evidence = search::Evidence {
+            addr: sample.addr,
+            access: sample.data_source.and_then(|source| source.access),
+            kind: self.kind_of(located.sample),
+        };
+        search.run(past, &state, evidence);
+        match choose(search, evidence, past.trail.reach) {
+            Choice::Left { has_return, has_rival } => {
+                let attribution = self.attribute_left(search, located, past, has_return)?;
+                let trigger = attribution.trigger.filter(|_| !has_rival);
+                Ok(Attribution { trigger, ..attribution })
+            }
+            Choice::NotMemory(trigger) => Ok(Attribution {
+                trigger: trigger.and_then(|trigger| located.trigger_avma(past, trigger)),
+                verdict: Verdict::NotMemory,
+                ..unknown(Reason::Unspecified)
+            }),
+            Choice::Unknown(reason) => {
+                if search.survivors.is_empty() {
+                    // A base that is not right any more contradicts everything.
+                    self.thread_storage.forget_thread(sample.pid, sample.tid);
+                }
+                self.by_sampled_address(sample, unknown(reason))
+            }
+        }
+    }
+
+    /// The answer that all that is left agrees on.
+    fn attribute_left(
+        &mut self,
+        search: &Search,
+        located: Located<'_>,
+        past: &Past,
+        has_return: bool,
+    ) -> Result<Attribution, Needs> {
+        let attribution = match search.only().filter(|_| !has_return) {
+            Some(only) => {
+                let attribution = self.attribute_access(located, past, only)?;
+                self.learn_thread_base(located, past, only);
+                self.learn_thread_block(located, past, only);
+                self.vote(located.sample, &attribution);
+                attribution
+            }
+            None => self.attribute_several(search, located, past, has_return)?,
+        };
+        match attribution.verdict {
+            Verdict::Unknown(Reason::Unresolvable) => {
+                self.by_sampled_address(located.sample, attribution)
+            }
+            _ => Ok(attribution),
+        }
+    }
+
+    /// What several possible triggers have in common, of which one may be the callee's return.
+    fn attribute_several(
+        &mut self,
+        search: &Search,
+        located: Located<'_>,
+        past: &Past,
+        has_return: bool,
+    ) -> Result<Attribution, Needs> {
+        let mut common = has_return.then(|| self.attribute_return(search, located));
+        let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
+        let rivals = search.candidates().filter(|it| !it.survivor.is_confirmed);
+        for candidate in confirmed.chain(rivals) {
+            let attribution = self.attribute_access(located, past, candidate)?;
+            common = Some(match common {
+                None => attribution,
+                Some(first) if candidate.survivor.is_confirmed || !search.has_confirmed() => {
+                    self.in_common(first, attribution)
+                }
+                Some(first) => self.beside_rival(first, attribution),
+            });
+        }
+        Ok(common.unwrap_or(Attribution::unknown(Reason::Unresolvable)))
+    }
+
+    /// What two possible triggers have in common: several triggers, but one object, which is known
+    /// even so.
+    fn in_common(&self, first: Attribution, second: Attribution) -> Attribution {
+        let verdict = match (first.verdict, second.verdict) {
+            (
+                Verdict::Attributed { named, evidence, .. },
+                Verdict::Attributed { named: other, .. },
+            ) if self.names.is_same(named, other) => {
+                let is_address_lost = first.addr.is_none() || first.addr != second.addr;
+                Verdict::Attributed { named, evidence, is_address_lost }
+            }
+            (same, other) if same == other => same,
+            _ => Verdict::Unknown(Reason::Unresolvable),
+        };
+        Attribution {
+            trigger: first.trigger.filter(|_| first.trigger == second.trigger),
+            access: first.access.filter(|_| first.access == second.access),
+            size: first.size.filter(|_| first.size == second.size),
+            addr: first.addr.filter(|_| first.addr == second.addr),
+            site: first.site,
+            verdict,
+            votes: first.votes,
+            is_placed: false,
+            calls_out: first.calls_out.max(second.calls_out),
+            is_somewhere: first.is_somewhere || second.is_somewhere,
+        }
+    }
+
+    /// What is left of a confirmed answer beside an instruction that cannot be tested. If that was
+    /// the trigger, it touched the same address: the same object, if it is as wide.
+    fn beside_rival(&self, confirmed: Attribution, rival: Attribution) -> Attribution {
+        let common = self.in_common(confirmed, rival);
+        let is_nameless = matches!(rival.verdict, Verdict::Unknown(_)) || rival.votes != 0;
+        if is_nameless && confirmed.size == rival.size {
+            return Attribution { verdict: confirmed.verdict, ..common };
+        }
+        common
+    }
+
+    /// The return of the callee, which read its address from the stack.
+    fn attribute_return(&mut self, search: &Search, located: Located<'_>) -> Attribution {
+        let stack = search.returned;
+        let sampled = located.sample.addr.map(|addr| (addr, AddressSource::Sampled));
+        let read = stack.map(|stack| (Avma(stack.wrapping_sub(8)), AddressSource::Computed));
+        let named = self.names.stack(&mut self.totals);
+        let addr = sampled.or(read);
+        Attribution {
+            trigger: None,
+            access: Some(Access::Load),
+            size: Some(8),
+            addr,
+            site: Some(located.site),
+            verdict: Verdict::Attributed {
+                named,
+                evidence: Evidence::Type,
+                is_address_lost: addr.is_none(),
+            },
+            votes: 0,
+            is_placed: false,
+            calls_out: 0,
+            is_somewhere: false,
+        }
+    }
+
+    /// The thread's block of the load object that the code is of, if the code tells what the base
+    /// register of the one trigger that is left points at.
+    fn learn_thread_block(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
+        let Some((found, typed)) = trigger.survivor.chosen(past) else { return };
+        let Some(link) = typed.thread_link.filter(|link| link.is_certain) else { return };
+        let Sample { pid, tid, .. } = *located.sample;
+        let avma = Avma(found.svma.0.wrapping_add(located.bias));
+        let Some(module) = self.processes().thread_module(pid, avma) else { return };
+        let base = if link.is_distance { self.thread_storage.base(tid) } else { Some(0) };
+        let value = trigger.state.get(link.base);
+        if let (Some(base), Some(value)) = (base, value) {
+            let start = base.wrapping_add(value).wrapping_sub(link.offset);
+            self.thread_storage.learn_block(pid, tid, module, Avma(start));
+        }
+    }
+
+    /// The base of the thread's storage, if the one trigger that is left tells it.
+    fn learn_thread_base(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
+        let read = trigger.state.thread_base();
+        let base = match (located.sample.addr, self.kind_of(located.sample)) {
+            (Some(addr), EventKind::Memory) => trigger
+                .survivor
+                .chosen(past)
+                .and_then(|(_, typed)| trigger.state.thread_base_at(&typed.memory.address, addr))
+                .or(read),
+            _ => read,
+        };
+        let Some(base) = base else { return };
+        let Sample { pid, tid, .. } = *located.sample;
+        self.note_program(pid);
+        self.thread_storage.learn_base(pid, tid, base);
+    }
+}

@@ -1,0 +1,85 @@
+//! Which of the instructions that can have been the trigger of one sample was it, as far as the
+//! sample tells.
+
+use crate::attribution::search::{Evidence, Search, Survivor};
+use dataspace_proto::reason::Reason;
+
+/// What the walk back came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The survivors that are left, and perhaps the return of a callee: one, or several of which
+    /// none is ruled out.
+    Left {
+        /// The callee's return is one of them.
+        has_return: bool,
+        /// Another instruction, which is not among them, may have touched the same address: the
+        /// object is known and the trigger is not.
+        has_rival: bool,
+    },
+    /// The trigger touches no memory; which it is, if that is known.
+    NotMemory(Option<u8>),
+    /// Nothing can be told.
+    Unknown(Reason),
+}
+
+/// Bytes of a return address.
+const RETURN_ADDRESS_BYTES: u64 = 8;
+
+/// Weighs what is left, and drops what the sample rules out.
+pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Choice {
+    // What is only known to be within a range can be nothing but an access, or the event would
+    // tell nothing at all.
+    let is_memory_only = evidence.kind.is_memory_only() || evidence.addr.is_some() || reach > 1;
+    let has_return = reach == 1 && search.outside.is_return && is_return_possible(search, evidence);
+    if search.has_confirmed() {
+        let outside = search.outside;
+        let has_rival = outside.is_unknown
+            || outside.is_entry
+            || outside.is_landing_pad
+            || outside.is_return && !has_return
+            || search.is_cut;
+        search.drop_beside_confirmed();
+        return Choice::Left { has_return, has_rival };
+    }
+    let n_silent = search.survivors.iter().filter(|survivor| survivor.access.is_none()).count();
+    if is_memory_only && n_silent != 0 {
+        search.survivors.retain(|survivor| survivor.access.is_some());
+    }
+    let outside = search.outside;
+    let is_called = outside.is_entry || outside.is_landing_pad || outside.is_return && reach > 1;
+    if outside.is_unknown || search.is_cut || is_called {
+        let is_blocked = is_called && !outside.is_unknown && !search.is_cut;
+        let is_alone = search.survivors.is_empty() && !has_return || reach > 1;
+        let is_blocked = is_blocked && is_alone;
+        return Choice::Unknown(if is_blocked { Reason::Blocked } else { Reason::Unresolvable });
+    }
+    if search.survivors.is_empty() && !has_return {
+        return Choice::Unknown(match (n_silent, reach) {
+            (0, 0 | 1) => Reason::Unresolvable,
+            (_, 0 | 1) => Reason::Unspecified,
+            _ => Reason::Incomplete,
+        });
+    }
+    match (is_memory_only, n_silent) {
+        (true, _) | (_, 0) => Choice::Left { has_return, has_rival: false },
+        _ if n_silent < search.survivors.len() || has_return => {
+            Choice::Unknown(Reason::Unresolvable)
+        }
+        _ => Choice::NotMemory(only_trigger(&search.survivors)),
+    }
+}
+
+/// Whether the callee's return, which read its address just below the stack, fits the sample.
+fn is_return_possible(search: &Search, evidence: Evidence) -> bool {
+    use dataspace_proto::memory::Access;
+    let Some(addr) = evidence.addr else { return evidence.access != Some(Access::Store) };
+    search
+        .returned
+        .is_none_or(|stack| stack.wrapping_sub(addr.0).wrapping_sub(1) < RETURN_ADDRESS_BYTES)
+}
+
+/// The trigger that all survivors are, if they are one.
+pub(crate) fn only_trigger(survivors: &[Survivor]) -> Option<u8> {
+    let first = survivors.first()?.trigger;
+    survivors.iter().all(|survivor| survivor.trigger == first).then_some(first)
+}

@@ -1,0 +1,221 @@
+//! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
+
+use crate::attribution::site_table::{CallIdx, SiteIdx};
+use crate::attribution::vote::{KindIdx, Lesson};
+use crate::bytes::file::LoadObjectIdx;
+use crate::elf::data_symbol::DataPlace;
+use crate::index::call_site::Spot;
+use crate::index::site::Answer;
+use crate::index::static_data::UntypedObject;
+use crate::limit;
+use crate::totals::rolling::{ObjectIdx, Totals};
+use crate::types::containment::{self, Finer};
+use crate::types::descriptor::{self, Root};
+use crate::types::layout::{Layout, ScalarKind};
+use crate::types::value_kind::ValueKind;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Which named object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NamedIdx(u32);
+
+/// What a name was made for, so that it is made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NameKey {
+    Object { site: SiteIdx, trigger: u8, access: u8 },
+    Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
+    Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
+    Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
+    Passed { call: CallIdx, onward: u8, argument: u8, spot: Spot, kind: ValueKind },
+    Voted { kind: KindIdx, offset: u32, size: u32 },
+    ControlBlock { offset: u64 },
+    Static { object: LoadObjectIdx, start: DataPlace, offset: u64, size: u64 },
+}
+
+/// A named object and where its samples are charged.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) answer: Answer,
+    pub(crate) charged_to: ObjectIdx,
+    /// What it teaches, once that was asked.
+    pub(crate) lesson: Option<Lesson>,
+    /// Nothing tells its type.
+    is_untyped: bool,
+    /// It is the compiler's own: [`UntypedObject::is_made`].
+    is_made: bool,
+}
+
+/// All names of a session.
+#[derive(Debug, Default)]
+pub(crate) struct NameTable {
+    named: Vec<Named>,
+    of_key: FxHashMap<NameKey, Option<NamedIdx>>,
+    stack: Option<NamedIdx>,
+    /// What [`Self::finer`] said of two answers.
+    joined: FxHashMap<(NamedIdx, NamedIdx), Option<NamedIdx>>,
+}
+
+impl NameTable {
+    pub(crate) fn get(&self, idx: NamedIdx) -> &Named {
+        &self.named[idx.0 as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, idx: NamedIdx) -> &mut Named {
+        &mut self.named[idx.0 as usize]
+    }
+
+    /// Whether two names are of one data object. What is summed under `<Other>` is told apart by its
+    /// name.
+    pub(crate) fn is_same(&self, first: NamedIdx, second: NamedIdx) -> bool {
+        let (first, second) = (self.get(first), self.get(second));
+        first.charged_to == second.charged_to
+            && (!Totals::is_other(first.charged_to) || first.answer.object == second.answer.object)
+    }
+
+    /// Whether the next name would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.of_key.len().max(self.joined.len()) >= limit::MAX_NAMES
+    }
+
+    /// Forgets every name; what was charged stays charged.
+    pub(crate) fn forget(&mut self) {
+        self.named.clear();
+        self.of_key.clear();
+        self.joined.clear();
+        self.stack = None;
+    }
+
+    /// The part of `layout` that `key` stands for; `None` outside it.
+    pub(crate) fn part(
+        &mut self,
+        totals: &mut Totals,
+        key: NameKey,
+        layout: &Arc<Layout>,
+        root: Root<'_>,
+        (offset, size): (u64, u64),
+    ) -> Option<NamedIdx> {
+        self.part_as(totals, key, layout, root, (offset, size, ValueKind::Unknown))
+    }
+
+    /// The same for a value of a known kind, which `key` must stand for too.
+    pub(crate) fn part_as(
+        &mut self,
+        totals: &mut Totals,
+        key: NameKey,
+        layout: &Arc<Layout>,
+        root: Root<'_>,
+        (offset, size, kind): (u64, u64, ValueKind),
+    ) -> Option<NamedIdx> {
+        if let Some(known) = self.of_key.get(&key) {
+            return *known;
+        }
+        let named = descriptor::name_as(layout, root, offset, size, kind)
+            .map(|(object, offset)| self.add(totals, Answer { object, offset }));
+        self.of_key.insert(key, named);
+        named
+    }
+
+    /// An answer that is the same for every sample.
+    pub(crate) fn whole(&mut self, totals: &mut Totals, key: NameKey, answer: &Answer) -> NamedIdx {
+        if let Some(Some(known)) = self.of_key.get(&key) {
+            return *known;
+        }
+        let named = self.add(totals, answer.clone());
+        self.of_key.insert(key, Some(named));
+        named
+    }
+
+    /// The object of a name that no type describes.
+    pub(crate) fn untyped(
+        &mut self,
+        totals: &mut Totals,
+        key: NameKey,
+        untyped: &UntypedObject,
+        offset: u64,
+    ) -> NamedIdx {
+        if let Some(Some(known)) = self.of_key.get(&key) {
+            return *known;
+        }
+        let named = self.add(totals, Answer { object: untyped.object.clone(), offset });
+        let entry = &mut self.named[named.0 as usize];
+        (entry.is_untyped, entry.is_made) = (true, untyped.is_made);
+        self.of_key.insert(key, Some(named));
+        named
+    }
+
+    /// Whether nothing tells the object's type.
+    pub(crate) fn is_untyped(&self, idx: NamedIdx) -> bool {
+        self.get(idx).is_untyped
+    }
+
+    /// Whether the compiler's own object at the address says more than what the instruction names
+    /// after a pointer: a virtual call reads a table, not just some pointer to a function.
+    pub(crate) fn is_made_for(&self, typed: NamedIdx, located: NamedIdx) -> bool {
+        let object = &self.get(typed).answer.object;
+        let scalar = object.leaf().and_then(|leaf| leaf.content.scalar);
+        self.get(located).is_made
+            && object.variable.is_none()
+            && scalar == Some(ScalarKind::Pointer)
+    }
+
+    /// `<Stack>`.
+    pub(crate) fn stack(&mut self, totals: &mut Totals) -> NamedIdx {
+        if let Some(stack) = self.stack {
+            return stack;
+        }
+        let stack = self.add(totals, Answer::stack());
+        self.stack = Some(stack);
+        stack
+    }
+
+    fn add(&mut self, totals: &mut Totals, answer: Answer) -> NamedIdx {
+        let charged_to = totals.intern(&answer.object);
+        let idx = NamedIdx(self.named.len() as u32);
+        let named = Named { answer, charged_to, lesson: None, is_untyped: false, is_made: false };
+        self.named.push(named);
+        idx
+    }
+
+    /// Of two answers for one access the finer one, if one contains the other; `None` if they
+    /// contradict each other (design section 6).
+    pub(crate) fn finer(&mut self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
+        if let Some(known) = self.joined.get(&(typed, located)) {
+            return *known;
+        }
+        let finer = self.compare(typed, located);
+        self.joined.insert((typed, located), finer);
+        finer
+    }
+
+    /// Whether the name is that of a number or pointer behind a pointer, of which nothing around it is
+    /// known.
+    pub(crate) fn is_bare_scalar(&self, named: NamedIdx) -> bool {
+        let object = &self.get(named).answer.object;
+        object.is_scalar && object.variable.is_none()
+    }
+
+    /// Whether a scalar can be the part of an object that another name is of.
+    pub(crate) fn is_inside(&mut self, scalar: NamedIdx, around: NamedIdx) -> bool {
+        let object = &self.get(around).answer.object;
+        !object.is_scalar
+            && self.scalar_kind(scalar) == self.scalar_kind(around)
+            && self.finer(scalar, around) == Some(around)
+    }
+
+    fn scalar_kind(&self, named: NamedIdx) -> Option<ScalarKind> {
+        self.get(named).answer.object.leaf().and_then(|leaf| leaf.content.scalar)
+    }
+
+    fn compare(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
+        let (by_type, by_address) = (self.get(typed), self.get(located));
+        if self.is_same(typed, located) || Some(typed) == self.stack {
+            // The same object, or part of the frame that turns out to be a variable.
+            return Some(located);
+        }
+        Some(match containment::finer(&by_type.answer.object, &by_address.answer.object)? {
+            Finer::Typed => typed,
+            Finer::Located => located,
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Sites that samples had lately, found again without the tables that know them.
+
+use crate::attribution::site_table::SiteIdx;
+use crate::bytes::file::LoadObjectIdx;
+use crate::process::recent::Places;
+use crate::x86_64::backtrack::Skid;
+use dataspace_proto::address::Avma;
+
+/// Sites that are remembered: 20 KiB. The code that most samples are in has fewer.
+const N_SITES: usize = 512;
+
+/// Where a sample's code is, as the sample tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodePlace {
+    pub(crate) pid: i32,
+    pub(crate) ip: Avma,
+    pub(crate) skid: Skid,
+}
+
+/// The same as the tables know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownCode {
+    pub(crate) object: LoadObjectIdx,
+    /// What the loader added to the load object's addresses.
+    pub(crate) bias: u64,
+    pub(crate) site: SiteIdx,
+}
+
+/// Sites that samples had lately.
+#[derive(Debug)]
+pub(crate) struct RecentSites(Places<(CodePlace, KnownCode)>);
+
+impl Default for RecentSites {
+    fn default() -> Self {
+        Self(Places::new(N_SITES))
+    }
+}
+
+impl RecentSites {
+    /// The site of a sample; `n_changes` is that of the mappings.
+    pub(crate) fn find(&mut self, code: CodePlace, n_changes: u64) -> Option<KnownCode> {
+        let (known, answer) = (*self.0.at(code.ip.0, n_changes))?;
+        (known == code).then_some(answer)
+    }
+
+    pub(crate) fn keep(&mut self, code: CodePlace, n_changes: u64, answer: KnownCode) {
+        *self.0.at(code.ip.0, n_changes) = Some((code, answer));
+    }
+
+    /// The sites are other ones now.
+    pub(crate) fn forget(&mut self) {
+        self.0.places.fill(None);
+    }
+}

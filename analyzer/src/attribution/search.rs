@@ -1,0 +1,347 @@
+//! The walk back along a site's trail with one sample's registers: which instructions can have been
+//! the trigger, and what the registers were before it.
+
+use crate::index::site::{Past, Trigger, TypedAccess};
+use crate::limit;
+use crate::x86_64::access::Role;
+use crate::x86_64::function::Entrances;
+use crate::x86_64::state::{Contradiction, State};
+use crate::x86_64::trail::{Node, Way};
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::EventKind;
+use dataspace_proto::memory::Access;
+use dataspace_proto::register::Register;
+
+/// What a sample says of its trigger's access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence {
+    /// The data address.
+    pub(crate) addr: Option<Avma>,
+    /// Whether it was a load or a store, where the hardware says.
+    pub(crate) access: Option<Access>,
+    /// What the event counts.
+    pub(crate) kind: EventKind,
+}
+
+/// An instruction that can have been the trigger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Survivor {
+    /// Which, and which of its accesses; `None` for one that touches nothing.
+    pub(crate) trigger: u8,
+    pub(crate) access: Option<u8>,
+    /// Which of the search's states holds the registers before it.
+    state: u16,
+    /// Its operand was at the sampled address.
+    pub(crate) is_confirmed: bool,
+}
+
+impl Survivor {
+    /// The trigger and the access that it stands for.
+    pub(crate) fn chosen<'a>(&self, past: &'a Past) -> Option<(&'a Trigger, &'a TypedAccess)> {
+        let trigger = past.triggers.get(usize::from(self.trigger))?;
+        Some((trigger, trigger.accesses.get(usize::from(self.access?))?))
+    }
+}
+
+/// The state of one walk; kept from sample to sample so that none allocates.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    pub(crate) survivors: Vec<Survivor>,
+    states: Vec<State>,
+    /// Ways out of the function that the trigger may have been on.
+    pub(crate) outside: Entrances,
+    /// The stack pointer behind a call that the trigger may have been the callee's return of.
+    pub(crate) returned: Option<u64>,
+    /// There were more survivors than are kept.
+    pub(crate) is_cut: bool,
+    n_steps_left: u32,
+}
+
+impl Search {
+    /// Walks back from `state`, the registers of the sample.
+    pub(crate) fn run(&mut self, past: &Past, state: &State, evidence: Evidence) {
+        self.survivors.clear();
+        self.states.clear();
+        self.outside = Entrances::default();
+        self.returned = None;
+        self.is_cut = false;
+        self.n_steps_left = limit::MAX_STEPS_A_SAMPLE;
+        let Some(here) = past.trail.nodes.first() else { return };
+        let walk = Walk { past, evidence };
+        if past.trail.reach == 0 {
+            let accesses = &walk.trigger(here).map_or(&[][..], |(_, accesses)| accesses);
+            let state = walk.state_at(here, state, accesses);
+            self.record(&walk, here, &state);
+        } else {
+            self.explore(&walk, here, state, 0);
+        }
+    }
+
+    /// Whether an operand was at the sampled address.
+    pub(crate) fn has_confirmed(&self) -> bool {
+        self.survivors.iter().any(|survivor| survivor.is_confirmed)
+    }
+
+    /// Drops what touches nothing, and the other operands of instructions of which one was at the
+    /// sampled address.
+    pub(crate) fn drop_beside_confirmed(&mut self) {
+        let Self { survivors, .. } = self;
+        let mut confirmed = [false; 1 << u8::BITS];
+        for survivor in survivors.iter().filter(|survivor| survivor.is_confirmed) {
+            confirmed[usize::from(survivor.trigger)] = true;
+        }
+        survivors.retain(|survivor| {
+            let is_beside = !survivor.is_confirmed && confirmed[usize::from(survivor.trigger)];
+            survivor.access.is_some() && !is_beside
+        });
+    }
+
+    /// Explores what may have run before `node`, at which the registers were `state`: whether
+    /// anything can have.
+    fn explore(&mut self, walk: &Walk<'_>, node: &Node, state: &State, depth: u32) -> bool {
+        let is_in_reach = depth < walk.past.trail.reach;
+        let is_far = depth >= walk.past.trail.reach + limit::LOOKBACK;
+        if node.is_end || is_far || self.n_steps_left == 0 {
+            self.outside.is_unknown |= is_in_reach;
+            return true;
+        }
+        let mut is_possible = self.enter(node, state, is_in_reach);
+        for way in &node.ways {
+            if is_possible && !is_in_reach {
+                break;
+            }
+            self.n_steps_left = self.n_steps_left.saturating_sub(1);
+            is_possible |= self.follow(walk, way, state, depth);
+        }
+        is_possible
+    }
+
+    /// Notes the ways into `node` from outside its function.
+    fn enter(&mut self, node: &Node, state: &State, is_in_reach: bool) -> bool {
+        let Entrances { is_entry, is_return, is_landing_pad, is_unknown } = node.entrances;
+        if is_in_reach {
+            self.outside.is_entry |= is_entry;
+            self.outside.is_return |= is_return;
+            self.outside.is_landing_pad |= is_landing_pad;
+            self.outside.is_unknown |= is_unknown;
+            if is_return {
+                self.returned = state.get(Register::Rsp);
+            }
+        }
+        is_entry || is_return || is_landing_pad || is_unknown
+    }
+
+    fn follow(&mut self, walk: &Walk<'_>, way: &Way, after: &State, depth: u32) -> bool {
+        let Some(from) = walk.past.trail.nodes.get(usize::from(way.from)) else { return true };
+        let mut before = *after;
+        if walk.undo(from, way, &mut before).is_err() {
+            return false;
+        }
+        let is_possible = self.explore(walk, from, &before, depth + 1);
+        if is_possible && depth < walk.past.trail.reach {
+            match walk.last_round(from, way, after) {
+                Some(last) => self.record(walk, from, &last),
+                None => self.record(walk, from, &before),
+            }
+        }
+        is_possible
+    }
+
+    /// Records what of `node` can have been the trigger.
+    fn record(&mut self, walk: &Walk<'_>, node: &Node, state: &State) {
+        let Some((trigger, accesses)) = walk.trigger(node) else { return };
+        if accesses.is_empty() {
+            self.keep((trigger, None), state, false);
+            return;
+        }
+        // Of an instruction that is the trigger for certain load or store tells which operand; an
+        // event that says what the instruction does not do is wrong about that, not about it.
+        let is_kind_told = walk.past.trail.reach != 0
+            || accesses.iter().any(|typed| walk.evidence.is_of_kind(typed.memory.access));
+        for (access, typed) in accesses.iter().enumerate() {
+            // Without an address a written-out operand goes before the stack slot.
+            let is_hidden = walk.evidence.addr.is_none()
+                && typed.memory.role == Role::StackSlot
+                && accesses[0].memory.role == Role::Operand;
+            if is_hidden {
+                continue;
+            }
+            let choice = (trigger, Some(access as u8));
+            if is_kind_told && !walk.evidence.is_of_kind(typed.memory.access) {
+                continue;
+            }
+            match self.fit(walk, node, typed, state) {
+                Fit::No => {}
+                Fit::Yes { is_confirmed } => self.keep(choice, state, is_confirmed),
+                Fit::If(addr) => {
+                    let mut assumed = *state;
+                    let _ = assumed.assume_address(&typed.memory.address, addr);
+                    self.keep(choice, &assumed, false);
+                }
+            }
+        }
+    }
+
+    /// Whether an access can have been the sampled one, `state` being the registers before it.
+    fn fit(&mut self, walk: &Walk<'_>, node: &Node, typed: &TypedAccess, state: &State) -> Fit {
+        let Some(sampled) = walk.evidence.addr else { return Fit::Yes { is_confirmed: false } };
+        // Which of its rounds a repeated string instruction was sampled in is known where a fault
+        // stopped it; a breakpoint stops it some rounds later.
+        let is_precise = node.round.is_none() || walk.evidence.kind == EventKind::PageFault;
+        if let Ok(computed) = state.effective_address(&typed.memory.address) {
+            let fits = walk.evidence.is_overlapping(computed, typed, sampled);
+            if fits || is_precise {
+                return if fits { Fit::Yes { is_confirmed: true } } else { Fit::No };
+            }
+            return Fit::Yes { is_confirmed: false };
+        }
+        // The register that is missing follows from the address, if the address is the operand's;
+        // and then the code before must have left that value.
+        let is_inexact =
+            matches!(walk.evidence.kind, EventKind::Breakpoint { .. } | EventKind::PageFault);
+        let mut assumed = *state;
+        let is_told = !is_inexact && typed.memory.role == Role::Operand;
+        match is_told.then(|| assumed.assume_address(&typed.memory.address, sampled)) {
+            Some(Err(Contradiction)) => Fit::No,
+            Some(Ok(true)) if self.explore(walk, node, &assumed, walk.past.trail.reach) => {
+                Fit::If(sampled)
+            }
+            Some(Ok(true)) => Fit::No,
+            Some(Ok(false)) | None => Fit::Yes { is_confirmed: false },
+        }
+    }
+
+    fn keep(&mut self, (trigger, access): (u8, Option<u8>), state: &State, is_confirmed: bool) {
+        if self.survivors.len() >= limit::MAX_SURVIVORS {
+            self.is_cut = true;
+            return;
+        }
+        let survivor = Survivor { trigger, access, state: self.states.len() as u16, is_confirmed };
+        self.states.push(*state);
+        self.survivors.push(survivor);
+    }
+
+    /// The survivor, if there is one only.
+    pub(crate) fn only(&self) -> Option<Candidate<'_>> {
+        let [survivor] = &self.survivors[..] else { return None };
+        Some(Candidate { survivor, state: self.states.get(usize::from(survivor.state))? })
+    }
+
+    /// The survivors, each with the registers before it.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+        self.survivors.iter().filter_map(|survivor| {
+            let state = self.states.get(usize::from(survivor.state))?;
+            Some(Candidate { survivor, state })
+        })
+    }
+}
+
+/// A survivor and the registers before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) survivor: &'a Survivor,
+    pub(crate) state: &'a State,
+}
+
+/// Whether an access can have been the sampled one.
+enum Fit {
+    No,
+    /// It can; confirmed if its operand is known to have been at the sampled address.
+    Yes {
+        is_confirmed: bool,
+    },
+    /// It can, and the register of its address that was not known follows from this address.
+    If(Avma),
+}
+
+/// What a walk looks at.
+struct Walk<'a> {
+    past: &'a Past,
+    evidence: Evidence,
+}
+
+impl Walk<'_> {
+    fn trigger(&self, node: &Node) -> Option<(u8, &[TypedAccess])> {
+        let trigger = node.trigger?;
+        let found = self.past.triggers.get(usize::from(trigger))?;
+        Some((trigger, &found.accesses))
+    }
+
+    /// Steps back over the instruction of `from`.
+    fn undo(&self, from: &Node, way: &Way, state: &mut State) -> Result<(), Contradiction> {
+        if let Some(condition) = way.condition {
+            state.assume(state.flags().given(condition.code, condition.is_taken))?;
+        }
+        match &from.round {
+            Some(round) if way.is_round && self.past.trail.reach == 1 => state.undo(round),
+            // Of how many rounds it was interrupted is not known.
+            _ => state.undo(&from.effects),
+        }
+    }
+
+    /// The registers before the last round of a repeated string instruction, in which it touched
+    /// its last element. Which of its rounds was sampled some instructions ago is not known.
+    fn last_round(&self, node: &Node, way: &Way, after: &State) -> Option<State> {
+        // One that is over may have had no round at all.
+        let round = node.round.as_ref().filter(|_| way.is_round && self.past.trail.reach == 1)?;
+        let mut last = *after;
+        last.undo(round).is_ok().then_some(last)
+    }
+
+    /// The registers before an access that the event reports with its own address: PEBS samples
+    /// those after it, others those before it, and IBS those of an interrupt some time later. The
+    /// address tells which.
+    fn state_at(&self, node: &Node, sampled: &State, accesses: &[TypedAccess]) -> State {
+        let (EventKind::Memory, Some(addr)) = (self.evidence.kind, self.evidence.addr) else {
+            return *sampled;
+        };
+        let fits = |state: &State| {
+            accesses.iter().any(|typed| {
+                let computed = state.effective_address(&typed.memory.address);
+                computed.is_ok_and(|computed| self.evidence.is_overlapping(computed, typed, addr))
+            })
+        };
+        let mut before = *sampled;
+        if fits(sampled) {
+            return *sampled;
+        }
+        if before.undo(&node.effects).is_ok() {
+            let is_lost = accesses
+                .iter()
+                .any(|typed| before.effective_address(&typed.memory.address).is_err());
+            if is_lost || fits(&before) {
+                return before;
+            }
+        }
+        sampled.without_registers()
+    }
+}
+
+/// As far as an access of no fixed size may reach: `xsave` writes some kilobytes.
+const UNSIZED_BYTES: u64 = 4096;
+
+impl Evidence {
+    /// Whether the hardware's word on load or store allows this access.
+    fn is_of_kind(&self, access: Access) -> bool {
+        !matches!(
+            (self.access, access),
+            (Some(Access::Load), Access::Store)
+                | (Some(Access::Store), Access::Load | Access::Prefetch)
+        )
+    }
+
+    /// Whether an access at `computed` can have been sampled at `sampled`.
+    fn is_overlapping(&self, computed: Avma, typed: &TypedAccess, sampled: Avma) -> bool {
+        let size = match typed.memory.size {
+            0 => UNSIZED_BYTES,
+            size => u64::from(size),
+        };
+        let watched = match self.kind {
+            EventKind::Breakpoint { len_bytes, .. } => u64::from(len_bytes),
+            _ => 1,
+        };
+        // A page fault on an access that crosses a page reports the second page's start, which is
+        // inside the access.
+        sampled.0.wrapping_sub(computed.0) < size || computed.0.wrapping_sub(sampled.0) < watched
+    }
+}

@@ -1,0 +1,210 @@
+//! What workers answered: resolved IPs, and variables by address.
+
+use crate::attribution::name_table::NamedIdx;
+use crate::bytes::file::LoadObjectIdx;
+use crate::elf::data_symbol::DataPlace;
+use crate::index::call_site::CallSite;
+use crate::index::site::{Past, Site, SiteQuery};
+use crate::index::static_data::{DataRange, Resident};
+use crate::limit;
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::Scope;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which known site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SiteIdx(u32);
+
+/// A resolved IP.
+#[derive(Debug)]
+struct KnownSite {
+    site: Site,
+    /// The name that was last made for it, and which of its accesses that is for.
+    named: Option<(AccessIdx, NamedIdx)>,
+}
+
+/// Which trigger of a site, and which of its accesses.
+pub(crate) type AccessIdx = (u8, u8);
+
+/// Resolved IPs of all load objects.
+#[derive(Debug, Default)]
+pub(crate) struct SiteTable {
+    sites: Vec<KnownSite>,
+    /// Nodes of all their trails.
+    n_nodes: usize,
+    of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
+    /// The scopes of all sites, each once: so two are seen to be one without a look at the text.
+    scopes: FxHashSet<Arc<Scope>>,
+}
+
+impl SiteTable {
+    pub(crate) fn get(&self, idx: SiteIdx) -> &Site {
+        &self.sites[idx.0 as usize].site
+    }
+
+    /// The name that was noted for an access whose object is the same for every sample.
+    pub(crate) fn named(&self, idx: SiteIdx, access: AccessIdx) -> Option<NamedIdx> {
+        let (of, named) = self.sites[idx.0 as usize].named?;
+        (of == access).then_some(named)
+    }
+
+    /// Notes a name.
+    pub(crate) fn set_named(&mut self, idx: SiteIdx, access: AccessIdx, named: NamedIdx) {
+        self.sites[idx.0 as usize].named = Some((access, named));
+    }
+
+    /// The names are other ones now.
+    pub(crate) fn forget_names(&mut self) {
+        self.sites.iter_mut().for_each(|known| known.named = None);
+    }
+
+    /// Lends a site's past out until it is given back, so that one sample can be weighed without
+    /// counting references.
+    pub(crate) fn lend(&mut self, idx: SiteIdx) -> Result<Box<Past>, Reason> {
+        std::mem::replace(&mut self.sites[idx.0 as usize].site.outcome, Err(Reason::Pending))
+    }
+
+    /// Takes back what [`Self::lend`] gave.
+    pub(crate) fn give_back(&mut self, idx: SiteIdx, outcome: Result<Box<Past>, Reason>) {
+        self.sites[idx.0 as usize].site.outcome = outcome;
+    }
+
+    pub(crate) fn find(&self, object: LoadObjectIdx, query: SiteQuery) -> Option<SiteIdx> {
+        self.of_query.get(&(object, query)).copied()
+    }
+
+    /// Whether the next site would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sites.len() >= limit::MAX_SITES || self.n_nodes >= limit::MAX_SITE_NODES
+    }
+
+    /// Starts anew; workers are asked again as samples come.
+    pub(crate) fn forget(&mut self) {
+        self.sites.clear();
+        self.n_nodes = 0;
+        self.of_query.clear();
+        self.scopes.clear();
+    }
+
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, mut site: Site) {
+        match self.scopes.get(&site.scope) {
+            Some(known) => site.scope = Arc::clone(known),
+            None => {
+                self.scopes.insert(Arc::clone(&site.scope));
+            }
+        }
+        let idx = SiteIdx(self.sites.len() as u32);
+        self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
+        self.sites.push(KnownSite { site, named: None });
+        self.of_query.insert((object, query), idx);
+    }
+}
+
+/// Which known call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallIdx(u32);
+
+/// Known calls of all load objects.
+#[derive(Debug, Default)]
+pub(crate) struct CallSiteTable {
+    calls: Vec<Arc<CallSite>>,
+    of_return: FxHashMap<(LoadObjectIdx, Svma), CallIdx>,
+}
+
+impl CallSiteTable {
+    /// The call that returns to `behind`.
+    pub(crate) fn find(
+        &self,
+        object: LoadObjectIdx,
+        behind: Svma,
+    ) -> Option<(CallIdx, &Arc<CallSite>)> {
+        let idx = *self.of_return.get(&(object, behind))?;
+        Some((idx, self.calls.get(idx.0 as usize)?))
+    }
+
+    /// Whether the next call would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.calls.len() >= limit::MAX_KNOWN_CALLS
+    }
+
+    /// Starts anew; workers are asked again as samples come.
+    pub(crate) fn forget(&mut self) {
+        self.calls.clear();
+        self.of_return.clear();
+    }
+
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, behind: Svma, call: Arc<CallSite>) {
+        let idx = CallIdx(self.calls.len() as u32);
+        self.calls.push(call);
+        self.of_return.insert((object, behind), idx);
+    }
+}
+
+/// End and resident of each range, by its start.
+type Ranges = BTreeMap<DataPlace, (Svma, Option<Resident>)>;
+
+/// What is at data addresses: variables, and gaps between them.
+#[derive(Debug, Default)]
+pub(crate) struct DataTable {
+    of_object: FxHashMap<LoadObjectIdx, Ranges>,
+    n_ranges: usize,
+}
+
+impl DataTable {
+    /// What is known of a place in data: `None` nothing yet, `Some(None)` that nothing known is there.
+    #[allow(clippy::option_option, reason = "the two levels are two facts, told above")]
+    pub(crate) fn find(&self, object: LoadObjectIdx, place: DataPlace) -> Option<Option<Resident>> {
+        let ranges = self.of_object.get(&object)?;
+        let (start, (end, resident)) = ranges.range(..=place).next_back()?;
+        (start.storage == place.storage && place.at < *end).then(|| resident.clone())
+    }
+
+    /// Notes what is around `place`. Ranges stay apart, whatever damaged files say: what is known of
+    /// other places stays, and what was asked for is found from now on.
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, place: DataPlace, range: DataRange) {
+        // Places that were asked for at one time may have one answer.
+        if self.find(object, place).is_some() {
+            return;
+        }
+        if self.n_ranges >= limit::MAX_DATA_RANGES {
+            self.of_object.clear();
+            self.n_ranges = 0;
+        }
+        self.n_ranges += 1;
+        let ranges = self.of_object.entry(object).or_default();
+        let is_near =
+            |(near, _): &(&DataPlace, &(Svma, Option<Resident>))| near.storage == place.storage;
+        let before = ranges.range(..=place).next_back().filter(is_near);
+        let behind = ranges.range(place..).next().filter(is_near);
+        let start = before.map_or(range.start, |(_, (end, _))| range.start.max(*end));
+        let end = behind.map_or(range.end, |(start, _)| range.end.min(start.at));
+        let start = DataPlace { storage: place.storage, at: start };
+        ranges.insert(start, (end, range.resident));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::data_symbol::Storage;
+
+    #[test]
+    fn what_was_asked_for_is_found_whatever_else_is_said_to_be_there() {
+        let object = LoadObjectIdx(0);
+        let mut table = DataTable::default();
+        let asked = [(12, 10..20), (30, 0..100), (5, 0..100), (200, 190..250), (150, 90..210)];
+        for (at, range) in asked {
+            let (start, end) = (Svma(range.start), Svma(range.end));
+            let place = DataPlace::fixed(Svma(at));
+            assert_eq!(table.find(object, place), None, "{at}");
+            let storage = Storage::Static;
+            table.insert(object, place, DataRange { storage, start, end, resident: None });
+            assert_eq!(table.find(object, place), Some(None), "{at}");
+        }
+        assert_eq!(table.find(object, DataPlace::fixed(Svma(20))), Some(None));
+        assert_eq!(table.find(object, DataPlace::thread(12)), None, "another storage");
+    }
+}

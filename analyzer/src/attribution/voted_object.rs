@@ -1,0 +1,127 @@
+//! Which objects on the heap are named after the votes of typed instructions, and which samples vote.
+
+use crate::attribution::access::{Attribution, Verdict};
+use crate::attribution::name_table::{NameKey, NamedIdx};
+use crate::attribution::vote::{Found, Touch};
+use crate::limit;
+use crate::session::analyzer::{Analyzer, Paths};
+use crate::types::descriptor::Root;
+use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
+use dataspace_proto::address::Avma;
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::Register;
+use dataspace_proto::sample_line::Evidence;
+
+impl Analyzer {
+    /// Names what no type names after the votes of typed instructions, and says whether there are
+    /// enough.
+    pub(crate) fn attribute_by_votes(
+        &mut self,
+        sample: &Sample,
+        avma: Avma,
+        memory: Option<&MemoryAccess>,
+        attribution: &mut Attribution,
+    ) -> bool {
+        let Some(touch) = self.heap_access(sample, avma, memory) else { return false };
+        let Some(found) = self.votes.find(touch) else { return false };
+        let Some(named) = self.name_of_votes(found, touch.size) else { return false };
+        let evidence = Evidence::Address;
+        attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
+        attribution.votes = found.votes;
+        true
+    }
+
+    /// The touched memory, if votes may tell what is there.
+    fn heap_access(
+        &self,
+        sample: &Sample,
+        avma: Avma,
+        memory: Option<&MemoryAccess>,
+    ) -> Option<Touch> {
+        let is_in_frame = |memory: &MemoryAccess| {
+            let base = memory.address.base.and_then(|base| base.register);
+            base == Some(Register::Rsp)
+                || memory.address.segment != SegmentBase::Flat
+                || memory.role == Role::StackSlot
+        };
+        if self.config().paths != Paths::Both || memory.is_some_and(is_in_frame) {
+            return None;
+        }
+        let size = memory.map_or(0, |memory| memory.size);
+        heap_touch(sample, avma, size)
+    }
+
+    /// The name of what votes found for an access of `size` bytes.
+    fn name_of_votes(&mut self, found: Found, size: u32) -> Option<NamedIdx> {
+        let kind = self.votes.kind(found.kind);
+        match &kind.scalar {
+            Some(answer) => {
+                let key = NameKey::Voted { kind: found.kind, offset: 0, size: 0 };
+                Some(self.names.whole(&mut self.totals, key, answer))
+            }
+            None => {
+                let key = NameKey::Voted { kind: found.kind, offset: found.offset, size };
+                let part = (u64::from(found.offset), u64::from(size));
+                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)
+            }
+        }
+    }
+
+    /// Names the object around what an instruction knows only as a number or a pointer, if votes say
+    /// that just such a one is there.
+    pub(crate) fn surround(
+        &mut self,
+        sample: &Sample,
+        memory: &MemoryAccess,
+        attribution: &mut Attribution,
+    ) {
+        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
+            (attribution.verdict, attribution.addr)
+        else {
+            return;
+        };
+        if !attribution.is_placed || !self.names.is_bare_scalar(named) {
+            return;
+        }
+        let Some(touch) = self.heap_access(sample, avma, Some(memory)) else { return };
+        let Some(found) = self.votes.find_around(touch) else { return };
+        let Some(around) = self.name_of_votes(found, memory.size) else { return };
+        if self.names.is_inside(named, around) {
+            let evidence = Evidence::Both;
+            attribution.verdict =
+                Verdict::Attributed { named: around, evidence, is_address_lost: false };
+            attribution.votes = found.votes;
+            // What was learnt from votes is no vote.
+            attribution.is_placed = false;
+        }
+    }
+
+    /// Votes with a sample that its instruction named.
+    pub(crate) fn vote(&mut self, sample: &Sample, attribution: &Attribution) {
+        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
+            (attribution.verdict, attribution.addr)
+        else {
+            return;
+        };
+        if !attribution.is_placed || self.config().paths != Paths::Both {
+            return;
+        }
+        let Some(touch) = heap_touch(sample, avma, attribution.size.unwrap_or(0)) else { return };
+        let named = self.names.get_mut(named);
+        let offset = named.answer.offset;
+        let lesson = *named.lesson.get_or_insert_with(|| self.votes.lesson(&named.answer));
+        self.votes.teach(touch, lesson, offset);
+    }
+}
+
+/// The touched memory, if it is none of the stack's: what is there is another thing in each frame.
+fn heap_touch(sample: &Sample, avma: Avma, size: u32) -> Option<Touch> {
+    let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
+    let stack = registers.get(Register::Rsp)?.saturating_sub(RED_ZONE_BYTES);
+    let is_stack = avma.0.checked_sub(stack).is_some_and(|above| above < limit::STACK_REACH_BYTES);
+    let Sample { pid, time_ns, .. } = *sample;
+    (!is_stack).then_some(Touch { pid, time_ns, addr: avma.0, size })
+}
+
+/// Bytes below the stack pointer that a function may use (psABI, section 3.2.2).
+const RED_ZONE_BYTES: u64 = 128;

@@ -1,0 +1,120 @@
+//! The file that was mapped, as far as its code refers to it.
+
+use crate::bytes::file::FileBytes;
+use crate::code::crossing::{Crossings, Starts};
+use crate::code::noreturn::DeadEnds;
+use crate::elf::image::{COLD, ElfImage};
+use crate::elf::linkage::LinkageTable;
+use crate::elf::relocation::CodePointers;
+use crate::limit;
+use crate::x86_64::exit::Destination;
+use crate::x86_64::function::ImageBytes;
+use dataspace_proto::address::Svma;
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// The bytes of a load object and what was worked out of them.
+pub(crate) struct CodeImage {
+    pub(crate) file: Arc<dyn FileBytes>,
+    pub(crate) image: ElfImage,
+    pointers: OnceCell<CodePointers>,
+    linkage: OnceCell<LinkageTable>,
+    crossings: OnceCell<Option<Crossings>>,
+    dead_ends: DeadEnds,
+}
+
+impl CodeImage {
+    pub(crate) fn new(file: Arc<dyn FileBytes>, image: ElfImage) -> Self {
+        let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
+        let (crossings, dead_ends) = (OnceCell::new(), DeadEnds::default());
+        Self { file, image, pointers, linkage, crossings, dead_ends }
+    }
+
+    pub(crate) fn pointers(&self) -> &CodePointers {
+        self.pointers.get_or_init(|| CodePointers::load(&self.image, self.file.as_ref()))
+    }
+
+    /// What the loader writes into the tables of addresses.
+    pub(crate) fn linkage(&self) -> &LinkageTable {
+        self.linkage.get_or_init(|| LinkageTable::load(&self.image, self.file.as_ref()))
+    }
+
+    /// Jumps between functions, of which `described` begin where a frame description does; `None`
+    /// where there is too much code to search.
+    pub(crate) fn crossings(&self, described: impl Iterator<Item = u64>) -> Option<&Crossings> {
+        self.crossings.get_or_init(|| self.search(described)).as_ref()
+    }
+
+    fn search(&self, described: impl Iterator<Item = u64>) -> Option<Crossings> {
+        let functions = self.image.functions.iter();
+        let named = functions.map(|function| (function.start.0, !function.name.contains(COLD)));
+        let mut starts: Starts = named.collect();
+        starts.sort_unstable();
+        // A symbol tells more than a description of the same code.
+        starts.dedup_by_key(|(start, _)| *start);
+        starts.extend(described.map(|start| (start, true)));
+        starts.extend(self.stubs().map(|start| (start.0, true)));
+        starts.sort_by_key(|(start, _)| *start);
+        starts.dedup_by_key(|(start, _)| *start);
+        let text = self.image.sections.iter().filter(|section| section.is_executable);
+        // Stubs of the linkage table jump by pointers only.
+        let text = text.filter(|section| !section.name.starts_with(".plt"));
+        let n_bytes = text.clone().map(|section| section.file_bytes).fold(0, u64::saturating_add);
+        if n_bytes > limit::MAX_SEARCHED_BYTES {
+            return None;
+        }
+        let mut crossings = Crossings::default();
+        for section in text {
+            let bytes = self.image.read_section(self.file.as_ref(), section).ok()?;
+            crossings.search(section.start, &bytes, &starts);
+        }
+        Some(crossings.finish())
+    }
+
+    /// The stubs of the linkage tables, each of which is entered as a function.
+    pub(crate) fn stubs(&self) -> impl Iterator<Item = Svma> {
+        let sections = self.image.sections.iter();
+        let tables = sections.filter(|it| it.is_executable && it.name.starts_with(".plt"));
+        let stubs = tables.flat_map(|table| {
+            // As `Evidence::linkage_stub` cuts them.
+            let stub_bytes = table.entry_bytes.max(8);
+            let n_stubs = (table.file_bytes / stub_bytes).min(limit::MAX_LINKAGE_SLOTS as u64);
+            (0..n_stubs).map(move |n| table.start.plus(n.saturating_mul(stub_bytes)))
+        });
+        stubs.take(limit::MAX_LINKAGE_SLOTS)
+    }
+
+    /// The pointer that a stub of the linkage table at `svma` jumps through.
+    pub(crate) fn linkage_slot(&self, svma: Svma) -> Option<u64> {
+        let code = self.bytes_at(svma, 16)?;
+        let stub = Decoder::with_ip(64, &code, svma.0, DecoderOptions::NONE).into_iter().take(2);
+        let jump = stub.into_iter().find(|here| here.flow_control() != FlowControl::Next)?;
+        let is_slot =
+            jump.flow_control() == FlowControl::IndirectBranch && jump.is_ip_rel_memory_operand();
+        is_slot.then(|| jump.memory_displacement64())
+    }
+}
+
+impl ImageBytes for CodeImage {
+    fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>> {
+        let (offset, left) = self.image.offset_of_svma(svma)?;
+        let in_file = self.file.len().saturating_sub(offset.0);
+        let n = usize::try_from(left.min(in_file)).ok()?.min(n_bytes);
+        let mut bytes = vec![0; n];
+        self.file.read_exact_at(offset.0, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn relocated(&self, svma: Svma) -> Option<Svma> {
+        self.pointers().at(svma)
+    }
+
+    fn is_at_fixed_addresses(&self) -> bool {
+        self.image.is_at_fixed_addresses
+    }
+
+    fn is_noreturn(&self, callee: Destination) -> bool {
+        self.dead_ends.has(callee, self)
+    }
+}

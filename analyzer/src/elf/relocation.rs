@@ -1,0 +1,57 @@
+//! What the loader writes into a load object's data: addresses of its own code.
+
+use crate::bytes::file::FileBytes;
+use crate::elf::image::ElfImage;
+use crate::limit;
+use dataspace_proto::address::Svma;
+use object::LittleEndian;
+use object::elf::{R_X86_64_RELATIVE, Rela64};
+
+/// The relative relocations of a load object that point at its code.
+///
+/// In what may be loaded anywhere, a table of addresses is zero in the file, and each address is
+/// the addend of a relocation (psABI 4.4). `DT_RELR` keeps the address in the table itself.
+#[derive(Debug, Default)]
+pub(crate) struct CodePointers {
+    /// Where it is written, and the address; by place.
+    by_place: Vec<(u64, u64)>,
+    /// The addresses, in order.
+    addresses: Vec<u64>,
+}
+
+impl CodePointers {
+    pub(crate) fn load(image: &ElfImage, file: &dyn FileBytes) -> Self {
+        let section = image.section(".rela.dyn");
+        let bytes = section.and_then(|section| image.read_section(file, section).ok());
+        let bytes = bytes.unwrap_or_default();
+        let n = bytes.len() / size_of::<Rela64<LittleEndian>>();
+        let entries = object::slice_from_bytes::<Rela64<LittleEndian>>(&bytes, n);
+        let entries = entries.map_or(&[][..], |(entries, _)| entries);
+        let is_code = |address: &u64| image.is_code(Svma(*address));
+        let mut by_place: Vec<(u64, u64)> = entries
+            .iter()
+            .filter(|entry| entry.r_type(LittleEndian, false) == R_X86_64_RELATIVE)
+            .map(|e| (e.r_offset.get(LittleEndian), e.r_addend.get(LittleEndian).cast_unsigned()))
+            .filter(|(_, address)| is_code(address))
+            .take(limit::MAX_CODE_POINTERS)
+            .collect();
+        by_place.sort_unstable();
+        let mut addresses: Vec<u64> = by_place.iter().map(|(_, address)| *address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        Self { by_place, addresses }
+    }
+
+    /// The address written at `place`.
+    pub(crate) fn at(&self, place: Svma) -> Option<Svma> {
+        let idx = self.by_place.binary_search_by_key(&place.0, |(place, _)| *place).ok()?;
+        Some(Svma(self.by_place[idx].1))
+    }
+
+    /// The addresses between two others, without the first.
+    pub(crate) fn inside(&self, start: Svma, end: Svma) -> &[u64] {
+        let from = self.addresses.partition_point(|address| *address <= start.0);
+        let to = self.addresses.partition_point(|address| *address < end.0);
+        self.addresses.get(from..to).unwrap_or(&[])
+    }
+}

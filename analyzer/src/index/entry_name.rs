@@ -1,0 +1,161 @@
+//! By which names other load objects call the functions of one: its dynamic symbols, and those of
+//! which a function chooses at load time what they mean (`STT_GNU_IFUNC`).
+
+use crate::code::image::CodeImage;
+use crate::dataflow::Derived;
+use crate::dwarf::frame::FrameTable;
+use crate::elf::linkage::Slot;
+use crate::limit;
+use crate::x86_64::abi::N_ARGUMENTS;
+use crate::x86_64::function::{FunctionCode, ImageBytes as _};
+use dataspace_proto::address::Svma;
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use object::LittleEndian;
+use object::elf::{self, Sym64};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Where a function is entered, and by which names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries {
+    /// The addresses.
+    pub starts: Vec<Svma>,
+    /// The names.
+    pub names: Vec<Arc<str>>,
+    /// Functions of the same load object that jump to it in the end.
+    pub detours: Vec<Detour>,
+}
+
+/// A function that ends with a jump to another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detour {
+    /// Where it is entered.
+    pub starts: Vec<Svma>,
+    /// By which names.
+    pub names: Vec<Arc<str>>,
+    /// What it passes of its own arguments.
+    pub(crate) passed: [Derived; N_ARGUMENTS],
+}
+
+/// The names of a load object's functions, by where they begin.
+#[derive(Debug, Default)]
+pub(crate) struct EntryNames {
+    of: FxHashMap<Svma, Vec<Arc<str>>>,
+    /// Stubs of the linkage table by the functions that the loader may have them jump to.
+    stubs: FxHashMap<Svma, Vec<Svma>>,
+}
+
+impl EntryNames {
+    pub(crate) fn load(code: &CodeImage, frames: &FrameTable) -> Self {
+        let read = |name: &str| {
+            let section = code.image.section(name)?;
+            code.image.read_section(code.file.as_ref(), section).ok()
+        };
+        let mut names = Self { stubs: stubs(code, frames), ..Self::default() };
+        let (Some(entries), Some(strings)) = (read(".dynsym"), read(".dynstr")) else {
+            return names;
+        };
+        let n = entries.len() / size_of::<Sym64<LittleEndian>>();
+        let symbols = object::slice_from_bytes::<Sym64<LittleEndian>>(&entries, n);
+        let symbols = symbols.map_or(&[][..], |(symbols, _)| symbols);
+        let mut resolved: FxHashMap<Svma, Vec<Svma>> = FxHashMap::default();
+        for symbol in symbols.iter().take(limit::MAX_SYMBOLS) {
+            if symbol.st_shndx.get(LittleEndian) == elf::SHN_UNDEF {
+                continue;
+            }
+            let at = Svma(symbol.st_value.get(LittleEndian));
+            let name = || name_at(&strings, symbol.st_name.get(LittleEndian));
+            match symbol.st_type() {
+                elf::STT_FUNC => names.add(at, name()),
+                elf::STT_GNU_IFUNC => {
+                    let choices = resolved.entry(at).or_insert_with(|| choices(code, frames, at));
+                    for choice in choices {
+                        names.add(*choice, name());
+                    }
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// The stubs that may jump to `start`.
+    pub(crate) fn stubs(&self, start: Svma) -> &[Svma] {
+        self.stubs.get(&start).map_or(&[], |stubs| stubs)
+    }
+
+    fn add(&mut self, at: Svma, name: Option<Arc<str>>) {
+        let known = self.of.entry(at).or_default();
+        let Some(name) = name.filter(|name| !known.contains(name)) else { return };
+        if known.len() < limit::MAX_ENTRY_NAMES {
+            known.push(name);
+        }
+    }
+
+    /// Where `function` is entered, and by which names.
+    pub(crate) fn of(&self, function: &FunctionCode) -> Entries {
+        let mut entries = Entries::default();
+        for at in 0..function.n_instructions() {
+            let Some(instruction) = function.instruction(at) else { continue };
+            if !function.entrances(at).is_entry || entries.starts.len() >= limit::MAX_ENTRIES {
+                continue;
+            }
+            let start = Svma(instruction.ip());
+            entries.starts.push(start);
+            entries.names.extend(self.of.get(&start).into_iter().flatten().cloned());
+        }
+        entries.names.sort_unstable();
+        entries.names.dedup();
+        entries
+    }
+}
+
+fn stubs(code: &CodeImage, frames: &FrameTable) -> FxHashMap<Svma, Vec<Svma>> {
+    let mut found: FxHashMap<Svma, Vec<Svma>> = FxHashMap::default();
+    for stub in code.stubs() {
+        let slot = code.linkage_slot(stub).map(Svma);
+        if let Some(Slot::Chosen(resolver)) = slot.and_then(|slot| code.linkage().at(slot)) {
+            for choice in choices(code, frames, *resolver) {
+                found.entry(choice).or_default().push(stub);
+            }
+        }
+    }
+    found
+}
+
+/// The functions of which the one at `resolver` returns an address: what it forms an address of.
+pub(crate) fn choices(code: &CodeImage, frames: &FrameTable, resolver: Svma) -> Vec<Svma> {
+    /// Those of glibc's C library are shorter.
+    const MAX_RESOLVER_BYTES: u64 = 1024;
+    let range = frames.function_range(resolver).filter(|(start, _)| *start == resolver);
+    let n_bytes = range.and_then(|(start, end)| end.offset_from(start)).unwrap_or(0);
+    let n_bytes = usize::try_from(n_bytes.min(MAX_RESOLVER_BYTES)).unwrap_or(0);
+    let bytes = code.bytes_at(resolver, n_bytes).unwrap_or_default();
+    let mut found = Vec::new();
+    for here in Decoder::with_ip(64, &bytes, resolver.0, DecoderOptions::NONE) {
+        if here.is_invalid() || found.len() >= limit::MAX_ENTRIES {
+            break;
+        }
+        let address = match here.mnemonic() {
+            Mnemonic::Lea if here.is_ip_rel_memory_operand() => here.memory_displacement64(),
+            // Where code has fixed addresses.
+            Mnemonic::Mov if here.op_count() == 2 => match here.try_immediate(1) {
+                Ok(number) => number,
+                Err(_) => continue,
+            },
+            _ => continue,
+        };
+        let choice = Svma(address);
+        if code.image.is_code(choice) && !found.contains(&choice) {
+            found.push(choice);
+        }
+    }
+    found
+}
+
+fn name_at(strings: &[u8], start: u32) -> Option<Arc<str>> {
+    let bytes = strings.get(usize::try_from(start).ok()?..)?;
+    let bytes = &bytes[..bytes.len().min(limit::MAX_NAME_BYTES)];
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(&bytes[..end]).into())
+}

@@ -1,0 +1,216 @@
+//! The data flow of a load object's functions: worked out when it is asked for, with what callers pass.
+
+use crate::dataflow::{Address, Argument, Content, Dataflow, Following, Given, Surroundings};
+use crate::dwarf::DebugInfo;
+use crate::dwarf::function::FunctionScope;
+use crate::elf::thunk::Thunk;
+use crate::index::load_object::LoadObjectIndex;
+use crate::limit;
+use crate::x86_64::abi::ARGUMENTS;
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+use std::sync::Arc;
+
+impl LoadObjectIndex {
+    /// The values of the function around `svma`, lent out; `None` where they are too many.
+    pub(crate) fn dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
+        let function = self.function(svma).ok()?;
+        let start = function.start()?;
+        if let Some(known) = self.flows.take((start, true)) {
+            return Some(known);
+        }
+        let known = self.flows.take((start, false));
+        let followed = match known {
+            Some(_) => None,
+            None => Some(self.follow(&function, svma)?),
+        };
+        let open = match (&known, &followed) {
+            (Some(known), _) => known.open_parameters().to_vec(),
+            (None, Some(followed)) => followed.open_parameters(),
+            (None, None) => Vec::new(),
+        };
+        let given = self.given_to(&function, svma, &open);
+        let followed = match (known, followed) {
+            (Some(known), _) if given.is_empty() => return Some(known),
+            (_, Some(followed)) => followed,
+            (_, None) => self.follow(&function, svma)?,
+        };
+        self.settled(followed, &function, svma, &given)
+    }
+
+    /// What all callers pass in the registers that the function says nothing of.
+    fn given_to(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
+        let Some(start) = function.start().filter(|_| !open.is_empty()) else { return Vec::new() };
+        if let Some(known) = self.flows.given(start) {
+            return known;
+        }
+        let mut n_sites = limit::MAX_CALLER_SITES;
+        let given = self.given(function, svma, open, &mut n_sites);
+        if !self.is_unfinished() {
+            self.flows.put_given(start, given.clone());
+        }
+        given
+    }
+
+    /// What is said of the function around `svma`, and what a thunk gets whoever calls it.
+    fn scope_of_function(&mut self, svma: Svma) -> Option<(Arc<FunctionScope>, Option<Argument>)> {
+        let debug = self.debug.as_mut()?;
+        Some(match Thunk::at(svma, &self.code.image) {
+            Some(thunk) => {
+                let object = adjusted_argument(debug, thunk);
+                (debug.function_at(thunk.method)?, object)
+            }
+            None => (debug.function_at(svma)?, None),
+        })
+    }
+
+    fn follow(&mut self, function: &Arc<FunctionCode>, svma: Svma) -> Option<Following> {
+        let (scope, given) = self.scope_of_function(svma)?;
+        let debug = self.debug.as_mut()?;
+        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+        Following::of(function, &self.frames, &mut around, given.as_slice())
+    }
+
+    /// The values that were followed, with what callers pass.
+    fn settled(
+        &mut self,
+        mut followed: Following,
+        function: &FunctionCode,
+        svma: Svma,
+        given: &[Argument],
+    ) -> Option<Box<Dataflow>> {
+        if !given.is_empty() {
+            let (scope, _) = self.scope_of_function(svma)?;
+            let debug = self.debug.as_mut()?;
+            let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+            followed.type_with(&mut around, given);
+        }
+        let mut settled = followed.settled();
+        settled.is_given = !given.is_empty();
+        Some(Box::new(settled))
+    }
+
+    /// What the direct callers of a function pass in the registers that it says nothing of. Those
+    /// that pass different things say nothing. `n_sites` calls are looked at, those of callers that
+    /// pass on what they were given among them.
+    fn given(
+        &mut self,
+        function: &FunctionCode,
+        svma: Svma,
+        open: &[u8],
+        n_sites: &mut usize,
+    ) -> Vec<Argument> {
+        let entry = self.debug.as_mut().and_then(|debug| debug.function_scope_start(svma));
+        let Some(entry) = entry.filter(|entry| function.index_of(*entry).is_some()) else {
+            return Vec::new();
+        };
+        let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
+        let mut given: Vec<(u8, Content)> =
+            open.iter().map(|register| (*register, Content::Unseen)).collect();
+        for site in sites {
+            // Nothing more can come of it.
+            if given.iter().all(|(_, content)| *content == Content::Mixed) {
+                break;
+            }
+            if function.index_of(site).is_some() {
+                continue;
+            }
+            // Those that are not looked at may pass something else.
+            let Some(left) = n_sites.checked_sub(1) else { return Vec::new() };
+            *n_sites = left;
+            for (place, passed) in
+                self.passed_by(site, entry, open, n_sites).into_iter().enumerate()
+            {
+                if let Some((_, content)) = given.get_mut(place) {
+                    // Of what one caller passes nothing is known: it may be anything.
+                    let passed = passed.unwrap_or(Content::Mixed);
+                    *content = std::mem::replace(content, Content::Unseen).join(passed);
+                }
+            }
+        }
+        let is_address = |content: &Content| matches!(content, Content::Address(_));
+        given.retain(|(_, content)| is_address(content));
+        given.into_iter().map(|(register, content)| Argument { register, content }).collect()
+    }
+
+    /// What the call of `entry` at `site` passes in each register.
+    fn passed_by(
+        &mut self,
+        site: Svma,
+        entry: Svma,
+        registers: &[u8],
+        n_sites: &mut usize,
+    ) -> Vec<Option<Content>> {
+        let Some(caller) = self.caller_flow(site, entry) else { return Vec::new() };
+        let mut passed = Vec::with_capacity(registers.len());
+        for register in registers {
+            passed.push(match &mut self.debug {
+                Some(debug) => caller.passed(site, *register, debug),
+                None => None,
+            });
+        }
+        let mut passed_on = Vec::new();
+        for (place, register) in registers.iter().enumerate() {
+            if passed[place].is_none() {
+                passed_on.extend(caller.given(site, *register).map(|given| (place, given)));
+            }
+        }
+        self.keep_dataflow(site, caller);
+        let Ok(function) = self.function(site) else { return passed };
+        for (place, Given { register, distance }) in passed_on {
+            let given = self.given(&function, site, &[register], n_sites);
+            passed[place] = given.into_iter().next().map(|given| match given.content {
+                Content::Address(address) => Content::Address(address.shifted(distance)),
+                other => other,
+            });
+        }
+        passed
+    }
+
+    /// The values of the function around `svma`, without what its callers pass: one of them is known.
+    pub(crate) fn own_dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
+        let function = self.function(svma).ok()?;
+        let start = function.start()?;
+        if let Some(known) = self.flows.take((start, false)) {
+            return Some(known);
+        }
+        let followed = self.follow(&function, svma)?;
+        Some(Box::new(followed.settled()))
+    }
+
+    /// The values of the function that calls `entry` at `site`, without what its own callers pass.
+    fn caller_flow(&mut self, site: Svma, entry: Svma) -> Option<Box<Dataflow>> {
+        let function = self.function(site).ok()?;
+        let call = function.instruction(function.index_of(site)?)?;
+        // The table holds bytes that look like a call.
+        if call.near_branch_target() != entry.0
+            || function.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS
+        {
+            return None;
+        }
+        self.own_dataflow(site)
+    }
+
+    /// Takes back what [`Self::dataflow`] or [`Self::own_dataflow`] lent. Where callers pass nothing
+    /// that was not known, the two are one.
+    pub(crate) fn keep_dataflow(&mut self, svma: Svma, flow: Box<Dataflow>) {
+        if self.is_unfinished() {
+            // What was worked out without all variables is worked out again.
+            return;
+        }
+        let start = self.function(svma).ok().and_then(|function| function.start());
+        if let Some(start) = start {
+            self.flows.put((start, flow.is_given), flow);
+        }
+    }
+}
+
+/// What a thunk gets in place of the object that its method is declared to get.
+fn adjusted_argument(debug: &mut DebugInfo, thunk: Thunk) -> Option<Argument> {
+    let method = debug.function_entered_at(thunk.method)?;
+    let object = *debug.parameter_types(method).first()?;
+    let object = debug.layout(object).pointee?;
+    let layout = debug.layout(object);
+    let content = Content::Address(Address::object(layout, thunk.offset, None));
+    Some(Argument { register: ARGUMENTS[0], content })
+}

@@ -1,0 +1,448 @@
+//! One load object's index, which lives on a worker: opened by its key, asked about IPs and data
+//! addresses.
+
+use crate::bytes::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
+use crate::bytes::page::PageCache;
+use crate::code::image::CodeImage;
+use crate::code::outline::Evidence;
+use crate::dwarf::DebugInfo;
+use crate::dwarf::frame::{CfaRule, FrameTable};
+use crate::dwarf::location::Place;
+use crate::dwarf::scope::CodeScope;
+use crate::dwarf::section::SectionFile;
+use crate::dwarf::variable::DataFacts;
+use crate::elf::data_symbol::DataPlace;
+use crate::elf::image::{ElfImage, Segment};
+use crate::elf::thread_block::ThreadBlock;
+use crate::elf::thunk::Thunk;
+use crate::index::call::CallCache;
+use crate::index::flow_cache::FlowCache;
+use crate::index::question::{Answer as Response, Question};
+use crate::index::site::{
+    Answer, FrameSlot, LiveObject, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
+};
+use crate::index::static_data::{DataRange, StaticData};
+use crate::index::thread_access::{self, ThreadLink};
+use crate::index::type_path::{TypePath, is_own_place};
+use crate::limit;
+use crate::x86_64::access;
+use crate::x86_64::backtrack::{self, CodeSource};
+use crate::x86_64::bit_use;
+use crate::x86_64::call_table::CallTable;
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::FileIdentity;
+use iced_x86::{Instruction, InstructionInfoFactory};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// What the analyzer needs of a load object before it can ask about its addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectFacts {
+    /// `PT_LOAD` segments by address.
+    pub segments: Vec<Segment>,
+    /// The block of thread-local variables.
+    pub thread: Option<ThreadBlock>,
+}
+
+/// A load object and what has been read of it.
+pub struct LoadObjectIndex {
+    path: Arc<str>,
+    pub(crate) code: CodeImage,
+    pub(crate) debug: Option<DebugInfo>,
+    pub(crate) frames: FrameTable,
+    functions: FxHashMap<Svma, Arc<FunctionCode>>,
+    n_cached_instructions: usize,
+    pub(crate) flows: FlowCache,
+    /// Made when it is first asked for.
+    calls: Option<CallTable>,
+    pub(crate) call_cache: CallCache,
+    factory: InstructionInfoFactory,
+}
+
+impl LoadObjectIndex {
+    /// Opens the load object of `key`, and its debug file where that is apart.
+    ///
+    /// # Errors
+    /// The reason that every sample in it gets.
+    pub fn open(key: &LoadObjectKey, source: &dyn FileSource) -> Result<Self, Reason> {
+        Self::open_with(key, source, &Arc::default())
+    }
+
+    /// The same, with pages of files kept in `pages`.
+    ///
+    /// # Errors
+    /// The reason that every sample in it gets.
+    pub(crate) fn open_with(
+        key: &LoadObjectKey,
+        source: &dyn FileSource,
+        pages: &Arc<PageCache>,
+    ) -> Result<Self, Reason> {
+        let file: Arc<dyn FileBytes> = Arc::from(source.load_object(key)?);
+        let image = ElfImage::parse(file.as_ref())?;
+        if let (FileIdentity::BuildId(mapped), Some(found)) = (&key.identity, &image.build_id)
+            && !is_same_build(mapped, found)
+        {
+            // Of another mount namespace the file may be as it was, out of reach.
+            let is_here = key.mount_namespace == 0;
+            return Err(if is_here { Reason::ObjectChanged } else { Reason::ObjectMissing });
+        }
+        let query = debug_file_query(key, &image);
+        let separate = match image.debug_section(".debug_info") {
+            Some(_) => None,
+            None => open_debug_file(&query, &image, source),
+        };
+        let companions = source.companions(&query);
+        let sections = SectionFile::paged(Arc::clone(&file), Arc::clone(pages));
+        let separate = separate.map(|(debug_image, debug_file)| {
+            (debug_image, SectionFile::paged(Arc::from(debug_file), Arc::clone(pages)))
+        });
+        let separate_parts = separate.as_ref().map(|(image, file)| (image, file));
+        let (debug_image, debug_file) = separate_parts.unwrap_or((&image, &sections));
+        let debug = DebugInfo::load(debug_image, debug_file, pages, companions);
+        let frames = FrameTable::load(&image, &sections, separate_parts);
+        let mut image = image;
+        if let Some((debug_image, _)) = separate {
+            image.extend_data(debug_image.data);
+            if image.functions.is_empty() {
+                image.set_functions(debug_image.functions);
+            }
+        }
+        let mut index = Self {
+            path: String::from_utf8_lossy(&key.path).into(),
+            code: CodeImage::new(file, image),
+            debug,
+            frames,
+            functions: FxHashMap::default(),
+            n_cached_instructions: 0,
+            flows: FlowCache::default(),
+            calls: None,
+            call_cache: CallCache::default(),
+            factory: InstructionInfoFactory::new(),
+        };
+        index.describe_known(|| source.companions(&query), pages);
+        if let Some(debug) = &mut index.debug {
+            debug.set_data_facts(data_facts(&index.code));
+        }
+        Ok(index)
+    }
+
+    /// Gives up what can be worked out again in little time.
+    pub(crate) fn shed_caches(&mut self) {
+        self.functions = FxHashMap::default();
+        self.n_cached_instructions = 0;
+        self.flows = FlowCache::default();
+        self.calls = None;
+        self.call_cache = CallCache::default();
+        if let Some(debug) = &mut self.debug {
+            debug.shed_caches();
+        }
+    }
+
+    /// What the analyzer must know first.
+    #[must_use]
+    pub fn facts(&self) -> ObjectFacts {
+        let image = &self.code.image;
+        ObjectFacts { segments: image.segments.clone(), thread: image.thread }
+    }
+
+    /// The answer to a question, or that it takes another turn.
+    #[must_use]
+    pub fn answer(&mut self, question: Question) -> Response {
+        self.begin_question();
+        if self.debug.as_mut().is_some_and(|debug| !debug.is_ready()) {
+            return Response::Unfinished;
+        }
+        let answer = match question {
+            Question::Open => Response::Open(Arc::new(self.facts())),
+            Question::Site(query) => Response::Site(Box::new(self.site(query))),
+            Question::Data(place) => Response::Data(self.data(place)),
+            Question::Call(behind) => Response::Call(Arc::new(self.call_site(behind))),
+            // The names of code that is in no file are no business of this one's.
+            Question::CodeNames(_) => Response::CodeNames(None),
+        };
+        if self.is_unfinished() {
+            return Response::Unfinished;
+        }
+        answer
+    }
+
+    /// What is at a place in data, as far as one question may look through the debug information.
+    #[must_use]
+    pub fn data(&mut self, place: DataPlace) -> DataRange {
+        self.begin_question();
+        StaticData { code: &self.code, debug: self.debug.as_mut() }.at(place)
+    }
+
+    /// What is known of a reported IP, as far as one question may look through the debug information.
+    #[must_use]
+    pub fn site(&mut self, query: SiteQuery) -> Site {
+        self.begin_question();
+        let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
+        let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
+        let outcome = self.past(query).map(Box::new);
+        Site { scope: Arc::new(code_scope), outcome }
+    }
+
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.debug.as_ref().is_some_and(DebugInfo::is_unfinished)
+    }
+
+    const fn begin_question(&mut self) {
+        if let Some(debug) = &mut self.debug {
+            debug.begin_question();
+        }
+    }
+
+    fn scope_at(&mut self, svma: Svma) -> CodeScope {
+        let known = self.debug.as_mut().and_then(|debug| debug.scope_at(svma));
+        self.with_symbol(known, svma)
+    }
+
+    /// A scope with its function's name from the symbol table, where debug information has none.
+    fn with_symbol(&self, known: Option<CodeScope>, svma: Svma) -> CodeScope {
+        let mut scope = known.unwrap_or_default();
+        if scope.function_name.is_none() {
+            scope.function_name =
+                self.code.image.function_at(svma).map(|function| Arc::clone(&function.name));
+        }
+        scope
+    }
+
+    fn past(&mut self, query: SiteQuery) -> Result<Past, Reason> {
+        let (trail, instructions) = backtrack::trail(self, query.ip, query.skid)?;
+        let triggers = instructions.iter().map(|instruction| self.trigger(instruction)).collect();
+        Ok(Past { trail, triggers })
+    }
+
+    pub(crate) fn calls(&mut self) -> &CallTable {
+        self.calls.get_or_insert_with(|| {
+            let image = &self.code.image;
+            let named = image.functions.iter().map(|function| function.start.0);
+            let mut starts: Vec<u64> = named.chain(self.frames.starts()).collect();
+            starts.sort_unstable();
+            let segments = image.segments.iter().filter(|it| it.is_executable);
+            let ranges = segments.map(|it| (it.start, it.memory_bytes));
+            CallTable::read(ranges, &starts, &self.code)
+        })
+    }
+
+    /// The flow graph of the function around `svma`.
+    ///
+    /// # Errors
+    /// `unverifiable` where nothing tells the function's bounds, `over_budget` for one too large.
+    pub fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason> {
+        let debug = self.debug.as_mut();
+        let mut evidence = Evidence { code: &self.code, frames: &self.frames, debug };
+        let extent = evidence.extent(svma).ok_or(Reason::Unverifiable)?;
+        if let Some(function) = self.functions.get(&extent.start) {
+            return Ok(Arc::clone(function));
+        }
+        let outline = evidence.outline(extent)?;
+        let function = Arc::new(FunctionCode::of(&outline, &self.code)?);
+        if self.n_cached_instructions > limit::MAX_CACHED_INSTRUCTIONS {
+            self.functions.clear();
+            self.n_cached_instructions = 0;
+        }
+        self.n_cached_instructions += function.n_instructions();
+        for part in &outline.parts {
+            self.functions.insert(part.start, Arc::clone(&function));
+        }
+        Ok(function)
+    }
+
+    fn trigger(&mut self, instruction: &Instruction) -> Trigger {
+        let svma = Svma(instruction.ip());
+        let mut memory = access::accesses(instruction, &mut self.factory);
+        self.note_bits(svma, &mut memory);
+        let accesses =
+            if memory.is_empty() { Vec::new() } else { self.typed_accesses(svma, memory) };
+        Trigger { svma, accesses }
+    }
+
+    /// Notes which bits of its written-out operand an instruction uses.
+    fn note_bits(&mut self, svma: Svma, memory: &mut [access::MemoryAccess]) {
+        let Some(operand) = memory.first_mut().filter(|it| it.role == access::Role::Operand) else {
+            return;
+        };
+        let Ok(function) = self.function(svma) else { return };
+        let at = function.index_of(svma);
+        operand.bits = at.and_then(|at| bit_use::used(&function, at, &mut self.factory));
+    }
+
+    fn typed_accesses(
+        &mut self,
+        svma: Svma,
+        memory: Vec<access::MemoryAccess>,
+    ) -> Vec<TypedAccess> {
+        let cfa = self.frames.cfa_at(svma);
+        let scope = self.scope_at(svma);
+        let frame = Arc::new(self.frame_slots(&scope, cfa));
+        let is_described = scope.unit_name.is_some() || Thunk::at(svma, &self.code.image).is_some();
+        let mut flow = is_described.then(|| self.dataflow(svma)).flatten();
+        let mut live: Option<Arc<Vec<LiveObject>>> = None;
+        let mut typed = Vec::with_capacity(memory.len());
+        for memory in memory {
+            let mut live_here = Arc::default();
+            let mut is_perhaps_variable = false;
+            let answer = match (&mut self.debug, &mut flow) {
+                (Some(debug), Some(flow)) => {
+                    let mut path = TypePath::new(debug, &self.code, flow, svma);
+                    let answer = path.answer(&memory);
+                    is_perhaps_variable = path.is_perhaps_variable;
+                    if matches!(answer, TypeAnswer::Unknown(_)) {
+                        let live = live.get_or_insert_with(|| Arc::new(path.live_objects()));
+                        live_here = Arc::clone(live);
+                    }
+                    answer
+                }
+                // The stack slot of a push is known without debug information.
+                _ if memory.role == access::Role::StackSlot => {
+                    TypeAnswer::Object(Arc::new(Answer::stack()))
+                }
+                (Some(_), None) if is_described => TypeAnswer::Unknown(Reason::OverBudget),
+                _ => TypeAnswer::Unknown(Reason::Unascertainable),
+            };
+            let thread_link = self.thread_link(svma, &memory);
+            let debug = self.debug.as_mut();
+            let by_link = thread_link.and_then(|link| link.answer(debug?, &memory));
+            let answer = by_link.unwrap_or(answer);
+            typed.push(TypedAccess {
+                memory,
+                answer,
+                frame: Arc::clone(&frame),
+                is_perhaps_variable,
+                live: live_here,
+                thread_link,
+                handed: None,
+            });
+        }
+        if let Some(flow) = flow {
+            self.keep_dataflow(svma, flow);
+        }
+        for access in &mut typed {
+            if matches!(access.answer, TypeAnswer::Unknown(_)) {
+                access.handed = self.handed(svma, &access.memory);
+            }
+        }
+        typed
+    }
+
+    /// What the code before an access tells of its base register and the thread's storage.
+    fn thread_link(&mut self, svma: Svma, memory: &access::MemoryAccess) -> Option<ThreadLink> {
+        self.code.image.thread?;
+        let function = self.function(svma).ok()?;
+        thread_access::link(&function, &self.code, svma, memory)
+    }
+
+    fn frame_slots(&mut self, scope: &CodeScope, cfa: Option<CfaRule>) -> Vec<FrameSlot> {
+        let Some(debug) = &mut self.debug else { return Vec::new() };
+        let mut slots = Vec::new();
+        for variable in &scope.variables {
+            let Place::Memory { base, offset } = variable.place else { continue };
+            let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
+            let Some(base) = access::register_of_dwarf(register) else { continue };
+            let layout = debug.layout(variable.type_die);
+            // Elsewhere or nowhere is the rest of what is said to be there only in part.
+            if variable.n_bytes.is_some_and(|n_bytes| n_bytes < layout.size) {
+                continue;
+            }
+            if !is_own_place(&layout, register, cfa) {
+                continue;
+            }
+            slots.push(FrameSlot { base, offset, layout, name: Arc::clone(&variable.name) });
+        }
+        slots
+    }
+}
+
+impl CodeSource for LoadObjectIndex {
+    fn function(&mut self, svma: Svma) -> Result<Arc<FunctionCode>, Reason> {
+        Self::function(self, svma)
+    }
+
+    fn callers(&mut self, entry: Svma) -> Vec<Svma> {
+        self.calls().to(entry).collect()
+    }
+}
+
+/// What the debug information must know of the rest of the file to tell which variables are there.
+fn data_facts(code: &CodeImage) -> DataFacts {
+    // The program may declare another of the names that the library gives the variable. What is mangled
+    // is no name in a declaration.
+    let (mut copied, mut copied_to) = (FxHashSet::default(), FxHashSet::default());
+    for (place, name) in &code.linkage().copied {
+        let alias = code.image.data.at(DataPlace::fixed(*place)).map(|alias| &alias.name);
+        for name in alias.into_iter().chain([name]).filter(|name| !name.starts_with("_Z")) {
+            copied.insert(Arc::clone(name));
+            copied_to.insert(*place);
+        }
+    }
+    DataFacts {
+        symbols: Arc::clone(&code.image.data),
+        thread: code.image.thread,
+        copied,
+        copied_to,
+        extent: code.image.extent(),
+        of_linker: code.image.linker_sections().collect(),
+    }
+}
+
+/// The kernel pads a build-id to 20 bytes in MMAP2; perf cuts or pads it too.
+fn is_same_build(mapped: &[u8], found: &[u8]) -> bool {
+    let n = mapped.len().min(found.len());
+    let rest = |bytes: &[u8]| bytes[n..].iter().all(|byte| *byte == 0);
+    n != 0 && mapped[..n] == found[..n] && rest(mapped) && rest(found)
+}
+
+fn debug_file_query(key: &LoadObjectKey, image: &ElfImage) -> DebugFileQuery {
+    DebugFileQuery {
+        path: Arc::clone(&key.path),
+        build_id: image.build_id.clone(),
+        debug_link: image.debug_link.as_ref().map(|(name, _)| name.clone()),
+        pid: key.pid,
+    }
+}
+
+/// The first file offered that really is the debug file: by build-id, else by checksum.
+fn open_debug_file(
+    query: &DebugFileQuery,
+    image: &ElfImage,
+    source: &dyn FileSource,
+) -> Option<(ElfImage, Box<dyn FileBytes>)> {
+    source.debug_files(query).into_iter().find_map(|file| {
+        let found = ElfImage::parse(file.as_ref()).ok()?;
+        let is_ours = match (&image.build_id, &found.build_id) {
+            (Some(ours), Some(theirs)) => is_same_build(ours, theirs),
+            _ => image
+                .debug_link
+                .as_ref()
+                .is_some_and(|(_, crc)| checksum(file.as_ref()) == Some(*crc)),
+        };
+        (is_ours && found.debug_section(".debug_info").is_some()).then_some((found, file))
+    })
+}
+
+/// CRC-32 of a whole file, as `.gnu_debuglink` holds it.
+fn checksum(file: &dyn FileBytes) -> Option<u32> {
+    if file.len() > limit::MAX_SECTION_BYTES {
+        return None;
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut offset = 0;
+    while offset < file.len() {
+        let n = (file.len() - offset).min(buffer.len() as u64) as usize;
+        file.read_exact_at(offset, &mut buffer[..n]).ok()?;
+        hasher.update(&buffer[..n]);
+        offset += n as u64;
+    }
+    Some(hasher.finalize())
+}
+
+impl std::fmt::Debug for LoadObjectIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadObjectIndex").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,18 @@
+//! One load object's answers: the worker's side, and what passes between it and the analyzer.
+
+pub(crate) mod call;
+pub mod call_site;
+pub mod code_names;
+pub mod entry_name;
+pub(crate) mod flow;
+pub(crate) mod flow_cache;
+pub mod load_object;
+pub mod named_code;
+pub(crate) mod pointed;
+pub mod question;
+pub mod site;
+pub mod static_data;
+pub mod thread_access;
+pub(crate) mod type_path;
+pub(crate) mod undescribed;
+pub mod worker;

@@ -1,0 +1,93 @@
+//! Questions about load objects, and their answers.
+
+use crate::bytes::file::LoadObjectIdx;
+use crate::bytes::file::LoadObjectKey;
+use crate::bytes::file::NamesFormat;
+use crate::elf::data_symbol::DataPlace;
+use crate::index::call_site::CallSite;
+use crate::index::code_names::Names;
+use crate::index::load_object::ObjectFacts;
+use crate::index::site::Site;
+use crate::index::site::SiteQuery;
+use crate::index::static_data::DataRange;
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use std::sync::Arc;
+
+/// A question about one load object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Its segments.
+    Open,
+    /// A reported IP.
+    Site(SiteQuery),
+    /// A place in its data.
+    Data(DataPlace),
+    /// The call that returns to this address.
+    Call(Svma),
+    /// What a file of this format calls the code that its process makes.
+    CodeNames(NamesFormat),
+}
+
+/// Work for a worker.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The load object.
+    pub object: LoadObjectIdx,
+    /// How to open it.
+    pub key: Arc<LoadObjectKey>,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// What a worker found.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// To [`Question::Open`].
+    Open(Arc<ObjectFacts>),
+    /// To [`Question::Site`].
+    Site(Box<Site>),
+    /// To [`Question::Data`].
+    Data(DataRange),
+    /// To [`Question::Call`].
+    Call(Arc<CallSite>),
+    /// To [`Question::CodeNames`]; `None` if there is no such file.
+    CodeNames(Option<Names>),
+    /// Not yet: to be asked again, when what else waits has had its turn.
+    Unfinished,
+    /// To any: nobody works on it for the time being. What waits for it is `over_budget`, and samples to
+    /// come ask anew.
+    NotNow(Delay),
+    /// To any: the load object cannot be asked, now or later.
+    Failed(Reason),
+}
+
+/// Why nobody works on a question for the time being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// Memory is short, which is told where work is given up for it, or the session ends.
+    Short,
+    /// What there is to read for it takes more memory than there is.
+    TooLarge,
+    /// It was begun, and what it had read stood in the way of others while it waited for a file; or the
+    /// memory it needs was others' for as long as anybody waits.
+    NoRoom,
+}
+
+/// A worker's reply to a [`Request`].
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The load object.
+    pub object: LoadObjectIdx,
+    /// What was asked.
+    pub question: Question,
+    /// What was found.
+    pub answer: Answer,
+}
+
+/// What stops an attribution: a worker must answer first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    pub(crate) object: LoadObjectIdx,
+    pub(crate) question: Question,
+}

@@ -1,0 +1,265 @@
+//! All that is known of a reported IP before any sample's values are looked at: its possible
+//! triggers, what each one touches, and what the type path says of it. Made once by a worker.
+
+use crate::dataflow::Number;
+use crate::index::call_site::Handed;
+use crate::index::thread_access::ThreadLink;
+use crate::limit;
+use crate::types::descriptor::DataObject;
+use crate::types::layout::Layout;
+use crate::x86_64::access::{AddressRegister, MemoryAccess};
+use crate::x86_64::backtrack::Skid;
+use crate::x86_64::trail::Trail;
+use dataspace_proto::address::Svma;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::Scope;
+use std::sync::Arc;
+
+/// What is asked of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SiteQuery {
+    /// The reported IP in the file's terms.
+    pub ip: Svma,
+    /// Where the trigger is, relative to it.
+    pub skid: Skid,
+}
+
+/// The worker's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// The code around IP.
+    pub scope: Arc<Scope>,
+    /// How the trigger may be found, or why it cannot.
+    pub outcome: Result<Box<Past>, Reason>,
+}
+
+/// What may have run before a reported IP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// The instructions and the ways between them.
+    pub trail: Trail,
+    /// Those that may be the trigger.
+    pub triggers: Vec<Trigger>,
+}
+
+impl Past {
+    /// The trigger, if it is known for certain and touches nothing.
+    pub(crate) fn silent_trigger(&self) -> Option<u8> {
+        let here = self.trail.nodes.first().filter(|_| self.trail.reach == 0)?;
+        let trigger = here.trigger?;
+        let found = self.triggers.get(usize::from(trigger))?;
+        found.accesses.is_empty().then_some(trigger)
+    }
+}
+
+/// An instruction that may have caused the sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trigger {
+    /// Where it is.
+    pub svma: Svma,
+    /// What it touches; nothing for an instruction without memory operands.
+    pub accesses: Vec<TypedAccess>,
+}
+
+/// One access of a trigger and the type path's answer to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypedAccess {
+    /// The operand.
+    pub memory: MemoryAccess,
+    /// What instruction and debug information say.
+    pub answer: TypeAnswer,
+    /// Variables in the frame there, for addresses on the stack.
+    pub frame: Arc<Vec<FrameSlot>>,
+    /// A variable at the address goes before the answer: the pointer may be to either.
+    pub is_perhaps_variable: bool,
+    /// Objects that registers point at there, for an access that is not typed by itself.
+    pub live: Arc<Vec<LiveObject>>,
+    /// What its base register tells of the thread's storage.
+    pub thread_link: Option<ThreadLink>,
+    /// What a caller can tell of an access that is not typed by itself.
+    pub handed: Option<Arc<Handed>>,
+}
+
+/// An object that a register points into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveObject {
+    /// The register.
+    pub register: AddressRegister,
+    /// How far into the object it points.
+    pub offset: i64,
+    /// The object's type.
+    pub layout: Arc<Layout>,
+}
+
+/// The type path's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeAnswer {
+    /// One object for every sample.
+    Object(Arc<Answer>),
+    /// The index register's value decides which part.
+    Indexed(Arc<IndexedAnswer>),
+    /// None, and why.
+    Unknown(Reason),
+}
+
+/// A named object and where in it the access begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The object.
+    pub object: DataObject,
+    /// Byte offset in the outermost element.
+    pub offset: u64,
+}
+
+impl Answer {
+    /// `<Stack>`.
+    #[must_use]
+    pub fn stack() -> Self {
+        Self { object: DataObject::stack(), offset: 0 }
+    }
+}
+
+/// An object of which the index register's value tells the part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedAnswer {
+    /// What the base is at the start of.
+    pub layout: Arc<Layout>,
+    /// Displacement from there.
+    pub displacement: i64,
+    /// The register that counts, which may be the operand's base: the two are alike to the CPU.
+    pub index: AddressRegister,
+    /// What it is multiplied by.
+    pub scale: u8,
+    /// What is known of the two's product.
+    pub(crate) counted: Number,
+    /// The name behind it.
+    pub root: OwnedRoot,
+    /// The layout begins with an array, as far as the access is concerned.
+    pub is_array: bool,
+}
+
+impl IndexedAnswer {
+    /// The answer to an access of `size` bytes at `displacement` and what a register counts from there.
+    #[must_use]
+    pub(crate) fn new(
+        (layout, displacement): (Arc<Layout>, i64),
+        ((index, scale), number): ((AddressRegister, u8), Number),
+        root: OwnedRoot,
+        size: u64,
+    ) -> Self {
+        // Worked out once: the way through a type takes memory, which no known sample may.
+        let path = layout.descend(0, size);
+        let is_array =
+            path.is_some_and(|path| path.steps.contains(&crate::types::layout::Step::Element));
+        let counted = number.times(i64::from(scale));
+        Self { layout, displacement, index, scale, counted, root, is_array }
+    }
+
+    /// Where the access begins in the layout when the index register holds `index`; behind a
+    /// pointer, in whichever element that is.
+    ///
+    /// `None` where the access is not in what was found at the displacement: `table[i - 1]` has the
+    /// displacement of the variable before `table`, and behind a structure that is pointed at may be
+    /// anything.
+    #[must_use]
+    pub fn offset(&self, index: u64) -> Option<u64> {
+        let index = if self.index.is_32_bit { index & 0xffff_ffff } else { index };
+        let moved = index.wrapping_mul(u64::from(self.scale)).cast_signed();
+        if moved.unsigned_abs() > limit::MAX_INDEXED_BYTES {
+            // The register holds an address itself, and the other one what is added to it.
+            return None;
+        }
+        let exact = u64::try_from(self.displacement.wrapping_add(moved)).ok();
+        if let Some(offset) = exact.filter(|offset| self.layout.holds(*offset)) {
+            return Some(offset);
+        }
+        if matches!(self.root, OwnedRoot::Variable(_)) {
+            return None;
+        }
+        // Another element of an array that the pointer points into: only if the index steps over
+        // whole elements, and the rest of the address is a place in one.
+        let size = i64::try_from(self.layout.innermost_element().size).ok();
+        let size = size.filter(|size| *size != 0)?;
+        let is_step = self.is_step(size.unsigned_abs())
+            && moved.wrapping_sub(self.counted.rest()) % size == 0;
+        let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
+        let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
+        (is_step || is_member).then_some(place)
+    }
+}
+
+impl IndexedAnswer {
+    /// Offset and size of what is touched by an access of `size` bytes whatever the index register
+    /// held: the same part of each element if the index steps over whole ones, else the element.
+    ///
+    /// `None` in the middle of a variable: `table[i - 1]` has the displacement of what stands
+    /// before `table`.
+    #[must_use]
+    pub fn any_part(&self, size: u64) -> Option<(u64, u64)> {
+        let element = self.layout.innermost_element();
+        // A register that counts is of an array: `table[i - 1]` has the displacement of the variable
+        // before `table` too, and even that variable's start.
+        let is_variable = matches!(self.root, OwnedRoot::Variable(_));
+        if is_variable && (self.displacement != 0 || !self.is_array) {
+            return None;
+        }
+        if !element.is_aggregate() {
+            return Some((0, size));
+        }
+        Some(match i64::try_from(element.size) {
+            Ok(bytes) if bytes != 0 && self.is_step(element.size) => {
+                let place = self.displacement.wrapping_add(self.counted.rest());
+                (place.rem_euclid(bytes).cast_unsigned(), size)
+            }
+            _ => (0, element.size),
+        })
+    }
+}
+
+impl IndexedAnswer {
+    /// Whether the index steps over whole elements of this many bytes.
+    fn is_step(&self, size: u64) -> bool {
+        self.counted.step() != 0 && self.counted.step().is_multiple_of(size)
+    }
+}
+
+/// [`crate::types::descriptor::Root`], owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnedRoot {
+    /// Through the pointer of this name.
+    Pointer(Arc<str>),
+    /// Through a pointer that is a member.
+    Member {
+        /// The descriptor of what it is a member of.
+        around: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// Inside the variable of this name.
+    Variable(Arc<str>),
+}
+
+impl OwnedRoot {
+    /// The borrowed form.
+    #[must_use]
+    pub fn borrow(&self) -> crate::types::descriptor::Root<'_> {
+        match self {
+            Self::Pointer(name) => crate::types::descriptor::Root::Pointer(name),
+            Self::Member { around, name } => crate::types::descriptor::Root::Member(around, name),
+            Self::Variable(name) => crate::types::descriptor::Root::Variable(name),
+        }
+    }
+}
+
+/// A variable in a function's frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameSlot {
+    /// What its place is counted from.
+    pub base: AddressRegister,
+    /// How far.
+    pub offset: i64,
+    /// Its type.
+    pub layout: Arc<Layout>,
+    /// Its name.
+    pub name: Arc<str>,
+}

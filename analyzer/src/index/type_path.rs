@@ -1,0 +1,496 @@
+//! The type path: from an operand's registers, over what data flow and debug information say is in
+//! them, to the type that the access lands in.
+
+use crate::code::image::CodeImage;
+use crate::dataflow::{
+    Address, Arms, Content, Dataflow, Number, Offset, Origin, PointerName, Slot, Use,
+};
+use crate::dwarf::DebugInfo;
+use crate::dwarf::frame::CfaRule;
+use crate::elf::data_symbol::DataPlace;
+use crate::index::pointed;
+use crate::index::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
+use crate::types::descriptor::{self, Root};
+use crate::types::layout::{Layout, ScalarKind, Shape};
+use crate::types::value_kind::ValueKind;
+use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
+use crate::x86_64::function::ImageBytes as _;
+use dataspace_proto::address::Svma;
+use dataspace_proto::memory::Access;
+use dataspace_proto::reason::Reason;
+use std::sync::Arc;
+
+/// DWARF numbers of the registers that hold a frame's address.
+const DWARF_RBP: u16 = 6;
+const DWARF_RSP: u16 = 7;
+
+/// Control bytes that hashbrown compares at once.
+const CONTROL_GROUP_BYTES: u32 = 16;
+
+/// What one instruction's operands are looked up in.
+pub(crate) struct TypePath<'a> {
+    pub(crate) debug: &'a mut DebugInfo,
+    pub(crate) image: &'a CodeImage,
+    pub(crate) flow: &'a mut Dataflow,
+    pub(crate) svma: Svma,
+    /// Of the last answer: the pointer may be to a variable instead.
+    pub(crate) is_perhaps_variable: bool,
+}
+
+/// An operand's address: what is certain of it, and the register that counts in it.
+struct Target {
+    address: Address,
+    index: Option<Index>,
+}
+
+impl<'a> TypePath<'a> {
+    pub(crate) const fn new(
+        debug: &'a mut DebugInfo,
+        image: &'a CodeImage,
+        flow: &'a mut Dataflow,
+        svma: Svma,
+    ) -> Self {
+        Self { debug, image, flow, svma, is_perhaps_variable: false }
+    }
+
+    /// What `access` lands in.
+    pub(crate) fn answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
+        if access.role == Role::StackSlot {
+            return stack();
+        }
+        match access.address.segment {
+            SegmentBase::Flat => {}
+            SegmentBase::Thread => return self.segment_answer(access),
+            SegmentBase::Other => return TypeAnswer::Unknown(Reason::RegisterLoss),
+        }
+        if access.is_repeated {
+            return self.repeated_answer(access);
+        }
+        match self.flow_answer(access) {
+            TypeAnswer::Unknown(reason) => self
+                .part_answer(access)
+                .or_else(|| self.copy_answer(access))
+                .unwrap_or(TypeAnswer::Unknown(reason)),
+            answer => answer,
+        }
+    }
+
+    /// What a repeated instruction works on: it may be anywhere in it.
+    fn repeated_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
+        let target = match self.target(access) {
+            Ok(target) => target,
+            Err(reason) => return TypeAnswer::Unknown(reason),
+        };
+        match &target.address.origin {
+            Origin::Object(layout) if layout.innermost().is_aggregate() => {
+                let element = layout.innermost_element();
+                let size = u32::try_from(element.size).unwrap_or(0);
+                let root = owned_root(target.address.name.as_ref());
+                named(&element, root.borrow(), 0, &MemoryAccess { size, ..*access })
+            }
+            Origin::Object(_) => self.flow_answer(access),
+            _ => TypeAnswer::Unknown(Reason::Undetermined),
+        }
+    }
+
+    /// A variable that the debug information says is at the operand's address.
+    fn part_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
+        let operand = &access.address;
+        let number = operand.base?.dwarf.filter(|_| operand.index.is_none())?;
+        if let Some((layout, into)) = self.flow.part(self.svma, number, operand.displacement) {
+            return Some(named(&layout, Root::Pointer(""), into, access));
+        }
+        let is_open = self.flow.register(self.svma, number).is_open();
+        let size = u64::from(access.size);
+        let copied = (is_open && operand.displacement == 0)
+            .then(|| self.flow.copied(self.svma, number, size))??;
+        Some(named(&copied, Root::Pointer(""), 0, access))
+    }
+
+    /// What an inlined function copies that does nothing else, if it is copied whole.
+    fn copy_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
+        let is_store = match access.access {
+            Access::Store => true,
+            Access::Load => false,
+            Access::LoadStore | Access::Prefetch => return None,
+        };
+        let copied = self.debug.copied_at(self.svma, is_store)?;
+        let layout = self.debug.layout(copied);
+        let is_whole = access.size != 0 && layout.size == u64::from(access.size);
+        is_whole.then(|| named(&layout, Root::Pointer(""), 0, access))
+    }
+
+    /// What data flow says.
+    fn flow_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
+        let Target { mut address, index } = match self.target(access) {
+            Ok(target) => target,
+            Err(reason) => return TypeAnswer::Unknown(reason),
+        };
+        address.is_many |= address.is_last_of_range();
+        self.is_perhaps_variable = address.is_perhaps_variable;
+        match &address.origin {
+            Origin::Static => self.static_answer(access, &address, index),
+            Origin::Thread => self.thread_answer(access, address.offset, index),
+            Origin::Frame(frame) => {
+                let Some(offset) = address.offset.starts().first() else { return stack() };
+                let slot = Slot { frame: *frame, offset: *offset };
+                self.frame_answer(access, slot, address.offset.step, index)
+            }
+            Origin::Object(layout) => match self.control_bytes(access, &address, index) {
+                Some(answer) => answer,
+                None => pointed::answer(access, layout, &address, index),
+            },
+            Origin::Arms(arms) => arm_answer(access, arms, &address, index),
+        }
+    }
+
+    /// What lies from where objects end on: the bytes that the pointer is declared to lead to.
+    fn control_bytes(
+        &mut self,
+        access: &MemoryAccess,
+        address: &Address,
+        index: Option<Index>,
+    ) -> Option<TypeAnswer> {
+        let is_upwards = || address.offset.starts().iter().all(|start| *start >= 0);
+        // An index may also count objects down; a group of sixteen control bytes is read at once.
+        let is_counted_down = index.is_some() && access.size != CONTROL_GROUP_BYTES;
+        if !address.is_behind || !is_upwards() || is_counted_down {
+            return None;
+        }
+        let Some(PointerName::Member(holder, offset)) = &address.name else { return None };
+        let holder = holder.innermost_element();
+        let leaf = holder.descend_as(*offset, 8, ValueKind::Pointer)?.leaf;
+        let declared = self.debug.layout(leaf.pointee?);
+        let is_bytes = matches!(declared.shape, Shape::Scalar(ScalarKind::Byte));
+        let root = owned_root(address.name.as_ref());
+        is_bytes.then(|| named(&declared, root.borrow(), 0, access))
+    }
+
+    /// Objects that other registers point at: one of them may be what is accessed.
+    pub(crate) fn live_objects(&mut self) -> Vec<LiveObject> {
+        let mut live = Vec::new();
+        for number in 0..16 {
+            let Some(register) = access::register_of_dwarf(number) else { continue };
+            let Content::Address(address) = self.flow.register(self.svma, number) else { continue };
+            let (Origin::Object(layout), Some(offset)) = (&address.origin, address.offset.only())
+            else {
+                continue;
+            };
+            let element = layout.innermost_element();
+            if element.is_aggregate() && element.size != 0 {
+                live.push(LiveObject { register, offset, layout: element });
+            }
+        }
+        live
+    }
+
+    /// The address of an operand.
+    fn target(&mut self, access: &MemoryAccess) -> Result<Target, Reason> {
+        let operand = &access.address;
+        let displacement = operand.displacement;
+        let index = operand.index.map(|register| Index::of(register, operand.scale));
+        let Some(base) = operand.base else {
+            let svma = displacement;
+            let address = Address::of(Origin::Static, Offset::exact(svma));
+            // A number in an instruction is an address only where code has a fixed one.
+            let is_address = operand.is_ip_relative || self.image.is_at_fixed_addresses();
+            if let Some(index) = index
+                && (!is_address || operand.scale == 1)
+                && let Content::Address(address) = self.register(index.register)
+            {
+                return Ok(Target { address: address.displaced(displacement), index: None });
+            }
+            return Ok(Target { address, index });
+        };
+        let base_content = self.register(base);
+        let Some(index) = index else {
+            return match base_content {
+                Content::Address(address) => {
+                    Ok(Target { address: address.displaced(displacement), index: None })
+                }
+                other => self.counted_in_table(displacement, base, &other),
+            };
+        };
+        let index_content = self.register(index.register);
+        match (base_content, index_content) {
+            (Content::Address(_), Content::Address(_)) => Err(Reason::Unidentified),
+            (Content::Address(address), other) => {
+                counted(&address.displaced(displacement), &other, index)
+            }
+            (other, Content::Address(address)) if index.scale == 1 => {
+                let index = Index::of(base, 1);
+                counted(&address.displaced(displacement), &other, index)
+            }
+            (other, _) => {
+                let svma = Svma(displacement.cast_unsigned());
+                let is_static = self.image.is_at_fixed_addresses()
+                    && self.debug.variable_at(svma).variable.is_some();
+                if is_static {
+                    // Two numbers count in a table at a fixed address.
+                    let offset = Offset::exact(displacement).stepped(1);
+                    let address = Address::of(Origin::Static, offset);
+                    return Ok(Target { address, index: None });
+                }
+                Err(reason(&other))
+            }
+        }
+    }
+
+    /// An array at a fixed address that the instruction holds, in which a register counts bytes.
+    fn counted_in_table(
+        &mut self,
+        displacement: i64,
+        register: AddressRegister,
+        content: &Content,
+    ) -> Result<Target, Reason> {
+        let svma = Svma(displacement.cast_unsigned());
+        let is_static = !matches!(content, Content::Mixed | Content::Distance)
+            && self.image.is_at_fixed_addresses()
+            && self.debug.variable_at(svma).variable.is_some();
+        if !is_static {
+            return Err(reason(content));
+        }
+        let address = Address::of(Origin::Static, Offset::exact(displacement));
+        Ok(Target { address, index: Some(Index::of(register, 1)) })
+    }
+
+    fn register(&mut self, register: AddressRegister) -> Content {
+        let Some(number) = register.dwarf.filter(|_| !register.is_32_bit) else {
+            return Content::Unknown;
+        };
+        match self.flow.register(self.svma, number) {
+            Content::Constant(number)
+                if self.image.is_at_fixed_addresses()
+                    && self.debug.variable_at(Svma(number.cast_unsigned())).variable.is_some() =>
+            {
+                let offset = Offset::exact(number);
+                Content::Address(Address::of(Origin::Static, offset))
+            }
+            content => content,
+        }
+    }
+
+    /// A variable at an address that is known without the sample.
+    fn static_answer(
+        &mut self,
+        access: &MemoryAccess,
+        address: &Address,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let start = address.offset.starts().first();
+        let place = start.map(|start| DataPlace::fixed(Svma(start.cast_unsigned())));
+        self.variable_answer(access, place, address.offset.clone(), index)
+    }
+
+    /// A variable of the thread's own, so far from the thread's pointer.
+    fn thread_answer(
+        &mut self,
+        access: &MemoryAccess,
+        distance: Offset,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let start = distance.starts().first();
+        let block = self.debug.thread_block();
+        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
+        self.variable_answer(access, offset.map(DataPlace::thread), distance, index)
+    }
+
+    /// A thread's own variable, at a distance from the thread's pointer that the instruction holds.
+    fn segment_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
+        let address = &access.address;
+        let base = address.base.map(|register| Index::of(register, 1));
+        let index = address.index.map(|register| Index::of(register, address.scale));
+        let mut distance = Offset::exact(address.displacement);
+        let mut counting = Vec::new();
+        for term in [base, index].into_iter().flatten() {
+            match self.register(term.register) {
+                Content::Constant(number) => {
+                    distance = distance.shifted(number.wrapping_mul(i64::from(term.scale)));
+                }
+                other => counting.push(Index { number: other.number(), ..term }),
+            }
+        }
+        match counting.as_slice() {
+            [] => self.thread_answer(access, distance, None),
+            [index] => self.thread_answer(access, distance, Some(*index)),
+            _ => TypeAnswer::Unknown(Reason::Unidentified),
+        }
+    }
+
+    /// The variable at `place`, which the first of the offsets leads to.
+    fn variable_answer(
+        &mut self,
+        access: &MemoryAccess,
+        place: Option<DataPlace>,
+        offset: Offset,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let unknown = TypeAnswer::Unknown(Reason::Unidentified);
+        let Some(place) = place else { return unknown };
+        let Some(variable) = self.debug.variable_in(place).variable else { return unknown };
+        let Some(into) = place.at.offset_from(variable.start) else { return unknown };
+        if let Some(index) = index {
+            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+            return index.answer(&variable.layout, into.cast_signed(), root, access);
+        }
+        let root = Root::Variable(&variable.name);
+        if offset.only().is_some() {
+            return named(&variable.layout, root, into, access);
+        }
+        let first = offset.starts().first().copied().unwrap_or_default();
+        let offset = offset.shifted(into.cast_signed().wrapping_sub(first));
+        let address = Address::of(Origin::Object(Arc::clone(&variable.layout)), offset);
+        pointed::spread(&variable.layout, root, &address, access)
+    }
+
+    /// A variable in the frame, or `<Stack>` for what of the frame no variable covers.
+    fn frame_answer(
+        &self,
+        access: &MemoryAccess,
+        slot: Slot,
+        step: u64,
+        index: Option<Index>,
+    ) -> TypeAnswer {
+        let Some((variable, offset)) = self.flow.frame_variable(self.svma, slot) else {
+            return if index.is_none() && step == 0 {
+                stack()
+            } else {
+                TypeAnswer::Unknown(Reason::Undetermined)
+            };
+        };
+        if let Some(index) = index {
+            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
+            return index.answer(&variable.layout, offset.cast_signed(), root, access);
+        }
+        let root = Root::Variable(&variable.name);
+        if step == 0 {
+            return named(&variable.layout, root, offset, access);
+        }
+        let address = Address::of(
+            Origin::Object(Arc::clone(&variable.layout)),
+            Offset::exact(offset.cast_signed()).stepped(step),
+        );
+        pointed::spread(&variable.layout, root, &address, access)
+    }
+}
+
+/// Why a register's content is no answer.
+const fn reason(content: &Content) -> Reason {
+    match content {
+        Content::Mixed | Content::Distance => Reason::Unidentified,
+        _ => Reason::Undetermined,
+    }
+}
+
+/// An address in which a register counts, of which `content` is known.
+fn counted(address: &Address, content: &Content, index: Index) -> Result<Target, Reason> {
+    let address = address.clone();
+    Ok(match content {
+        Content::Distance | Content::Mixed => return Err(Reason::Unidentified),
+        Content::Constant(number) => {
+            let by = number.wrapping_mul(i64::from(index.scale));
+            Target { address: address.shifted(by), index: None }
+        }
+        other if address.offset.only().is_none() => {
+            let counted = other.number().times(i64::from(index.scale));
+            Target { address: address.shifted(counted.rest()).stepped(counted.step()), index: None }
+        }
+        other => {
+            let number = other.number();
+            Target { address, index: Some(Index { number, ..index }) }
+        }
+    })
+}
+
+/// Whether a variable that is said to be in memory at a register lives there. A scalar outside the
+/// frame does not: gcc says of `t = p->next` that `t` is where `next` is.
+pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>) -> bool {
+    layout.is_aggregate() || is_frame_register(register, cfa)
+}
+
+/// Whether the register with this DWARF number holds the frame's address.
+fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
+    number == DWARF_RSP || number == DWARF_RBP && cfa.is_some_and(|cfa| cfa.register == DWARF_RBP)
+}
+
+/// What an access is to through a pointer that may be one of several.
+fn arm_answer(
+    access: &MemoryAccess,
+    arms: &Arms,
+    address: &Address,
+    index: Option<Index>,
+) -> TypeAnswer {
+    let counted = index.map(|index| index.number.times(i64::from(index.scale)).step());
+    let n_bytes = u64::from(access.size);
+    let used = Use { n_bytes, kind: access.kind, step: counted.unwrap_or(0) };
+    match arms.chosen(address, used) {
+        Some((layout, chosen)) => pointed::answer(access, layout, &chosen, index),
+        None => TypeAnswer::Unknown(Reason::Unidentified),
+    }
+}
+
+/// The register that counts in an address, and what it is multiplied by.
+#[derive(Clone, Copy)]
+pub(crate) struct Index {
+    register: AddressRegister,
+    scale: u8,
+    /// What is known of what it holds.
+    number: Number,
+}
+
+impl Index {
+    const fn of(register: AddressRegister, scale: u8) -> Self {
+        Self { register, scale, number: Number::ANY }
+    }
+
+    pub(crate) fn answer(
+        self,
+        layout: &Arc<Layout>,
+        displacement: i64,
+        root: OwnedRoot,
+        access: &MemoryAccess,
+    ) -> TypeAnswer {
+        let index = ((self.register, self.scale), self.number);
+        let from = (Arc::clone(layout), displacement);
+        let size = u64::from(access.size);
+        TypeAnswer::Indexed(Arc::new(IndexedAnswer::new(from, index, root, size)))
+    }
+}
+
+/// What is behind a pointer is named after it.
+pub(crate) fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
+    match name {
+        None => OwnedRoot::Pointer("".into()),
+        Some(PointerName::Variable(name)) => OwnedRoot::Pointer(Arc::clone(name)),
+        Some(PointerName::Member(layout, offset)) => {
+            let named = descriptor::name(layout, Root::Pointer(""), *offset, 8);
+            let member = named.and_then(|(object, _)| {
+                let [.., around, _] = object.levels.as_slice() else { return None };
+                // The last member's own name may have a dot: `_vptr.Shape`.
+                let component = object.leaf()?.descriptor.get(around.descriptor.len()..)?;
+                let (_, name) = component.strip_suffix('}')?.rsplit_once(' ')?;
+                let around = Arc::clone(&around.descriptor);
+                Some(OwnedRoot::Member { around, name: name.into() })
+            });
+            member.unwrap_or_else(|| OwnedRoot::Pointer("".into()))
+        }
+    }
+}
+
+pub(crate) fn named(
+    layout: &Arc<Layout>,
+    root: Root<'_>,
+    offset: u64,
+    access: &MemoryAccess,
+) -> TypeAnswer {
+    let of_bits = access.bits.and_then(|bits| descriptor::name_bits(layout, root, offset, bits));
+    let size = u64::from(access.size);
+    match of_bits.or_else(|| descriptor::name_as(layout, root, offset, size, access.kind)) {
+        Some((object, offset)) => TypeAnswer::Object(Arc::new(Answer { object, offset })),
+        None => TypeAnswer::Unknown(Reason::Unidentified),
+    }
+}
+
+fn stack() -> TypeAnswer {
+    TypeAnswer::Object(Arc::new(Answer::stack()))
+}

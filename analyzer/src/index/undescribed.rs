@@ -1,0 +1,101 @@
+//! Functions that are known although no debug information describes them: by their symbols, and what
+//! nothing but those calls.
+
+use crate::bytes::file::CompanionFiles;
+use crate::bytes::page::PageCache;
+use crate::dwarf::DebugInfo;
+use crate::dwarf::prototype::{self, Known, Prototype};
+use crate::index::load_object::LoadObjectIndex;
+use crate::limit;
+use crate::x86_64::function::ImageBytes as _;
+use dataspace_proto::address::Svma;
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+impl LoadObjectIndex {
+    /// Describes the functions whose symbols tell what they are, as if the file did.
+    pub(crate) fn describe_known(
+        &mut self,
+        companions: impl FnOnce() -> Box<dyn CompanionFiles>,
+        pages: &Arc<PageCache>,
+    ) {
+        let mut known = self.named_functions();
+        self.add_callees(&mut known);
+        let Some(dwarf) = prototype::dwarf(&known) else { return };
+        match &mut self.debug {
+            Some(debug) => debug.add(dwarf),
+            None => self.debug = DebugInfo::of(dwarf, None, companions(), pages),
+        }
+    }
+
+    /// The functions with a symbol that is known, where nothing else describes them.
+    fn named_functions(&self) -> Vec<Known> {
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        for function in &self.code.image.functions {
+            let Some(prototype) = Prototype::of_symbol(&function.name) else { continue };
+            let (start, n_bytes) = (function.start, function.len_bytes);
+            let is_sound = (1..=limit::MAX_KNOWN_FUNCTION_BYTES).contains(&n_bytes)
+                && self.code.image.is_code(start);
+            // Of several that have one name it is not known which the program calls.
+            if is_sound && !self.is_described(start) && seen.insert(&function.name) {
+                found.push(Known { prototype, start, n_bytes });
+            }
+        }
+        found
+    }
+
+    fn is_described(&self, svma: Svma) -> bool {
+        self.debug.as_ref().is_some_and(|debug| debug.has_unit_at(svma))
+    }
+
+    /// Adds functions without a symbol that only known ones call: what was `static` in their unit.
+    fn add_callees(&mut self, known: &mut Vec<Known>) {
+        let mut at = 0;
+        let mut n_left = limit::MAX_KNOWN_CALLEES;
+        while let Some(caller) = known.get(at).copied() {
+            at += 1;
+            for start in self.callees(&caller) {
+                let is_known = known.iter().any(|known| known.holds(start));
+                let Some(n_bytes) = self.unnamed(start).filter(|_| !is_known && n_left > 0) else {
+                    continue;
+                };
+                let callee = Known { prototype: caller.prototype.callee(), start, n_bytes };
+                let mut sites = self.calls().to(start).peekable();
+                let is_called = sites.peek().is_some();
+                let is_ours = |site| callee.holds(site) || known.iter().any(|it| it.holds(site));
+                if is_called && sites.all(is_ours) {
+                    n_left -= 1;
+                    known.push(callee);
+                }
+            }
+        }
+    }
+
+    /// Where the direct calls and jumps of a function lead that leave it.
+    fn callees(&self, caller: &Known) -> Vec<Svma> {
+        let n_bytes = usize::try_from(caller.n_bytes).unwrap_or(0);
+        let bytes = self.code.bytes_at(caller.start, n_bytes).unwrap_or_default();
+        let code = Decoder::with_ip(64, &bytes, caller.start.0, DecoderOptions::NONE).into_iter();
+        let is_direct = |flow| matches!(flow, FlowControl::Call | FlowControl::UnconditionalBranch);
+        let leaving = code.filter(|here| is_direct(here.flow_control()));
+        let targets = leaving.map(|here| Svma(here.near_branch_target()));
+        let mut targets: Vec<Svma> = targets.filter(|target| !caller.holds(*target)).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    /// How long the function without a symbol is that begins at `start`.
+    fn unnamed(&self, start: Svma) -> Option<u64> {
+        let (begin, end) = self.frames.function_range(start)?;
+        let n_bytes = end.offset_from(begin)?;
+        let is_it = begin == start
+            && (1..=limit::MAX_KNOWN_FUNCTION_BYTES).contains(&n_bytes)
+            && self.code.image.function_at(start).is_none()
+            && self.code.linkage_slot(start).is_none()
+            && !self.is_described(start);
+        is_it.then_some(n_bytes)
+    }
+}

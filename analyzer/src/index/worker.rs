@@ -1,0 +1,81 @@
+//! What the analyzer asks of workers, and the worker that answers.
+
+use crate::bytes::file::FileSource;
+use crate::bytes::file::LoadObjectIdx;
+use crate::bytes::page::PageCache;
+use crate::bytes::shedding::Shed;
+use crate::index::code_names::CodeNames;
+use crate::index::load_object::LoadObjectIndex;
+use crate::index::question::{Answer, Question, Request, Response};
+use dataspace_proto::reason::Reason;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Answers requests, one after the other, keeping the load objects it opened.
+pub struct Worker {
+    source: Box<dyn FileSource>,
+    pages: Arc<PageCache>,
+    objects: FxHashMap<LoadObjectIdx, Result<LoadObjectIndex, Reason>>,
+    code_names: CodeNames,
+    /// The load object that was asked last.
+    last: Option<LoadObjectIdx>,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("n_objects", &self.objects.len()).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker that opens files through `source`.
+    #[must_use]
+    pub fn new(source: Box<dyn FileSource>) -> Self {
+        Self {
+            source,
+            pages: Arc::default(),
+            objects: FxHashMap::default(),
+            code_names: CodeNames::default(),
+            last: None,
+        }
+    }
+
+    /// Gives up what is kept here, up to `stage`: it is read again where it is asked for.
+    pub fn shed(&mut self, stage: Shed) {
+        let last = self.last.filter(|_| stage < Shed::Work);
+        if stage >= Shed::Indices {
+            // What cannot be opened takes no room, and is not tried again.
+            self.objects.retain(|object, opened| Some(*object) == last || opened.is_err());
+        }
+        for index in self.objects.values_mut().flatten() {
+            index.shed_caches();
+        }
+        self.pages.clear();
+    }
+
+    /// Gives up what is kept of one load object: its file gave less than it has, or what it gave is too
+    /// much.
+    pub fn forget(&mut self, object: LoadObjectIdx) {
+        self.objects.remove(&object);
+        self.pages.clear();
+    }
+
+    /// Answers one request. Reads files; may take long.
+    pub fn answer(&mut self, request: &Request) -> Response {
+        if let Question::CodeNames(format) = request.question {
+            let source = self.source.as_ref();
+            let names = self.code_names.read(request.object, &request.key, format, source);
+            let answer = Answer::CodeNames(names);
+            return Response { object: request.object, question: request.question, answer };
+        }
+        self.last = Some(request.object);
+        let opened = self.objects.entry(request.object).or_insert_with(|| {
+            LoadObjectIndex::open_with(&request.key, self.source.as_ref(), &self.pages)
+        });
+        let answer = match (opened, request.question) {
+            (Err(reason), _) => Answer::Failed(*reason),
+            (Ok(index), question) => index.answer(question),
+        };
+        Response { object: request.object, question: request.question, answer }
+    }
+}

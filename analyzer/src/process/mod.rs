@@ -1,0 +1,7 @@
+//! Processes: what is mapped, threads' own storage, code that is in no file.
+
+pub(crate) mod cgroup_table;
+pub(crate) mod made_code;
+pub(crate) mod recent;
+pub mod table;
+pub(crate) mod thread_storage;

@@ -1,0 +1,66 @@
+//! What samples asked for lately: found again at once, without the trees and tables that know it.
+
+use crate::process::table::DataObjectAt;
+use dataspace_proto::address::Avma;
+
+/// Ranges of data that are remembered: 3 KiB.
+const N_RANGES: usize = 64;
+
+/// Addresses within so many bytes share a place among the ranges.
+const RANGE_SHIFT: u32 = 16;
+
+/// Answers, each in the one place that its key has: the latest one stays. All are dropped when
+/// what they were made from has changed.
+#[derive(Debug)]
+pub(crate) struct Places<T> {
+    pub(crate) places: Box<[Option<T>]>,
+    n_changes: u64,
+}
+
+impl<T: Copy> Places<T> {
+    pub(crate) fn new(n_places: usize) -> Self {
+        debug_assert!(n_places.is_power_of_two());
+        Self { places: vec![None; n_places].into(), n_changes: 0 }
+    }
+
+    /// The place of a key, if nothing has changed since, else that place after it was emptied.
+    pub(crate) fn at(&mut self, key: u64, n_changes: u64) -> &mut Option<T> {
+        if self.n_changes != n_changes {
+            self.n_changes = n_changes;
+            self.places.fill(None);
+        }
+        // The golden ratio's bits spread what differs in a few (Knuth, volume 3, section 6.4).
+        let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let place = mixed as usize & (self.places.len() - 1);
+        &mut self.places[place]
+    }
+}
+
+/// Addresses of one process for which the answer is the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataSpan {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) answer: DataObjectAt,
+}
+
+/// Data that samples touched lately, by the load object it is of.
+#[derive(Debug)]
+pub(crate) struct RecentData(Places<(i32, DataSpan)>);
+
+impl Default for RecentData {
+    fn default() -> Self {
+        Self(Places::new(N_RANGES))
+    }
+}
+
+impl RecentData {
+    pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<DataObjectAt> {
+        let (of, span) = (*self.0.at(avma.0 >> RANGE_SHIFT, n_changes))?;
+        (of == pid && (span.start..span.end).contains(&avma.0)).then_some(span.answer)
+    }
+
+    pub(crate) fn keep(&mut self, pid: i32, avma: Avma, n_changes: u64, span: DataSpan) {
+        *self.0.at(avma.0 >> RANGE_SHIFT, n_changes) = Some((pid, span));
+    }
+}

@@ -1,0 +1,222 @@
+//! Totals as a [`Snapshot`], and decided samples as [`SampleLine`]s.
+
+use crate::attribution::access::Verdict;
+use crate::session::analyzer::{Analyzer, Decided};
+use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
+use dataspace_proto::accounting::{Accounting, Collected, Lost};
+use dataspace_proto::event::{Event, Sampling};
+use dataspace_proto::memory::Level;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::{Evidence, SampleLine, Scope};
+use dataspace_proto::snapshot::{
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target,
+};
+use dataspace_proto::window::{Window, Windows};
+use std::collections::BTreeMap;
+use std::num::{NonZeroU8, NonZeroU64};
+use std::sync::Arc;
+
+impl Analyzer {
+    /// The totals now. `limit` cuts the list of objects.
+    #[must_use]
+    pub fn snapshot(&mut self, target: Target, cost: Cost, limit: Option<usize>) -> Snapshot {
+        self.totals.share_out();
+        let mut rows: Vec<(u32, &ObjectTotals)> = self
+            .totals
+            .objects()
+            .iter()
+            .enumerate()
+            .filter(|(idx, totals)| *idx == TOTAL.0 as usize || totals.all.sums.samples != 0)
+            .map(|(idx, totals)| (idx as u32, totals))
+            .collect();
+        rows.sort_by_key(|(idx, totals)| {
+            (*idx != TOTAL.0, std::cmp::Reverse(totals.all.sums.samples), *idx)
+        });
+        let limit = limit.unwrap_or(usize::MAX);
+        let truncated = rows.len() > limit;
+        rows.truncate(limit);
+        Snapshot {
+            schema: SCHEMA,
+            target,
+            events: self.events().iter().map(event_line).collect(),
+            elapsed_ns: self
+                .first_time_ns
+                .map_or(0, |first| self.last_time_ns.saturating_sub(first)),
+            truncated,
+            accounting: self.accounting(),
+            cost,
+            governance: None,
+            warnings: self.warnings.clone(),
+            objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),
+            functions: self.totals.function_lines(),
+            queues: Queues::default(),
+        }
+    }
+
+    /// What the collector counted, when it last said so.
+    #[must_use]
+    pub const fn collected(&self) -> &Collected {
+        &self.collected
+    }
+
+    /// Where every sample went so far.
+    #[must_use]
+    pub fn accounting(&self) -> Accounting {
+        let collected = &self.collected;
+        let mut unknown: BTreeMap<Reason, u64> = Reason::ALL
+            .iter()
+            .map(|reason| (*reason, self.counts.unknown[*reason as usize]))
+            .filter(|(_, samples)| *samples != 0)
+            .collect();
+        if self.n_pending() != 0 {
+            unknown.insert(Reason::Pending, self.n_pending() as u64);
+        }
+        // Samples that came after the collector's last word are in no figure of its yet.
+        let newer = self.counts.received - self.received_at_collected;
+        Accounting {
+            kernel: collected.kernel_samples + newer,
+            attributed: self.counts.attributed,
+            unknown,
+            not_memory: self.counts.not_memory + collected.not_memory,
+            lost: Lost {
+                ring_full: collected.ring_full,
+                channel_full: collected.channel_full,
+                undecodable: collected.undecodable,
+            },
+            conflicts: self.counts.conflicts,
+            voted: self.counts.voted,
+            outside: collected.outside,
+            throttled_ns: collected.throttled_ns,
+            invisible_ns: collected.invisible_ns,
+        }
+    }
+
+    /// One decided sample as `dataspace script` prints it.
+    #[must_use]
+    pub fn sample_line(&self, decided: Decided<'_>) -> SampleLine {
+        let Decided { sample, attribution } = decided;
+        let event = self.events().get(usize::from(sample.event.0));
+        let named = match attribution.verdict {
+            Verdict::Attributed { named, .. } => Some(&self.names.get(named).answer),
+            _ => None,
+        };
+        let (evidence, reason) = match attribution.verdict {
+            Verdict::Attributed { evidence, is_address_lost, .. } => {
+                (Some(evidence), is_address_lost.then_some(Reason::RegisterLoss))
+            }
+            Verdict::Unknown(reason) => (None, Some(reason)),
+            Verdict::NotMemory => (None, None),
+        };
+        let source = sample.data_source.unwrap_or_default();
+        let told = |latency: u16| (latency != 0).then_some(latency);
+        SampleLine {
+            time_ns: sample.time_ns,
+            pid: sample.pid,
+            tid: sample.tid,
+            cpu: sample.cpu,
+            event: event.map_or_else(|| "".into(), |event| event.name.as_str().into()),
+            period: sample.period,
+            ip: sample.ip.0,
+            trigger: attribution.trigger.map(|trigger| trigger.0),
+            addr: attribution.addr.map(|(addr, _)| addr.0),
+            addr_source: attribution.addr.map(|(_, source)| source),
+            access: attribution.access,
+            size: attribution.size,
+            object: named
+                .and_then(|named| named.object.leaf())
+                .map(|leaf| Arc::clone(&leaf.descriptor)),
+            scope: self.scope(sample, attribution).map(|scope| Scope::clone(scope)),
+            type_name: named.map(|named| Arc::clone(&named.object.type_name)),
+            offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.offset),
+            member: named.and_then(|named| named.object.member.clone()),
+            candidates: named
+                .map(|named| Arc::clone(&named.object.candidates))
+                .filter(|candidates| !candidates.is_empty()),
+            variable: named.and_then(|named| named.object.variable.clone()),
+            evidence,
+            reason,
+            not_memory: attribution.verdict == Verdict::NotMemory,
+            latency: (sample.latency != 0).then_some(u64::from(sample.latency)),
+            level: source.level,
+            missed_level: source.missed,
+            snoop: source.snoop.text().map(Into::into),
+            tlb: source.tlb.text().map(Into::into),
+            locked: source.locked,
+            remote: source.level.map(|_| source.is_remote),
+            hops: source.hops,
+            blocked: source.blocked.text().map(Into::into),
+            region: source.region,
+            instruction_latency: told(sample.instruction_latency),
+            retire_latency: told(sample.retire_latency),
+            page_size: sample.data_page.bytes(),
+            code_page_size: sample.code_page.bytes(),
+            phys_addr: sample.physical_addr.map(|address| address.0.get()),
+            cgroup_id: sample.cgroup.map(NonZeroU64::get),
+            cgroup: sample.cgroup.and_then(|id| self.cgroups.path(id.get())),
+            votes: (attribution.votes != 0).then_some(attribution.votes),
+            calls_out: evidence.and(NonZeroU8::new(attribution.calls_out)).map(NonZeroU8::get),
+        }
+    }
+
+    fn object_line(&self, idx: u32, totals: &ObjectTotals) -> ObjectLine {
+        let has_place = matches!(totals.level.kind, ObjectKind::Member | ObjectKind::Aggregate);
+        let mut metrics = Windows::new(self.totals.lengths(), |window| match window {
+            Window::All => self.metrics(&totals.all),
+            Window::Last(_) => self.metrics(&self.totals.window(ObjectIdx(idx), window)),
+        });
+        metrics.all.threads = totals.threads.len() as u64;
+        ObjectLine {
+            id: idx,
+            parent_id: totals.parent.map(|parent| parent.0),
+            object: Arc::clone(&totals.level.descriptor),
+            kind: totals.level.kind,
+            offset: has_place.then_some(totals.level.offset),
+            size: (totals.level.size != 0).then_some(totals.level.size),
+            candidates: totals.candidates.clone(),
+            layout: totals.layout.clone(),
+            scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
+            metrics,
+        }
+    }
+
+    fn metrics(&self, span: &SpanSums) -> Metrics {
+        let sums = &span.sums;
+        let named = |names: &mut dyn Iterator<Item = &'static str>, counts: &[u32]| {
+            names
+                .zip(counts)
+                .filter(|(_, count)| **count != 0)
+                .map(|(name, count)| (name.to_owned(), u64::from(*count)))
+                .collect::<BTreeMap<_, _>>()
+        };
+        Metrics {
+            samples: sums.samples,
+            loads: sums.loads,
+            stores: sums.stores,
+            latency: sums.latency,
+            tlb_misses: sums.tlb_misses,
+            locked: sums.locked,
+            hitm: sums.hitm,
+            remote: sums.remote,
+            threads: 0,
+            levels: named(&mut Level::ALL.iter().map(|level| level.name()), &sums.levels),
+            evidence: named(&mut Evidence::ALL.iter().map(|kind| kind.name()), &sums.evidence),
+            events: self
+                .events()
+                .iter()
+                .zip(&span.events)
+                .filter(|(_, sum)| **sum != 0)
+                .map(|(event, sum)| (event.name.clone(), *sum))
+                .collect(),
+        }
+    }
+}
+
+/// An event as snapshots show it.
+#[must_use]
+pub fn event_line(event: &Event) -> EventLine {
+    let (period, frequency_hz) = match event.sampling {
+        Sampling::Period(period) => (Some(period), None),
+        Sampling::FrequencyHz(hz) => (None, Some(hz)),
+    };
+    EventLine { name: event.name.clone(), skid: event.skid, period, frequency_hz }
+}

@@ -1,0 +1,97 @@
+//! What is given up where memory is short, and in which order. Nothing of what was counted is: only what
+//! can be found out again, and at the very end the finding out.
+
+use crate::attribution::access::Attribution;
+use crate::attribution::name_table::NameTable;
+use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
+use crate::attribution::vote::Votes;
+use crate::bytes::file::LoadObjectIdx;
+use crate::bytes::shedding::Shed;
+use crate::index::question::{Delay, Question};
+use crate::session::analyzer::{Analyzer, Observer};
+use dataspace_proto::reason::Reason;
+
+impl Analyzer {
+    /// Gives up what is kept here, up to `stage`.
+    pub fn shed(&mut self, stage: Shed, observer: &mut dyn Observer) {
+        if stage < Shed::Answers {
+            return;
+        }
+        // Not only emptied: the room goes, too.
+        self.sites = SiteTable::default();
+        self.recent_sites.forget();
+        self.calls = CallSiteTable::default();
+        self.data = DataTable::default();
+        self.names = NameTable::default();
+        self.votes = Votes::default();
+        self.warn(
+            "memory was short (--memory-max): what was known of code was given up, and is found out \
+             again"
+                .to_owned(),
+        );
+        if stage == Shed::Work {
+            self.warn(
+                "memory was short (--memory-max): samples are over_budget, and new data objects \
+                 <Other>, until it is not"
+                    .to_owned(),
+            );
+            self.give_up_pending(observer);
+        }
+    }
+
+    /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
+    pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
+        let pending = std::mem::take(&mut self.pending);
+        self.n_pending = 0;
+        self.requests.clear();
+        for sample in pending.into_values().flatten() {
+            self.decide(&sample, &Attribution::unknown(Reason::OverBudget), observer);
+        }
+    }
+
+    /// Decides the samples that wait for an answer as `over_budget`. Nothing is noted of it, but why, once:
+    /// the next sample asks again.
+    pub(crate) fn give_up_waiting(
+        &mut self,
+        asked: (LoadObjectIdx, Question),
+        delay: Delay,
+        observer: &mut dyn Observer,
+    ) {
+        self.warn_of(delay, asked.0);
+        for sample in &self.take_waiting(asked) {
+            self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
+        }
+    }
+
+    /// Tells once why questions are put off, and of the first load object that it happened to: the others
+    /// must not take the place of other warnings.
+    fn warn_of(&mut self, delay: Delay, object: LoadObjectIdx) {
+        let what = match delay {
+            Delay::Short => return,
+            Delay::TooLarge => "debug information takes more memory than there is (--memory-max)",
+            Delay::NoRoom => {
+                "debug information had no memory while its files or others were waited for (--memory-max)"
+            }
+        };
+        if self.warnings.iter().any(|warning| warning.starts_with(what)) {
+            return;
+        }
+        let known = self.processes.object(object);
+        let path = known.map_or_else(String::new, |known| {
+            String::from_utf8_lossy(&known.key.path).into_owned()
+        });
+        self.warn(format!(
+            "{what}: samples are over_budget where it is needed, first in {path}; it is tried again, and a \
+             higher memory_max or fewer sessions would help"
+        ));
+    }
+
+    /// Whether memory is so short that nothing new is found out.
+    pub fn set_short_of_memory(&mut self, is_short: bool) {
+        if std::mem::replace(&mut self.is_short_of_memory, is_short) && !is_short {
+            // What was made meanwhile is charged to `<Other>`.
+            self.forget_names();
+        }
+        self.totals.set_closed(is_short);
+    }
+}

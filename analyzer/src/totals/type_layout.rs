@@ -1,0 +1,123 @@
+//! A type's layout as it is handed out: its members one after the other, nested ones below theirs.
+
+use crate::limit;
+use crate::types::layout::{Layout, Member, Shape};
+use dataspace_proto::snapshot::{BitPlace, LayoutMember, TypeLayout};
+
+/// The members of `layout`, at most `room` of them; `None` where it has none.
+pub(crate) fn describe(layout: &Layout, room: usize) -> Option<TypeLayout> {
+    let Shape::Aggregate { kind, members } = &layout.shape else { return None };
+    let mut listing = Listing { members: Vec::new(), room, is_cut: false };
+    listing.add(members, (0, 0), kind.has_arms());
+    Some(TypeLayout {
+        type_name: layout.spelled.clone(),
+        size: layout.size,
+        is_union: kind.has_arms(),
+        members: listing.members.into(),
+        truncated: listing.is_cut,
+    })
+}
+
+struct Listing {
+    members: Vec<LayoutMember>,
+    room: usize,
+    is_cut: bool,
+}
+
+impl Listing {
+    fn add(&mut self, members: &[Member], (base, depth): (u64, u32), has_arms: bool) {
+        for member in members {
+            if self.members.len() >= self.room || depth >= limit::MAX_LISTED_DEPTH {
+                self.is_cut = true;
+                return;
+            }
+            let start = member.byte_range().0;
+            let offset = base.saturating_add(start);
+            let inner = member.layout.innermost();
+            let elements = match &member.layout.shape {
+                Shape::Array { .. } => member.layout.size.checked_div(inner.size),
+                _ => None,
+            };
+            let bits = member.bits.map(|(first, width)| BitPlace { first: first % 8, width });
+            let (parts, is_union) = match &inner.shape {
+                Shape::Aggregate { kind, members } => (&members[..], kind.has_arms()),
+                _ => (&[][..], false),
+            };
+            self.members.push(LayoutMember {
+                name: member.name.clone(),
+                type_name: member.layout.spelled.clone(),
+                offset,
+                size: member.layout.size,
+                bits,
+                elements,
+                depth,
+                is_arm: has_arms,
+                is_union,
+            });
+            self.add(parts, (offset, depth + 1), is_union);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::layout::{AggregateKind, ScalarKind};
+    use std::sync::Arc;
+
+    fn scalar(name: &str, size: u64) -> Arc<Layout> {
+        Arc::new(Layout::new(name.into(), name.into(), size, Shape::Scalar(ScalarKind::Number)))
+    }
+
+    fn member(name: &str, offset: u64, layout: Arc<Layout>) -> Member {
+        Member { name: name.into(), offset, bits: None, layout }
+    }
+
+    fn aggregate(kind: AggregateKind, size: u64, members: Vec<Member>) -> Arc<Layout> {
+        let shape = Shape::Aggregate { kind, members: members.into() };
+        Arc::new(Layout::new("structure:t".into(), "t".into(), size, shape))
+    }
+
+    fn outer() -> Arc<Layout> {
+        let pair = aggregate(
+            AggregateKind::Union,
+            8,
+            vec![member("i", 0, scalar("int", 4)), member("d", 0, scalar("double", 8))],
+        );
+        let pairs = Shape::Array { element: pair, count: Some(3) };
+        let pairs = Arc::new(Layout::new("array[3]:x".into(), "x".into(), 24, pairs));
+        let mut flag = member("flag", 0, scalar("int", 4));
+        flag.bits = Some((35, 3));
+        let members = vec![member("key", 0, scalar("int", 4)), flag, member("pairs", 8, pairs)];
+        aggregate(AggregateKind::Structure, 40, members)
+    }
+
+    #[test]
+    fn nested_members_follow_theirs_with_places_in_the_whole() {
+        let layout = describe(&outer(), 100).unwrap();
+        let rows: Vec<_> = layout
+            .members
+            .iter()
+            .map(|m| (&*m.name, m.offset, m.size, m.depth, m.elements, m.is_arm))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("key", 0, 4, 0, None, false),
+                ("flag", 4, 4, 0, None, false),
+                ("pairs", 8, 24, 0, Some(3), false),
+                ("i", 8, 4, 1, None, true),
+                ("d", 8, 8, 1, None, true),
+            ]
+        );
+        assert_eq!(layout.members[1].bits, Some(BitPlace { first: 3, width: 3 }));
+        assert!((layout.size, layout.truncated) == (40, false));
+    }
+
+    #[test]
+    fn a_long_list_is_cut_and_says_so() {
+        let layout = describe(&outer(), 4).unwrap();
+        assert!((layout.members.len(), layout.truncated) == (4, true));
+        assert!(describe(&scalar("int", 4), 4).is_none());
+    }
+}

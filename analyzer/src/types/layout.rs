@@ -1,0 +1,248 @@
+//! What a type looks like in memory: sizes, members, arrays; spelled as descriptors spell it.
+
+use crate::types::die::DieRef;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+/// One type's memory layout. Pointers are leaves here, so that containment is a tree; what a
+/// pointer points at is asked of the debug information.
+#[derive(Debug, Eq)]
+pub struct Layout {
+    /// As a descriptor spells the type: `structure:cell`, `pointer+structure:cell`, `long_int`.
+    pub spelled: Arc<str>,
+    /// As the debug information names it, without qualifiers and keyword: `cell`, `long int`.
+    pub name: Arc<str>,
+    /// Its size in bytes; 0 where it is not known.
+    pub size: u64,
+    /// What it consists of.
+    pub shape: Shape,
+    /// Equal for layouts that a reader could not tell apart.
+    pub fingerprint: u64,
+    /// Equal for layouts with the same members at the same places, whatever their scalars are
+    /// called: gcc and clang, C and C++ spell one type in two ways.
+    pub geometry: u64,
+    /// The entry of the type that a pointer or reference points at.
+    pub(crate) pointee: Option<DieRef>,
+    /// The entry that describes an aggregate or a function's type, typedefs and qualifiers taken off.
+    pub(crate) die: Option<DieRef>,
+    /// How many layouts are nested in it, itself included.
+    pub(crate) depth: usize,
+    /// Where the array without a length begins that it ends with.
+    pub(crate) open_from: Option<u64>,
+}
+
+/// Alike to a reader; where the debug information describes them does not count.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+            && (&self.spelled, &self.name, self.size) == (&other.spelled, &other.name, other.size)
+            && self.shape == other.shape
+    }
+}
+
+/// What a type consists of.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Nothing smaller: numbers, pointers, enumerations, functions.
+    Scalar(ScalarKind),
+    /// Members, by offset.
+    Aggregate {
+        /// Which sort.
+        kind: AggregateKind,
+        /// The members, in the order of their offsets.
+        members: Box<[Member]>,
+    },
+    /// Elements side by side.
+    Array {
+        /// One of them.
+        element: Arc<Layout>,
+        /// How many, where the type says.
+        count: Option<u64>,
+    },
+}
+
+/// Sorts of scalars that attribution treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalarKind {
+    /// A character or byte, which C uses for untyped storage.
+    Byte,
+    /// A pointer or reference.
+    Pointer,
+    /// A floating-point number, also a complex one.
+    Float,
+    /// Any other number.
+    Number,
+    /// `void`, a function, or a type with no size.
+    Opaque,
+}
+
+/// Sorts of aggregates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AggregateKind {
+    /// `struct`
+    Structure,
+    /// `class`
+    Class,
+    /// `union`
+    Union,
+    /// A structure with variants, of which one is there at a time: a Rust `enum`, a generator.
+    Variants,
+}
+
+impl AggregateKind {
+    /// The word of the descriptor grammar.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Structure | Self::Variants => "structure",
+            Self::Class => "class",
+            Self::Union => "union",
+        }
+    }
+
+    /// Whether its members are meant to overlap.
+    #[must_use]
+    pub const fn has_arms(self) -> bool {
+        matches!(self, Self::Union | Self::Variants)
+    }
+}
+
+/// One member of an aggregate.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name: `-` where it has none, `<base>` for a base class.
+    pub name: Arc<str>,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// For a bit-field: first bit, from the start of the aggregate, and width.
+    pub bits: Option<(u64, u64)>,
+    /// Its type.
+    pub layout: Arc<Layout>,
+}
+
+impl Member {
+    /// The bytes it occupies, of which a bit-field may use only a part.
+    #[must_use]
+    pub fn byte_range(&self) -> (u64, u64) {
+        match self.bits {
+            Some((first, width)) => (first / 8, first.saturating_add(width).div_ceil(8)),
+            None => (self.offset, self.offset.saturating_add(self.layout.size)),
+        }
+    }
+}
+
+/// One step from an aggregate or array towards a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// To the member of this index.
+    Member(u16),
+    /// Into the arm of this index, of several that have the same member there: which arm is meant
+    /// is open, and it is not part of a name.
+    Arm(u16),
+    /// To an array's element: which one is told by the offset, and is not part of a name.
+    Element,
+}
+
+impl Layout {
+    /// A layout with what follows from its parts.
+    #[must_use]
+    pub fn new(spelled: Arc<str>, name: Arc<str>, size: u64, shape: Shape) -> Self {
+        let mut hasher = rustc_hash::FxHasher::default();
+        let mut places = rustc_hash::FxHasher::default();
+        (&spelled, size).hash(&mut hasher);
+        size.hash(&mut places);
+        let mut below = 0;
+        match &shape {
+            Shape::Scalar(kind) => {
+                kind.hash(&mut hasher);
+                kind.hash(&mut places);
+            }
+            Shape::Aggregate { kind, members } => {
+                kind.hash(&mut hasher);
+                // C++ lets a program say `struct` here and `class` there.
+                (kind.has_arms(), &name).hash(&mut places);
+                for member in members {
+                    let place = (&member.name, member.offset, member.bits);
+                    (place, member.layout.fingerprint).hash(&mut hasher);
+                    (place, member.layout.geometry).hash(&mut places);
+                    below = below.max(member.layout.depth);
+                }
+            }
+            Shape::Array { element, count } => {
+                (element.fingerprint, count).hash(&mut hasher);
+                (element.geometry, count).hash(&mut places);
+                below = element.depth;
+            }
+        }
+        Self {
+            open_from: open_from(size, &shape),
+            spelled,
+            name,
+            size,
+            shape,
+            fingerprint: hasher.finish(),
+            geometry: places.finish(),
+            pointee: None,
+            die: None,
+            depth: below.saturating_add(1),
+        }
+    }
+
+    /// The element at the bottom of nested arrays; the layout itself if it is no array.
+    #[must_use]
+    pub fn innermost_element(self: &Arc<Self>) -> Arc<Self> {
+        let mut layout = self;
+        while let Shape::Array { element, .. } = &layout.shape {
+            layout = element;
+        }
+        Arc::clone(layout)
+    }
+
+    /// The same, borrowed.
+    #[must_use]
+    pub fn innermost(&self) -> &Self {
+        let mut layout = self;
+        while let Shape::Array { element, .. } = &layout.shape {
+            layout = element;
+        }
+        layout
+    }
+
+    /// Whether it has members.
+    #[must_use]
+    pub const fn is_aggregate(&self) -> bool {
+        matches!(self.shape, Shape::Aggregate { .. })
+    }
+
+    /// Whether a byte at `offset` belongs to it: inside its size, or in the open array that ends it.
+    #[must_use]
+    pub fn holds(&self, offset: u64) -> bool {
+        offset < self.size || self.is_open_at(offset)
+    }
+
+    /// Whether `offset` is in the array without a length that it ends with.
+    #[must_use]
+    pub fn is_open_at(&self, offset: u64) -> bool {
+        self.open_from.is_some_and(|start| start <= offset)
+    }
+}
+
+/// Where the array without a length begins that ends a type. In a structure it may begin before the
+/// structure's size, in its padding, and reaches as far as the memory does.
+fn open_from(size: u64, shape: &Shape) -> Option<u64> {
+    let of_member = |member: &Member| {
+        let start = member.layout.open_from?;
+        member.offset.checked_add(start).filter(|_| member.bits.is_none())
+    };
+    match shape {
+        Shape::Scalar(_) => None,
+        Shape::Array { element, count } => {
+            let is_open = size == 0 && element.size != 0 && count.is_none_or(|count| count == 0);
+            is_open.then_some(0)
+        }
+        Shape::Aggregate { kind, members } if kind.has_arms() => {
+            members.iter().filter_map(of_member).min()
+        }
+        Shape::Aggregate { members, .. } => members.last().and_then(of_member),
+    }
+}
