@@ -3,23 +3,34 @@
 use crate::support::root;
 use std::path::{Path, PathBuf};
 
-fn sources() -> Vec<PathBuf> {
-    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+/// Documents that one reads from beginning to end, and how many lines they may have.
+const BOUNDED: [(&str, usize); 1] = [("README.md", 200)];
+
+/// The longest line of their prose, in characters; tables and code may be wider.
+const MAX_WIDTH: usize = 120;
+
+/// Files of the project whose names end so.
+fn files(ending: &str) -> Vec<PathBuf> {
+    fn walk(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             // Programs under test are data, not part of the project.
             let is_ours = !["target", "programs"].contains(&&*name) && !name.starts_with('.');
             if path.is_dir() && is_ours {
-                walk(&path, found);
-            } else if name.ends_with(".rs") {
+                walk(&path, ending, found);
+            } else if name.ends_with(ending) {
                 found.push(path);
             }
         }
     }
     let mut found = Vec::new();
-    walk(&root(), &mut found);
+    walk(&root(), ending, &mut found);
     found
+}
+
+fn sources() -> Vec<PathBuf> {
+    files(".rs")
 }
 
 #[test]
@@ -66,5 +77,45 @@ fn files_stay_readable() {
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
         let n_lines = code.lines().count();
         assert!(n_lines <= 500, "{} has {n_lines} lines: split it", path.display());
+    }
+}
+
+#[test]
+fn documents_stay_short() {
+    for (name, max_lines) in BOUNDED {
+        let text = std::fs::read_to_string(root().join(name)).unwrap();
+        let n_lines = text.lines().count();
+        assert!(n_lines <= max_lines, "{name} has {n_lines} lines: move some below docs/");
+        let mut is_code = false;
+        for line in text.lines() {
+            let is_fence = line.trim_start().starts_with("```");
+            is_code ^= is_fence;
+            let may_be_wide = is_code || line.starts_with('|');
+            assert!(may_be_wide || line.chars().count() <= MAX_WIDTH, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for path in files(".md") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (link, _) in links.filter(|(link, _)| !link.contains("://")) {
+            let file = link.split('#').next().unwrap_or("");
+            let target = path.parent().unwrap().join(file);
+            assert!(file.is_empty() || target.exists(), "{}: {link}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let dir = root().join("docs/design");
+    let index = std::fs::read_to_string(dir.join("README.md")).unwrap();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        let is_listed = name == "README.md" || index.contains(&format!("]({name})"));
+        assert!(is_listed, "{name} is not in docs/design/README.md");
     }
 }
