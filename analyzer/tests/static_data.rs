@@ -3,7 +3,8 @@
 
 use crate::support::program::{Program, has_memory_operand};
 use crate::support::session::{Hand, Session, TestFiles, object, with};
-use dataspace_analyzer::session::analyzer::{Config, Paths};
+use dataspace_analyzer::attribution::world::Paths;
+use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::register::Register::{Rax, Rdi};
 use dataspace_proto::sample_line::{Evidence, SampleLine};
 use object::{Object as _, ObjectSymbol as _};

@@ -3,7 +3,8 @@
 use crate::hostile::{ask, attribute};
 use crate::support::program::{Program, has_memory_operand, has_tool, run};
 use crate::support::session::{Hand, Session, object, with};
-use dataspace_analyzer::session::analyzer::{Config, Paths};
+use dataspace_analyzer::attribution::world::Paths;
+use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::register::Register;
 use iced_x86::{Instruction, Register as CodeRegister};
 use std::collections::BTreeMap;

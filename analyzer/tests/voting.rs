@@ -2,7 +2,8 @@
 
 use crate::support::program::{Program, run, source};
 use crate::support::session::{Hand, PID, Session, object, with};
-use dataspace_analyzer::session::analyzer::{Config, Paths};
+use dataspace_analyzer::attribution::world::Paths;
+use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::record::{Comm, Exit, FileIdentity, Record};
 use dataspace_proto::register::Register::{Rdi, Rsp};
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine};

@@ -4,10 +4,10 @@
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::search::{Candidate, Survivor};
 use crate::attribution::site_table::SiteIdx;
+use crate::attribution::world::{Paths, World};
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::Needs;
 use crate::index::site::{Answer, Past, TypeAnswer, TypedAccess};
-use crate::session::analyzer::{Analyzer, Paths};
 use crate::types::descriptor::Root;
 use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::Avma;
@@ -72,6 +72,8 @@ impl Attribution {
 #[derive(Clone, Copy)]
 pub(crate) struct Located<'a> {
     pub(crate) sample: &'a Sample,
+    /// What its event counts.
+    pub(crate) kind: EventKind,
     /// The registers of the code that the site is about.
     pub(crate) registers: &'a Registers,
     /// The load object of that code.
@@ -89,14 +91,14 @@ impl Located<'_> {
     }
 }
 
-impl Analyzer {
+impl World {
     fn whole_object(&mut self, site: SiteIdx, survivor: &Survivor, answer: &Answer) -> NamedIdx {
         let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
         if let Some(known) = self.sites.named(site, (trigger, access)) {
             return known;
         }
         let key = NameKey::Object { site, trigger, access };
-        let named = self.names.whole(&mut self.totals, key, answer);
+        let named = self.names.whole(key, answer);
         self.sites.set_named(site, (trigger, access), named);
         named
     }
@@ -133,7 +135,7 @@ impl Analyzer {
         }
         let by_type = self.instruction_path(located, candidate, typed, addr);
         let by_operand = self.thread_operand(located, candidate, typed)?;
-        let by_address = match (self.config().paths, addr) {
+        let by_address = match (self.paths, addr) {
             (Paths::Type, _) => None,
             _ if by_operand.is_some() => by_operand,
             (_, None) => None,
@@ -168,7 +170,7 @@ impl Analyzer {
         typed: &TypedAccess,
         addr: Option<(Avma, AddressSource)>,
     ) -> Result<NamedIdx, Reason> {
-        if self.config().paths == Paths::Address {
+        if self.paths == Paths::Address {
             return Err(Reason::Unidentified);
         }
         self.type_path(located, candidate, typed).or_else(|reason| {
@@ -229,9 +231,7 @@ impl Analyzer {
                 let key = NameKey::Indexed { site: located.site, trigger, access, offset, size };
                 let root = answer.root.borrow();
                 let part = (offset, size, typed.memory.kind);
-                self.names
-                    .part_as(&mut self.totals, key, &answer.layout, root, part)
-                    .ok_or(Reason::Unidentified)
+                self.names.part_as(key, &answer.layout, root, part).ok_or(Reason::Unidentified)
             }
         }
     }
@@ -267,7 +267,7 @@ impl Analyzer {
             size,
         };
         let layout = &typed.live[live_idx].layout;
-        self.names.part(&mut self.totals, key, layout, Root::Pointer(""), (offset, size))
+        self.names.part(key, layout, Root::Pointer(""), (offset, size))
     }
 
     /// The object at the data address: a static variable, or a variable in the frame.
@@ -297,10 +297,10 @@ impl Analyzer {
                 size,
             };
             let root = Root::Variable(&slot.name);
-            return Ok(self.names.part(&mut self.totals, key, &slot.layout, root, (offset, size)));
+            return Ok(self.names.part(key, &slot.layout, root, (offset, size)));
         }
         let is_stack_slot = typed.memory.role == Role::StackSlot;
-        Ok(is_stack_slot.then(|| self.names.stack(&mut self.totals)))
+        Ok(is_stack_slot.then(|| self.names.stack()))
     }
 
     /// What the address alone says, for a sample without a trigger.
@@ -312,7 +312,7 @@ impl Analyzer {
         let Some(avma) = sample.addr.filter(|avma| avma.is_user()) else {
             return Ok(attribution);
         };
-        if self.config().paths == Paths::Type {
+        if self.paths == Paths::Type {
             return Ok(attribution);
         }
         attribution.addr = Some((avma, AddressSource::Sampled));
@@ -369,7 +369,7 @@ impl Analyzer {
                 (Some(_), None) => true,
                 // Without its index only the outermost object is known, and not where it begins.
                 (None, Some(_)) => {
-                    self.kind_of(located.sample) == EventKind::Memory
+                    located.kind == EventKind::Memory
                         && matches!(typed.answer, TypeAnswer::Object(_))
                 }
                 (None, None) => false,

@@ -4,14 +4,13 @@
 use crate::attribution::access::Located;
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::search::Candidate;
+use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::elf::data_symbol::DataPlace;
-use crate::index::question::Needs;
-use crate::index::question::Question;
+use crate::index::question::{Needs, Question};
 use crate::index::site::TypedAccess;
 use crate::index::static_data::{Resident, UntypedObject};
 use crate::process::table::DataObjectAt;
-use crate::session::analyzer::Analyzer;
 use crate::types::descriptor::{DataObject, Root};
 use dataspace_proto::address::{Avma, Svma};
 use std::sync::LazyLock;
@@ -27,7 +26,7 @@ static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
     is_made: true,
 });
 
-impl Analyzer {
+impl World {
     /// The object at `avma` in the data of process `pid`, or of one of its threads.
     pub(crate) fn static_object(
         &mut self,
@@ -61,7 +60,7 @@ impl Analyzer {
         if (0..CONTROL_BLOCK_BYTES).contains(&distance) {
             let offset = distance.cast_unsigned();
             let key = NameKey::ControlBlock { offset };
-            return Ok(Some(self.names.untyped(&mut self.totals, key, &CONTROL_BLOCK, offset)));
+            return Ok(Some(self.names.untyped(key, &CONTROL_BLOCK, offset)));
         }
         self.note_program(located.sample.pid);
         let program = self.thread_storage.program(located.sample.pid);
@@ -73,7 +72,7 @@ impl Analyzer {
     /// Looks for the program of a process, if that is not known yet.
     pub(crate) fn note_program(&mut self, pid: i32) {
         if self.thread_storage.program(pid).is_none()
-            && let Some(program) = self.processes().program(pid)
+            && let Some(program) = self.processes.program(pid)
         {
             self.thread_storage.set_program(pid, program);
         }
@@ -98,14 +97,14 @@ impl Analyzer {
             Some(Resident::Untyped(untyped)) => {
                 let Some(offset) = place.at.offset_from(untyped.start) else { return Ok(None) };
                 let key = key(untyped.start, offset);
-                Some(self.names.untyped(&mut self.totals, key, &untyped, offset))
+                Some(self.names.untyped(key, &untyped, offset))
             }
             Some(Resident::Variable(variable)) => {
                 let Some(offset) = place.at.offset_from(variable.start) else { return Ok(None) };
                 let element_size = variable.layout.innermost_element().size.max(1);
                 let key = key(variable.start, offset % element_size);
                 let root = Root::Variable(&variable.name);
-                self.names.part(&mut self.totals, key, &variable.layout, root, (offset, size))
+                self.names.part(key, &variable.layout, root, (offset, size))
             }
         })
     }

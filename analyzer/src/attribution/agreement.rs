@@ -3,9 +3,9 @@
 use crate::attribution::access::{Attribution, Located, Verdict};
 use crate::attribution::choice::{Choice, choose};
 use crate::attribution::search::{self, Candidate, Search};
+use crate::attribution::world::World;
 use crate::index::question::Needs;
 use crate::index::site::Past;
-use crate::session::analyzer::Analyzer;
 use crate::x86_64::state::State;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
@@ -14,7 +14,7 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
-impl Analyzer {
+impl World {
     /// Attributes a sample whose site is known.
     pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
         let mut search = self.search.take().unwrap_or_default();
@@ -42,7 +42,7 @@ impl Analyzer {
         let unknown =
             |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
         if sample.addr.is_none()
-            && !self.kind_of(located.sample).is_memory_only()
+            && !located.kind.is_memory_only()
             && let Some(trigger) = past.silent_trigger()
         {
             // No register would tell more.
@@ -55,7 +55,7 @@ impl Analyzer {
         let evidence = search::Evidence {
             addr: sample.addr,
             access: sample.data_source.and_then(|source| source.access),
-            kind: self.kind_of(located.sample),
+            kind: located.kind,
         };
         search.run(past, &state, evidence);
         match choose(search, evidence, past.trail.reach) {
@@ -173,7 +173,7 @@ impl Analyzer {
         let stack = search.returned;
         let sampled = located.sample.addr.map(|addr| (addr, AddressSource::Sampled));
         let read = stack.map(|stack| (Avma(stack.wrapping_sub(8)), AddressSource::Computed));
-        let named = self.names.stack(&mut self.totals);
+        let named = self.names.stack();
         let addr = sampled.or(read);
         Attribution {
             trigger: None,
@@ -200,7 +200,7 @@ impl Analyzer {
         let Some(link) = typed.thread_link.filter(|link| link.is_certain) else { return };
         let Sample { pid, tid, .. } = *located.sample;
         let avma = Avma(found.svma.0.wrapping_add(located.bias));
-        let Some(module) = self.processes().thread_module(pid, avma) else { return };
+        let Some(module) = self.processes.thread_module(pid, avma) else { return };
         let base = if link.is_distance { self.thread_storage.base(tid) } else { Some(0) };
         let value = trigger.state.get(link.base);
         if let (Some(base), Some(value)) = (base, value) {
@@ -212,7 +212,7 @@ impl Analyzer {
     /// The base of the thread's storage, if the one trigger that is left tells it.
     fn learn_thread_base(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
         let read = trigger.state.thread_base();
-        let base = match (located.sample.addr, self.kind_of(located.sample)) {
+        let base = match (located.sample.addr, located.kind) {
             (Some(addr), EventKind::Memory) => trigger
                 .survivor
                 .chosen(past)

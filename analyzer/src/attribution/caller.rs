@@ -6,14 +6,13 @@ use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::search::Candidate;
 use crate::attribution::site_table::CallIdx;
+use crate::attribution::world::{Paths, World};
 use crate::dataflow::ArgumentSum;
 use crate::dwarf::frame::{FrameStep, SavedRegister};
 use crate::index::call_site::{CallSite, Link, PassedPointer, Spot};
-use crate::index::question::Needs;
-use crate::index::question::Question;
+use crate::index::question::{Needs, Question};
 use crate::index::site::{OwnedRoot, TypedAccess};
 use crate::limit;
-use crate::session::analyzer::{Analyzer, Paths};
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::register::Register;
@@ -97,7 +96,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Analyzer {
+impl World {
     /// What the callers of the trigger's function say it touches.
     pub(crate) fn passed(
         &mut self,
@@ -106,7 +105,7 @@ impl Analyzer {
         typed: &TypedAccess,
     ) -> Result<Option<PassedObject>, Needs> {
         let Some(handed) = &typed.handed else { return Ok(None) };
-        if self.config().paths == Paths::Type {
+        if self.paths == Paths::Type {
             return Ok(None);
         }
         let Some(mut walk) = Walk::new(located, candidate.state) else { return Ok(None) };
@@ -214,7 +213,7 @@ impl Analyzer {
     ) -> Option<PassedObject> {
         let part = (spot.offset, spot.size, typed.memory.kind);
         let root = pointer.root();
-        let named = self.names.part_as(&mut self.totals, key, &pointer.layout, root, part)?;
+        let named = self.names.part_as(key, &pointer.layout, root, part)?;
         Some(PassedObject {
             named,
             is_exact: spot.is_exact,

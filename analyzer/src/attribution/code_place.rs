@@ -1,12 +1,11 @@
 //! Where code of a process is: the load object, the bias, and the site if it is known.
 
 use crate::attribution::recent_site::{CodePlace, KnownCode};
+use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
-use crate::index::question::Needs;
-use crate::index::question::Question;
+use crate::index::question::{Needs, Question};
 use crate::index::site::SiteQuery;
 use crate::process::table::{Backing, ObjectState, bias};
-use crate::session::analyzer::Analyzer;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;
 
@@ -16,7 +15,7 @@ pub(crate) enum NotLocated {
     Unknown(Reason),
 }
 
-impl Analyzer {
+impl World {
     /// The site of a sample whose code is at this place.
     pub(crate) fn site(&mut self, code: CodePlace) -> Result<KnownCode, NotLocated> {
         let n_changes = self.processes.n_changes();

@@ -13,3 +13,4 @@ pub(crate) mod search;
 pub(crate) mod site_table;
 pub(crate) mod vote;
 pub(crate) mod voted_object;
+pub mod world;

@@ -8,7 +8,6 @@ use crate::index::call_site::Spot;
 use crate::index::site::Answer;
 use crate::index::static_data::UntypedObject;
 use crate::limit;
-use crate::totals::rolling::{ObjectIdx, Totals};
 use crate::types::containment::{self, Finer};
 use crate::types::descriptor::{self, Root};
 use crate::types::layout::{Layout, ScalarKind};
@@ -19,6 +18,13 @@ use std::sync::Arc;
 /// Which named object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NamedIdx(u32);
+
+impl NamedIdx {
+    /// Its place among all names since the last time they were forgotten.
+    pub(crate) const fn place(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What a name was made for, so that it is made once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,11 +39,10 @@ pub(crate) enum NameKey {
     Static { object: LoadObjectIdx, start: DataPlace, offset: u64, size: u64 },
 }
 
-/// A named object and where its samples are charged.
+/// A named object.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) answer: Answer,
-    pub(crate) charged_to: ObjectIdx,
     /// What it teaches, once that was asked.
     pub(crate) lesson: Option<Lesson>,
     /// Nothing tells its type.
@@ -49,6 +54,7 @@ pub(crate) struct Named {
 /// All names of a session.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
+    generation: u64,
     named: Vec<Named>,
     of_key: FxHashMap<NameKey, Option<NamedIdx>>,
     stack: Option<NamedIdx>,
@@ -65,12 +71,9 @@ impl NameTable {
         &mut self.named[idx.0 as usize]
     }
 
-    /// Whether two names are of one data object. What is summed under `<Other>` is told apart by its
-    /// name.
+    /// Whether two names are of one data object.
     pub(crate) fn is_same(&self, first: NamedIdx, second: NamedIdx) -> bool {
-        let (first, second) = (self.get(first), self.get(second));
-        first.charged_to == second.charged_to
-            && (!Totals::is_other(first.charged_to) || first.answer.object == second.answer.object)
+        first == second || self.get(first).answer.object.is_same(&self.get(second).answer.object)
     }
 
     /// Whether the next name would be one too many.
@@ -80,28 +83,37 @@ impl NameTable {
 
     /// Forgets every name; what was charged stays charged.
     pub(crate) fn forget(&mut self) {
+        self.generation += 1;
         self.named.clear();
         self.of_key.clear();
         self.joined.clear();
         self.stack = None;
     }
 
+    /// The same, and gives up the room they took.
+    pub(crate) fn evict(&mut self) {
+        *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+
+    /// How often all names were forgotten: an index of before means nothing any more.
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// The part of `layout` that `key` stands for; `None` outside it.
     pub(crate) fn part(
         &mut self,
-        totals: &mut Totals,
         key: NameKey,
         layout: &Arc<Layout>,
         root: Root<'_>,
         (offset, size): (u64, u64),
     ) -> Option<NamedIdx> {
-        self.part_as(totals, key, layout, root, (offset, size, ValueKind::Unknown))
+        self.part_as(key, layout, root, (offset, size, ValueKind::Unknown))
     }
 
     /// The same for a value of a known kind, which `key` must stand for too.
     pub(crate) fn part_as(
         &mut self,
-        totals: &mut Totals,
         key: NameKey,
         layout: &Arc<Layout>,
         root: Root<'_>,
@@ -111,17 +123,17 @@ impl NameTable {
             return *known;
         }
         let named = descriptor::name_as(layout, root, offset, size, kind)
-            .map(|(object, offset)| self.add(totals, Answer { object, offset }));
+            .map(|(object, offset)| self.add(Answer { object, offset }));
         self.of_key.insert(key, named);
         named
     }
 
     /// An answer that is the same for every sample.
-    pub(crate) fn whole(&mut self, totals: &mut Totals, key: NameKey, answer: &Answer) -> NamedIdx {
+    pub(crate) fn whole(&mut self, key: NameKey, answer: &Answer) -> NamedIdx {
         if let Some(Some(known)) = self.of_key.get(&key) {
             return *known;
         }
-        let named = self.add(totals, answer.clone());
+        let named = self.add(answer.clone());
         self.of_key.insert(key, Some(named));
         named
     }
@@ -129,7 +141,6 @@ impl NameTable {
     /// The object of a name that no type describes.
     pub(crate) fn untyped(
         &mut self,
-        totals: &mut Totals,
         key: NameKey,
         untyped: &UntypedObject,
         offset: u64,
@@ -137,7 +148,7 @@ impl NameTable {
         if let Some(Some(known)) = self.of_key.get(&key) {
             return *known;
         }
-        let named = self.add(totals, Answer { object: untyped.object.clone(), offset });
+        let named = self.add(Answer { object: untyped.object.clone(), offset });
         let entry = &mut self.named[named.0 as usize];
         (entry.is_untyped, entry.is_made) = (true, untyped.is_made);
         self.of_key.insert(key, Some(named));
@@ -160,19 +171,18 @@ impl NameTable {
     }
 
     /// `<Stack>`.
-    pub(crate) fn stack(&mut self, totals: &mut Totals) -> NamedIdx {
+    pub(crate) fn stack(&mut self) -> NamedIdx {
         if let Some(stack) = self.stack {
             return stack;
         }
-        let stack = self.add(totals, Answer::stack());
+        let stack = self.add(Answer::stack());
         self.stack = Some(stack);
         stack
     }
 
-    fn add(&mut self, totals: &mut Totals, answer: Answer) -> NamedIdx {
-        let charged_to = totals.intern(&answer.object);
+    fn add(&mut self, answer: Answer) -> NamedIdx {
         let idx = NamedIdx(self.named.len() as u32);
-        let named = Named { answer, charged_to, lesson: None, is_untyped: false, is_made: false };
+        let named = Named { answer, lesson: None, is_untyped: false, is_made: false };
         self.named.push(named);
         idx
     }

@@ -3,8 +3,8 @@
 use crate::attribution::access::{Attribution, Verdict};
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::vote::{Found, Touch};
+use crate::attribution::world::{Paths, World};
 use crate::limit;
-use crate::session::analyzer::{Analyzer, Paths};
 use crate::types::descriptor::Root;
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use dataspace_proto::address::Avma;
@@ -12,7 +12,7 @@ use dataspace_proto::record::Sample;
 use dataspace_proto::register::Register;
 use dataspace_proto::sample_line::Evidence;
 
-impl Analyzer {
+impl World {
     /// Names what no type names after the votes of typed instructions, and says whether there are
     /// enough.
     pub(crate) fn attribute_by_votes(
@@ -44,7 +44,7 @@ impl Analyzer {
                 || memory.address.segment != SegmentBase::Flat
                 || memory.role == Role::StackSlot
         };
-        if self.config().paths != Paths::Both || memory.is_some_and(is_in_frame) {
+        if self.paths != Paths::Both || memory.is_some_and(is_in_frame) {
             return None;
         }
         let size = memory.map_or(0, |memory| memory.size);
@@ -57,12 +57,12 @@ impl Analyzer {
         match &kind.scalar {
             Some(answer) => {
                 let key = NameKey::Voted { kind: found.kind, offset: 0, size: 0 };
-                Some(self.names.whole(&mut self.totals, key, answer))
+                Some(self.names.whole(key, answer))
             }
             None => {
                 let key = NameKey::Voted { kind: found.kind, offset: found.offset, size };
                 let part = (u64::from(found.offset), u64::from(size));
-                self.names.part(&mut self.totals, key, &kind.layout, Root::Pointer(""), part)
+                self.names.part(key, &kind.layout, Root::Pointer(""), part)
             }
         }
     }
@@ -103,7 +103,7 @@ impl Analyzer {
         else {
             return;
         };
-        if !attribution.is_placed || self.config().paths != Paths::Both {
+        if !attribution.is_placed || self.paths != Paths::Both {
             return;
         }
         let Some(touch) = heap_touch(sample, avma, attribution.size.unwrap_or(0)) else { return };

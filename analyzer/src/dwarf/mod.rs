@@ -43,6 +43,7 @@ use crate::types::die::{DieRef, UnitIdx};
 use abbreviation::Whole;
 use dataspace_proto::address::Svma;
 use gimli::UnitOffset;
+
 pub(crate) use reader::Reader;
 use rustc_hash::FxHashMap;
 use section::SectionFile;

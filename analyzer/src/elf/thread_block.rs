@@ -1,8 +1,7 @@
 //! A load object's block of thread-local variables, and where the loader puts it.
 
-use object::LittleEndian;
-use object::elf;
 use object::read::elf::{Dyn as _, ElfFile64, ProgramHeader as _};
+use object::{LittleEndian, elf};
 
 /// The block of a load object's thread-local variables that each thread has (`PT_TLS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

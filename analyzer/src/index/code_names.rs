@@ -4,9 +4,9 @@
 //! Sources: `tools/perf/Documentation/jit-interface.txt` and `jitdump-specification.txt` in the Linux
 //! tree.
 
-use crate::bytes::file::LoadObjectIdx;
-use crate::bytes::file::NamesFormat;
-use crate::bytes::file::{FileBytes, FileSource, LoadObjectKey, NamesFile};
+use crate::bytes::file::{
+    FileBytes, FileSource, LoadObjectIdx, LoadObjectKey, NamesFile, NamesFormat,
+};
 use crate::index::named_code::CodeTable;
 use crate::limit;
 use rustc_hash::FxHashMap;

@@ -1,14 +1,11 @@
 //! Questions about load objects, and their answers.
 
-use crate::bytes::file::LoadObjectIdx;
-use crate::bytes::file::LoadObjectKey;
-use crate::bytes::file::NamesFormat;
+use crate::bytes::file::{LoadObjectIdx, LoadObjectKey, NamesFormat};
 use crate::elf::data_symbol::DataPlace;
 use crate::index::call_site::CallSite;
 use crate::index::code_names::Names;
 use crate::index::load_object::ObjectFacts;
-use crate::index::site::Site;
-use crate::index::site::SiteQuery;
+use crate::index::site::{Site, SiteQuery};
 use crate::index::static_data::DataRange;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;

@@ -1,7 +1,6 @@
 //! What the analyzer asks of workers, and the worker that answers.
 
-use crate::bytes::file::FileSource;
-use crate::bytes::file::LoadObjectIdx;
+use crate::bytes::file::{FileSource, LoadObjectIdx};
 use crate::bytes::page::PageCache;
 use crate::bytes::shedding::Shed;
 use crate::index::code_names::CodeNames;

@@ -1,12 +1,9 @@
 //! What processes call the code that they make at run time, as far as their files were read.
 
-use crate::bytes::file::LoadObjectIdx;
-use crate::bytes::file::LoadObjectKey;
-use crate::bytes::file::NamesFormat;
+use crate::bytes::file::{LoadObjectIdx, LoadObjectKey, NamesFormat};
 use crate::index::code_names::Names;
 use crate::index::named_code::{CodeTable, KernelCode};
-use crate::index::question::Needs;
-use crate::index::question::Question;
+use crate::index::question::{Needs, Question};
 use crate::limit;
 use crate::process::table::{Backing, ProcessTable};
 use dataspace_proto::address::Avma;

@@ -1,7 +1,6 @@
 //! Processes, what is mapped in each one, and the load objects behind the mappings.
 
-use crate::bytes::file::LoadObjectIdx;
-use crate::bytes::file::LoadObjectKey;
+use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
 use crate::elf::image::Segment;
 use crate::elf::thread_block::ThreadBlock;
 use crate::index::load_object::ObjectFacts;

@@ -1,51 +1,24 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
-use crate::attribution::access::{Attribution, Located, Verdict};
-use crate::attribution::code_place::NotLocated;
-use crate::attribution::name_table::NameTable;
-use crate::attribution::recent_site::{CodePlace, KnownCode, RecentSites};
-use crate::attribution::resumption;
-use crate::attribution::search::Search;
-use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
-use crate::attribution::vote::Votes;
+use crate::attribution::access::{Attribution, Verdict};
+use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
-use crate::index::call_site::CallSite;
 use crate::index::code_names::Names;
-use crate::index::named_code::KernelCode;
-use crate::index::question::Needs;
-use crate::index::question::{Answer, Question, Request, Response};
-use crate::index::site::{Site, SiteQuery};
+use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
-use crate::process::made_code::{MadeCode, named_code};
-use crate::process::table::{ObjectState, ProcessTable};
-use crate::process::thread_storage::ThreadStorage;
+use crate::process::table::ObjectState;
+use crate::session::charge_table::ChargeTable;
+use crate::session::parking::Parking;
 use crate::totals::rolling::Totals;
 use crate::totals::sums::Charge;
-use crate::x86_64::backtrack::Skid;
 use dataspace_proto::accounting::Collected;
-use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{Record, Sample};
-use dataspace_proto::register::{Register, RegisterAbi};
-use dataspace_proto::sample_line::Scope;
+use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::window::WindowLengths;
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Which of the two paths may answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Paths {
-    /// Both, joined.
-    #[default]
-    Both,
-    /// Instruction and debug information only.
-    Type,
-    /// The data address only.
-    Address,
-}
 
 /// How to analyze.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,25 +71,13 @@ pub struct Analyzer {
     machine: Machine,
     events: Vec<Event>,
     samples_by_event: Vec<u64>,
-    pub(crate) processes: ProcessTable,
-    pub(crate) sites: SiteTable,
-    pub(crate) recent_sites: RecentSites,
-    pub(crate) data: DataTable,
-    pub(crate) calls: CallSiteTable,
-    pub(crate) names: NameTable,
-    pub(crate) votes: Votes,
-    /// The threads' own storage, as far as it was learned.
-    pub(crate) thread_storage: ThreadStorage,
-    kernel_code: KernelCode,
-    made_code: MadeCode,
+    pub(crate) world: World,
+    /// Where the samples of each name are charged.
+    charges: ChargeTable,
     pub(crate) cgroups: CgroupTable,
-    /// Taken while a sample is weighed.
-    pub(crate) search: Option<Box<Search>>,
-    pub(crate) pending: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
-    pub(crate) n_pending: usize,
+    pub(crate) parked: Parking,
     /// Nothing is asked of workers.
     pub(crate) is_short_of_memory: bool,
-    pub(crate) requests: VecDeque<Request>,
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
     pub(crate) collected: Collected,
@@ -136,22 +97,11 @@ impl Analyzer {
             machine: Machine::X86_64,
             events: Vec::new(),
             samples_by_event: Vec::new(),
-            processes: ProcessTable::default(),
-            sites: SiteTable::default(),
-            recent_sites: RecentSites::default(),
-            data: DataTable::default(),
-            calls: CallSiteTable::default(),
-            names: NameTable::default(),
-            votes: Votes::default(),
-            thread_storage: ThreadStorage::default(),
-            kernel_code: KernelCode::default(),
-            made_code: MadeCode::default(),
+            world: World::new(config.paths),
+            charges: ChargeTable::default(),
             cgroups: CgroupTable::default(),
-            search: None,
-            pending: FxHashMap::default(),
-            n_pending: 0,
+            parked: Parking::default(),
             is_short_of_memory: false,
-            requests: VecDeque::new(),
             totals: Totals::new(config.windows),
             counts: Counts::default(),
             collected: Collected::default(),
@@ -181,38 +131,13 @@ impl Analyzer {
                 }
                 self.attempt(sample, observer);
             }
-            Record::Mmap(mmap) => {
-                let (start, end) = self.processes.newly_mapped(mmap);
-                self.votes.forget_range(mmap.pid, start.0, end.0);
-                self.processes.mmap(mmap);
-                self.made_code.mmap(mmap, &self.processes);
-            }
-            Record::Comm(comm) => {
-                if comm.is_exec {
-                    self.thread_storage.forget_process(comm.pid);
-                    self.made_code.forget(comm.pid);
-                    self.votes.forget_process(comm.pid);
-                }
-                self.processes.comm(comm);
-            }
-            Record::Fork(fork) => {
-                self.thread_storage.forget_thread(fork.pid, fork.tid);
-                if fork.pid != fork.parent_pid {
-                    self.votes.forget_process(fork.pid);
-                }
-                self.processes.fork(fork);
-                self.made_code.fork(fork);
-            }
-            Record::Exit(exit) => {
-                self.thread_storage.forget_thread(exit.pid, exit.tid);
-                if exit.pid == exit.tid {
-                    self.votes.forget_process(exit.pid);
-                }
-                self.processes.exit(exit);
-            }
-            Record::Namespace(namespace) => self.processes.namespace(namespace),
+            Record::Mmap(mmap) => self.world.mmap(mmap),
+            Record::Comm(comm) => self.world.comm(comm),
+            Record::Fork(fork) => self.world.fork(fork),
+            Record::Exit(exit) => self.world.exit(exit),
+            Record::Namespace(namespace) => self.world.processes.namespace(namespace),
             Record::Cgroup(cgroup) => self.cgroups.add(cgroup),
-            Record::KernelSymbol(symbol) => self.kernel_code.add(symbol),
+            Record::KernelSymbol(symbol) => self.world.kernel_code.add(symbol),
             Record::Collected(collected) => {
                 self.collected.clone_from(collected);
                 self.received_at_collected = self.counts.received;
@@ -224,7 +149,7 @@ impl Analyzer {
 
     /// The next question for a worker, if there is one.
     pub fn next_request(&mut self) -> Option<Request> {
-        self.requests.pop_front()
+        self.parked.next_request()
     }
 
     /// Takes a worker's answer in and decides the samples that waited for it.
@@ -235,51 +160,36 @@ impl Analyzer {
             Answer::Failed(reason) => self.set_state(object, ObjectState::Failed(reason)),
             Answer::Site(site) => {
                 if let Question::Site(query) = question {
-                    self.add_site(object, query, *site);
+                    self.world.add_site(object, query, *site);
                 }
             }
             Answer::Data(range) => {
                 if let Question::Data(place) = question {
-                    self.data.insert(object, place, range);
+                    self.world.data.insert(object, place, range);
                 }
             }
             Answer::Call(call) => {
                 if let Question::Call(behind) = question {
-                    self.add_call(object, behind, call);
+                    self.world.add_call(object, behind, call);
                 }
             }
             Answer::CodeNames(names) => self.add_code_names(object, names),
-            Answer::Unfinished => return self.ask_again(object, question),
+            Answer::Unfinished => {
+                return self.parked.ask_again(&self.world.processes, (object, question));
+            }
             Answer::NotNow(delay) => {
                 return self.give_up_waiting((object, question), delay, observer);
             }
         }
-        for sample in &self.take_waiting((object, question)) {
+        for sample in &self.parked.take((object, question)) {
             self.attempt(sample, observer);
-        }
-    }
-
-    /// The samples that wait for an answer; from now on none does.
-    pub(crate) fn take_waiting(&mut self, asked: (LoadObjectIdx, Question)) -> Vec<Sample> {
-        let waiting = self.pending.remove(&asked).unwrap_or_default();
-        self.n_pending -= waiting.len();
-        waiting
-    }
-
-    /// Puts a question behind the others; the samples that wait for it go on waiting. They may have been
-    /// given up.
-    fn ask_again(&mut self, object: LoadObjectIdx, question: Question) {
-        let is_waited_for = self.pending.contains_key(&(object, question));
-        if let Some(known) = self.processes.object(object).filter(|_| is_waited_for) {
-            let key = Arc::clone(&known.key);
-            self.requests.push_back(Request { object, key, question });
         }
     }
 
     /// Samples that wait for a worker.
     #[must_use]
     pub const fn n_pending(&self) -> usize {
-        self.n_pending
+        self.parked.n_samples()
     }
 
     /// The session's events so far.
@@ -300,105 +210,38 @@ impl Analyzer {
         }
     }
 
-    pub(crate) const fn config(&self) -> Config {
-        self.config
-    }
-
-    pub(crate) const fn processes(&self) -> &ProcessTable {
-        &self.processes
-    }
-
     fn attempt(&mut self, sample: &Sample, observer: &mut dyn Observer) {
-        if self.names.is_full() {
-            self.forget_names();
+        if self.world.names.is_full() {
+            self.world.forget_names();
         }
-        match self.attribute(sample) {
+        if self.machine != Machine::X86_64 {
+            let unsupported = Attribution::unknown(Reason::UnsupportedMachine);
+            return self.decide(sample, &unsupported, observer);
+        }
+        match self.world.attribute(sample, self.meaning(sample)) {
             // Not moved: reading what was just written in other widths holds a processor up.
             Ok(ref attribution) => self.decide(sample, attribution, observer),
             Err(needs) => self.park(sample, needs, observer),
         }
     }
 
-    fn attribute(&mut self, sample: &Sample) -> Result<Attribution, Needs> {
-        if self.machine != Machine::X86_64 {
-            return Ok(Attribution::unknown(Reason::UnsupportedMachine));
-        }
-        let kind = self.kind_of(sample);
+    /// What the event of a sample means.
+    fn meaning(&self, sample: &Sample) -> Meaning {
         let event = self.events.get(usize::from(sample.event.0));
-        let model = event.map_or(SkidModel::AfterOne, |event| event.skid);
-        let is_kernel = !sample.is_user();
-        let (ip, registers) = if is_kernel {
-            match sample.user_registers.get(Register::Rip) {
-                Some(ip) => (Avma(ip), &sample.user_registers),
-                None => {
-                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
-                }
-            }
-        } else {
-            (sample.ip, &sample.registers)
-        };
-        if registers.abi == RegisterAbi::Bits32 {
-            return Ok(Attribution::unknown(Reason::UnsupportedMachine));
+        let skid = event.map_or(SkidModel::AfterOne, |event| event.skid);
+        Meaning {
+            kind: event.map_or(EventKind::Other, |event| event.kind),
+            skid: self.config.skid.unwrap_or(skid),
+            is_forced: self.config.skid.is_some(),
         }
-        // A fault on the instruction's own address is a fetch of code, not an access of its operand.
-        if kind == EventKind::PageFault && sample.addr == Some(ip) {
-            let verdict = Verdict::NotMemory;
-            return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Unspecified) });
-        }
-        let skid = if is_kernel {
-            match resumption::is_resumed(registers) {
-                // An interrupt or a system call: the kernel's own time.
-                Some(false) => {
-                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
-                }
-                Some(true) => Skid::Exact,
-                None => Skid::KernelEntry,
-            }
-        } else {
-            let model = self.config.skid.unwrap_or(model);
-            resumption::skid(model, sample, registers, self.config.skid.is_some(), kind)
-        };
-        let KnownCode { object, bias, site } =
-            match self.site(CodePlace { pid: sample.pid, ip, skid }) {
-                Ok(known) => known,
-                Err(NotLocated::Needs(needs)) => return Err(needs),
-                Err(NotLocated::Unknown(reason)) => {
-                    if reason == Reason::JitCode
-                        && let Some(needs) = self.made_code.needs(sample, ip, &mut self.processes)
-                    {
-                        return Err(needs);
-                    }
-                    // The kernel at work on an address space that is not set up yet, as in exec.
-                    let reason = if is_kernel { Reason::Kernel } else { reason };
-                    return self.by_sampled_address(sample, Attribution::unknown(reason));
-                }
-            };
-        self.attribute_at(Located { sample, registers, object, bias, site })
-    }
-
-    /// What the event of a sample counts.
-    pub(crate) fn kind_of(&self, sample: &Sample) -> EventKind {
-        self.events.get(usize::from(sample.event.0)).map_or(EventKind::Other, |event| event.kind)
     }
 
     fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {
-        if self.is_short_of_memory || self.n_pending >= limit::MAX_PENDING_SAMPLES {
+        if self.is_short_of_memory || self.parked.is_full() {
             self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
             return;
         }
-        let Needs { object, question } = needs;
-        self.n_pending += 1;
-        let waiting = self.pending.entry((object, question)).or_default();
-        waiting.push(*sample);
-        if waiting.len() == 1
-            && let Some(known) = self.processes.object_mut(object)
-        {
-            if matches!(known.state, ObjectState::Unopened) {
-                known.state = ObjectState::Opening;
-            }
-            let key = Arc::clone(&known.key);
-            self.requests.push_back(Request { object, key, question });
-        }
+        self.parked.park(&mut self.world.processes, sample, needs);
     }
 
     pub(crate) fn decide(
@@ -420,31 +263,21 @@ impl Analyzer {
             }
             Verdict::Attributed { named, evidence, .. } => {
                 self.counts.attributed += 1;
-                self.counts.conflicts +=
-                    u64::from(evidence == dataspace_proto::sample_line::Evidence::Conflict);
+                self.counts.conflicts += u64::from(evidence == Evidence::Conflict);
                 self.counts.voted += u64::from(attribution.votes != 0);
-                (self.names.get(named).charged_to, Some(evidence))
+                let totals = &mut self.totals;
+                (self.charges.object(named, &self.world.names, totals), Some(evidence))
             }
         };
-        let scope = match attribution.site {
-            Some(site) => Some(&self.sites.get(site).scope),
-            None => named_code(&self.kernel_code, &self.made_code, sample),
-        };
+        let scope = self.world.scope(sample, attribution);
         let charge = Charge { sample, access: attribution.access, evidence, scope };
         self.totals.charge(object, &charge);
         observer.decided(self, Decided { sample, attribution });
     }
 
-    /// Where a sample's code is.
-    pub(crate) fn scope(&self, sample: &Sample, attribution: &Attribution) -> Option<&Arc<Scope>> {
-        match attribution.site {
-            Some(site) => Some(&self.sites.get(site).scope),
-            None => named_code(&self.kernel_code, &self.made_code, sample),
-        }
-    }
-
     fn add_code_names(&mut self, object: LoadObjectIdx, names: Option<Names>) {
-        let Some(key) = self.processes.object(object).map(|known| Arc::clone(&known.key)) else {
+        let Some(key) = self.world.processes.object(object).map(|known| Arc::clone(&known.key))
+        else {
             return;
         };
         let Some(names) = names else { return };
@@ -454,43 +287,20 @@ impl Analyzer {
                 key.pid
             ));
         }
-        self.made_code.answer(key.pid, object, names);
+        self.world.made_code.answer(key.pid, object, names);
     }
 
     fn set_state(&mut self, object: LoadObjectIdx, state: ObjectState) {
         if let ObjectState::Failed(reason @ (Reason::ObjectChanged | Reason::ObjectMissing)) = state
-            && let Some(known) = self.processes.object(object)
+            && let Some(known) = self.world.processes.object(object)
             // Another kernel's vdso is never at hand, and nobody can do anything about it.
             && &*known.key.path != b"[vdso]"
         {
             let path = String::from_utf8_lossy(&known.key.path).into_owned();
             self.warn(format!("{path}: {}", reason.sentence()));
         }
-        if let Some(known) = self.processes.object_mut(object) {
+        if let Some(known) = self.world.processes.object_mut(object) {
             known.state = state;
         }
-    }
-
-    fn add_site(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
-        if self.sites.is_full() {
-            self.sites.forget();
-            self.recent_sites.forget();
-            self.forget_names();
-        }
-        self.sites.insert(object, query, site);
-    }
-
-    fn add_call(&mut self, object: LoadObjectIdx, behind: Svma, call: Arc<CallSite>) {
-        if self.calls.is_full() {
-            self.calls.forget();
-            self.forget_names();
-        }
-        self.calls.insert(object, behind, call);
-    }
-
-    /// Starts anew: names are made again as samples come. Not to be called while an index is held.
-    pub(crate) fn forget_names(&mut self) {
-        self.names.forget();
-        self.sites.forget_names();
     }
 }

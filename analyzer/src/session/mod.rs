@@ -1,5 +1,7 @@
 //! The state of one analysis: samples are parked, decided and charged; totals are reported.
 
 pub mod analyzer;
+pub(crate) mod charge_table;
+pub(crate) mod parking;
 pub mod report;
 pub mod shedding;

@@ -97,7 +97,7 @@ impl Analyzer {
         let Decided { sample, attribution } = decided;
         let event = self.events().get(usize::from(sample.event.0));
         let named = match attribution.verdict {
-            Verdict::Attributed { named, .. } => Some(&self.names.get(named).answer),
+            Verdict::Attributed { named, .. } => Some(&self.world.names.get(named).answer),
             _ => None,
         };
         let (evidence, reason) = match attribution.verdict {
@@ -125,7 +125,7 @@ impl Analyzer {
             object: named
                 .and_then(|named| named.object.leaf())
                 .map(|leaf| Arc::clone(&leaf.descriptor)),
-            scope: self.scope(sample, attribution).map(|scope| Scope::clone(scope)),
+            scope: self.world.scope(sample, attribution).map(|scope| Scope::clone(scope)),
             type_name: named.map(|named| Arc::clone(&named.object.type_name)),
             offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.offset),
             member: named.and_then(|named| named.object.member.clone()),

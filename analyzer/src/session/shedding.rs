@@ -2,9 +2,6 @@
 //! can be found out again, and at the very end the finding out.
 
 use crate::attribution::access::Attribution;
-use crate::attribution::name_table::NameTable;
-use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
-use crate::attribution::vote::Votes;
 use crate::bytes::file::LoadObjectIdx;
 use crate::bytes::shedding::Shed;
 use crate::index::question::{Delay, Question};
@@ -17,13 +14,7 @@ impl Analyzer {
         if stage < Shed::Answers {
             return;
         }
-        // Not only emptied: the room goes, too.
-        self.sites = SiteTable::default();
-        self.recent_sites.forget();
-        self.calls = CallSiteTable::default();
-        self.data = DataTable::default();
-        self.names = NameTable::default();
-        self.votes = Votes::default();
+        self.world.evict_answers();
         self.warn(
             "memory was short (--memory-max): what was known of code was given up, and is found out \
              again"
@@ -41,10 +32,7 @@ impl Analyzer {
 
     /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
     pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
-        let pending = std::mem::take(&mut self.pending);
-        self.n_pending = 0;
-        self.requests.clear();
-        for sample in pending.into_values().flatten() {
+        for sample in self.parked.take_all() {
             self.decide(&sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
     }
@@ -58,7 +46,7 @@ impl Analyzer {
         observer: &mut dyn Observer,
     ) {
         self.warn_of(delay, asked.0);
-        for sample in &self.take_waiting(asked) {
+        for sample in &self.parked.take(asked) {
             self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
     }
@@ -76,7 +64,7 @@ impl Analyzer {
         if self.warnings.iter().any(|warning| warning.starts_with(what)) {
             return;
         }
-        let known = self.processes.object(object);
+        let known = self.world.processes.object(object);
         let path = known.map_or_else(String::new, |known| {
             String::from_utf8_lossy(&known.key.path).into_owned()
         });
@@ -90,7 +78,7 @@ impl Analyzer {
     pub fn set_short_of_memory(&mut self, is_short: bool) {
         if std::mem::replace(&mut self.is_short_of_memory, is_short) && !is_short {
             // What was made meanwhile is charged to `<Other>`.
-            self.forget_names();
+            self.world.forget_names();
         }
         self.totals.set_closed(is_short);
     }

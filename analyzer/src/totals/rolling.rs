@@ -166,11 +166,6 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Whether this is `<Other>`, which many objects are charged to.
-    pub(crate) fn is_other(object: ObjectIdx) -> bool {
-        object == OTHER
-    }
-
     pub(crate) fn new(lengths: WindowLengths) -> Self {
         let mut totals = Self {
             objects: Vec::new(),

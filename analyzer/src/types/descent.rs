@@ -6,6 +6,7 @@ mod ending;
 use crate::limit;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape, Step};
 use crate::types::value_kind::ValueKind;
+
 pub(crate) use ending::member_names;
 use ending::{End, Ends, Fit};
 

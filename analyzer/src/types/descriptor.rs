@@ -115,6 +115,13 @@ impl DataObject {
         self.leaf().is_some_and(|leaf| &*leaf.descriptor == STACK)
     }
 
+    /// Whether the two are one data object.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let descriptor = |object: &Self| object.leaf().map(|leaf| Arc::clone(&leaf.descriptor));
+        (self.fingerprint, descriptor(self)) == (other.fingerprint, descriptor(other))
+    }
+
     /// The object itself: the innermost level.
     #[must_use]
     pub fn leaf(&self) -> Option<&ObjectLevel> {

@@ -22,7 +22,8 @@ mod rust_type;
 
 use crate::support::program::{Program, has_memory_operand, run, source};
 use crate::support::session::{Session, object, with};
-use dataspace_analyzer::session::analyzer::{Config, Paths};
+use dataspace_analyzer::attribution::world::Paths;
+use dataspace_analyzer::session::analyzer::Config;
 use dataspace_analyzer::x86_64::access::sampled_register;
 use dataspace_proto::register::Register;
 use iced_x86::{Instruction, Register as Named};

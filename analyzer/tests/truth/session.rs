@@ -3,11 +3,12 @@
 
 use crate::truth::model::{self, Model, PID};
 use crate::truth::step::State;
+use dataspace_analyzer::attribution::world::Paths;
 use dataspace_analyzer::bytes::file::{
     DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
 };
 use dataspace_analyzer::index::worker::Worker;
-use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer, Paths};
+use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer};
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::event::{EventKind, SkidModel};
 use dataspace_proto::reason::Reason;

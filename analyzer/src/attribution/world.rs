@@ -1,0 +1,205 @@
+//! What attribution knows and learns: processes, workers' answers, names, votes, threads' storage.
+
+use crate::attribution::access::{Attribution, Located, Verdict};
+use crate::attribution::code_place::NotLocated;
+use crate::attribution::name_table::NameTable;
+use crate::attribution::recent_site::{CodePlace, KnownCode, RecentSites};
+use crate::attribution::resumption;
+use crate::attribution::search::Search;
+use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
+use crate::attribution::vote::Votes;
+use crate::bytes::file::LoadObjectIdx;
+use crate::index::call_site::CallSite;
+use crate::index::named_code::KernelCode;
+use crate::index::question::Needs;
+use crate::index::site::{Site, SiteQuery};
+use crate::process::made_code::{MadeCode, named_code};
+use crate::process::table::ProcessTable;
+use crate::process::thread_storage::ThreadStorage;
+use crate::x86_64::backtrack::Skid;
+use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::event::{EventKind, SkidModel};
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::{Comm, Exit, Fork, Mmap, Sample};
+use dataspace_proto::register::{Register, RegisterAbi};
+use dataspace_proto::sample_line::Scope;
+use std::sync::Arc;
+
+/// Which of the two paths may answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paths {
+    /// Both, joined.
+    #[default]
+    Both,
+    /// Instruction and debug information only.
+    Type,
+    /// The data address only.
+    Address,
+}
+
+/// The meaning of a sample's event, as far as attribution depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meaning {
+    /// What the event counts.
+    pub(crate) kind: EventKind,
+    /// Where the trigger is, relative to the reported IP.
+    pub(crate) skid: SkidModel,
+    /// The user chose the skid model, for all events.
+    pub(crate) is_forced: bool,
+}
+
+/// Everything that attribution reads, and learns from samples on the way.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) paths: Paths,
+    pub(crate) processes: ProcessTable,
+    pub(crate) sites: SiteTable,
+    pub(crate) recent_sites: RecentSites,
+    pub(crate) data: DataTable,
+    pub(crate) calls: CallSiteTable,
+    pub(crate) names: NameTable,
+    pub(crate) votes: Votes,
+    /// The threads' own storage, as far as it was learned.
+    pub(crate) thread_storage: ThreadStorage,
+    pub(crate) kernel_code: KernelCode,
+    pub(crate) made_code: MadeCode,
+    /// Taken while a sample is weighed.
+    pub(crate) search: Option<Box<Search>>,
+}
+
+impl World {
+    /// A world in which nothing is known.
+    pub(crate) fn new(paths: Paths) -> Self {
+        Self { paths, ..Self::default() }
+    }
+
+    pub(crate) fn mmap(&mut self, mmap: &Mmap) {
+        let (start, end) = self.processes.newly_mapped(mmap);
+        self.votes.forget_range(mmap.pid, start.0, end.0);
+        self.processes.mmap(mmap);
+        self.made_code.mmap(mmap, &self.processes);
+    }
+
+    pub(crate) fn comm(&mut self, comm: &Comm) {
+        if comm.is_exec {
+            self.thread_storage.forget_process(comm.pid);
+            self.made_code.forget(comm.pid);
+            self.votes.forget_process(comm.pid);
+        }
+        self.processes.comm(comm);
+    }
+
+    pub(crate) fn fork(&mut self, fork: &Fork) {
+        self.thread_storage.forget_thread(fork.pid, fork.tid);
+        if fork.pid != fork.parent_pid {
+            self.votes.forget_process(fork.pid);
+        }
+        self.processes.fork(fork);
+        self.made_code.fork(fork);
+    }
+
+    pub(crate) fn exit(&mut self, exit: &Exit) {
+        self.thread_storage.forget_thread(exit.pid, exit.tid);
+        if exit.pid == exit.tid {
+            self.votes.forget_process(exit.pid);
+        }
+        self.processes.exit(exit);
+    }
+
+    pub(crate) fn add_site(&mut self, object: LoadObjectIdx, query: SiteQuery, site: Site) {
+        if self.sites.is_full() {
+            self.sites.forget();
+            self.recent_sites.forget();
+            self.forget_names();
+        }
+        self.sites.insert(object, query, site);
+    }
+
+    pub(crate) fn add_call(&mut self, object: LoadObjectIdx, after: Svma, call: Arc<CallSite>) {
+        if self.calls.is_full() {
+            self.calls.forget();
+            self.forget_names();
+        }
+        self.calls.insert(object, after, call);
+    }
+
+    /// Starts anew: names are made again as samples come. Not to be called while an index is held.
+    pub(crate) fn forget_names(&mut self) {
+        self.names.forget();
+        self.sites.forget_names();
+    }
+
+    /// Gives up all that workers answered and what was made of it, and the room it took.
+    pub(crate) fn evict_answers(&mut self) {
+        self.sites = SiteTable::default();
+        self.recent_sites.forget();
+        self.calls = CallSiteTable::default();
+        self.data = DataTable::default();
+        self.names.evict();
+        self.votes = Votes::default();
+    }
+
+    /// The function, unit and load object that a sample's code is in, where they are known.
+    pub(crate) fn scope(&self, sample: &Sample, attribution: &Attribution) -> Option<&Arc<Scope>> {
+        match attribution.site {
+            Some(site) => Some(&self.sites.get(site).scope),
+            None => named_code(&self.kernel_code, &self.made_code, sample),
+        }
+    }
+
+    /// Attributes one sample, or says which question has to be answered first.
+    pub(crate) fn attribute(
+        &mut self,
+        sample: &Sample,
+        meaning: Meaning,
+    ) -> Result<Attribution, Needs> {
+        let Meaning { kind, skid: model, is_forced } = meaning;
+        let is_kernel = !sample.is_user();
+        let (ip, registers) = if is_kernel {
+            match sample.user_registers.get(Register::Rip) {
+                Some(ip) => (Avma(ip), &sample.user_registers),
+                None => {
+                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+                }
+            }
+        } else {
+            (sample.ip, &sample.registers)
+        };
+        if registers.abi == RegisterAbi::Bits32 {
+            return Ok(Attribution::unknown(Reason::UnsupportedMachine));
+        }
+        // A fault on the instruction's own address is a fetch of code, not an access of its operand.
+        if kind == EventKind::PageFault && sample.addr == Some(ip) {
+            let verdict = Verdict::NotMemory;
+            return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Unspecified) });
+        }
+        let skid = if is_kernel {
+            match resumption::is_resumed(registers) {
+                // An interrupt or a system call: the kernel's own time.
+                Some(false) => {
+                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+                }
+                Some(true) => Skid::Exact,
+                None => Skid::KernelEntry,
+            }
+        } else {
+            resumption::skid(model, sample, registers, is_forced, kind)
+        };
+        let KnownCode { object, bias, site } =
+            match self.site(CodePlace { pid: sample.pid, ip, skid }) {
+                Ok(known) => known,
+                Err(NotLocated::Needs(needs)) => return Err(needs),
+                Err(NotLocated::Unknown(reason)) => {
+                    if reason == Reason::JitCode
+                        && let Some(needs) = self.made_code.needs(sample, ip, &mut self.processes)
+                    {
+                        return Err(needs);
+                    }
+                    // The kernel at work on an address space that is not set up yet, as in exec.
+                    let reason = if is_kernel { Reason::Kernel } else { reason };
+                    return self.by_sampled_address(sample, Attribution::unknown(reason));
+                }
+            };
+        self.attribute_at(Located { sample, kind, registers, object, bias, site })
+    }
+}
