@@ -28,6 +28,7 @@ mod dataflow;
 pub mod dwarf;
 pub mod elf;
 pub mod index;
+mod known;
 pub mod limit;
 pub mod process;
 pub mod session;

@@ -4,7 +4,7 @@
 use crate::index::site::{Past, Trigger, TypedAccess};
 use crate::limit;
 use crate::x86_64::access::Role;
-use crate::x86_64::function::Entrances;
+use crate::x86_64::edge::Entrances;
 use crate::x86_64::state::{Contradiction, State};
 use crate::x86_64::trail::{Node, Way};
 use dataspace_proto::address::Avma;

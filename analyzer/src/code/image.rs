@@ -8,7 +8,7 @@ use crate::elf::linkage::LinkageTable;
 use crate::elf::relocation::CodePointers;
 use crate::limit;
 use crate::x86_64::exit::Destination;
-use crate::x86_64::function::ImageBytes;
+use crate::x86_64::image_bytes::ImageBytes;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::cell::OnceCell;

@@ -2,131 +2,15 @@
 //! after it.
 
 use crate::code::image::CodeImage;
+use crate::known::noreturn::is_own_name;
 use crate::limit;
 use crate::x86_64::dead_end::is_dead_end;
 use crate::x86_64::exit::Destination;
-use crate::x86_64::function::ImageBytes as _;
+use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
-use object::{Object, ObjectSymbol as _, ObjectSymbolTable as _};
+use object::{Object, ObjectSymbol as _};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
-
-/// Names from the C library, the C++ runtime (Itanium C++ ABI) and the unwinder.
-const NAMES: [&str; 37] = [
-    "_Exit",
-    "_Unwind_Resume",
-    "_ZSt9terminatev",
-    "__assert",
-    "__assert_fail",
-    "__assert_perror_fail",
-    "__chk_fail",
-    "__clang_call_terminate",
-    "__cxa_bad_cast",
-    "__cxa_bad_typeid",
-    "__cxa_call_terminate",
-    "__cxa_call_unexpected",
-    "__cxa_deleted_virtual",
-    "__cxa_pure_virtual",
-    "__cxa_rethrow",
-    "__cxa_throw",
-    "__cxa_throw_bad_array_length",
-    "__cxa_throw_bad_array_new_length",
-    "__fortify_fail",
-    "__libc_fatal",
-    "__longjmp_chk",
-    "__stack_chk_fail",
-    "_exit",
-    "_longjmp",
-    "abort",
-    "err",
-    "errx",
-    "exit",
-    "longjmp",
-    "pthread_exit",
-    "quick_exit",
-    "rust_begin_unwind",
-    "rust_panic",
-    "siglongjmp",
-    "thrd_exit",
-    "verr",
-    "verrx",
-];
-
-/// Paths, mangled, of what panics or ends the process in Rust's `core`, `alloc` and `std`.
-const RUST_PATHS: [&str; 7] = [
-    "4core9panicking",
-    "4core4cell22panic_already_borrowed",
-    "4core4cell30panic_already_mutably_borrowed",
-    "5alloc7raw_vec17capacity_overflow",
-    "5alloc7raw_vec12handle_error",
-    "3std7process5abort",
-    "3std7process4exit",
-];
-
-/// Crates in which what ends like these never returns.
-const RUST_CRATES: [&str; 3] = ["4core", "5alloc", "3std"];
-const RUST_ENDINGS: [&str; 4] = ["_fail", "_fail_rt", "_failed", "handle_alloc_error"];
-
-/// Whether functions of this name never return.
-pub(crate) fn is_name(name: &str) -> bool {
-    if NAMES.binary_search(&name).is_ok() {
-        return true;
-    }
-    // `std::__throw_length_error(char const*)` and its like.
-    let is_throw = name.strip_prefix("_ZSt").is_some_and(|rest| {
-        rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("__throw_")
-    });
-    is_throw || rust_path(name).is_some_and(is_rust_path)
-}
-
-/// The path in a mangled name that is not generic: legacy without its hash, or version 0 from the
-/// crate on.
-fn rust_path(name: &str) -> Option<&str> {
-    if let Some(legacy) = name.strip_prefix("_ZN") {
-        return Some(legacy.rsplit_once("17h").map_or(legacy, |(path, _)| path));
-    }
-    let rest = name.strip_prefix("_RNv")?.trim_start_matches("Nt").strip_prefix('C')?;
-    // A crate's disambiguator.
-    let rest = match rest.strip_prefix('s') {
-        Some(numbered) => numbered.split_once('_')?.1,
-        None => rest,
-    };
-    Some(rest)
-}
-
-fn is_rust_path(path: &str) -> bool {
-    let is_ending = || {
-        let own = RUST_CRATES.iter().any(|known| path.starts_with(known));
-        own && RUST_ENDINGS.iter().any(|ending| path.ends_with(ending))
-    };
-    RUST_PATHS.iter().any(|known| path.starts_with(known)) || is_ending()
-}
-
-/// Names of libraries that programs give to functions of their own as well, which may return.
-const COMMON_NAMES: [&str; 4] = ["err", "errx", "verr", "verrx"];
-
-/// Whether a function that the file itself has never returns, by its name.
-pub(crate) fn is_own_name(name: &str) -> bool {
-    is_name(name) && !COMMON_NAMES.contains(&name)
-}
-
-/// Where pointers to functions are kept that never return.
-pub(crate) fn slots<'d>(elf: &impl Object<'d>) -> Vec<u64> {
-    let (Some(table), Some(relocations)) = (elf.dynamic_symbol_table(), elf.dynamic_relocations())
-    else {
-        return Vec::new();
-    };
-    let mut slots: Vec<u64> = relocations
-        .take(limit::MAX_SYMBOLS)
-        .filter_map(|(slot, relocation)| {
-            let object::RelocationTarget::Symbol(idx) = relocation.target() else { return None };
-            let name = table.symbol_by_index(idx).ok()?.name().ok()?;
-            is_name(name).then_some(slot)
-        })
-        .collect();
-    slots.sort_unstable();
-    slots
-}
 
 /// Functions whose code was looked at.
 ///
@@ -258,17 +142,5 @@ mod tests {
                 assert_eq!(after, [is_other_seen, is_seen], "{name} after {other}");
             }
         }
-    }
-
-    #[test]
-    fn names_are_in_order_and_found() {
-        assert!(NAMES.is_sorted());
-        assert!(is_name("abort") && is_name("_ZSt20__throw_length_errorPKc"));
-        assert!(is_name("_ZN4core9panicking5panic17h0123456789abcdefE"));
-        assert!(is_name("_ZN4core6result13unwrap_failed17h0123456789abcdefE"));
-        assert!(is_name("_RNvNtCs8rhTZKbY3lC_4core9panicking9panic_fmt"));
-        assert!(is_name("_RNvNtNtCs8rhTZKbY3lC_4core5slice5index16slice_index_fail"));
-        assert!(!is_name("_RNvNtCs8rhTZKbY3lC_4mine5slice13unwrap_failed"));
-        assert!(!is_name("aborted") && !is_name("_ZSt4sqrtf") && !is_name("_ZN3std2io5Write"));
     }
 }

@@ -7,7 +7,8 @@ use crate::dwarf::frame::FrameTable;
 use crate::dwarf::{DebugInfo, Reader, landing_pad};
 use crate::elf::image::COLD;
 use crate::limit;
-use crate::x86_64::function::{ImageBytes, Outline, Part};
+use crate::x86_64::image_bytes::ImageBytes;
+use crate::x86_64::outline::{Outline, Part};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 

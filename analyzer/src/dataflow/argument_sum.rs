@@ -381,7 +381,7 @@ fn is_half(number: Option<i64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::x86_64::function::NoBytes;
+    use crate::x86_64::image_bytes::NoBytes;
 
     /// The sums of straight code at 0x1000, and its function.
     fn sums(code: &[u8]) -> ArgumentSums {

@@ -10,7 +10,7 @@ use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{self, ThreadTarget};
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
-use crate::x86_64::function::ImageBytes as _;
+use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 

@@ -5,11 +5,14 @@ use crate::bytes::file::{FileBytes, FileError, read_shared};
 use crate::elf::data_symbol::DataSymbols;
 use crate::elf::packing::OLD_COMPRESSED;
 use crate::elf::thread_block::ThreadBlock;
+use crate::known::noreturn::is_name;
 use crate::limit;
 use dataspace_proto::address::{FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
+use object::{
+    Object, Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, ReadCache,
+};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -115,7 +118,7 @@ impl ElfImage {
             functions: Vec::new(),
             split: FxHashMap::default(),
             is_at_fixed_addresses: elf.kind() == object::ObjectKind::Executable,
-            noreturn_slots: crate::code::noreturn::slots(&elf),
+            noreturn_slots: noreturn_slots(&elf),
             data: Arc::new(DataSymbols::read(&elf)),
             thread: ThreadBlock::read(&elf),
         };
@@ -428,4 +431,22 @@ fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
     functions.sort_by_key(|function| (function.start, function.len_bytes));
     functions.dedup_by(|a, b| a.start == b.start && a.len_bytes == b.len_bytes);
     functions
+}
+
+/// Where pointers to functions are kept that never return.
+pub(crate) fn noreturn_slots<'d>(elf: &impl Object<'d>) -> Vec<u64> {
+    let (Some(table), Some(relocations)) = (elf.dynamic_symbol_table(), elf.dynamic_relocations())
+    else {
+        return Vec::new();
+    };
+    let mut slots: Vec<u64> = relocations
+        .take(limit::MAX_SYMBOLS)
+        .filter_map(|(slot, relocation)| {
+            let object::RelocationTarget::Symbol(idx) = relocation.target() else { return None };
+            let name = table.symbol_by_index(idx).ok()?.name().ok()?;
+            is_name(name).then_some(slot)
+        })
+        .collect();
+    slots.sort_unstable();
+    slots
 }

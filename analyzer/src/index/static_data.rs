@@ -10,7 +10,7 @@ use crate::elf::linkage::Slot;
 use crate::elf::symbol_name::{self, SymbolName};
 use crate::limit;
 use crate::types::descriptor::DataObject;
-use crate::x86_64::function::ImageBytes as _;
+use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use crate::types::descriptor::{self, Root};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
-use crate::x86_64::function::ImageBytes as _;
+use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;

@@ -7,7 +7,7 @@ use crate::dwarf::DebugInfo;
 use crate::dwarf::prototype::{self, Known, Prototype};
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
-use crate::x86_64::function::ImageBytes as _;
+use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use rustc_hash::FxHashSet;

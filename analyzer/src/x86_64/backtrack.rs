@@ -1,9 +1,10 @@
 //! From the reported IP back to the instructions that may have caused the sample.
 
 use super::effect::{self, Effect, Part};
-use super::function::{Entrances, FunctionCode, Predecessor};
+use super::function::FunctionCode;
 use super::trail::{BranchCondition, Node, Trail, Way};
 use crate::limit;
+use crate::x86_64::edge::{Entrances, Predecessor};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::register::Register;

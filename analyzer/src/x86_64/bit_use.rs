@@ -229,7 +229,7 @@ fn is_written_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::x86_64::function::NoBytes;
+    use crate::x86_64::image_bytes::NoBytes;
     use dataspace_proto::address::Svma;
 
     /// The bits that code uses of what its first instruction touches.

@@ -1,7 +1,7 @@
 //! Who calls whom: the direct calls and jumps in a load object's code, by their target.
 
-use super::function::ImageBytes;
 use crate::limit;
+use crate::x86_64::image_bytes::ImageBytes;
 use dataspace_proto::address::Svma;
 
 /// Direct near calls and jumps, sorted by target. Found by their opcode bytes, so that some are no

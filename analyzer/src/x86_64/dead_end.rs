@@ -1,8 +1,8 @@
 //! Functions that are seen not to return: every way through a few instructions ends where nothing goes on.
 
 use super::exit::{Destination, Exit};
-use super::function::ImageBytes;
 use crate::limit;
+use crate::x86_64::image_bytes::ImageBytes;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 

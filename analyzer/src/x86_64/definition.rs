@@ -1,7 +1,7 @@
 //! Where a register's value comes from: the instructions that wrote it last, on every way there.
 
-use super::jump_table::{View, immediate};
 use crate::limit;
+use crate::x86_64::view::{View, immediate};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use rustc_hash::FxHashSet;
 

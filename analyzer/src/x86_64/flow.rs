@@ -1,10 +1,14 @@
 //! What of a function is reached, and from where: the making of a [`FunctionCode`].
 
 use super::exit::{Destination, Exit, is_filler};
-use super::function::{Entrances, FunctionCode, ImageBytes, Outline, Predecessor};
-use super::jump_table::{Targets, Tracer, View};
+use super::function::FunctionCode;
+use super::jump_table::{Targets, Tracer};
 use super::sweep::Sweep;
 use crate::limit;
+use crate::x86_64::edge::{Entrances, Predecessor};
+use crate::x86_64::image_bytes::ImageBytes;
+use crate::x86_64::outline::Outline;
+use crate::x86_64::view::View;
 use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::FxHashSet;
 
@@ -358,7 +362,8 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::x86_64::function::{NoBytes, Part};
+    use crate::x86_64::image_bytes::NoBytes;
+    use crate::x86_64::outline::Part;
     use dataspace_proto::address::Svma;
     use proptest::prelude::*;
 

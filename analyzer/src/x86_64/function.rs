@@ -1,8 +1,10 @@
 //! One function, decoded once: its instructions, and for each what can have run just before it.
 
-use super::exit::Destination;
 use super::flow::Flow;
 use crate::limit;
+use crate::x86_64::edge::{Entrances, Predecessor};
+use crate::x86_64::image_bytes::ImageBytes;
+use crate::x86_64::outline::{Outline, Part};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use iced_x86::Instruction;
@@ -16,89 +18,6 @@ pub struct FunctionCode {
     offsets: Vec<u32>,
     predecessors: Vec<Predecessor>,
     entrances: Vec<Entrances>,
-}
-
-/// An instruction that can have run just before another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Predecessor {
-    /// Its index.
-    pub from: u32,
-    /// By its jump; else it fell through.
-    pub is_taken: bool,
-}
-
-/// Ways into an instruction from outside what the graph of its function shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entrances {
-    /// The function, or a part of it, is entered here: a call or a jump elsewhere came before.
-    pub is_entry: bool,
-    /// It stands behind a call: the callee's `ret` came before. The call is no predecessor.
-    pub is_return: bool,
-    /// The unwinder jumps here.
-    pub is_landing_pad: bool,
-    /// An indirect jump whose targets are not all known may lead here, nothing that is known
-    /// leads here, or more does than is weighed ([`limit::MAX_PREDECESSORS`]).
-    pub is_unknown: bool,
-}
-
-impl Entrances {
-    /// Whether there is any.
-    #[must_use]
-    pub fn is_any(self) -> bool {
-        self != Self::default()
-    }
-}
-
-/// What is known of a function before its code is looked at.
-#[derive(Clone, Debug, Default)]
-pub struct Outline {
-    /// The pieces of its code, which do not overlap.
-    pub parts: Vec<Part>,
-    /// Addresses inside the parts that are entered like a function: other symbols, targets of
-    /// calls from elsewhere.
-    pub entries: Vec<Svma>,
-    /// Where the unwinder resumes.
-    pub landing_pads: Vec<Svma>,
-    /// Where code that is not in the parts jumps to.
-    pub jumped_to: Vec<Svma>,
-    /// Addresses of its labels that stand in data.
-    pub labels: Vec<Svma>,
-    /// There may be ways in that are not in here: landing pads that could not be read, code that
-    /// was not searched for jumps.
-    pub has_more_ways_in: bool,
-}
-
-/// A piece of a function's code.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// First address.
-    pub start: Svma,
-    /// Its bytes.
-    pub code: Vec<u8>,
-    /// Whether it is entered at its start. What a compiler moved away (`name.cold`) is jumped to.
-    pub is_entered: bool,
-}
-
-/// What the function's code refers to: jump tables, pointers, other functions.
-pub trait ImageBytes {
-    /// Up to `n_bytes` bytes at `svma`.
-    fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>>;
-
-    /// What the loader writes to `svma` (`R_X86_64_RELATIVE`, psABI 4.4), where it does.
-    fn relocated(&self, _svma: Svma) -> Option<Svma> {
-        None
-    }
-
-    /// Whether the code is always loaded where its addresses say, so that numbers in it can be
-    /// addresses.
-    fn is_at_fixed_addresses(&self) -> bool {
-        false
-    }
-
-    /// Whether a call never returns.
-    fn is_noreturn(&self, _callee: Destination) -> bool {
-        false
-    }
 }
 
 impl FunctionCode {
@@ -193,16 +112,5 @@ impl FunctionCode {
     pub fn entrances(&self, index: usize) -> Entrances {
         let nowhere = Entrances { is_unknown: true, ..Entrances::default() };
         self.entrances.get(index).copied().unwrap_or(nowhere)
-    }
-}
-
-/// An image without bytes, for code that has no tables.
-#[cfg(test)]
-pub(crate) struct NoBytes;
-
-#[cfg(test)]
-impl ImageBytes for NoBytes {
-    fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
-        None
     }
 }

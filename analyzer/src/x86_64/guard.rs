@@ -1,7 +1,7 @@
 //! How many entries a jump table has: from the comparison or mask that guards the jump.
 
-use super::jump_table::View;
 use crate::limit;
+use crate::x86_64::view::View;
 use iced_x86::{
     ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };

@@ -7,53 +7,14 @@
 
 use super::definition::{Addend, Definitions, Origin};
 use super::exit::Exit;
-use super::function::{Entrances, ImageBytes, Predecessor};
 use super::guard;
-use super::sweep::Sweep;
 use super::table::Tables;
 use crate::limit;
-use dataspace_proto::address::Svma;
+use crate::x86_64::image_bytes::ImageBytes;
+use crate::x86_64::view::{View, immediate};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
-
-/// What is known of the flow so far. Indices are those of the sweep.
-#[derive(Clone, Copy)]
-pub(super) struct View<'a> {
-    pub(super) sweep: &'a Sweep<'a>,
-    /// Which instructions are reached.
-    pub(super) is_reached: &'a [bool],
-    pub(super) entrances: &'a [Entrances],
-    /// To where, and from where; sorted.
-    pub(super) edges: &'a [(u32, Predecessor)],
-    /// What stands behind a call, and the call; sorted.
-    pub(super) returns: &'a [(u32, u32)],
-    /// Addresses of labels that stand in data.
-    pub(super) labels: &'a [Svma],
-}
-
-impl<'a> View<'a> {
-    pub(super) fn predecessors(&self, index: u32) -> &'a [(u32, Predecessor)] {
-        let start = self.edges.partition_point(|(to, _)| *to < index);
-        let len = self.edges[start..].partition_point(|(to, _)| *to == index);
-        &self.edges[start..start + len]
-    }
-
-    pub(super) fn calls_before(&self, index: u32) -> &'a [(u32, u32)] {
-        let start = self.returns.partition_point(|(to, _)| *to < index);
-        let len = self.returns[start..].partition_point(|(to, _)| *to == index);
-        &self.returns[start..start + len]
-    }
-
-    pub(super) fn instruction(&self, index: u32) -> &'a Instruction {
-        &self.sweep.instructions[index as usize]
-    }
-
-    fn reached(&self) -> impl Iterator<Item = &Instruction> {
-        let all = self.sweep.instructions.iter().zip(self.is_reached);
-        all.filter(|(_, is_reached)| **is_reached).map(|(instruction, _)| instruction)
-    }
-}
 
 /// Where an indirect jump leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,18 +303,5 @@ fn formed_address(instruction: &Instruction, has_numbers: bool) -> Option<u64> {
             Some(instruction.immediate(1))
         }
         _ => immediate(instruction),
-    }
-}
-
-/// A number that `mov` loads or stores whole.
-pub(super) fn immediate(instruction: &Instruction) -> Option<u64> {
-    if instruction.mnemonic() != Mnemonic::Mov {
-        return None;
-    }
-    match instruction.op1_kind() {
-        OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
-            Some(instruction.immediate(1)).filter(|number| *number != 0)
-        }
-        _ => None,
     }
 }

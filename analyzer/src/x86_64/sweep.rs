@@ -1,7 +1,7 @@
 //! Where instructions begin: one pass over the bytes, and further streams from jumps between.
 
-use super::function::Part;
 use crate::limit;
+use crate::x86_64::outline::Part;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// The instructions of some parts, in the order in which they were found.

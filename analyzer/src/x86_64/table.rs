@@ -1,8 +1,8 @@
 //! Reads the entries of jump tables, within a budget for the function.
 
-use super::function::ImageBytes;
 use super::sweep::Sweep;
 use crate::limit;
+use crate::x86_64::image_bytes::ImageBytes;
 use dataspace_proto::address::Svma;
 
 /// Entries that are read at once.

@@ -2,7 +2,7 @@
 //! walked back along.
 
 use super::effect::Effect;
-use super::function::Entrances;
+use crate::x86_64::edge::Entrances;
 use dataspace_proto::address::Svma;
 use iced_x86::ConditionCode;
 

@@ -1,0 +1,3 @@
+//! Known names and layouts of compilers, runtimes and libraries, as tables.
+
+pub(crate) mod noreturn;

@@ -1,0 +1,33 @@
+//! A function before its code is looked at: its parts, and where it is known to be entered.
+
+use dataspace_proto::address::Svma;
+
+/// What is known of a function before its code is looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    /// The pieces of its code, which do not overlap.
+    pub parts: Vec<Part>,
+    /// Addresses inside the parts that are entered like a function: other symbols, targets of
+    /// calls from elsewhere.
+    pub entries: Vec<Svma>,
+    /// Where the unwinder resumes.
+    pub landing_pads: Vec<Svma>,
+    /// Where code that is not in the parts jumps to.
+    pub jumped_to: Vec<Svma>,
+    /// Addresses of its labels that stand in data.
+    pub labels: Vec<Svma>,
+    /// There may be ways in that are not in here: landing pads that could not be read, code that
+    /// was not searched for jumps.
+    pub has_more_ways_in: bool,
+}
+
+/// A piece of a function's code.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// First address.
+    pub start: Svma,
+    /// Its bytes.
+    pub code: Vec<u8>,
+    /// Whether it is entered at its start. What a compiler moved away (`name.cold`) is jumped to.
+    pub is_entered: bool,
+}

@@ -1,0 +1,57 @@
+//! The instructions around a jump, as a search backwards sees them.
+
+use crate::x86_64::edge::{Entrances, Predecessor};
+use crate::x86_64::sweep::Sweep;
+use dataspace_proto::address::Svma;
+use iced_x86::{Instruction, Mnemonic, OpKind};
+
+/// What is known of the flow so far. Indices are those of the sweep.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) sweep: &'a Sweep<'a>,
+    /// Which instructions are reached.
+    pub(super) is_reached: &'a [bool],
+    pub(super) entrances: &'a [Entrances],
+    /// To where, and from where; sorted.
+    pub(super) edges: &'a [(u32, Predecessor)],
+    /// What stands behind a call, and the call; sorted.
+    pub(super) returns: &'a [(u32, u32)],
+    /// Addresses of labels that stand in data.
+    pub(super) labels: &'a [Svma],
+}
+
+impl<'a> View<'a> {
+    pub(super) fn predecessors(&self, index: u32) -> &'a [(u32, Predecessor)] {
+        let start = self.edges.partition_point(|(to, _)| *to < index);
+        let len = self.edges[start..].partition_point(|(to, _)| *to == index);
+        &self.edges[start..start + len]
+    }
+
+    pub(super) fn calls_before(&self, index: u32) -> &'a [(u32, u32)] {
+        let start = self.returns.partition_point(|(to, _)| *to < index);
+        let len = self.returns[start..].partition_point(|(to, _)| *to == index);
+        &self.returns[start..start + len]
+    }
+
+    pub(super) fn instruction(&self, index: u32) -> &'a Instruction {
+        &self.sweep.instructions[index as usize]
+    }
+
+    pub(crate) fn reached(&self) -> impl Iterator<Item = &Instruction> {
+        let all = self.sweep.instructions.iter().zip(self.is_reached);
+        all.filter(|(_, is_reached)| **is_reached).map(|(instruction, _)| instruction)
+    }
+}
+
+/// A number that `mov` loads or stores whole.
+pub(super) fn immediate(instruction: &Instruction) -> Option<u64> {
+    if instruction.mnemonic() != Mnemonic::Mov {
+        return None;
+    }
+    match instruction.op1_kind() {
+        OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
+            Some(instruction.immediate(1)).filter(|number| *number != 0)
+        }
+        _ => None,
+    }
+}
