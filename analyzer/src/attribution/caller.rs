@@ -8,7 +8,7 @@ use crate::attribution::search::Candidate;
 use crate::attribution::site_table::CallIdx;
 use crate::attribution::world::{Paths, World};
 use crate::dataflow::ArgumentSum;
-use crate::dwarf::frame::{FrameStep, SavedRegister};
+use crate::dwarf::code::frame::{FrameStep, SavedRegister};
 use crate::index::call_site::{CallSite, Link, PassedPointer, Spot};
 use crate::index::question::{Needs, Question};
 use crate::index::site::{OwnedRoot, TypedAccess};

@@ -3,8 +3,10 @@
 
 use crate::code::crossing::Crossings;
 use crate::code::image::CodeImage;
-use crate::dwarf::frame::FrameTable;
-use crate::dwarf::{DebugInfo, Reader, landing_pad};
+use crate::dwarf::code::frame::FrameTable;
+use crate::dwarf::code::landing_pad;
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::unit::reader::Reader;
 use crate::elf::image::COLD;
 use crate::limit;
 use crate::x86_64::image_bytes::ImageBytes;

@@ -3,7 +3,7 @@
 
 use super::graph::ValueGraph;
 use super::value::{Definition, Place, Sum, ValueIdx};
-use crate::dwarf::frame::FrameTable;
+use crate::dwarf::code::frame::FrameTable;
 use crate::limit;
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{Address, AddressRegister, SegmentBase};

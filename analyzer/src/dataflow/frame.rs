@@ -2,8 +2,8 @@
 
 use super::typing::{FrameVariable, Typing};
 use super::value::{Frame, Slot};
-use crate::dwarf::frame::{CfaRule, FrameRule};
-use crate::dwarf::location::{Base, Place};
+use crate::dwarf::code::frame::{CfaRule, FrameRule};
+use crate::dwarf::variable::location::{Base, Place};
 use crate::limit;
 use rustc_hash::FxHashMap;
 use std::ops::Range;

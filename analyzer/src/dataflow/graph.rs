@@ -4,7 +4,7 @@
 use super::by_place::ByPlace;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, Store, Sum, ValueIdx};
-use crate::dwarf::frame::FrameRule;
+use crate::dwarf::code::frame::FrameRule;
 use crate::limit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;

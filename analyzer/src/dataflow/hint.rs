@@ -4,7 +4,7 @@ use super::content::{Address, Better, Content, Origin, either};
 use super::liveness::Used;
 use super::typing::Typing;
 use super::value::{Definition, Sum, ValueIdx};
-use crate::dwarf::passing::Passing;
+use crate::dwarf::code::passing::Passing;
 use crate::x86_64::abi::ARGUMENTS;
 use rustc_hash::FxHashMap;
 

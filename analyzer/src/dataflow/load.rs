@@ -5,7 +5,7 @@ use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::offset::Offset;
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum};
-use crate::dwarf::element;
+use crate::dwarf::layout::element;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{self, ThreadTarget};
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};

@@ -42,9 +42,9 @@ pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
 pub(crate) use value::Slot;
 
-use crate::dwarf::DebugInfo;
-use crate::dwarf::frame::{FrameRow, FrameRule, FrameTable};
-use crate::dwarf::location::{Base, Place as VariablePlace};
+use crate::dwarf::code::frame::{FrameRow, FrameRule, FrameTable};
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::variable::location::{Base, Place as VariablePlace};
 use crate::elf::data_symbol::DataPlace;
 use crate::limit;
 use crate::types::layout::Layout;

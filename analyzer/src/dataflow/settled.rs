@@ -140,7 +140,7 @@ impl Dataflow {
     }
 
     /// What is known of the value in a register before the instruction at `svma`.
-    fn value(&self, svma: Svma, number: u16) -> Option<&Kept> {
+    pub(crate) fn value(&self, svma: Svma, number: u16) -> Option<&Kept> {
         let into = u32::try_from(svma.0.wrapping_sub(self.start)).ok()?;
         let at = self.instructions.binary_search(&into).ok()? as u32;
         let number = u8::try_from(number).ok()?;

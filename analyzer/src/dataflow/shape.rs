@@ -5,7 +5,7 @@ use super::extent::has_part;
 use super::hint::Hints;
 use super::typing::Typing;
 use super::value::{Definition, ValueIdx};
-use crate::dwarf::container::Container;
+use crate::dwarf::layout::kept::Container;
 use crate::limit;
 use crate::types::descent::Path;
 use crate::types::layout::{Layout, Shape, Step};

@@ -3,7 +3,7 @@
 use super::content::{Address, Content, Origin};
 use super::typing::Typing;
 use super::value::Call;
-use crate::dwarf::passing::{Passing, Word};
+use crate::dwarf::code::passing::{Passing, Word};
 use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};

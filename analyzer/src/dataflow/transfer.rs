@@ -4,7 +4,7 @@ use super::graph::ValueGraph;
 use super::sum::number;
 use super::value::{Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
 use super::vector::takes_lane;
-use crate::dwarf::frame::FrameRule;
+use crate::dwarf::code::frame::FrameRule;
 use crate::x86_64::abi::RETURNED;
 use crate::x86_64::access::{self, Address, SegmentBase};
 use crate::x86_64::arithmetic::Operation;

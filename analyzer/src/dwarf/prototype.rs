@@ -1,7 +1,9 @@
 //! Debug information made of declarations: for functions whose symbol tells what they are, in load
 //! objects that say nothing of them.
 
-use super::{Dwarf, Reader, libstdcxx};
+use crate::dwarf::unit::reader::{Dwarf, Reader};
+use crate::known::header::{Declaration, Function, Header, Type};
+use crate::known::libstdcxx;
 use crate::x86_64::abi::ARGUMENTS;
 use dataspace_proto::address::Svma;
 use gimli::write::{
@@ -11,57 +13,6 @@ use gimli::write::{
 use gimli::{Encoding, Format, LittleEndian, SectionId};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
-
-/// A type as a header writes it.
-#[derive(Debug)]
-pub(super) enum Type {
-    /// One that the header declares, by its qualified name.
-    Declared(&'static str),
-    /// A type of the language: its name as gcc spells it, its bytes, its encoding.
-    Base(&'static str, u64, gimli::DwAte),
-    Pointer(&'static Self),
-    Reference(&'static Self),
-    Const(&'static Self),
-}
-
-/// What a header declares under a qualified name.
-#[derive(Debug)]
-pub(super) enum Declaration {
-    Structure {
-        n_bytes: u64,
-        /// Name, place and type.
-        members: &'static [(&'static str, u64, Type)],
-    },
-    Enumeration {
-        underlying: Type,
-        n_bytes: u64,
-        /// In their order, from 0 on.
-        values: &'static [&'static str],
-    },
-    Alias(Type),
-}
-
-/// A function that is in a library, all of whose parameters are passed in general registers.
-#[derive(Debug)]
-pub(super) struct Function {
-    /// Its name in the symbol table.
-    pub(super) symbol: &'static str,
-    /// Its qualified name.
-    pub(super) name: &'static str,
-    /// `None` also where it tells nothing.
-    pub(super) result: Option<Type>,
-    /// Names and types; a method's object is the first.
-    pub(super) parameters: &'static [(&'static str, Type)],
-}
-
-/// What belongs together, and is said to be of one unit.
-#[derive(Debug)]
-pub(super) struct Header {
-    pub(super) name: &'static str,
-    /// What is around others stands before them.
-    pub(super) types: &'static [(&'static str, Declaration)],
-    pub(super) functions: &'static [Function],
-}
 
 /// The declaration of a function.
 #[derive(Clone, Copy, Debug)]
@@ -308,16 +259,6 @@ impl UnitOfHeader {
         place.op(gimli::DW_OP_stack_value);
         let place = AttributeValue::Exprloc(place);
         self.unit.get_mut(parameter).set(gimli::DW_AT_location, place);
-    }
-}
-
-impl Declaration {
-    const fn tag(&self) -> gimli::DwTag {
-        match self {
-            Self::Structure { .. } => gimli::DW_TAG_structure_type,
-            Self::Enumeration { .. } => gimli::DW_TAG_enumeration_type,
-            Self::Alias(_) => gimli::DW_TAG_typedef,
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! it passes, and how its function's frame is left. Made once by a worker.
 
 use crate::dataflow::{ArgumentSum, Derived};
-use crate::dwarf::frame::FrameStep;
+use crate::dwarf::code::frame::FrameStep;
 use crate::index::entry_name::Entries;
 use crate::index::site::OwnedRoot;
 use crate::types::descriptor::Root;

@@ -3,7 +3,7 @@
 
 use crate::code::image::CodeImage;
 use crate::dataflow::Derived;
-use crate::dwarf::frame::FrameTable;
+use crate::dwarf::code::frame::FrameTable;
 use crate::elf::linkage::Slot;
 use crate::limit;
 use crate::x86_64::abi::N_ARGUMENTS;

@@ -1,8 +1,8 @@
 //! The data flow of a load object's functions: worked out when it is asked for, with what callers pass.
 
 use crate::dataflow::{Address, Argument, Content, Dataflow, Following, Given, Surroundings};
-use crate::dwarf::DebugInfo;
-use crate::dwarf::function::FunctionScope;
+use crate::dwarf::code::kept::FunctionScope;
+use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::thunk::Thunk;
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;

@@ -2,8 +2,8 @@
 //! slot of its linkage tables, or what the compiler made.
 
 use crate::code::image::CodeImage;
-use crate::dwarf::DebugInfo;
-use crate::dwarf::variable::StaticVariable;
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::variable::index::StaticVariable;
 use crate::elf::data_symbol::{DataPlace, DataSymbol, Storage};
 use crate::elf::image::Section;
 use crate::elf::linkage::Slot;

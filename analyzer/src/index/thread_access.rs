@@ -3,7 +3,7 @@
 
 use crate::code::image::CodeImage;
 use crate::dataflow::Number;
-use crate::dwarf::DebugInfo;
+use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{Slot, ThreadTarget};
 use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};

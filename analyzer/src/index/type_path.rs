@@ -5,8 +5,8 @@ use crate::code::image::CodeImage;
 use crate::dataflow::{
     Address, Arms, Content, Dataflow, Number, Offset, Origin, PointerName, Slot, Use,
 };
-use crate::dwarf::DebugInfo;
-use crate::dwarf::frame::CfaRule;
+use crate::dwarf::code::frame::CfaRule;
+use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::pointed;
 use crate::index::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};

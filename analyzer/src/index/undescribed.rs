@@ -3,7 +3,7 @@
 
 use crate::bytes::file::CompanionFiles;
 use crate::bytes::page::PageCache;
-use crate::dwarf::DebugInfo;
+use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::prototype::{self, Known, Prototype};
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;

@@ -1,0 +1,308 @@
+//! One function as its debug information describes it: every variable with all the places it has in
+//! the course of the function, and what is called where.
+
+use crate::dwarf::code::kept::{FunctionScope, LocatedVariable};
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::unit::code_range;
+use crate::dwarf::unit::parsed::ParsedUnit;
+use crate::dwarf::unit::reader::Entry;
+use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::variable::location::{self, FrameBase, Part, Place};
+use crate::limit;
+use crate::types::die::{DieRef, UnitIdx};
+use dataspace_proto::address::Svma;
+use std::ops::Range;
+use std::sync::Arc;
+
+impl DebugInfo {
+    /// The function around `svma`; `None` where no unit has code there.
+    pub(crate) fn function_at(&mut self, svma: Svma) -> Option<Arc<FunctionScope>> {
+        let unit_idx = self.unit_of_code(svma)?;
+        let unit = self.unit(unit_idx)?;
+        let offset = unit.function_at(svma);
+        if let Some(known) = self.functions.get(&(unit_idx, offset)) {
+            return Some(Arc::clone(known));
+        }
+        let function = Arc::new(self.read_function(unit_idx, &unit, offset));
+        if self.functions.len() >= limit::MAX_CACHED_FUNCTIONS {
+            self.functions.clear();
+        }
+        self.functions.insert((unit_idx, offset), Arc::clone(&function));
+        Some(function)
+    }
+
+    /// The entry of the function that is entered at `svma`.
+    pub(crate) fn function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
+        if let Some(known) = self.entered.get(&svma) {
+            return *known;
+        }
+        let found = self.find_function_entered_at(svma);
+        if self.entered.len() >= limit::MAX_ENTERED_FUNCTIONS {
+            self.entered.clear();
+        }
+        self.entered.insert(svma, found);
+        found
+    }
+
+    fn find_function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
+        let unit_idx = self.unit_of_code(svma)?;
+        let unit = self.unit(unit_idx)?;
+        let (start, _) = unit.function_range_at(svma)?;
+        let offset = unit.function_at(svma).filter(|_| start == svma)?;
+        Some(DieRef { unit: unit_idx, offset })
+    }
+
+    /// Where the function around `svma` begins.
+    pub(crate) fn function_scope_start(&mut self, svma: Svma) -> Option<Svma> {
+        let unit_idx = self.unit_of_code(svma)?;
+        self.unit(unit_idx)?.function_range_at(svma).map(|(start, _)| start)
+    }
+
+    /// The types of a function's parameters, in their order. They stop where one has none.
+    pub(crate) fn parameter_types(&mut self, function: DieRef) -> Vec<DieRef> {
+        let mut next = Some(function);
+        // What is only declared, or inlined elsewhere, is described by its origin.
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            let Some(die) = next else { break };
+            let parameters = self.parameters_of(die);
+            if !parameters.is_empty() {
+                let types = parameters.into_iter().map_while(|die| self.name_and_type(die).1);
+                return types.collect();
+            }
+            let Some((_, entry)) = self.entry(die) else { break };
+            let origin = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification]
+                .into_iter()
+                .find_map(|attribute| entry.attr_value(attribute));
+            next = origin.and_then(|value| self.reference(die.unit, &value));
+        }
+        Vec::new()
+    }
+
+    /// The registers that hold a function's parameters when it is entered at `entry`, and their
+    /// types, if the compiler made a variant of the function that need not take them as declared.
+    /// `None` for a function as it is declared.
+    pub(crate) fn parameters_at_entry(
+        &mut self,
+        function: DieRef,
+        entry: Svma,
+    ) -> Option<Vec<(u16, DieRef)>> {
+        let (unit, die) = self.entry(function)?;
+        let parameters = self.parameters_of(function);
+        let has = |name| die.attr_value(name).is_some();
+        // What only its own unit calls need not be called as declared: clang leaves out what is not
+        // used, and does not say so.
+        let is_own = has(gimli::DW_AT_low_pc)
+            && !has(gimli::DW_AT_external)
+            && !has(gimli::DW_AT_specification);
+        let is_variant = has(gimli::DW_AT_abstract_origin)
+            || is_own && parameters.iter().any(|parameter| !self.has_place(*parameter));
+        if !is_variant {
+            return None;
+        }
+        let mut found = Vec::new();
+        for parameter in parameters {
+            let Some((_, die)) = self.entry(parameter) else { continue };
+            let Some(value) = die.attr_value(gimli::DW_AT_location) else { continue };
+            let Ok(Some(mut locations)) = unit.dwarf.attr_locations(&unit.unit, value) else {
+                continue;
+            };
+            // gimli's `next` goes on over all that holds nowhere, however much that is.
+            for _ in 0..limit::MAX_SCOPE_RANGES {
+                let Ok(Some(raw)) = locations.next_raw() else { break };
+                let Ok(location) = locations.convert_raw(raw) else { break };
+                let Some(location) = location else { continue };
+                if !(location.range.begin..location.range.end).contains(&entry.0) {
+                    continue;
+                }
+                let frame_base = FrameBase::default();
+                let parts = location::parts(&unit.dwarf, &unit.unit, location.data, frame_base);
+                if let [Part { place: Place::Register(register), offset: 0, .. }] = parts.as_slice()
+                    && let Some(type_die) = self.name_and_type(parameter).1
+                {
+                    found.push((*register, type_die));
+                }
+                break;
+            }
+        }
+        Some(found)
+    }
+
+    fn has_place(&mut self, variable: DieRef) -> bool {
+        let entry = self.entry(variable);
+        entry.is_some_and(|(_, die)| die.attr_value(gimli::DW_AT_location).is_some())
+    }
+
+    fn parameters_of(&mut self, function: DieRef) -> Vec<DieRef> {
+        let mut found = Vec::new();
+        let Some(unit) = self.unit(function.unit) else { return found };
+        let Ok(mut tree) = unit.unit.entries_tree(Some(function.offset)) else { return found };
+        let Ok(root) = tree.root() else { return found };
+        let mut children = root.children();
+        while let Ok(Some(child)) = children.next() {
+            let is_parameter = child.entry().tag() == gimli::DW_TAG_formal_parameter;
+            if is_parameter && found.len() < limit::MAX_PARAMETERS {
+                found.push(DieRef { unit: function.unit, offset: child.entry().offset() });
+            }
+        }
+        found
+    }
+
+    fn read_function(
+        &mut self,
+        unit_idx: UnitIdx,
+        unit: &ParsedUnit,
+        offset: Option<gimli::UnitOffset>,
+    ) -> FunctionScope {
+        let unit_name = unit.name.clone();
+        let mut function = FunctionScope { unit: unit_idx, unit_name, ..FunctionScope::default() };
+        let Some(offset) = offset else { return function };
+        let die = DieRef { unit: unit_idx, offset };
+        function.die = Some(die);
+        function.function_name = self.qualified_name(die);
+        let mut walk = FunctionWalk {
+            info: self,
+            unit_idx,
+            unit,
+            frame_base: FrameBase::default(),
+            found: Vec::new(),
+            calls: Vec::new(),
+            n_places_left: limit::MAX_VARIABLE_PLACES,
+            n_ranges_left: limit::MAX_FUNCTION_RANGES,
+        };
+        walk.function(offset);
+        function.calls = walk.calls;
+        function.calls.sort_unstable_by_key(|(behind, die)| (*behind, die.unit, die.offset.0));
+        for (offset, depth, places) in walk.found {
+            let variable = DieRef { unit: unit_idx, offset };
+            if let (Some(name), Some(type_die)) = self.name_and_type(variable) {
+                function.variables.push(LocatedVariable { name, type_die, depth, places });
+            }
+        }
+        function
+    }
+}
+
+type Places = Vec<(Range<u64>, Part)>;
+
+/// One walk over a function's entries.
+struct FunctionWalk<'a> {
+    info: &'a mut DebugInfo,
+    unit_idx: UnitIdx,
+    unit: &'a ParsedUnit,
+    frame_base: FrameBase,
+    found: Vec<(gimli::UnitOffset, usize, Places)>,
+    calls: Vec<(Svma, DieRef)>,
+    n_places_left: usize,
+    n_ranges_left: usize,
+}
+
+impl FunctionWalk<'_> {
+    fn function(&mut self, offset: gimli::UnitOffset) {
+        let unit = self.unit;
+        let unit = &unit.unit;
+        let Ok(mut tree) = unit.entries_tree(Some(offset)) else { return };
+        let Ok(root) = tree.root() else { return };
+        if let Some(gimli::AttributeValue::Exprloc(expression)) =
+            root.entry().attr_value(gimli::DW_AT_frame_base)
+        {
+            self.frame_base = location::frame_base(expression, unit.encoding());
+        }
+        let code = self.ranges(root.entry());
+        self.children(root, &code, 0);
+    }
+
+    /// Visits the children of a scope with code in the ranges `code`. Damage ends the walk; what it
+    /// found before stays.
+    fn children(
+        &mut self,
+        node: gimli::EntriesTreeNode<'_, '_, Reader>,
+        code: &[Range<u64>],
+        depth: usize,
+    ) {
+        let mut children = node.children();
+        while let Ok(Some(child)) = children.next() {
+            let entry = child.entry();
+            match entry.tag() {
+                gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
+                    self.add(entry, code, depth);
+                }
+                gimli::DW_TAG_call_site | gimli::DW_TAG_GNU_call_site => self.add_call(entry),
+                gimli::DW_TAG_lexical_block
+                | gimli::DW_TAG_inlined_subroutine
+                | gimli::DW_TAG_try_block
+                | gimli::DW_TAG_catch_block
+                    if depth < limit::MAX_SCOPE_DEPTH =>
+                {
+                    let inside = self.ranges(entry);
+                    // A block without code of its own only groups what is in it.
+                    let inside = if inside.is_empty() { code } else { &inside };
+                    self.children(child, inside, depth + 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn ranges(&mut self, entry: &Entry) -> Vec<Range<u64>> {
+        let room = self.n_ranges_left.min(limit::MAX_SCOPE_RANGES);
+        let mut n_left = room;
+        let ranges = code_range::ranges(&self.unit.dwarf, &self.unit.unit, entry, &mut n_left);
+        self.n_ranges_left -= room - n_left;
+        ranges.into_iter().map(|range| range.begin..range.end).collect()
+    }
+
+    fn add(&mut self, entry: &Entry, code: &[Range<u64>], depth: usize) {
+        let Some(value) = entry.attr_value(gimli::DW_AT_location) else { return };
+        if self.n_places_left == 0 {
+            return;
+        }
+        let mut places = Vec::new();
+        if let gimli::AttributeValue::Exprloc(expression) = value {
+            for part in self.parts(expression) {
+                places.extend(code.iter().map(|range| (range.clone(), part)));
+            }
+        } else {
+            let locations = self.unit.dwarf.attr_locations(&self.unit.unit, value);
+            let Ok(Some(mut locations)) = locations else { return };
+            // What says nothing counts as well: variables can share one long list of it.
+            while self.n_places_left > places.len()
+                && let Ok(Some(raw)) = locations.next_raw()
+                && let Ok(entry) = locations.convert_raw(raw)
+            {
+                self.n_places_left -= 1;
+                let Some(entry) = entry else { continue };
+                let range = entry.range.begin..entry.range.end;
+                let parts = self.parts(entry.data).into_iter();
+                places.extend(parts.map(|part| (range.clone(), part)));
+            }
+        }
+        places.truncate(self.n_places_left);
+        self.n_places_left -= places.len();
+        if !places.is_empty() {
+            self.found.push((entry.offset(), depth, places));
+        }
+    }
+
+    fn parts(&self, expression: gimli::Expression<Reader>) -> Vec<Part> {
+        location::parts(&self.unit.dwarf, &self.unit.unit, expression, self.frame_base)
+    }
+
+    fn add_call(&mut self, entry: &Entry) {
+        // DWARF 5 names them otherwise than gcc's extension of DWARF 4, which has the origin and
+        // the address behind the call in attributes of a function.
+        let behind = entry
+            .attr_value(gimli::DW_AT_call_return_pc)
+            .or_else(|| entry.attr_value(gimli::DW_AT_low_pc));
+        let origin = entry
+            .attr_value(gimli::DW_AT_call_origin)
+            .or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin));
+        let (Some(behind), Some(origin)) = (behind, origin) else { return };
+        let address = self.unit.dwarf.attr_address(&self.unit.unit, behind);
+        if let Ok(Some(behind)) = address
+            && let Some(origin) = self.info.reference(self.unit_idx, &origin)
+            && self.calls.len() < limit::MAX_CALL_SITES
+        {
+            self.calls.push((Svma(behind), origin));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which code of a function is inlined from functions that do nothing but copy a value, and of which type.
+
+use crate::dwarf::code::kept::{Copies, CopyingCode};
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::unit::code_range;
+use crate::limit;
+use crate::types::die::DieRef;
+use dataspace_proto::address::Svma;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Functions of Rust's `core` that copy a value of their first type parameter from memory.
+const READS: [&str; 3] =
+    ["core::ptr::read", "core::ptr::read_unaligned", "core::ptr::read_volatile"];
+/// The same, to memory.
+const WRITES: [&str; 3] =
+    ["core::ptr::write", "core::ptr::write_unaligned", "core::ptr::write_volatile"];
+
+impl DebugInfo {
+    /// The type of the values that the code at `svma` only reads from memory, or writes there.
+    pub(crate) fn copied_at(&mut self, svma: Svma, is_store: bool) -> Option<DieRef> {
+        let unit_idx = self.unit_of_code(svma)?;
+        let unit = self.unit(unit_idx).filter(|unit| unit.is_rust())?;
+        let function = DieRef { unit: unit_idx, offset: unit.function_at(svma)? };
+        let known = self.copying_code(function);
+        let here = known.iter().filter(|code| (code.start..code.end).contains(&svma.0));
+        let innermost = here.min_by_key(|code| code.end - code.start)?;
+        (innermost.copies.is_store == is_store).then_some(innermost.copies.of)
+    }
+
+    fn copying_code(&mut self, function: DieRef) -> Arc<[CopyingCode]> {
+        if let Some(known) = self.copying_codes.get(&function) {
+            return Arc::clone(known);
+        }
+        let found: Arc<[CopyingCode]> = self.find_copying_code(function).into();
+        if self.copying_codes.len() >= limit::MAX_CACHED_FUNCTIONS {
+            self.copying_codes.clear();
+        }
+        self.copying_codes.insert(function, Arc::clone(&found));
+        found
+    }
+
+    /// Damage ends the walk: what it found before stays.
+    fn find_copying_code(&mut self, function: DieRef) -> Vec<CopyingCode> {
+        let mut found = Vec::new();
+        let Some(unit) = self.unit(function.unit) else { return found };
+        let Ok(mut walk) = unit.walk_from(function.offset) else { return found };
+        if !matches!(walk.next(), Ok(Some(root)) if root.has_children) {
+            return found;
+        }
+        let mut known: FxHashMap<DieRef, Option<Copies>> = FxHashMap::default();
+        let mut n_ranges_left = limit::MAX_FUNCTION_RANGES;
+        while let Ok(Some(met)) =
+            walk.next_where(|met| met.depth < 1 || met.tag == gimli::DW_TAG_inlined_subroutine)
+            && met.depth >= 1
+            && let Ok(entry) = unit.unit.entry(met.offset)
+        {
+            let origin = entry.attr_value(gimli::DW_AT_abstract_origin);
+            let origin = origin.and_then(|origin| self.reference(function.unit, &origin));
+            let Some(origin) = origin else { continue };
+            let copies = *known.entry(origin).or_insert_with(|| self.copies_of(origin));
+            let Some(copies) = copies else { continue };
+            let ranges = code_range::ranges(&unit.dwarf, &unit.unit, &entry, &mut n_ranges_left);
+            found.extend(ranges.iter().map(|range| CopyingCode {
+                start: range.begin,
+                end: range.end,
+                copies,
+            }));
+        }
+        found
+    }
+
+    /// What the function described at `origin` copies, if it does nothing else.
+    fn copies_of(&mut self, origin: DieRef) -> Option<Copies> {
+        let name = self.qualified_name(origin)?;
+        let name = name.split('<').next()?;
+        let is_store = WRITES.contains(&name);
+        if !is_store && !READS.contains(&name) {
+            return None;
+        }
+        let mut of = None;
+        self.for_each_child(
+            origin,
+            |tag| tag == gimli::DW_TAG_template_type_parameter,
+            |info, child| of = of.or_else(|| info.target(origin, child)),
+        );
+        of.map(|of| Copies { is_store, of })
+    }
+}

@@ -1,0 +1,82 @@
+//! Which types of a unit hold another one inside of them, and where.
+
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::layout::holding::HolderIndex;
+use crate::dwarf::layout::kept::Container;
+use crate::limit;
+use crate::types::die::{DieRef, UnitIdx};
+use crate::types::layout::{Layout, Shape};
+use std::sync::Arc;
+
+/// The search for what holds the type with one fingerprint.
+struct Search {
+    fingerprint: u64,
+    found: Vec<Container>,
+    n_parts: usize,
+}
+
+impl Search {
+    fn add(&mut self, container: &Arc<Layout>) {
+        let mut parts: Vec<(&Layout, u64)> = vec![(container, 0)];
+        while let Some((part, start)) = parts.pop() {
+            let Shape::Aggregate { members, .. } = &part.shape else { continue };
+            for member in members.iter().filter(|member| member.layout.is_aggregate()) {
+                self.n_parts += 1;
+                if self.n_parts > limit::MAX_CONTAINED_PARTS {
+                    return;
+                }
+                let offset = start.saturating_add(member.offset);
+                if member.layout.fingerprint == self.fingerprint {
+                    self.note(container, offset);
+                }
+                parts.push((&member.layout, offset));
+            }
+        }
+    }
+
+    fn note(&mut self, container: &Arc<Layout>, offset: u64) {
+        let is_known = self.found.iter().any(|known| {
+            known.offset == offset && known.layout.fingerprint == container.fingerprint
+        });
+        if !is_known && self.found.len() < limit::MAX_CONTAINERS {
+            self.found.push(Container { layout: Arc::clone(container), offset });
+        }
+    }
+}
+
+impl DebugInfo {
+    /// The types that a unit defines and that have one like `part` inside of them. Only what may have
+    /// it is laid out.
+    pub(crate) fn containers_of(&mut self, unit: UnitIdx, part: &Layout) -> Arc<[Container]> {
+        let key = (unit, part.fingerprint);
+        if let Some(known) = self.containers.known.get(&key) {
+            return Arc::clone(known);
+        }
+        let mut search = Search { fingerprint: part.fingerprint, found: Vec::new(), n_parts: 0 };
+        for offset in self.holder_index(unit).holders_of(part) {
+            let layout = self.layout(DieRef { unit, offset });
+            if layout.is_aggregate() {
+                search.add(&layout);
+            }
+        }
+        let found: Arc<[Container]> = search.found.into();
+        if self.containers.known.len() >= limit::MAX_KNOWN_CONTAINERS {
+            self.containers.known.clear();
+        }
+        self.containers.known.insert(key, Arc::clone(&found));
+        found
+    }
+
+    fn holder_index(&mut self, unit_idx: UnitIdx) -> Arc<HolderIndex> {
+        if let Some(known) = self.containers.indices.get(&unit_idx) {
+            return Arc::clone(known);
+        }
+        let unit = self.unit(unit_idx);
+        let index = Arc::new(unit.map_or_else(HolderIndex::default, |unit| HolderIndex::of(&unit)));
+        if self.containers.indices.len() >= limit::MAX_CACHED_UNITS {
+            self.containers.indices.clear();
+        }
+        self.containers.indices.insert(unit_idx, Arc::clone(&index));
+        index
+    }
+}

@@ -1,0 +1,282 @@
+//! What a pointer without a type of its own leads to, told by the template it is a part of.
+
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::layout::kept::InnerTypes;
+use crate::limit;
+use crate::types::die::DieRef;
+use crate::types::layout::{Layout, ScalarKind, Shape, Step};
+use std::sync::Arc;
+
+/// What is behind a pointer whose own type does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Values of this type, from the pointer on.
+    Elements(DieRef),
+    /// Values of this type *before* the pointer, the first one ending at it, and control bytes from
+    /// it on: the table of Rust's `HashMap` (hashbrown's `RawTable`).
+    Buckets(DieRef),
+    /// A node of this type, which begins with what the pointer is declared to lead to: the links of
+    /// libstdc++'s containers.
+    Node(DieRef),
+}
+
+impl DebugInfo {
+    /// What the pointer at the end of `steps` in `root` really leads to, where its own type is bytes,
+    /// nothing, or only the base of what is there. `None` where the types around it do not tell.
+    pub(crate) fn contents(&mut self, root: &Layout, steps: &[Step]) -> Option<Contents> {
+        let (around, leaf) = way(root, steps);
+        let pointee = leaf.pointee?;
+        let pointed = self.layout(pointee);
+        match pointed.shape {
+            Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque) => {
+                around.iter().rev().find_map(|part| self.held_by(part))
+            }
+            Shape::Aggregate { .. } if around.iter().any(|part| is_sequence(&part.name)) => {
+                Some(Contents::Elements(pointee))
+            }
+            Shape::Aggregate { .. } => {
+                let (mut parameters, mut named) = (Vec::new(), Vec::new());
+                for part in around {
+                    let types = self.inner_types(part);
+                    parameters.extend(&types.parameters);
+                    // gcc leaves the parameters of some templates out, but not their typedefs.
+                    named.extend(&types.named);
+                }
+                let named: Vec<DieRef> =
+                    named.into_iter().filter_map(|named| self.layout(named).die).collect();
+                self.node_of(pointed.die?, &parameters, &named).map(Contents::Node)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the collections of Rust keep behind their untyped pointers: `alloc::raw_vec::RawVec` and
+    /// `hashbrown::raw::RawTable`, and the copies of them that other crates have.
+    fn held_by(&mut self, part: &Layout) -> Option<Contents> {
+        let outer = part.name.split('<').next()?;
+        let contents = match outer.rsplit("::").next()? {
+            "RawVec" => Contents::Elements,
+            "RawTable" => Contents::Buckets,
+            _ => return None,
+        };
+        self.inner_types(part).parameters.first().copied().map(contents)
+    }
+
+    /// The types that entries below an aggregate's own stand for.
+    fn inner_types(&mut self, part: &Layout) -> Arc<InnerTypes> {
+        let Some(die) = part.die else { return Arc::default() };
+        if let Some(known) = self.inner_types.get(&die) {
+            return Arc::clone(known);
+        }
+        let mut types = InnerTypes::default();
+        let is_wanted =
+            |tag| matches!(tag, gimli::DW_TAG_template_type_parameter | gimli::DW_TAG_typedef);
+        self.for_each_child(die, is_wanted, |info, child| {
+            let found = match child.tag() {
+                gimli::DW_TAG_template_type_parameter => &mut types.parameters,
+                gimli::DW_TAG_typedef => &mut types.named,
+                _ => return,
+            };
+            if found.len() < limit::MAX_TYPE_PARAMETERS {
+                found.extend(info.target(die, child));
+            }
+        });
+        let types = Arc::new(types);
+        if self.inner_types.len() >= limit::MAX_INNER_TYPES {
+            self.inner_types.clear();
+        }
+        self.inner_types.insert(die, Arc::clone(&types));
+        types
+    }
+}
+
+/// Whether the pointers of a class lead to objects side by side: what `std::vector`, `std::deque`,
+/// `std::span` and their iterators consist of in libstdc++ and libc++.
+fn is_sequence(class: &str) -> bool {
+    const SEQUENCES: [&str; 9] = [
+        "std::_Vector_base<",
+        "std::_Deque_iterator<",
+        "std::span<",
+        "std::initializer_list<",
+        "__gnu_cxx::__normal_iterator<",
+        "std::__1::vector<",
+        "std::__1::span<",
+        "std::__1::__wrap_iter<",
+        "std::__1::__split_buffer<",
+    ];
+    SEQUENCES.iter().any(|known| class.starts_with(known))
+}
+
+/// The aggregates along the steps, outermost first, and what they end at.
+fn way<'a>(root: &'a Layout, steps: &[Step]) -> (Vec<&'a Layout>, &'a Layout) {
+    let mut around = Vec::new();
+    let mut part = root;
+    for step in steps {
+        part = match (step, &part.shape) {
+            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
+                around.push(part);
+                let Some(member) = members.get(usize::from(*idx)) else { break };
+                &member.layout
+            }
+            (Step::Element, Shape::Array { element, .. }) => element,
+            _ => break,
+        };
+    }
+    (around, part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Contents, DebugInfo, DieRef};
+    use crate::bytes::file::NoCompanions;
+    use crate::bytes::page::Memory;
+    use crate::dwarf::unit::section::SectionFile;
+    use crate::elf::image::ElfImage;
+    use crate::program::{Program, has_tool};
+    use crate::types::descriptor::{self, Root};
+    use std::sync::Arc;
+
+    fn info(program: &Program) -> DebugInfo {
+        let file = Memory(program.bytes.clone());
+        let image = ElfImage::parse(&file).unwrap();
+        let pages = Arc::default();
+        let file = SectionFile::paged(Arc::new(file), Arc::clone(&pages));
+        DebugInfo::load(&image, &file, &pages, Box::new(NoCompanions)).unwrap()
+    }
+
+    /// The structure or class whose name begins so.
+    fn find(info: &mut DebugInfo, name: &str) -> DieRef {
+        for idx in info.sources.main_units() {
+            let unit = info.unit(idx).unwrap();
+            let header = unit.unit.header.clone();
+            let mut entries = header.entries_raw(&unit.unit.abbreviations, None).unwrap();
+            while !entries.is_empty() {
+                let die = DieRef { unit: idx, offset: entries.next_offset() };
+                let Some(abbreviation) = entries.read_abbreviation().unwrap() else { continue };
+                entries.skip_attributes(abbreviation.attributes()).unwrap();
+                let tags = [gimli::DW_TAG_structure_type, gimli::DW_TAG_class_type];
+                if tags.contains(&abbreviation.tag())
+                    && info.type_name(die).is_some_and(|found| found.starts_with(name))
+                    && info.layout(die).size != 0
+                {
+                    return die;
+                }
+            }
+        }
+        panic!("no type {name}");
+    }
+
+    /// What each pointer of a type leads to, by the pointer's member path.
+    fn contents(info: &mut DebugInfo, name: &str) -> Vec<(String, String)> {
+        let die = find(info, name);
+        let layout = info.layout(die);
+        let mut found = Vec::new();
+        for offset in (0..layout.size).step_by(8) {
+            let path = layout.descend(offset, 8).unwrap();
+            let Some(contents) = info.contents(&layout, &path.steps) else { continue };
+            let (object, _) = descriptor::name(&layout, Root::Pointer("p"), offset, 8).unwrap();
+            let (Contents::Elements(of) | Contents::Buckets(of) | Contents::Node(of)) = contents;
+            let sort = format!("{contents:?}").split('(').next().unwrap().to_owned();
+            let of = info.type_name(of).unwrap();
+            found.push((object.member.unwrap().to_string(), format!("{sort} {of}")));
+        }
+        found
+    }
+
+    fn rust() -> Option<Program> {
+        let flags = "--edition 2024 --crate-name program -g";
+        has_tool("rustc").then(|| Program::compile("rustc", "arms.rs", flags))
+    }
+
+    #[test]
+    fn collections_of_rust_keep_their_type_behind_a_pointer_to_bytes() {
+        let Some(program) = rust() else { return };
+        let info = &mut info(&program);
+        for (name, member, expected) in [
+            ("alloc::vec::Vec<program::Item,", "buf.inner.ptr", "Elements program::Item"),
+            (
+                "alloc::collections::vec_deque::VecDeque<program::Item,",
+                "buf.inner.ptr",
+                "Elements program::Item",
+            ),
+            ("alloc::string::String", "vec.buf.inner.ptr", "Elements u8"),
+            (
+                "std::collections::hash::map::HashMap<u64, program::Item,",
+                "base.table.table.ctrl",
+                "Buckets (u64, program::Item)",
+            ),
+        ] {
+            let found = contents(info, name);
+            let [(path, of)] = &found[..] else { panic!("{name}: {found:?}") };
+            assert!(path.starts_with(member), "{name}: {path}");
+            assert_eq!(of, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn links_of_containers_lead_to_nodes_with_values() {
+        for (compiler, flags) in
+            [("g++", "-std=c++17 -g"), ("clang++", "-std=c++17 -g -fstandalone-debug")]
+        {
+            if !has_tool(compiler) {
+                continue;
+            }
+            let program = Program::compile(compiler, "storage.cpp", flags);
+            let info = &mut info(&program);
+            for (name, member, node) in [
+                ("std::_List_node<shop::Item>", "<base>._M_next", "std::_List_node<shop::Item>"),
+                (
+                    "std::_Rb_tree_node<std::pair<",
+                    "<base>._M_left",
+                    "std::_Rb_tree_node<std::pair<",
+                ),
+                ("std::_List_iterator<shop::Item>", "_M_node", "std::_List_node<shop::Item>"),
+                (
+                    "std::__detail::_Hash_node<std::pair<",
+                    "<base>._M_nxt",
+                    "std::__detail::_Hash_node<std::pair<",
+                ),
+            ] {
+                let found = contents(info, name);
+                let link = found.iter().find(|(path, _)| path.ends_with(member));
+                let (_, of) = link.unwrap_or_else(|| panic!("{name} {compiler}: {found:?}"));
+                assert!(of.starts_with(&format!("Node {node}")), "{name} {compiler}: {of}");
+            }
+        }
+    }
+
+    #[test]
+    fn pointers_of_a_vector_lead_to_elements() {
+        for (compiler, flags) in
+            [("g++", "-std=c++17 -g"), ("clang++", "-std=c++17 -g -fstandalone-debug")]
+        {
+            if !has_tool(compiler) {
+                continue;
+            }
+            let program = Program::compile(compiler, "storage.cpp", flags);
+            let found = contents(&mut info(&program), "std::vector<shop::Item,");
+            let of = |member: &str| {
+                let is_it = |(path, _): &&(String, String)| path.ends_with(member);
+                found.iter().find(is_it).map(|(_, of)| of.as_str())
+            };
+            for member in ["_M_start", "_M_finish", "_M_end_of_storage"] {
+                assert_eq!(of(member), Some("Elements shop::Item"), "{member} {compiler}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_future_has_its_variables() {
+        let Some(program) = rust() else { return };
+        let info = &mut info(&program);
+        let die = find(info, "program::walk::{async_fn_env#0}");
+        let layout = info.layout(die);
+        for (member, size) in [("x", 8), ("sum", 8), ("name", 8)] {
+            let at = program.truth(&format!("&walk.{member}")) - program.truth("&walk");
+            let (object, _) = descriptor::name(&layout, Root::Pointer("f"), at, size).unwrap();
+            let named = object.member.iter().chain(object.candidates.iter());
+            let is_there = named.into_iter().any(|path| path.split('.').any(|it| it == member));
+            assert!(is_there, "{member} at {at}: {object:?}");
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! A walk over all entries of a unit that reads only what they are: how to skip each kind of entry
+//! is worked out once.
+
+use crate::dwarf::unit::reader::Reader;
+use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, UnitOffset};
+use rustc_hash::FxHashMap;
+
+/// What of an entry's attributes walks ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Has {
+    /// `DW_AT_location` that is an expression: what has a list is not in one place all the time.
+    pub(crate) location: bool,
+    pub(crate) declaration: bool,
+    /// `DW_AT_low_pc` or `DW_AT_ranges`.
+    pub(super) code: bool,
+    pub(super) byte_size: bool,
+}
+
+/// An entry that was met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Met {
+    pub(crate) offset: UnitOffset,
+    pub(crate) depth: isize,
+    pub(crate) tag: DwTag,
+    pub(crate) has_children: bool,
+    pub(crate) has: Has,
+}
+
+/// A kind of entry: one abbreviation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(crate) tag: DwTag,
+    pub(crate) has_children: bool,
+    pub(crate) has: Has,
+    /// So many bytes always follow the code.
+    n_bytes: u32,
+    /// Then these steps, by their places in the list of all.
+    steps: (u32, u32),
+}
+
+/// How to skip what has no length of its own.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Bytes(u32),
+    Number,
+    Block,
+    Block1,
+    Block2,
+    Block4,
+    Text,
+    Indirect,
+    Unknown(DwForm),
+}
+
+/// The kinds of entries of a unit.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds {
+    /// By code: compilers count them from 1.
+    near: Vec<Option<Kind>>,
+    /// How many of them were put in: codes with gaps take no more than twice their memory.
+    n_near: usize,
+    far: FxHashMap<u64, Kind>,
+    steps: Vec<Step>,
+}
+
+/// A code may be so far behind twice as many as there are before it to be found without hashing.
+const NEAR: usize = 64;
+
+impl Kinds {
+    /// About how much memory they take.
+    pub(super) fn n_bytes(&self) -> usize {
+        size_of_val(&*self.near)
+            + size_of_val(&*self.steps)
+            + self.far.capacity() * size_of::<(u64, Kind)>()
+    }
+
+    /// Whether entries of a kind that is wanted can be there: of kinds that were not read nothing is known.
+    pub(crate) fn may_have(&self, is_wanted: impl Fn(DwTag, Has) -> bool) -> bool {
+        let (near, far) = (self.near.iter().flatten(), self.far.values());
+        let is_empty = self.near.is_empty() && self.far.is_empty();
+        is_empty || near.chain(far).any(|kind| is_wanted(kind.tag, kind.has))
+    }
+
+    fn get(&self, code: u64) -> Option<Kind> {
+        let near = usize::try_from(code).ok().and_then(|code| *self.near.get(code)?);
+        near.or_else(|| self.far.get(&code).copied())
+    }
+
+    pub(super) fn insert(&mut self, code: u64, kind: Kind) {
+        match usize::try_from(code) {
+            Ok(code) if code < 2 * self.n_near + NEAR => {
+                if code >= self.near.len() {
+                    self.near.resize(code + 1, None);
+                }
+                if let Some(slot) = self.near.get_mut(code) {
+                    *slot = Some(kind);
+                    self.n_near += 1;
+                }
+            }
+            _ => {
+                self.far.insert(code, kind);
+            }
+        }
+    }
+
+    /// Works out a kind from its attributes.
+    pub(super) fn kind(
+        &mut self,
+        (tag, has_children): (DwTag, bool),
+        attributes: impl Iterator<Item = (DwAt, DwForm)>,
+        encoding: Encoding,
+    ) -> Kind {
+        let first = self.steps.len() as u32;
+        let (mut has, mut n_bytes, mut pending) = (Has::default(), 0_u32, 0_u32);
+        for (name, form) in attributes {
+            match name {
+                gimli::DW_AT_location => has.location = is_expression(form),
+                gimli::DW_AT_declaration => has.declaration = true,
+                gimli::DW_AT_low_pc | gimli::DW_AT_ranges => has.code = true,
+                gimli::DW_AT_byte_size => has.byte_size = true,
+                _ => {}
+            }
+            let step = step(form, encoding);
+            match step {
+                Step::Bytes(n) if self.steps.len() as u32 == first => {
+                    n_bytes = n_bytes.saturating_add(n);
+                }
+                Step::Bytes(n) => pending = pending.saturating_add(n),
+                step => {
+                    if pending != 0 {
+                        self.steps.push(Step::Bytes(std::mem::take(&mut pending)));
+                    }
+                    self.steps.push(step);
+                }
+            }
+        }
+        if pending != 0 {
+            self.steps.push(Step::Bytes(pending));
+        }
+        Kind { tag, has_children, has, n_bytes, steps: (first, self.steps.len() as u32) }
+    }
+}
+
+/// Whether a location in this form is an expression, or may be one.
+const fn is_expression(form: DwForm) -> bool {
+    matches!(
+        form,
+        gimli::DW_FORM_exprloc
+            | gimli::DW_FORM_block
+            | gimli::DW_FORM_block1
+            | gimli::DW_FORM_block2
+            | gimli::DW_FORM_block4
+            | gimli::DW_FORM_indirect
+    )
+}
+
+fn step(form: DwForm, encoding: Encoding) -> Step {
+    if let Some(n_bytes) = fixed_bytes(form, encoding) {
+        return Step::Bytes(n_bytes);
+    }
+    match form {
+        gimli::DW_FORM_udata
+        | gimli::DW_FORM_sdata
+        | gimli::DW_FORM_ref_udata
+        | gimli::DW_FORM_strx
+        | gimli::DW_FORM_GNU_str_index
+        | gimli::DW_FORM_addrx
+        | gimli::DW_FORM_GNU_addr_index
+        | gimli::DW_FORM_loclistx
+        | gimli::DW_FORM_rnglistx => Step::Number,
+        gimli::DW_FORM_block | gimli::DW_FORM_exprloc => Step::Block,
+        gimli::DW_FORM_block1 => Step::Block1,
+        gimli::DW_FORM_block2 => Step::Block2,
+        gimli::DW_FORM_block4 => Step::Block4,
+        gimli::DW_FORM_string => Step::Text,
+        gimli::DW_FORM_indirect => Step::Indirect,
+        unknown => Step::Unknown(unknown),
+    }
+}
+
+/// The bytes of a value whose form alone tells how many they are.
+fn fixed_bytes(form: DwForm, encoding: Encoding) -> Option<u32> {
+    Some(match form {
+        gimli::DW_FORM_flag_present | gimli::DW_FORM_implicit_const => 0,
+        gimli::DW_FORM_data1
+        | gimli::DW_FORM_flag
+        | gimli::DW_FORM_ref1
+        | gimli::DW_FORM_strx1
+        | gimli::DW_FORM_addrx1 => 1,
+        gimli::DW_FORM_data2
+        | gimli::DW_FORM_ref2
+        | gimli::DW_FORM_strx2
+        | gimli::DW_FORM_addrx2 => 2,
+        gimli::DW_FORM_strx3 | gimli::DW_FORM_addrx3 => 3,
+        gimli::DW_FORM_data4
+        | gimli::DW_FORM_ref4
+        | gimli::DW_FORM_ref_sup4
+        | gimli::DW_FORM_strx4
+        | gimli::DW_FORM_addrx4 => 4,
+        gimli::DW_FORM_data8
+        | gimli::DW_FORM_ref8
+        | gimli::DW_FORM_ref_sig8
+        | gimli::DW_FORM_ref_sup8 => 8,
+        gimli::DW_FORM_data16 => 16,
+        gimli::DW_FORM_addr => u32::from(encoding.address_size),
+        // DWARF 2 gives it the size of an address.
+        gimli::DW_FORM_ref_addr if encoding.version == 2 => u32::from(encoding.address_size),
+        gimli::DW_FORM_ref_addr
+        | gimli::DW_FORM_sec_offset
+        | gimli::DW_FORM_strp
+        | gimli::DW_FORM_strp_sup
+        | gimli::DW_FORM_line_strp
+        | gimli::DW_FORM_GNU_ref_alt
+        | gimli::DW_FORM_GNU_strp_alt => u32::from(encoding.format.word_size()),
+        _ => return None,
+    })
+}
+
+/// The walk.
+#[derive(Debug)]
+pub(crate) struct EntryWalk<'a> {
+    known: &'a Kinds,
+    /// Kinds that were not known before.
+    met: Kinds,
+    /// Where those are looked up.
+    abbreviations: &'a gimli::Abbreviations,
+    input: Reader,
+    encoding: Encoding,
+    /// Where the unit ends.
+    end: usize,
+    depth: isize,
+}
+
+impl<'a> EntryWalk<'a> {
+    /// Begins at an entry, and goes on to the unit's end.
+    pub(crate) fn new(
+        header: &gimli::UnitHeader<Reader>,
+        start: UnitOffset,
+        known: &'a Kinds,
+        abbreviations: &'a gimli::Abbreviations,
+    ) -> gimli::Result<Self> {
+        let input = header.range_from(start..)?;
+        let (met, encoding) = (Kinds::default(), header.encoding());
+        let end = header.length_including_self();
+        Ok(Self { known, met, abbreviations, input, encoding, end, depth: 0 })
+    }
+
+    /// The kinds that were met and not known before.
+    pub(super) fn into_met(self) -> Kinds {
+        self.met
+    }
+
+    /// The next entry, its attributes left behind.
+    pub(crate) fn next(&mut self) -> gimli::Result<Option<Met>> {
+        self.next_where(|_| true)
+    }
+
+    /// The next entry that is wanted.
+    pub(crate) fn next_where(
+        &mut self,
+        is_wanted: impl Fn(&Met) -> bool,
+    ) -> gimli::Result<Option<Met>> {
+        while !self.input.is_empty() {
+            if let Some(met) = self.pass_page(&is_wanted) {
+                return Ok(Some(met));
+            }
+            if self.input.is_empty() {
+                break;
+            }
+            // This one goes on on another page, or is damaged.
+            let offset = UnitOffset(self.end - self.input.len());
+            let Self { known, met, abbreviations, input, encoding, .. } = self;
+            let mut skipper = Skipper { known, met, abbreviations, encoding: *encoding };
+            let kind = skipper.pass(input)?;
+            let met = met_at(kind, offset, &mut self.depth);
+            if let Some(met) = met.filter(&is_wanted) {
+                return Ok(Some(met));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes over what is in one piece on the page that was read last, up to an entry that is wanted:
+    /// that takes half the time.
+    fn pass_page(&mut self, is_wanted: impl Fn(&Met) -> bool) -> Option<Met> {
+        let Self { known, met, abbreviations, input, encoding, end, depth } = self;
+        let mut skipper = Skipper { known, met, abbreviations, encoding: *encoding };
+        let n_left = input.len();
+        let bytes = input.on_page();
+        let mut ahead = gimli::EndianSlice::new(bytes, gimli::LittleEndian);
+        let (mut found, mut n_passed) = (None, 0);
+        while let Ok(kind) = skipper.pass(&mut ahead) {
+            let offset = UnitOffset(*end - n_left + n_passed);
+            n_passed = bytes.len() - ahead.len();
+            found = met_at(kind, offset, depth).filter(&is_wanted);
+            if found.is_some() {
+                break;
+            }
+        }
+        // It is no more than there is.
+        let _ = input.skip(n_passed);
+        found
+    }
+}
+
+/// What was met, and how deep what comes next is; nothing at the end of a list of children.
+#[inline]
+fn met_at(kind: Option<Kind>, offset: UnitOffset, depth: &mut isize) -> Option<Met> {
+    let Some(Kind { tag, has_children, has, .. }) = kind else {
+        *depth -= 1;
+        return None;
+    };
+    let met = Met { offset, depth: *depth, tag, has_children, has };
+    *depth += isize::from(has_children);
+    Some(met)
+}
+
+/// What it takes to go over an entry.
+struct Skipper<'a, 'b> {
+    known: &'a Kinds,
+    met: &'b mut Kinds,
+    abbreviations: &'a gimli::Abbreviations,
+    encoding: Encoding,
+}
+
+impl Skipper<'_, '_> {
+    #[inline]
+    fn pass<R: gimli::Reader<Offset = usize>>(
+        &mut self,
+        input: &mut R,
+    ) -> gimli::Result<Option<Kind>> {
+        let code = input.read_uleb128()?;
+        if code == 0 {
+            return Ok(None);
+        }
+        let (kind, steps) = match self.known.get(code) {
+            Some(kind) => (kind, &self.known.steps),
+            None => (self.look_up(code)?, &self.met.steps),
+        };
+        input.skip(kind.n_bytes as usize)?;
+        let steps = steps.get(kind.steps.0 as usize..kind.steps.1 as usize);
+        for step in steps.unwrap_or_default() {
+            skip(input, *step, self.encoding)?;
+        }
+        Ok(Some(kind))
+    }
+
+    fn look_up(&mut self, code: u64) -> gimli::Result<Kind> {
+        if let Some(kind) = self.met.get(code) {
+            return Ok(kind);
+        }
+        let found = self.abbreviations.get(code);
+        let found = found.ok_or(gimli::Error::InvalidAbbreviationCode(code))?;
+        let attributes = found.attributes().iter().map(|spec| (spec.name(), spec.form()));
+        let head = (found.tag(), found.has_children());
+        let kind = self.met.kind(head, attributes, self.encoding);
+        self.met.insert(code, kind);
+        Ok(kind)
+    }
+}
+
+#[inline]
+fn skip<R: gimli::Reader<Offset = usize>>(
+    input: &mut R,
+    mut step: Step,
+    encoding: Encoding,
+) -> gimli::Result<()> {
+    if matches!(step, Step::Indirect) {
+        step = self::step(DwForm(input.read_uleb128_u16()?), encoding);
+    }
+    let n_bytes = match step {
+        Step::Bytes(n) => n as usize,
+        Step::Number => return input.skip_leb128(),
+        Step::Block => {
+            let n_bytes = input.read_uleb128()?;
+            usize::try_from(n_bytes).map_err(|_| gimli::Error::UnsupportedOffset)?
+        }
+        Step::Block1 => usize::from(input.read_u8()?),
+        Step::Block2 => usize::from(input.read_u16()?),
+        Step::Block4 => input.read_u32()? as usize,
+        Step::Text => input.find(0)? + 1,
+        // One that says so again: never in sound input, and as often as one likes in other.
+        Step::Indirect => return Err(gimli::Error::UnknownForm(gimli::DW_FORM_indirect)),
+        Step::Unknown(form) => return Err(gimli::Error::UnknownForm(form)),
+    };
+    input.skip(n_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Dwarf;
+    use super::super::abbreviation::{Table, Whole};
+    use super::*;
+    use crate::bytes::page::{Memory, PageCache, PagedSection};
+    use object::{Object as _, ObjectSection as _};
+    use std::sync::Arc;
+
+    /// The debug information of this very test program, on pages that many entries reach over.
+    fn dwarf() -> Dwarf {
+        let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let elf = object::File::parse(&*bytes).unwrap();
+        let pages = Arc::new(PageCache::new(200, 1000));
+        gimli::Dwarf::load(|id| {
+            let section = elf.section_by_name(id.name());
+            let bytes = section.map(|section| section.uncompressed_data().unwrap());
+            let bytes = bytes.unwrap_or_default().into_owned();
+            let (len, file) = (bytes.len(), Arc::new(Memory(bytes)));
+            let section = PagedSection::of_file(file, 0, len, Arc::clone(&pages));
+            Ok::<_, gimli::Error>(Reader::new(section))
+        })
+        .unwrap()
+    }
+
+    type Entry = (UnitOffset, isize, DwTag, bool, Has);
+
+    fn all(mut walk: EntryWalk<'_>) -> Vec<Entry> {
+        std::iter::from_fn(|| walk.next().unwrap())
+            .map(|met| (met.offset, met.depth, met.tag, met.has_children, met.has))
+            .collect()
+    }
+
+    /// What gimli reads, entry by entry.
+    fn expected(unit: &gimli::Unit<Reader>) -> Vec<Entry> {
+        let mut entries = unit.header.entries_raw(&unit.abbreviations, None).unwrap();
+        let mut found = Vec::new();
+        while !entries.is_empty() {
+            let (offset, depth) = (entries.next_offset(), entries.next_depth());
+            let Some(kind) = entries.read_abbreviation().unwrap() else { continue };
+            let mut has = Has::default();
+            for spec in kind.attributes() {
+                let attribute = entries.read_attribute(*spec).unwrap();
+                match attribute.name() {
+                    gimli::DW_AT_location => {
+                        has.location =
+                            matches!(attribute.value(), gimli::AttributeValue::Exprloc(_));
+                    }
+                    gimli::DW_AT_declaration => has.declaration = true,
+                    gimli::DW_AT_low_pc | gimli::DW_AT_ranges => has.code = true,
+                    gimli::DW_AT_byte_size => has.byte_size = true,
+                    _ => {}
+                }
+            }
+            found.push((offset, depth, kind.tag(), kind.has_children(), has));
+        }
+        found
+    }
+
+    #[test]
+    fn every_entry_is_met_as_gimli_meets_it() {
+        let dwarf = dwarf();
+        let (mut units, mut n_entries) = (dwarf.units(), 0);
+        while let Some(header) = units.next().unwrap().filter(|_| n_entries < 200_000) {
+            let unit = dwarf.unit(header.clone()).unwrap();
+            let expected = expected(&unit);
+            n_entries += expected.len();
+            let root = header.root_offset();
+            let walk = |kinds| EntryWalk::new(&header, root, kinds, &unit.abbreviations).unwrap();
+            let none = Kinds::default();
+            assert_eq!(all(walk(&none)), expected);
+            let table = Table::read(&dwarf, &header, Whole::Variables).unwrap();
+            let kinds = &table.kinds;
+            assert_eq!(all(EntryWalk::new(&header, root, kinds, &table.whole).unwrap()), expected);
+            for (offset, _, tag, ..) in expected {
+                let is_whole = offset == root || tag == gimli::DW_TAG_variable;
+                assert!(!is_whole || header.entry(&table.whole, offset).is_ok(), "{offset:?}");
+            }
+            let table = Table::read(&dwarf, &header, Whole::Root).unwrap();
+            let light = gimli::Unit::new_with_abbreviations(&dwarf, header, table.whole).unwrap();
+            assert_eq!(
+                (light.low_pc, light.addr_base, light.rnglists_base, light.str_offsets_base),
+                (unit.low_pc, unit.addr_base, unit.rnglists_base, unit.str_offsets_base)
+            );
+            assert!(light.line_program.is_none());
+        }
+        assert!(n_entries > 100_000, "{n_entries}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Sorts of entries, by their tags.
+
+pub(crate) const fn is_transparent(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_typedef
+            | gimli::DW_TAG_const_type
+            | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_restrict_type
+            | gimli::DW_TAG_atomic_type
+    )
+}
+
+/// Whether values of the type are addresses of what it is made from.
+/// Whether an entry is a structure, class or union.
+pub(crate) const fn is_aggregate(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type
+    )
+}

@@ -1,0 +1,152 @@
+//! Location expressions that are the sum of two registers: a pointer that became an index.
+
+use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::variable::location::Place;
+use gimli::Operation;
+
+/// The sum of two registers that operations compute, with nothing but constants otherwise.
+pub(super) fn read(operations: &[Operation<Reader>]) -> Option<Place> {
+    let [operations @ .., Operation::StackValue] = operations else { return None };
+    let mut stack: Vec<Linear> = Vec::new();
+    for operation in operations {
+        let value = match operation {
+            Operation::RegisterOffset { register, offset, base_type } if base_type.0 == 0 => {
+                Linear { registers: [Some((register.0, 1)), None], constant: *offset }
+            }
+            Operation::UnsignedConstant { value } => Linear::of(value.cast_signed()),
+            Operation::SignedConstant { value } => Linear::of(*value),
+            Operation::PlusConstant { value } => {
+                stack.pop()?.plus(Linear::of(value.cast_signed()))?
+            }
+            Operation::Plus => {
+                let second = stack.pop()?;
+                stack.pop()?.plus(second)?
+            }
+            Operation::Minus => {
+                let second = stack.pop()?.times(-1);
+                stack.pop()?.plus(second)?
+            }
+            Operation::Mul => {
+                let second = stack.pop()?.number()?;
+                stack.pop()?.times(second)
+            }
+            Operation::Shl => {
+                let by = u32::try_from(stack.pop()?.number()?).ok()?;
+                stack.pop()?.times(1i64.checked_shl(by)?)
+            }
+            // An index of 32 bits, which the code has extended.
+            Operation::And if stack.last()?.number() == Some(0xffff_ffff) => {
+                stack.pop();
+                stack.pop()?
+            }
+            _ => return None,
+        };
+        stack.push(value);
+    }
+    let [Linear { registers: [Some(first), Some(second)], constant }] = stack[..] else {
+        return None;
+    };
+    let ((base, 1), (index, scale)) =
+        (if first.1 == 1 { (first, second) } else { (second, first) })
+    else {
+        return None;
+    };
+    let scale = u8::try_from(scale).ok().filter(|scale| matches!(scale, 1 | 2 | 4 | 8))?;
+    Some(Place::Sum { base, index, scale, offset: constant })
+}
+
+/// A sum of multiples of at most two registers and a number.
+#[derive(Clone, Copy)]
+struct Linear {
+    registers: [Option<(u16, i64)>; 2],
+    constant: i64,
+}
+
+impl Linear {
+    const fn of(constant: i64) -> Self {
+        Self { registers: [None; 2], constant }
+    }
+
+    fn number(&self) -> Option<i64> {
+        (self.registers == [None; 2]).then_some(self.constant)
+    }
+
+    fn times(self, by: i64) -> Self {
+        let many = |term: Option<(u16, i64)>| term.map(|(it, times)| (it, times.wrapping_mul(by)));
+        Self { registers: self.registers.map(many), constant: self.constant.wrapping_mul(by) }
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        let mut terms = self.registers.into_iter().chain(other.registers).flatten();
+        let registers = [terms.next(), terms.next()];
+        let constant = self.constant.wrapping_add(other.constant);
+        terms.next().is_none().then_some(Self { registers, constant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Reader, location};
+    use super::{Place, read};
+
+    // Operations, DWARF 5 section 7.7.1: DW_OP_breg1, 2 and 12 with what is added to them.
+    const RDX: [u8; 2] = [0x71, 0];
+    const RCX: [u8; 2] = [0x72, 0];
+    const R12: [u8; 2] = [0x7c, 0];
+    const R12_AND_8: [u8; 2] = [0x7c, 8];
+    const RDX_LESS_1: [u8; 2] = [0x71, 0x7f];
+    const LOW_HALF: [u8; 6] = [0x0c, 0xff, 0xff, 0xff, 0xff, AND];
+    const LOW_BYTES: [u8; 4] = [0x0a, 0xff, 0xff, AND];
+    const AND: u8 = 0x1a;
+    const MINUS: u8 = 0x1c;
+    const MUL: u8 = 0x1e;
+    const PLUS: u8 = 0x22;
+    const PLUS_16: [u8; 2] = [0x23, 16];
+    const SHL: u8 = 0x24;
+    const LIT_2: u8 = 0x32;
+    const LIT_3: u8 = 0x33;
+    const LIT_8: u8 = 0x38;
+    const CONST_64: [u8; 2] = [0x08, 64];
+    const STACK_VALUE: u8 = 0x9f;
+
+    fn place(parts: &[&[u8]]) -> Option<Place> {
+        let expression = gimli::Expression(Reader::of_bytes(parts.concat().into()));
+        let format = gimli::Format::Dwarf32;
+        let encoding = gimli::Encoding { address_size: 8, format, version: 5 };
+        read(&location::operations(expression, encoding).unwrap())
+    }
+
+    #[test]
+    fn a_sum_of_two_registers_is_base_and_index() {
+        let check = |parts: &[&[u8]], base, index, scale, offset| {
+            let found = place(&[parts, &[&[STACK_VALUE]]].concat());
+            assert_eq!(found, Some(Place::Sum { base, index, scale, offset }), "{parts:x?}");
+        };
+        check(&[&R12, &LOW_HALF, &RDX, &[PLUS]], 12, 1, 1, 0);
+        check(&[&R12_AND_8, &RDX, &[LIT_2, SHL, PLUS]], 12, 1, 4, 8);
+        check(&[&RDX, &[LIT_3, SHL], &R12_AND_8, &[PLUS]], 12, 1, 8, 8);
+        check(&[&R12, &RDX, &[PLUS], &PLUS_16], 12, 1, 1, 16);
+        check(&[&R12, &RDX, &[PLUS, LIT_8, MINUS]], 12, 1, 1, -8);
+        // What is added to an index before it is scaled counts as often as it.
+        check(&[&R12_AND_8, &RDX_LESS_1, &[LIT_8, MUL, PLUS]], 12, 1, 8, 0);
+    }
+
+    #[test]
+    fn what_is_no_sum_of_two_registers_is_none() {
+        let check = |parts: &[&[u8]]| {
+            assert_eq!(place(&[parts, &[&[STACK_VALUE]]].concat()), None, "{parts:x?}");
+        };
+        check(&[&R12, &RDX, &[PLUS], &RCX, &[PLUS]]);
+        check(&[&R12, &RDX, &[MUL]]);
+        check(&[&R12, &RDX, &[MINUS]]);
+        check(&[&R12, &RDX, &[LIT_3, MUL, PLUS]]);
+        check(&[&R12, &[LIT_2, SHL], &RDX, &[LIT_2, SHL, PLUS]]);
+        check(&[&R12, &RDX, &CONST_64, &[SHL, PLUS]]);
+        check(&[&R12, &LOW_BYTES, &RDX, &[PLUS]]);
+        check(&[&R12, &RDX]);
+        check(&[&R12, &PLUS_16]);
+        check(&[&R12, &[PLUS]]);
+        check(&[]);
+        assert_eq!(place(&[&R12, &RDX, &[PLUS]]), None, "an address, not a value");
+    }
+}
