@@ -11,12 +11,12 @@
 
 use dataspace_analyzer::index::worker::Worker;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
-use dataspace_collector::ahead;
+use dataspace_collector::channel::ahead;
+use dataspace_collector::channel::batch::{self, BatchReceiver};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::synthetic::SyntheticSession;
 use dataspace_collector::live::{Live, LiveConfig, thread_cpu_ns};
 use dataspace_collector::target::TargetSpec;
-use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::event::Sampling;
 use dataspace_proto::record::{CpuMode, Record, Sample};
 use std::sync::atomic::{AtomicU64, Ordering};

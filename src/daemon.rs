@@ -32,7 +32,7 @@ use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
 use connection::Connections;
-use dataspace_collector::memory;
+use dataspace_collector::system::memory;
 use network::TcpConfig;
 use notice::Notices;
 use peer::Trusted;

@@ -4,7 +4,7 @@
 use crate::memory_bound::{self, NoTurn, Turn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use dataspace_analyzer::index::question::Delay;
-use dataspace_proto::places::{ForUser, Place, Places};
+use dataspace_collector::quota::places::{ForUser, Place, Places};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ mod turn;
 
 use crate::session::cost;
 use dataspace_analyzer::bytes::shedding::Shed;
-use dataspace_collector::memory;
+use dataspace_collector::system::memory;
 use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
 use room::Queue;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -4,10 +4,10 @@
 
 use dataspace_analyzer::index::worker::Worker;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
+use dataspace_collector::channel::batch;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{Live, LiveConfig};
 use dataspace_collector::target::TargetSpec;
-use dataspace_proto::batch;
 use dataspace_proto::record::Record;
 
 #[path = "support/steady_state.rs"]

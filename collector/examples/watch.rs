@@ -1,9 +1,9 @@
 //! Attaches to a process and prints what it cost and what was lost: `watch PID [EVENT…]`.
 
+use dataspace_collector::channel::batch;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{Live, LiveConfig};
 use dataspace_collector::target::TargetSpec;
-use dataspace_proto::batch;
 use dataspace_proto::record::Record;
 use std::error::Error;
 

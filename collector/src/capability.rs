@@ -3,17 +3,12 @@
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
 use crate::live::refusal;
-use crate::machine::{Machine, Processor};
-use crate::procfs::Procfs;
-use crate::tracefs::Tracefs;
+use crate::system::machine::{Machine, Processor};
+use crate::system::procfs::{CAP_PERFMON, CAP_SYS_ADMIN, Procfs};
+use crate::system::tracefs::Tracefs;
 use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
-
-/// `CAP_SYS_ADMIN`.
-pub(crate) const CAP_SYS_ADMIN: u32 = 21;
-/// `CAP_PERFMON`.
-pub(crate) const CAP_PERFMON: u32 = 38;
 
 /// What lets an unprivileged user sample the kernel's side too.
 const PARANOID: &str = "sudo sysctl kernel.perf_event_paranoid=1";

@@ -15,7 +15,7 @@
 //! ```no_run
 //! use dataspace_collector::live::{Live, LiveConfig};
 //! use dataspace_collector::target::TargetSpec;
-//! use dataspace_proto::batch;
+//! use dataspace_collector::channel::batch;
 //!
 //! let live = Live::open(LiveConfig::new(TargetSpec::Pids(vec![1234])))?;
 //! println!("{} with {:?}", live.description(), live.events());
@@ -32,9 +32,9 @@
 //! Nothing of it needs a kernel to be tested: a ring is two byte slices.
 //!
 //! ```
-//! use dataspace_collector::decode::{self, NATIVE, SampleLayout};
-//! use dataspace_collector::merge::Merge;
-//! use dataspace_collector::ring::{Joint, RingReader};
+//! use dataspace_collector::record::decode::{self, NATIVE, SampleLayout};
+//! use dataspace_collector::channel::merge::Merge;
+//! use dataspace_collector::record::ring::{Joint, RingReader};
 //! use dataspace_proto::event::Machine;
 //! use dataspace_proto::record::Record;
 //!
@@ -76,27 +76,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod ahead;
 pub mod capability;
-mod cgroup;
-mod cursor;
-pub mod data_source;
-pub mod decode;
+pub mod channel;
 pub mod error;
 pub mod event;
 pub mod live;
-pub mod machine;
-pub mod membership;
-pub mod memory;
-pub mod merge;
-pub mod period;
-pub mod procfs;
-pub mod recorder;
-pub mod recording;
-pub mod ring;
-pub mod side_band;
-pub mod socket;
+pub mod perf_data;
+pub mod quota;
+pub mod record;
 mod sys;
+pub mod system;
 pub mod target;
-pub mod tracefs;
-mod undecoded;

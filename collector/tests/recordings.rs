@@ -1,6 +1,6 @@
 //! Recordings of real machines, and of this one, read to the end.
 
-use dataspace_collector::recording::{Recording, RecordingError};
+use dataspace_collector::perf_data::read::{Recording, RecordingError};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::{Event, EventKind, SkidModel};

@@ -1,10 +1,41 @@
-//! Rules of the sources: the checker itself.
+//! Order of the collector's rooms, and the rules of its sources.
 
 #[path = "../../tests/support/rooms.rs"]
-#[allow(dead_code, reason = "the collector is not held to them yet")]
 mod rules;
 
 use rules::Sources;
+use std::path::Path;
+
+/// The rooms, from the lowest.
+const ROOMS: [&str; 11] = [
+    "error",
+    "sys",
+    "quota",
+    "record",
+    "channel",
+    "system",
+    "event",
+    "perf_data",
+    "target",
+    "live",
+    "capability",
+];
+/// Circles that are still larger than allowed: they may only become smaller.
+const LARGE_CIRCLES: [(&str, usize); 1] = [("live", 9)];
+
+fn collector() -> Sources {
+    Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+#[test]
+fn rooms_import_from_those_below_only() {
+    assert_eq!(collector().upward_imports(&ROOMS), [""; 0]);
+}
+
+#[test]
+fn files_of_a_room_import_each_other_in_small_circles_only() {
+    assert_eq!(collector().large_circles(&LARGE_CIRCLES), [""; 0]);
+}
 
 /// A room may import from those before it in the order, also by way of re-exports.
 #[test]

@@ -7,7 +7,7 @@ use crate::cli::{DoctorArgs, Global};
 use crate::diagnostic;
 use crate::text::visible;
 use dataspace_collector::capability::{self, Capabilities, LimitValue};
-use dataspace_collector::machine::Processor;
+use dataspace_collector::system::machine::Processor;
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::Path;
 

@@ -172,7 +172,7 @@ fn size(n_bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataspace_collector::recorder::Recorded;
+    use dataspace_collector::perf_data::write::Recorded;
     use dataspace_proto::accounting::Collected;
 
     #[test]

@@ -3,7 +3,7 @@
 use super::config_file::Limits;
 use super::peer::{Peer, Rank};
 use super::roster::share;
-use dataspace_proto::counts::Counts;
+use dataspace_collector::quota::counts::Counts;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

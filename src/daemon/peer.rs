@@ -2,7 +2,7 @@
 
 use crate::file_source::FileReader;
 use crate::ownership::{namespace_of, own_namespace};
-use dataspace_collector::socket::SocketPeer;
+use dataspace_collector::system::socket::SocketPeer;
 use dataspace_collector::target::has_ended;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

@@ -10,7 +10,7 @@ use crate::ownership::OwnProcess;
 use crate::session::comm_filter;
 use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use dataspace_collector::memory;
+use dataspace_collector::system::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
 use keeper::Keeper;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,7 +3,7 @@
 use super::config_file::DEFAULT_SOCKET;
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
-use dataspace_collector::socket::{next_inherited, takes_connections};
+use dataspace_collector::system::socket::{next_inherited, takes_connections};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::File;
 use std::io::ErrorKind;

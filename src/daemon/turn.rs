@@ -1,8 +1,8 @@
 //! Turns at what takes long to make: one at a time, and each user waits for one only.
 
 use super::peer::Peer;
+use dataspace_collector::quota::counts::Counts;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use dataspace_proto::counts::Counts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

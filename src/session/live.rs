@@ -10,10 +10,10 @@ use crate::memory_bound;
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, never, select_biased};
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::session::report::event_line;
-use dataspace_collector::ahead;
+use dataspace_collector::channel::ahead;
+use dataspace_collector::channel::batch::{self, BatchReceiver};
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running, thread_cpu_ns};
-use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::record::Record;
 use dataspace_proto::snapshot::{Cost, EventLine, Snapshot, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -288,7 +288,7 @@ impl AnalyzerThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataspace_proto::batch::BatchSender;
+    use dataspace_collector::channel::batch::BatchSender;
 
     /// The analyzer's thread of a session without events, and what it publishes to.
     fn thread(sampled: &Arc<OnceLock<Sampled>>) -> (AnalyzerThread, Arc<Published>) {

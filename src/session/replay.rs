@@ -6,7 +6,7 @@ use super::published::Published;
 use crate::file_source::{FilePolicy, SystemFiles};
 use dataspace_analyzer::index::worker::Worker;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer, Unobserved};
-use dataspace_collector::recording::{Recording, RecordingError};
+use dataspace_collector::perf_data::read::{Recording, RecordingError};
 use dataspace_proto::record::Record;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};

@@ -1,8 +1,8 @@
 //! Breakpoints in perf's spelling: `mem:ADDRESS[/LENGTH][:ACCESS]`.
 
-use super::Wanted;
-use super::error::EventParseError;
 use super::term::number;
+use super::wanted::Wanted;
+use crate::error::EventParseError;
 use perf_event_open_sys::bindings as abi;
 
 /// What a breakpoint watches for.

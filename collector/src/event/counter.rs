@@ -1,14 +1,15 @@
 //! Plans for the events of PMUs: the cores' counters, AMD's IBS, and what else sysfs describes.
 
 use super::encoding::Encoding;
-use super::error::EventParseError;
 use super::modifier::{Modifiers, Precision};
+use super::name;
 use super::plan::{EventPlan, skid};
 use super::term::Term;
-use super::{Wanted, name};
+use super::wanted::Wanted;
 use crate::error::Error;
-use crate::machine::{Machine, N_CONFIG_WORDS, Pmu, Vendor};
-use crate::sys::attr::{AccessFields, Counter, EventSource, Levels, Source};
+use crate::error::EventParseError;
+use crate::event::attr::{AccessFields, Counter, EventSource, Levels, Source};
+use crate::system::machine::{Machine, N_CONFIG_WORDS, Pmu, Vendor};
 use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
 use perf_event_open_sys::bindings as abi;
 

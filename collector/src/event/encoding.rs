@@ -1,9 +1,9 @@
 //! From the terms of an event to the config words of `perf_event_attr`.
 
-use super::error::EventParseError;
 use super::term::{Term, number};
 use crate::error::Error;
-use crate::machine::{N_CONFIG_WORDS, Pmu};
+use crate::error::EventParseError;
+use crate::system::machine::{N_CONFIG_WORDS, Pmu};
 use dataspace_proto::event::Sampling;
 
 /// Terms that every PMU has.
@@ -24,7 +24,7 @@ impl Encoding {
     /// Encodes the `terms` of `text` for `pmu`.
     ///
     /// What an event's name stands for is set first and what was typed after it, whatever stood
-    /// in front: a typed `ldlat` replaces the one that sysfs names (see [`crate::machine::Field::set`]).
+    /// in front: a typed `ldlat` replaces the one that sysfs names (see [`crate::system::machine::Field::set`]).
     ///
     /// # Errors
     /// [`EventParseError`] for a term that the PMU has not got or that does not fit;

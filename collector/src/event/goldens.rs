@@ -15,11 +15,12 @@
 //! - hypervisors are left out on all PMUs that know them;
 //! - there is no tracking in it: mappings have events and rings of their own.
 //!
-//! [`Field::set`]: crate::machine::Field::set
+//! [`Field::set`]: crate::system::machine::Field::set
 
 use super::*;
-use crate::machine::fixture::Fixture;
-use crate::sys::attr::{self, Binding, KernelFeatures};
+use crate::event::attr::{self, Binding, KernelFeatures};
+use crate::sys::attr_bytes::as_bytes;
+use crate::system::machine::fixture::Fixture;
 use dataspace_proto::memory::Access;
 
 /// `PERF_ATTR_SIZE_VER9`.
@@ -107,7 +108,8 @@ fn plans(name: &str, text: &str) -> Vec<EventPlan> {
 }
 
 fn bytes(plan: &EventPlan) -> [u8; SIZE] {
-    attr::bytes(&attr::sampled(&plan.source, BINDING, FEATURES))
+    let attr = attr::sampled(&plan.source, BINDING, FEATURES);
+    *as_bytes(&attr).first_chunk().unwrap()
 }
 
 #[track_caller]
@@ -235,7 +237,8 @@ fn ibs_takes_terms_where_its_formats_have_them() {
 fn loads_are_led_by_an_auxiliary_event_where_sysfs_names_one() {
     let leader = |machine, text: &str| {
         let plan = plans(machine, text).remove(0);
-        attr::leader(&plan.source, BINDING, FEATURES).map(|attr| attr::bytes(&attr))
+        attr::leader(&plan.source, BINDING, FEATURES)
+            .map(|attr| *as_bytes(&attr).first_chunk::<SIZE>().unwrap())
     };
     let expected = Expected {
         sample: 0,

@@ -2,7 +2,7 @@
 
 use super::modifier::Modifiers;
 use crate::error::Error;
-use crate::machine::{Machine, Pmu};
+use crate::system::machine::{Machine, Pmu};
 use dataspace_proto::memory::Access;
 
 /// The load latency below which loads are not sampled, in cycles: what `perf mem record` takes. A

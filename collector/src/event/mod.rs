@@ -1,22 +1,24 @@
 //! Event selectors, in perf's spelling, and what each one makes the kernel count.
 
+pub(crate) mod attr;
 mod breakpoint;
 mod counter;
 mod encoding;
-mod error;
 mod memory;
 mod modifier;
 mod name;
+pub(crate) mod period;
 mod plan;
 mod term;
+mod wanted;
 
-pub use error::EventParseError;
+use crate::error::EventParseError;
 pub(crate) use plan::{EventPlan, skid};
 
 use crate::error::Error;
-use crate::machine::Machine;
-use crate::sys::attr::{EventSource, Source};
-use crate::tracefs::Tracefs;
+use crate::event::attr::{EventSource, Source};
+use crate::system::machine::Machine;
+use crate::system::tracefs::Tracefs;
 use breakpoint::Access;
 use counter::Asked;
 use dataspace_proto::address::Avma;
@@ -25,7 +27,7 @@ use memory::{Accesses, Choice};
 use modifier::{Modifiers, are_modifiers};
 use perf_event_open_sys::bindings as abi;
 use std::fmt;
-use term::Term;
+use wanted::Wanted;
 
 /// Samples a second of a clock that nobody asked for anything else: a prime, so that it does not
 /// march in step with what the target does every millisecond.
@@ -41,55 +43,6 @@ pub struct EventSelector {
     text: String,
     wanted: Wanted,
     modifiers: Modifiers,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
-    Clock {
-        config: u32,
-    },
-    PageFaults {
-        config: u32,
-    },
-    Breakpoint {
-        address: u64,
-        len_bytes: u8,
-        access: Access,
-    },
-    Tracepoint {
-        system: String,
-        name: String,
-    },
-    /// What this machine has for memory accesses.
-    Memory(Accesses),
-    /// `PERF_TYPE_HARDWARE`.
-    Generic(u64),
-    /// `PERF_TYPE_HW_CACHE`.
-    Cache(u64),
-    /// `PERF_TYPE_RAW`.
-    Raw(u64),
-    /// An event that sysfs names.
-    Named(String),
-    /// A PMU and terms.
-    Pmu {
-        pmu: String,
-        terms: Vec<Term>,
-    },
-}
-
-impl Wanted {
-    /// Whether a PMU counts it, so that it can be more or less precise.
-    const fn is_counter(&self) -> bool {
-        matches!(
-            self,
-            Self::Memory(_)
-                | Self::Generic(_)
-                | Self::Cache(_)
-                | Self::Raw(_)
-                | Self::Named(_)
-                | Self::Pmu { .. }
-        )
-    }
 }
 
 impl fmt::Display for EventSelector {

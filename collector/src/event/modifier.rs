@@ -1,6 +1,6 @@
 //! The letters behind an event: which levels it counts, and how precise its samples are.
 
-use super::error::EventParseError;
+use crate::error::EventParseError;
 
 /// What stands behind an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

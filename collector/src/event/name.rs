@@ -1,7 +1,7 @@
 //! The names that perf gives to events of the kernel's own lists.
 
-use super::Wanted;
 use super::term::raw;
+use super::wanted::Wanted;
 use perf_event_open_sys::bindings as abi;
 
 /// The event that needs no look at the machine: a clock, page faults, a generic or a raw one.

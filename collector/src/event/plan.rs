@@ -1,6 +1,6 @@
 //! What is opened for a selector.
 
-use crate::sys::attr::{Counter, EventSource, Levels, Source};
+use crate::event::attr::{Counter, EventSource, Levels, Source};
 use dataspace_proto::event::{Event, Sampling, SkidModel};
 use dataspace_proto::memory::Access;
 

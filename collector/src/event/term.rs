@@ -1,6 +1,6 @@
 //! The terms of an event between slashes: `event=0xd1,umask=0x20,period=1000`.
 
-use super::error::EventParseError;
+use crate::error::EventParseError;
 
 /// One term.
 #[derive(Clone, Debug, PartialEq, Eq)]

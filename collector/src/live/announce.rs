@@ -3,12 +3,12 @@
 //!
 //! [before]: crate::live::before
 
+use crate::channel::batch::BatchSender;
+use crate::event::attr;
 use crate::live::Parts;
 use crate::live::reader::MAX_BATCHES_BEHIND;
 use crate::live::record::Heard;
-use crate::procfs::{Mappings, Procfs};
-use crate::sys::attr;
-use dataspace_proto::batch::BatchSender;
+use crate::system::procfs::{Mappings, Procfs};
 use dataspace_proto::record::{Comm, Mmap, Namespace, Record};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -167,7 +167,7 @@ pub(crate) fn warning(text: String) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataspace_proto::batch::channel;
+    use crate::channel::batch::channel;
     use std::fs;
     use std::path::Path;
 

@@ -2,16 +2,16 @@
 
 use crate::error::Error;
 use crate::event::EventPlan;
+use crate::event::attr::{self, Binding, KernelFeatures, Source};
 use crate::live::births::Births;
 use crate::live::clock::now_ns;
 use crate::live::opening::{Opened, open_planned};
 use crate::live::refusal::{Request, Scope};
 use crate::live::rings::{CpuOutputs, Rings};
-use crate::procfs::Procfs;
-use crate::ring::{Joint, RingReader};
-use crate::side_band::{self, SideBand};
-use crate::sys::attr::{self, Binding, KernelFeatures, Source};
+use crate::record::ring::{Joint, RingReader};
+use crate::record::side_band::{self, SideBand};
 use crate::sys::open::{self, Place};
+use crate::system::procfs::Procfs;
 use crate::target::Watched;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::Record;

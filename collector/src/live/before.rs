@@ -2,9 +2,9 @@
 //! keeps its mappings locked, as while a file system does not answer it, holds up whoever reads them.
 
 use crate::live::announce;
-use crate::procfs::Procfs;
+use crate::quota::places::{ForUser, Place, Places};
+use crate::system::procfs::Procfs;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use dataspace_proto::places::{ForUser, Place, Places};
 use dataspace_proto::record::Record;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

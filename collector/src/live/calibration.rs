@@ -1,10 +1,10 @@
 //! What sampling costs whoever is sampled, measured on ourselves while a session begins.
 
 use crate::event::EventPlan;
+use crate::event::attr::KernelFeatures;
 use crate::live::life_cost::LifeCost;
 use crate::live::rings::Rings;
 use crate::live::sample_cost::SampleCosts;
-use crate::sys::attr::KernelFeatures;
 use std::thread::{self, JoinHandle};
 
 /// All that was measured.

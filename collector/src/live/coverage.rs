@@ -1,7 +1,7 @@
 //! Whether a target is covered thread by thread or by events on whole CPUs: by cost.
 
-use crate::cgroup::{Cgroup, Hierarchies};
-use crate::procfs::Procfs;
+use crate::system::cgroup::{Cgroup, Hierarchies};
+use crate::system::procfs::Procfs;
 use crate::target::{Coverage, Target};
 use std::path::Path;
 

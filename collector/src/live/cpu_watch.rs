@@ -4,7 +4,7 @@
 //! Linux `kernel/events/core.c` asks only of those on whole CPUs); events on whole CPUs end with
 //! theirs (`perf_event_exit_cpu()`), and a CPU that comes first has no events and no ring.
 
-use crate::machine;
+use crate::system::machine;
 use std::path::{Path, PathBuf};
 
 /// The CPUs on line, when they were last looked at.
@@ -48,7 +48,7 @@ impl CpuWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::fixture::Fixture;
+    use crate::system::machine::fixture::Fixture;
 
     #[test]
     fn cpus_that_come_and_go_are_told_once() {

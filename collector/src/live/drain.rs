@@ -1,18 +1,18 @@
 //! Reads every ring once: samples are decoded and weighted, everything is put in order.
 
-use crate::decode::{self, SampleLayout, Undecodable};
+use crate::channel::merge::Merge;
 use crate::event::EventPlan;
+use crate::event::attr::{self, Binding, KernelFeatures};
+use crate::event::period::PeriodLog;
 use crate::live::attach::OpenEvent;
 use crate::live::lives::Lives;
 use crate::live::rings::Ring;
 use crate::live::tally::{Tally, n_together};
-use crate::merge::Merge;
-use crate::period::PeriodLog;
-use crate::recorder::Writer;
-use crate::ring::{Joint, RawRecord, RingReader};
-use crate::side_band::{self, SideBand};
-use crate::sys::attr::{self, Binding, KernelFeatures};
-use crate::undecoded::Undecoded;
+use crate::perf_data::write::Writer;
+use crate::record::decode::{self, SampleLayout, Undecodable};
+use crate::record::ring::{Joint, RawRecord, RingReader};
+use crate::record::side_band::{self, SideBand};
+use crate::record::undecoded::Undecoded;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::memory::Access;
 use dataspace_proto::record::{Record, Sample};

@@ -3,9 +3,9 @@
 
 use crate::error::Error;
 use crate::live::lookup::{Found, Lookup, Question};
-use crate::membership::{Membership, Standing};
-use crate::procfs::Procfs;
-use dataspace_proto::places::ForUser;
+use crate::quota::places::ForUser;
+use crate::system::procfs::Procfs;
+use crate::target::membership::{Membership, Standing};
 use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;

@@ -1,8 +1,8 @@
 //! A control group whose tasks are counted: what tells it from a later one of the same path, for a
 //! unit that restarts gets a new one.
 
-use crate::cgroup::Cgroup;
 use crate::error::Error;
+use crate::system::cgroup::Cgroup;
 use crate::target::Coverage;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -88,7 +88,7 @@ impl GroupWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cgroup::Hierarchies;
+    use crate::system::cgroup::Hierarchies;
     use std::fs;
 
     #[test]

@@ -2,8 +2,8 @@
 //! children of our own.
 
 use crate::event::EventPlan;
+use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::live::clock::now_ns;
-use crate::sys::attr::{self, Binding, KernelFeatures};
 use crate::sys::mmap::MappedRing;
 use crate::sys::open::{self, Place};
 use crate::sys::spawn;
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
     use crate::event::EventSelector;
     use crate::live::attach::kernel_features;
-    use crate::machine::Machine;
-    use crate::tracefs::Tracefs;
+    use crate::system::machine::Machine;
+    use crate::system::tracefs::Tracefs;
     use std::path::Path;
 
     #[test]

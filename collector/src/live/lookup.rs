@@ -3,9 +3,9 @@
 
 use crate::error::Error;
 use crate::live::announce;
-use crate::procfs::Procfs;
+use crate::quota::places::{ForUser, Place, Places};
+use crate::system::procfs::Procfs;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use dataspace_proto::places::{ForUser, Place, Places};
 use dataspace_proto::record::Record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;

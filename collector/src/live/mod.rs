@@ -34,7 +34,9 @@ pub use clock::thread_cpu_ns;
 pub use permission::Permission;
 pub use record::Heard;
 
+use crate::channel::batch::BatchSender;
 use crate::error::Error;
+use crate::event::attr::{Binding, KernelFeatures};
 use crate::event::{self, EventPlan, EventSelector};
 use crate::live::announce::Pace;
 use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
@@ -45,16 +47,14 @@ use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
 use crate::live::permission::{Seen, max_events};
 use crate::live::rings::Rings;
-use crate::machine::Machine;
-use crate::membership::CommFilter;
-use crate::procfs::Procfs;
-use crate::recorder::{Recorder, Writer};
-use crate::sys::attr::{Binding, KernelFeatures};
+use crate::perf_data::write::{Recorder, Writer};
 use crate::sys::spawn::HeldChild;
+use crate::system::machine::Machine;
+use crate::system::procfs::Procfs;
+use crate::system::tracefs::Tracefs;
+use crate::target::membership::CommFilter;
 use crate::target::{CommandOutput, Coverage, Target, TargetSpec, Watched};
-use crate::tracefs::Tracefs;
 use dataspace_proto::accounting::Collected;
-use dataspace_proto::batch::BatchSender;
 use dataspace_proto::event::{Event, Sampling};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -260,7 +260,7 @@ impl Live {
     }
 
     /// As [`Self::start`], and writes what comes to `recorder`, whose
-    /// [`Progress`](crate::recorder::Progress) tells how that went. `heard` goes to the channel. What was
+    /// [`Progress`](crate::perf_data::write::Progress) tells how that went. `heard` goes to the channel. What was
     /// mapped before is waited for as in [`Self::announce`].
     ///
     /// # Errors

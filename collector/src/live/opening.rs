@@ -7,11 +7,11 @@
 //! that succeeds settles a plan: all later ones are done the same way, so that all samples of an event
 //! have one layout.
 
-use crate::event::{EventPlan, skid};
-use crate::sys::attr::{
+use crate::event::attr::{
     self, AccessFields, Binding, Counter, EventSource, KernelFeatures, Levels, Source,
     perf_event_attr,
 };
+use crate::event::{EventPlan, skid};
 use crate::sys::open::{self, Place};
 use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::fd::{AsFd, OwnedFd};

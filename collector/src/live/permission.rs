@@ -1,9 +1,9 @@
 //! Which processes a session may have events on, where that is not decided by our own privileges.
 
 use crate::error::Error;
+use crate::event::attr;
 use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::rings::Rings;
-use crate::sys::attr;
 use crate::sys::open::{self, Place};
 use crate::sys::pidfd;
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -116,8 +116,8 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::Procfs;
     use crate::sys::spawn;
+    use crate::system::procfs::Procfs;
     use std::path::Path;
 
     #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! The reader thread: round after round over the rings, until the targets have ended.
 
+use crate::channel::batch::{BatchSender, Slots};
 use crate::event::EventPlan;
+use crate::event::attr::{Binding, KernelFeatures};
 use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuWatch;
@@ -14,13 +16,11 @@ use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
 use crate::live::{Outcome, Parts, Permission, Shared};
-use crate::procfs::Procfs;
-use crate::recorder::Writer;
-use crate::sys::attr::{Binding, KernelFeatures};
+use crate::perf_data::write::Writer;
 use crate::sys::spawn::Child;
 use crate::sys::{open, pidfd};
+use crate::system::procfs::Procfs;
 use crate::target::Watched;
-use dataspace_proto::batch::{BatchSender, Slots};
 use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};

@@ -1,8 +1,9 @@
 //! What is handed on, to the channel and to a recording; what a recording begins and ends with.
 
-use crate::decode;
+use crate::channel::batch::BatchSender;
 use crate::error::Error;
 use crate::event::EventPlan;
+use crate::event::attr::{self, Binding, Source};
 use crate::live::Parts;
 use crate::live::attach::OpenEvent;
 use crate::live::before::Before;
@@ -11,13 +12,12 @@ use crate::live::drain::{Drain, SIDE_BAND};
 use crate::live::gate::{Moment, Verdict};
 use crate::live::reader::Reader;
 use crate::live::tally::Tally;
-use crate::recorder::{EventEntry, Recorder, Start, Writer, tracing};
-use crate::ring::RawRecord;
-use crate::side_band::SideBand;
-use crate::sys::attr::{self, Binding, Source};
+use crate::perf_data::write::{EventEntry, Recorder, Start, Writer, tracing};
+use crate::record::decode;
+use crate::record::ring::RawRecord;
+use crate::record::side_band::SideBand;
 use crate::sys::open;
-use crate::tracefs::Tracefs;
-use dataspace_proto::batch::BatchSender;
+use crate::system::tracefs::Tracefs;
 use dataspace_proto::record::Record;
 use rustix::fd::AsFd;
 use std::ops::ControlFlow;

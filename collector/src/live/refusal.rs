@@ -3,12 +3,12 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::event::EventPlan;
+use crate::event::attr::{self, Binding, Counter, EventSource, Levels, Source};
 use crate::live::attach::kernel_features;
 use crate::live::opening::open_planned;
-use crate::machine::{KernelRelease, Processor};
-use crate::procfs::Procfs;
-use crate::sys::attr::{self, Binding, Counter, EventSource, Levels, Source};
 use crate::sys::open::{self, Place};
+use crate::system::machine::{KernelRelease, Processor};
+use crate::system::procfs::Procfs;
 use dataspace_proto::event::Sampling;
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};

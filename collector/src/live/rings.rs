@@ -1,12 +1,12 @@
 //! The rings of a session: two on each CPU, one for samples and one for everything else.
 
 use crate::error::Error;
+use crate::event::attr;
 use crate::live::refusal;
-use crate::procfs::Procfs;
-use crate::ring::{Joint, RingReader};
-use crate::sys::attr;
+use crate::record::ring::{Joint, RingReader};
 use crate::sys::mmap::MappedRing;
 use crate::sys::open::{self, Place};
+use crate::system::procfs::Procfs;
 use perf_event_open_sys::bindings as abi;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

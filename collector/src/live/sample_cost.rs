@@ -1,8 +1,8 @@
 //! What one sample costs whoever is sampled, measured on ourselves.
 
+use crate::event::attr::{self, Binding, EventSource, KernelFeatures, Source};
 use crate::live::clock::thread_cpu_ns;
 use crate::live::rings::n_samples_in;
-use crate::sys::attr::{self, Binding, EventSource, KernelFeatures, Source};
 use crate::sys::mmap::MappedRing;
 use crate::sys::open::{self, Place};
 use dataspace_proto::event::{EventKind, Sampling};

@@ -1,18 +1,18 @@
 //! The reader of a session over one ring in ordinary memory: what a sample costs between ring and analyzer,
 //! without a kernel that has to make it.
 
-use crate::decode::SampleLayout;
+use crate::channel::batch::BatchSender;
 use crate::event::EventSelector;
+use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::live::attach::OpenEvent;
 use crate::live::drain::Drain;
 use crate::live::reader::MAX_BATCHES_BEHIND;
 use crate::live::rings::Ring;
-use crate::machine::Machine;
-use crate::ring::HEADER_BYTES;
-use crate::sys::attr::{self, Binding, KernelFeatures};
+use crate::record::decode::SampleLayout;
+use crate::record::ring::HEADER_BYTES;
 use crate::sys::mmap::MappedRing;
-use crate::tracefs::Tracefs;
-use dataspace_proto::batch::BatchSender;
+use crate::system::machine::Machine;
+use crate::system::tracefs::Tracefs;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::{CpuMode, Sample};
 use dataspace_proto::register::{Register, Registers};

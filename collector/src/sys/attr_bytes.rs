@@ -1,46 +1,10 @@
-//! `perf_event_attr` as the bytes that a recording holds.
+//! Bytes of a `perf_event_attr`, as the kernel and recordings hold them.
 
-use crate::sys::attr::perf_event_attr;
+use perf_event_open_sys::bindings::perf_event_attr;
 
-/// Where the version of the structure that was the last to grow ends
-/// (`PERF_ATTR_SIZE_VER*` in Linux `include/uapi/linux/perf_event.h`).
-const VERSION_BYTES: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
-
-/// The length of the oldest version that has all fields in use: a reader refuses attributes that
-/// are longer than those it knows.
-pub(crate) fn used_bytes(attr: &perf_event_attr) -> usize {
-    let bytes = as_bytes(attr);
-    let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    VERSION_BYTES.into_iter().find(|&n_bytes| n_bytes >= used).unwrap_or(bytes.len())
-}
-
-/// The first `n_bytes` of `attr`, which say themselves that they are so many.
-pub(crate) fn truncated(attr: &perf_event_attr, n_bytes: usize) -> Vec<u8> {
-    let attr = perf_event_attr { size: n_bytes as u32, ..*attr };
-    let mut bytes = as_bytes(&attr).to_vec();
-    bytes.resize(n_bytes, 0);
-    bytes
-}
-
-fn as_bytes(attr: &perf_event_attr) -> &[u8] {
+/// The bytes of `attr`, as the kernel gets them.
+pub(crate) fn as_bytes(attr: &perf_event_attr) -> &[u8] {
     // SAFETY: the structure has no padding (the kernel's ABI test holds it to that, and every
     // union in it has members of one size) and all of it is initialised; the slice borrows it.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), size_of_val(attr)) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_version_that_holds_all_is_chosen() {
-        let mut attr = perf_event_attr { type_: 1, size: 136, ..perf_event_attr::default() };
-        assert_eq!(used_bytes(&attr), 64);
-        attr.sample_regs_intr = 1;
-        assert_eq!(used_bytes(&attr), 104);
-        attr.sig_data = 1;
-        assert_eq!(used_bytes(&attr), 128);
-        let bytes = truncated(&attr, 104);
-        assert_eq!((bytes.len(), bytes[0], bytes[4]), (104, 1, 104));
-    }
 }

@@ -4,7 +4,6 @@
     reason = "perf_event_open, its ioctls, its mapping, fork and the groups at the end of a socket have no safe wrapper in rustix, prefetching and giving memory back none in std"
 )]
 
-pub(crate) mod attr;
 pub(crate) mod attr_bytes;
 pub(crate) mod memory;
 pub(crate) mod mmap;

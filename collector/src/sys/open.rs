@@ -1,8 +1,8 @@
 //! `perf_event_open` and what is done with the file descriptors it gives.
 
-use crate::sys::attr::perf_event_attr;
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
+use perf_event_open_sys::bindings::perf_event_attr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 

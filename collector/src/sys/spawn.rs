@@ -1,7 +1,6 @@
 //! Children of ours: a command that waits, forked but not executed, until its events are open, and
 //! one that does nothing.
 
-use crate::target::CommandOutput;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -10,6 +9,18 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus, waiti
 use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
+
+/// Destination of a command's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandOutput {
+    /// Our own output.
+    #[default]
+    Inherit,
+    /// Our standard error: our standard output is for data.
+    Stderr,
+    /// None; the command has no input either: the terminal is ours.
+    Discard,
+}
 
 /// A child that has not executed its command yet. Dropped, it exits without doing so.
 #[derive(Debug)]

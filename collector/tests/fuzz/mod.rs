@@ -6,7 +6,7 @@ mod record;
 
 use crate::allocation;
 use dataspace_collector::live::thread_cpu_ns;
-use dataspace_collector::recording::{Recording, RecordingError};
+use dataspace_collector::perf_data::read::{Recording, RecordingError};
 use dataspace_proto::record::Record;
 use random::{Random, damage, write};
 use std::io::Cursor;

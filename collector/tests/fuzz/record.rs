@@ -2,9 +2,9 @@
 
 use super::Cost;
 use super::random::{Random, damage, write};
-use dataspace_collector::decode::{self, Endian, NATIVE, SampleLayout};
-use dataspace_collector::ring::{HEADER_BYTES, Joint, RawRecord, RingReader, unread};
-use dataspace_collector::side_band;
+use dataspace_collector::record::decode::{self, Endian, NATIVE, SampleLayout};
+use dataspace_collector::record::ring::{HEADER_BYTES, Joint, RawRecord, RingReader, unread};
+use dataspace_collector::record::side_band;
 use dataspace_proto::event::Machine;
 
 /// Records for each case.

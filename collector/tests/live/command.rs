@@ -40,7 +40,7 @@ fn exec_is_told_with_the_new_mappings() {
 #[test]
 fn a_command_that_is_not_there_is_an_error_with_its_name() {
     let Some(live) = open(command(&["/nonexistent/command"])) else { return };
-    let (sender, _receiver) = dataspace_proto::batch::channel(1, 8);
+    let (sender, _receiver) = dataspace_collector::channel::batch::channel(1, 8);
     let error = live.start(sender).unwrap_err();
     assert!(error.to_string().starts_with("/nonexistent/command cannot be executed: No such file"));
     assert!(matches!(error, Error::Command { errno, .. } if errno.raw_os_error() == 2));

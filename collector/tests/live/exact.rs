@@ -146,7 +146,7 @@ fn a_slow_analyzer_loses_samples_and_no_counts() {
         ..LiveConfig::new(TargetSpec::Command(program.argv()))
     };
     let Some(live) = open(config) else { return };
-    let (sender, receiver) = dataspace_proto::batch::channel(1, 8);
+    let (sender, receiver) = dataspace_collector::channel::batch::channel(1, 8);
     let running = live.start(sender).unwrap();
     let mut records = Vec::new();
     while let Some(batch) = receiver.receive() {

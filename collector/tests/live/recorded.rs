@@ -1,13 +1,13 @@
 //! Sessions that are written to a file: it holds what the channel got.
 
 use crate::support::{Program, Said, Session, open, with_tracefs};
+use dataspace_collector::channel::batch;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{Heard, LiveConfig};
-use dataspace_collector::recorder::{Output, Recorded, Recorder, RecorderConfig};
-use dataspace_collector::recording::Recording;
+use dataspace_collector::perf_data::read::Recording;
+use dataspace_collector::perf_data::write::{Output, Recorded, Recorder, RecorderConfig};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::accounting::Collected;
-use dataspace_proto::batch;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::record::{FileIdentity, Mmap, Record};
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@
 use crate::support::{Partner, Program, Said, Session, open};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{LiveConfig, Outcome};
-use dataspace_collector::membership::CommFilter;
 use dataspace_collector::target::TargetSpec;
+use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::record::Record;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! Programs to profile, and sessions run to their end.
 
+use dataspace_collector::channel::batch::{self, BatchReceiver};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::live::{Live, LiveConfig, Outcome, Running};
 use dataspace_proto::accounting::Collected;
-use dataspace_proto::batch::{self, BatchReceiver};
 use dataspace_proto::record::{Record, Sample};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

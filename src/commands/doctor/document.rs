@@ -1,7 +1,7 @@
 //! What `dataspace doctor` found, as one JSON object.
 
 use dataspace_collector::capability::{Capabilities, LimitValue};
-use dataspace_collector::machine::Vendor;
+use dataspace_collector::system::machine::Vendor;
 use serde::Serialize;
 use std::io::Write;
 

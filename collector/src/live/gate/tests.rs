@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::live::lookup::MAX_THREADS;
-use crate::membership::CommFilter;
+use crate::target::membership::CommFilter;
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::{Comm, Mmap, Sample};
 use std::fs;

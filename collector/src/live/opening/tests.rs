@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::event::EventSelector;
-use crate::machine::fixture::Fixture;
-use crate::tracefs::Tracefs;
+use crate::sys::attr_bytes::as_bytes;
+use crate::system::machine::fixture::Fixture;
+use crate::system::tracefs::Tracefs;
 use perf_event_open_sys::bindings as abi;
 
 const BINDING: Binding = Binding { inherit: true, enable_on_exec: false, is_cpu_wide: false };
@@ -32,7 +33,7 @@ enum Weight {
 }
 
 fn call(attr: &perf_event_attr, has_leader: bool) -> Call {
-    let bytes = attr::bytes(attr);
+    let bytes = as_bytes(attr);
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
     let (sample_type, flags) = (word(24), word(40));
     Call {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::event::EventSelector;
-use crate::machine::fixture::Fixture;
-use crate::tracefs::Tracefs;
+use crate::system::machine::fixture::Fixture;
+use crate::system::tracefs::Tracefs;
 
 /// A process that belongs to a user whom nobody is.
 const FOREIGN: i32 = 4_711;
@@ -288,7 +288,7 @@ fn a_ring_that_is_not_mapped_says_why() {
 #[test]
 fn a_pmu_that_only_counts_is_told_by_trying() {
     let root = std::path::Path::new("/");
-    let machine = crate::machine::Machine::read(root);
+    let machine = crate::system::machine::Machine::read(root);
     if !machine.has_pmu("msr") {
         eprintln!("not run: there is no PMU msr");
         return;

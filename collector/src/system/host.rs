@@ -1,0 +1,249 @@
+//! What a recording tells of the machine it was made on, below a root that tests can fake.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// `/proc/cpuinfo` of the largest machines, and kernel symbols, which have some ten megabytes.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// The machine as its kernel describes it. What it does not tell is empty or 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) os_release: String,
+    /// As `uname -m` prints it.
+    pub(crate) arch: &'static str,
+    pub(crate) n_cpus_present: u32,
+    pub(crate) n_cpus_online: u32,
+    pub(crate) cpu_description: String,
+    /// `vendor,family,model,stepping`.
+    pub(crate) cpu_id: String,
+    pub(crate) total_memory_kb: u64,
+    /// Numbers and names of the PMUs.
+    pub(crate) pmus: Vec<(u32, String)>,
+    /// For each CPU.
+    pub(crate) topology: Vec<CpuPlace>,
+    pub(crate) kernel: Option<Kernel>,
+}
+
+/// Where a CPU is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuPlace {
+    pub(crate) core: u32,
+    pub(crate) socket: u32,
+    /// The CPUs in its socket, and those in its core, as lists.
+    pub(crate) in_socket: String,
+    pub(crate) in_core: String,
+}
+
+/// Where the kernel's code is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kernel {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) build_id: Option<Vec<u8>>,
+    pub(crate) modules: Vec<Module>,
+}
+
+/// A module's code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    pub(crate) start: u64,
+    pub(crate) n_bytes: u64,
+}
+
+struct Root(PathBuf);
+
+impl Host {
+    /// The machine whose `proc` and `sys` are below `root`.
+    pub(crate) fn read(root: &Path) -> Self {
+        let root = Root(root.into());
+        let cpuinfo = root.text("proc/cpuinfo");
+        let of_cpu = |key| value(&cpuinfo, key).unwrap_or_default().to_owned();
+        let n_cpus = |path| cpu_count(root.text(path).trim());
+        let n_cpus_present = n_cpus("sys/devices/system/cpu/present");
+        let memory = root.text("proc/meminfo");
+        let memory = value(&memory, "MemTotal").and_then(|text| text.split(' ').next());
+        Self {
+            name: root.text("proc/sys/kernel/hostname").trim().to_owned(),
+            os_release: root.text("proc/sys/kernel/osrelease").trim().to_owned(),
+            arch: std::env::consts::ARCH,
+            n_cpus_present,
+            n_cpus_online: n_cpus("sys/devices/system/cpu/online"),
+            cpu_description: of_cpu("model name"),
+            cpu_id: ["vendor_id", "cpu family", "model", "stepping"].map(of_cpu).join(","),
+            total_memory_kb: memory.and_then(|kb| kb.parse().ok()).unwrap_or(0),
+            pmus: root.pmus(),
+            topology: (0..n_cpus_present).map_while(|cpu| root.cpu_place(cpu)).collect(),
+            kernel: root.kernel(),
+        }
+    }
+}
+
+impl Root {
+    fn bytes(&self, path: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let file = File::open(self.0.join(path));
+        if let Err(error) = file.and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
+        {
+            tracing::debug!(%error, path, "the machine does not tell");
+        }
+        bytes
+    }
+
+    fn text(&self, path: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(path)).into_owned()
+    }
+
+    fn number(&self, path: &str) -> Option<u32> {
+        self.text(path).trim().parse().ok()
+    }
+
+    fn pmus(&self) -> Vec<(u32, String)> {
+        const DEVICES: &str = "sys/bus/event_source/devices";
+        let entries = fs::read_dir(self.0.join(DEVICES)).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut pmus: Vec<(u32, String)> = names
+            .filter_map(|name| Some((self.number(&format!("{DEVICES}/{name}/type"))?, name)))
+            .collect();
+        pmus.sort_unstable();
+        pmus
+    }
+
+    fn cpu_place(&self, cpu: u32) -> Option<CpuPlace> {
+        let dir = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+        let list = |name: &str| self.text(&format!("{dir}/{name}")).trim().to_owned();
+        Some(CpuPlace {
+            core: self.number(&format!("{dir}/core_id"))?,
+            socket: self.number(&format!("{dir}/physical_package_id"))?,
+            in_socket: list("core_siblings_list"),
+            in_core: list("thread_siblings_list"),
+        })
+    }
+
+    /// `None` where addresses are kept from us (`kernel.kptr_restrict`).
+    fn kernel(&self) -> Option<Kernel> {
+        let symbols = self.bytes("proc/kallsyms");
+        let (mut start, mut end) = (0, 0);
+        for line in symbols.split(|&byte| byte == b'\n') {
+            let mut words = line.split(|&byte| byte == b' ').filter_map(|w| str::from_utf8(w).ok());
+            let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let place = match name {
+                "_text" => &mut start,
+                "_etext" => &mut end,
+                _ => continue,
+            };
+            *place = u64::from_str_radix(address, 16).unwrap_or(0);
+            if start != 0 && end != 0 {
+                break;
+            }
+        }
+        let build_id = gnu_build_id(&self.bytes("sys/kernel/notes"));
+        (start != 0 && start < end).then(|| Kernel {
+            start,
+            end,
+            build_id,
+            modules: self.text("proc/modules").lines().filter_map(module).collect(),
+        })
+    }
+}
+
+/// `KEY : VALUE` or `KEY: VALUE`, the first of them.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == key).then(|| value.trim())
+    })
+}
+
+/// How many CPUs there are up to the last of a list such as `0-3,5`.
+fn cpu_count(list: &str) -> u32 {
+    let last = list.rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
+    last.map_or(0, |last| last.saturating_add(1))
+}
+
+/// `name size uses users state 0xaddress`.
+fn module(line: &str) -> Option<Module> {
+    let mut words = line.split(' ');
+    let name = words.next()?.to_owned();
+    let n_bytes = words.next()?.parse().ok()?;
+    let start = u64::from_str_radix(words.nth(3)?.strip_prefix("0x")?, 16).ok()?;
+    (start != 0).then_some(Module { name, start, n_bytes })
+}
+
+/// The description of the note with owner "GNU" and type 3 (`NT_GNU_BUILD_ID`).
+pub(crate) fn gnu_build_id(notes: &[u8]) -> Option<Vec<u8>> {
+    use crate::record::decode::{Cursor, NATIVE};
+    let mut cursor = Cursor::new(notes, NATIVE);
+    loop {
+        let (n_name, n_description, kind) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
+        let padded = |n_bytes: u32| u64::from(n_bytes).next_multiple_of(4);
+        let name = cursor.take(padded(n_name))?;
+        let description = cursor.take(padded(n_description))?;
+        if kind == 3 && name == b"GNU\0" {
+            return description.get(..usize::try_from(n_description).ok()?).map(<[u8]>::to_vec);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(files: &[(&str, &[u8])]) -> Host {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        Host::read(dir.path())
+    }
+
+    #[test]
+    fn a_machine_is_described_by_its_files() {
+        let note = [&4u32.to_ne_bytes()[..], &[2, 0, 0, 0, 3, 0, 0, 0], b"GNU\0\xab\xcd\0\0"];
+        let host = machine(&[
+            ("proc/sys/kernel/hostname", b"box\n"),
+            ("proc/sys/kernel/osrelease", b"6.1.0\n"),
+            (
+                "proc/cpuinfo",
+                b"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n\
+                  model name\t: Xeon: fast\nstepping\t: 8\n",
+            ),
+            ("proc/meminfo", b"MemTotal:       1000 kB\n"),
+            ("proc/kallsyms", b"ffffffff81000000 T _text\nffffffff82000000 T _etext\n"),
+            ("proc/modules", b"ext4 4096 1 - Live 0xffffffffc0000000\nhidden 1 1 - Live 0x0\n"),
+            ("sys/kernel/notes", &note.concat()),
+            ("sys/devices/system/cpu/present", b"0-2,4\n"),
+            ("sys/devices/system/cpu/online", b"0\n"),
+            ("sys/bus/event_source/devices/cpu/type", b"4\n"),
+            ("sys/bus/event_source/devices/broken/type", b"x\n"),
+            ("sys/devices/system/cpu/cpu0/topology/core_id", b"7\n"),
+            ("sys/devices/system/cpu/cpu0/topology/physical_package_id", b"1\n"),
+            ("sys/devices/system/cpu/cpu0/topology/core_siblings_list", b"0-2\n"),
+        ]);
+        assert_eq!((&*host.name, &*host.os_release), ("box", "6.1.0"));
+        assert_eq!((&*host.cpu_id, &*host.cpu_description), ("GenuineIntel,6,143,8", "Xeon: fast"));
+        assert_eq!((host.n_cpus_present, host.n_cpus_online, host.total_memory_kb), (5, 1, 1000));
+        assert_eq!(host.pmus, [(4, "cpu".to_owned())]);
+        let kernel = host.kernel.unwrap();
+        assert_eq!(
+            (kernel.start, kernel.build_id),
+            (0xffff_ffff_8100_0000, Some(vec![0xab, 0xcd]))
+        );
+        assert_eq!(kernel.modules.len(), 1, "an address that is kept from us is none");
+        assert_eq!((host.topology.len(), host.topology[0].core), (1, 7));
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_is_no_error() {
+        let host = machine(&[("proc/kallsyms", b"0 T _text\n0 T _etext\n")]);
+        assert_eq!((host.kernel, host.n_cpus_present, &*host.cpu_id), (None, 0, ",,,"));
+    }
+}

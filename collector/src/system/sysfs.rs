@@ -1,0 +1,29 @@
+//! Files and directories of sysfs, read within bounds.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// An attribute of sysfs is at most a page (Linux `fs/sysfs/file.c`).
+const MAX_FILE_BYTES: u64 = 4_096;
+
+/// The text of one file.
+pub(crate) fn text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The names in a directory, in order, at most `max`; none where there is no such directory.
+pub(crate) fn names(directory: &Path, max: usize) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.take(max).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Tells whether `text` is the name of one file, not a path.
+pub(crate) fn is_file_name(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0'])
+}
