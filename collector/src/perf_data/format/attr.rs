@@ -5,8 +5,11 @@
 use crate::sys::attr_bytes::as_bytes;
 use perf_event_open_sys::bindings::perf_event_attr;
 
-/// Where the version of the structure that was the last to grow ends
-/// (`PERF_ATTR_SIZE_VER*` in Linux `include/uapi/linux/perf_event.h`).
+/// `PERF_ATTR_SIZE_VER0`, of Linux 2.6.31: the smallest there is.
+pub(crate) const MIN_BYTES: usize = VERSION_BYTES[0];
+/// Up to the last field that a reader needs, `sample_regs_intr` (`PERF_ATTR_SIZE_VER4`).
+pub(crate) const USED_BYTES: usize = VERSION_BYTES[4];
+/// The ends of the structure's versions.
 const VERSION_BYTES: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 
 /// The length of the oldest version that has all fields in use: a reader refuses attributes that

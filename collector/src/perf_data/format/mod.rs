@@ -3,3 +3,8 @@
 //! Source: Linux `tools/perf/Documentation/perf.data-file-format.txt`.
 
 pub(super) mod attr;
+pub(super) mod build_id;
+pub(super) mod bytes;
+pub(super) mod feature;
+pub(super) mod header;
+pub(super) mod user_record;

@@ -2,14 +2,10 @@
 //!
 //! Source: Linux `include/uapi/linux/perf_event.h`.
 
+use crate::perf_data::format::attr::{MIN_BYTES, USED_BYTES};
 use crate::record::decode::{Cursor, Endian, SampleLayout};
 use dataspace_proto::event::Machine;
 use perf_event_open_sys::bindings as abi;
-
-/// `PERF_ATTR_SIZE_VER0`, of Linux 2.6.31: the smallest there is.
-const MIN_LEN: usize = 64;
-/// Up to the last field that matters here, `sample_regs_intr` (`PERF_ATTR_SIZE_VER4`).
-const USED_LEN: usize = 104;
 
 // Bits of the flag word.
 const EXCLUDE_KERNEL: u32 = 5;
@@ -47,21 +43,21 @@ impl Attr {
         let mut cursor = Cursor::new(bytes, endian);
         cursor.u32()?;
         let len = match usize::try_from(cursor.u32()?).ok()? {
-            0 => MIN_LEN,
+            0 => MIN_BYTES,
             len => len,
         };
-        if len < MIN_LEN {
+        if len < MIN_BYTES {
             return None;
         }
         let present = bytes.get(..len)?;
-        let mut padded = [0; USED_LEN];
+        let mut padded = [0; USED_BYTES];
         for (to, from) in padded.iter_mut().zip(present) {
             *to = *from;
         }
         Some((Self::fields(&padded, endian)?, len))
     }
 
-    fn fields(bytes: &[u8; USED_LEN], endian: Endian) -> Option<Self> {
+    fn fields(bytes: &[u8; USED_BYTES], endian: Endian) -> Option<Self> {
         let mut cursor = Cursor::new(bytes, endian);
         let mut attr = Self { kind: cursor.u32()?, ..Self::default() };
         cursor.u32()?;

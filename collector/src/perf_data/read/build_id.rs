@@ -2,21 +2,17 @@
 //!
 //! Source: `tools/perf/Documentation/perf.data-file-format.txt`, `HEADER_BUILD_ID`.
 
+use crate::perf_data::format::build_id::{
+    FIELD_BYTES, MAX_BUILD_ID_BYTES, MISC_HAS_LEN, SHIFTED_KERNEL,
+};
+use crate::perf_data::format::bytes::until_nul;
 use crate::record::decode::{Cursor, Endian, cpu_mode};
 use dataspace_proto::record::CpuMode;
 use std::collections::HashMap;
 
-/// SHA-1, the longest that the format has room for.
-const MAX_LEN: usize = 20;
-/// The field's room in the record.
-const FIELD_LEN: u64 = 24;
-/// `PERF_RECORD_MISC_BUILD_ID_SIZE` of `tools/lib/perf/include/perf/event.h`.
-const MISC_HAS_LEN: u16 = 1 << 15;
 /// A build-id table longer than this is not one of a machine that we know: at 100 bytes a file it
 /// has room for 600,000 files.
 const MAX_TABLE_BYTES: usize = 64 << 20;
-/// What `[kernel.kallsyms]` looks like if read with a process id that is not there.
-const SHIFTED_KERNEL: &[u8] = b"nel.kallsyms]";
 
 /// Build-ids by path, kernel and user apart.
 #[derive(Debug, Default)]
@@ -63,7 +59,7 @@ impl BuildIds {
     }
 
     fn add(&mut self, entry: &Entry<'_>) {
-        let n_bytes = self.n_bytes.saturating_add(entry.path.len() + MAX_LEN);
+        let n_bytes = self.n_bytes.saturating_add(entry.path.len() + MAX_BUILD_ID_BYTES);
         if n_bytes <= MAX_TABLE_BYTES && !entry.path.is_empty() && !entry.build_id.is_empty() {
             self.n_bytes = n_bytes;
             let by_path = if entry.is_kernel { &mut self.of_kernel } else { &mut self.of_user };
@@ -106,20 +102,15 @@ fn entry(misc: u16, payload: &[u8], endian: Endian, has_pid: bool) -> Option<Ent
     if has_pid {
         cursor.u32()?; // −1 on the host; a guest's files are not ours
     }
-    let field = cursor.take(FIELD_LEN)?;
-    let len = match field.get(MAX_LEN) {
-        Some(&len) if misc & MISC_HAS_LEN != 0 => usize::from(len).min(MAX_LEN),
-        _ => MAX_LEN,
+    let field = cursor.take(FIELD_BYTES as u64)?;
+    let len = match field.get(MAX_BUILD_ID_BYTES) {
+        Some(&len) if misc & MISC_HAS_LEN != 0 => usize::from(len).min(MAX_BUILD_ID_BYTES),
+        _ => MAX_BUILD_ID_BYTES,
     };
     let mode = cpu_mode(misc);
     let path = until_nul(cursor.rest());
     let build_id = field.get(..len)?;
     (mode != CpuMode::Other).then_some(Entry { is_kernel: mode == CpuMode::Kernel, build_id, path })
-}
-
-/// A C string, or all of `bytes` if its end is missing.
-pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
 }
 
 #[cfg(test)]

@@ -5,33 +5,9 @@
 use super::decompress::Expander;
 use super::error::RecordingError;
 use super::source::Source;
+use crate::perf_data::format::user_record as user;
 use crate::record::decode::{Cursor, Endian};
-use crate::record::ring::RawRecord;
-
-/// `struct perf_event_header`.
-const HEADER_LEN: usize = 8;
-
-/// What `perf` itself writes between the kernel's records (`enum perf_user_event_type`).
-pub(super) mod user {
-    /// The kernel's own types are below.
-    pub(in super::super) const FIRST: u32 = 64;
-    pub(in super::super) const HEADER_ATTR: u32 = 64;
-    pub(in super::super) const HEADER_EVENT_TYPE: u32 = 65;
-    pub(in super::super) const HEADER_TRACING_DATA: u32 = 66;
-    pub(in super::super) const HEADER_BUILD_ID: u32 = 67;
-    pub(in super::super) const FINISHED_ROUND: u32 = 68;
-    pub(in super::super) const AUXTRACE_INFO: u32 = 70;
-    pub(in super::super) const AUXTRACE: u32 = 71;
-    pub(in super::super) const EVENT_UPDATE: u32 = 78;
-    pub(in super::super) const HEADER_FEATURE: u32 = 80;
-    pub(in super::super) const COMPRESSED: u32 = 81;
-    pub(in super::super) const COMPRESSED2: u32 = 83;
-    /// Known, and of no use: `HEADER_TRACING_DATA`, `ID_INDEX`, `AUXTRACE_ERROR`, `THREAD_MAP`,
-    /// `CPU_MAP`, `STAT_CONFIG`, `STAT`, `STAT_ROUND`, `TIME_CONV`, `FINISHED_INIT`,
-    /// `BPF_METADATA`, `SCHEDSTAT_CPU`, `SCHEDSTAT_DOMAIN`.
-    pub(in super::super) const NOT_NEEDED: [u32; 13] =
-        [HEADER_TRACING_DATA, 69, 72, 73, 74, 75, 76, 77, 79, 82, 84, 85, 86];
-}
+use crate::record::ring::{HEADER_BYTES, RawRecord};
 
 #[derive(Clone, Copy)]
 struct Header {
@@ -47,7 +23,7 @@ impl Header {
     }
 
     const fn payload_len(self) -> Option<usize> {
-        self.len.checked_sub(HEADER_LEN)
+        self.len.checked_sub(HEADER_BYTES)
     }
 }
 
@@ -104,7 +80,7 @@ impl EventStream {
             Some(Place::Buffer(header)) => (header, &self.buffer[..]),
             Some(Place::Expanded(header)) => {
                 self.n_given = header.len;
-                let bytes = self.expander.output().get(HEADER_LEN..header.len);
+                let bytes = self.expander.output().get(HEADER_BYTES..header.len);
                 (header, bytes.unwrap_or_default())
             }
         };
@@ -139,7 +115,7 @@ impl EventStream {
     /// Reads one record of the file itself into the buffer.
     fn read_record(&mut self) -> Result<Option<Header>, RecordingError> {
         let at = self.source.offset();
-        self.source.read(&mut self.buffer, HEADER_LEN)?;
+        self.source.read(&mut self.buffer, HEADER_BYTES)?;
         let Some(header) = Header::parse(&self.buffer, self.endian) else {
             self.end_inside_record(at);
             return Ok(None);
@@ -175,7 +151,7 @@ impl EventStream {
     fn refuse_length(&mut self, at: u64, len: usize) {
         self.is_over = true;
         let missed = match self.source.remaining() {
-            Some(n) => format!("the {} bytes from there on", n.saturating_add(HEADER_LEN as u64)),
+            Some(n) => format!("the {} bytes from there on", n.saturating_add(HEADER_BYTES as u64)),
             None => "all from there on".to_owned(),
         };
         self.warnings.push(format!(

@@ -2,15 +2,11 @@
 //!
 //! Source: `tools/perf/Documentation/perf.data-file-format.txt`, "HEADER_*".
 
-use super::build_id::until_nul;
+use crate::perf_data::format::bytes::string;
+use crate::perf_data::format::feature::{ARCH, BUILD_ID, EVENT_DESC, PMU_MAPPINGS};
 use crate::record::decode::{Cursor, Endian};
 use dataspace_proto::event::Machine;
 use std::collections::HashMap;
-
-pub(super) const BUILD_ID: u32 = 2;
-pub(super) const ARCH: u32 = 6;
-pub(super) const EVENT_DESC: u32 = 12;
-pub(super) const PMU_MAPPINGS: u32 = 16;
 
 /// More event names than a session can have events are not read.
 const MAX_DESCRIPTIONS: usize = 1 << 16;
@@ -73,12 +69,6 @@ pub(super) fn pmu_names(section: &[u8], endian: Endian) -> HashMap<u32, Box<str>
 /// The name of an event or a PMU as text, if need be cut.
 pub(super) fn name(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes.get(..MAX_NAME_LEN).unwrap_or(bytes)).into()
-}
-
-/// `struct perf_header_string`: a length that includes padding, then a C string.
-fn string<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
-    let len = cursor.u32()?;
-    cursor.take(u64::from(len)).map(until_nul)
 }
 
 #[cfg(test)]

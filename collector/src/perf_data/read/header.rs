@@ -3,42 +3,18 @@
 //! Source: `tools/perf/Documentation/perf.data-file-format.txt`, "Header".
 
 use super::error::RecordingError;
+use crate::perf_data::format::attr::MIN_BYTES;
+use crate::perf_data::format::header::{
+    FEATURELESS_HEADER_BYTES, FileHeader, MAGIC_1, MAGIC_2, MAGIC_2_SWAPPED, PIPE_HEADER_BYTES,
+    SECTION_BYTES,
+};
 use crate::record::decode::{Cursor, Endian};
 use std::path::Path;
 
-/// `magic` and `size`: all that a pipe has.
-pub(super) const PIPE_HEADER_LEN: usize = 16;
-/// The whole header in file mode.
-pub(super) const FILE_HEADER_LEN: usize = 104;
-/// The header of `perf` before 2.6.33, which had no feature bits.
-const FEATURELESS_HEADER_LEN: u64 = 72;
 /// The smallest `perf_event_attr` (`PERF_ATTR_SIZE_VER0`) and its section of ids.
-const MIN_ATTR_ENTRY_LEN: u64 = 64 + 16;
+const MIN_ATTR_ENTRY_LEN: u64 = MIN_BYTES as u64 + SECTION_BYTES;
 /// An attribute entry of a version 1 file longer than this is one read in the wrong byte order.
 const MAX_PLAUSIBLE_ATTR_ENTRY_LEN: u64 = 0xffff;
-
-const MAGIC_2: [u8; 8] = *b"PERFILE2";
-const MAGIC_2_SWAPPED: [u8; 8] = *b"2ELIFREP";
-/// Version 1 wrote its magic as text, in whatever byte order the rest has.
-const MAGIC_1: [u8; 8] = *b"PERFFILE";
-
-/// A part of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Section {
-    pub(super) offset: u64,
-    pub(super) len_bytes: u64,
-}
-
-impl Section {
-    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Option<Self> {
-        Some(Self { offset: cursor.u64()?, len_bytes: cursor.u64()? })
-    }
-
-    /// The first byte behind it.
-    pub(super) const fn end(self) -> u64 {
-        self.offset.saturating_add(self.len_bytes)
-    }
-}
 
 /// How the recording was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,26 +26,6 @@ pub(super) enum Mode {
         /// `size`.
         header_len: u64,
     },
-}
-
-/// The header of file mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileHeader {
-    pub(super) attr_entry_len: u64,
-    pub(super) attrs: Section,
-    pub(super) data: Section,
-    pub(super) event_types: Section,
-    features: [u64; 4],
-}
-
-impl FileHeader {
-    /// The features whose sections follow the data, in the order of the sections.
-    pub(super) fn features(&self) -> impl Iterator<Item = u32> {
-        let words = self.features;
-        (0..256u32).filter(move |bit| {
-            words.get(*bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 != 0)
-        })
-    }
 }
 
 /// Reads `magic` and `size`.
@@ -88,8 +44,8 @@ pub(super) fn mode(start: &[u8], path: &Path) -> Result<(Endian, Mode), Recordin
     };
     match Cursor::new(rest, endian).u64() {
         None => Err(too_short(start, path)),
-        Some(size) if size == PIPE_HEADER_LEN as u64 => Ok((endian, Mode::Pipe)),
-        Some(size) if size >= FEATURELESS_HEADER_LEN => {
+        Some(size) if size == PIPE_HEADER_BYTES => Ok((endian, Mode::Pipe)),
+        Some(size) if size >= FEATURELESS_HEADER_BYTES => {
             Ok((endian, Mode::File { header_len: size }))
         }
         Some(value) => {
@@ -107,30 +63,13 @@ pub(super) fn file_header(
 ) -> Result<FileHeader, RecordingError> {
     let mut cursor = Cursor::new(bytes, endian);
     let header =
-        parse_file_header(&mut cursor, header_len).ok_or_else(|| too_short(bytes, path))?;
+        FileHeader::parse(&mut cursor, header_len).ok_or_else(|| too_short(bytes, path))?;
     if header.attr_entry_len < MIN_ATTR_ENTRY_LEN {
         let value = header.attr_entry_len;
         let path = path.into();
         return Err(RecordingError::Header { path, field: "attr_size", offset: 16, value });
     }
     Ok(header)
-}
-
-fn parse_file_header(cursor: &mut Cursor<'_>, header_len: u64) -> Option<FileHeader> {
-    cursor.take(PIPE_HEADER_LEN as u64)?;
-    let mut header = FileHeader {
-        attr_entry_len: cursor.u64()?,
-        attrs: Section::parse(cursor)?,
-        data: Section::parse(cursor)?,
-        event_types: Section::parse(cursor)?,
-        features: [0; 4],
-    };
-    if header_len >= FILE_HEADER_LEN as u64 {
-        for word in &mut header.features {
-            *word = cursor.u64()?;
-        }
-    }
-    Some(header)
 }
 
 /// In version 1 only the plausibility of `attr_size`, behind `size`, tells the byte order.

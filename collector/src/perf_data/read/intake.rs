@@ -2,14 +2,16 @@
 //! ones are read.
 
 use super::attr::Attr;
-use super::build_id::{BuildIds, until_nul};
-use super::event_stream::user;
+use super::build_id::BuildIds;
 use super::event_table::EventTable;
 use super::feature;
 use super::home::Home;
 use super::order::Order;
 use super::side_band;
 use super::tally::Tally;
+use crate::perf_data::format::bytes::until_nul;
+use crate::perf_data::format::feature as table;
+use crate::perf_data::format::user_record as user;
 use crate::record::decode::{self, Cursor, Endian};
 use crate::record::ring::RawRecord;
 use crate::record::side_band::{is_known, task_record};
@@ -20,8 +22,6 @@ use dataspace_proto::record::Record;
 use perf_event_open_sys::bindings as abi;
 use std::collections::VecDeque;
 
-/// `PERF_EVENT_UPDATE__NAME`.
-const UPDATE_NAME: u64 = 2;
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: a filter dropped them on purpose.
 const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 /// So often the counts go out.
@@ -76,16 +76,16 @@ impl Intake {
     /// Takes in one feature section.
     pub(super) fn feature(&mut self, id: u32, section: &[u8]) {
         match id {
-            feature::BUILD_ID => self.build_ids.add_section(section, self.endian),
-            feature::ARCH => {
+            table::BUILD_ID => self.build_ids.add_section(section, self.endian),
+            table::ARCH => {
                 if let Some(machine) = feature::machine(section, self.endian) {
                     self.set_machine(machine);
                 }
             }
-            feature::EVENT_DESC => {
+            table::EVENT_DESC => {
                 self.events.set_descriptions(feature::event_descriptions(section, self.endian));
             }
-            feature::PMU_MAPPINGS => {
+            table::PMU_MAPPINGS => {
                 self.events.set_pmu_names(feature::pmu_names(section, self.endian));
             }
             _ => {}
@@ -142,7 +142,7 @@ impl Intake {
             user::AUXTRACE_INFO => self.undecoded.auxtrace_info(record, self.endian),
             user::AUXTRACE => self.undecoded.auxtrace(record, self.endian),
             user::EVENT_UPDATE => {
-                if let (Some(UPDATE_NAME), Some(id)) = (cursor.u64(), cursor.u64()) {
+                if let (Some(user::UPDATE_NAME), Some(id)) = (cursor.u64(), cursor.u64()) {
                     self.events.set_name(id, until_nul(cursor.rest()));
                 }
             }

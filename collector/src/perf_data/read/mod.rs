@@ -26,6 +26,7 @@ mod tally;
 pub use error::RecordingError;
 pub use source::ReadSeek;
 
+use crate::perf_data::format::header::{FILE_HEADER_BYTES, PIPE_HEADER_BYTES};
 use crate::record::decode::Endian;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::record::Record;
@@ -88,7 +89,7 @@ impl Recording {
         mut reader: Box<dyn Read + Send>,
         name: PathBuf,
     ) -> Result<Self, RecordingError> {
-        let start = source::read_front(reader.as_mut(), 0, header::PIPE_HEADER_LEN, &name)?;
+        let start = source::read_front(reader.as_mut(), 0, PIPE_HEADER_BYTES as usize, &name)?;
         match header::mode(&start, &name)? {
             (endian, Mode::Pipe) => Ok(Self::in_pipe_mode(reader, name, endian, None)),
             (_, Mode::File { .. }) => Err(RecordingError::NeedsSeek { path: name }),
@@ -105,11 +106,11 @@ impl Recording {
     ) -> Result<Self, RecordingError> {
         let io_error = |source| RecordingError::Io { path: name.clone(), offset: 0, source };
         let len_bytes = file.seek(SeekFrom::End(0)).map_err(io_error)?;
-        let n = header::FILE_HEADER_LEN as u64;
+        let n = FILE_HEADER_BYTES;
         let start = source::read_at(file.as_mut(), 0, n, &name)?;
         match header::mode(&start, &name)? {
             (endian, Mode::Pipe) => {
-                let offset = header::PIPE_HEADER_LEN as u64;
+                let offset = PIPE_HEADER_BYTES;
                 file.seek(SeekFrom::Start(offset)).map_err(io_error)?;
                 Ok(Self::in_pipe_mode(file, name, endian, Some(len_bytes)))
             }
@@ -127,7 +128,7 @@ impl Recording {
         endian: Endian,
         len_bytes: Option<u64>,
     ) -> Self {
-        let offset = header::PIPE_HEADER_LEN as u64;
+        let offset = PIPE_HEADER_BYTES;
         let source = Source::new(reader, name, offset, len_bytes, len_bytes);
         Self::new(source, Intake::new(endian), endian)
     }

@@ -1,20 +1,18 @@
 //! The tables of a recording in file mode, which are read before its records.
 
 use super::attr::Attr;
-use super::build_id::until_nul;
 use super::error::RecordingError;
 use super::feature;
-use super::header::{FileHeader, Section};
 use super::intake::Intake;
 use super::source::{ReadSeek, Source, read_at};
+use crate::perf_data::format::bytes::until_nul;
+use crate::perf_data::format::header::{FileHeader, SECTION_BYTES, Section};
 use crate::record::decode::{Cursor, Endian};
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
 
 /// The longest table that is read: build-ids of 600,000 files, or the ids of 8 million counters.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
-/// A feature's place in the table behind the data: an offset and a length.
-const SECTION_LEN: u64 = 16;
 /// `struct perf_trace_event_type`: an id and a name.
 const EVENT_TYPE_LEN: usize = 72;
 
@@ -73,7 +71,8 @@ impl Tables {
         let entry_len = usize::try_from(header.attr_entry_len).unwrap_or(usize::MAX);
         let mut n_damaged = 0u32;
         for entry in section.chunks_exact(entry_len) {
-            let Some((front, place)) = entry.split_last_chunk::<{ SECTION_LEN as usize }>() else {
+            let Some((front, place)) = entry.split_last_chunk::<{ SECTION_BYTES as usize }>()
+            else {
                 break;
             };
             let ids = Section::parse(&mut Cursor::new(place, self.endian)).unwrap_or_default();
@@ -125,7 +124,7 @@ impl Tables {
             return Ok(self.len_bytes);
         }
         let features: Vec<u32> = header.features().collect();
-        let len_bytes = features.len() as u64 * SECTION_LEN;
+        let len_bytes = features.len() as u64 * SECTION_BYTES;
         let places = self.section(Section { offset: header.data.end(), len_bytes })?;
         let mut cursor = Cursor::new(&places, self.endian);
         let mut n_missing = 0u32;

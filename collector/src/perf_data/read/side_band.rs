@@ -2,10 +2,8 @@
 
 use super::build_id::BuildIds;
 use super::home::Home;
+use crate::perf_data::format::user_record::KERNEL_PID;
 use dataspace_proto::record::{CpuMode, FileIdentity, Mmap, Record};
-
-/// The process of what the kernel itself has mapped.
-const KERNEL_PID: i32 = -1;
 
 /// Completes a record when its time has come.
 pub(super) fn complete(record: &mut Record, home: &mut Home, build_ids: &BuildIds) {

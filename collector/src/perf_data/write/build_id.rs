@@ -1,8 +1,11 @@
 //! The table of build-ids at a recording's end, gathered from the mappings that passed.
 
-use super::bytes::Bytes;
 use super::file_note::{FileNotes, Mapped};
-use super::synthetic::MAX_BUILD_ID_BYTES;
+use crate::perf_data::format::build_id::{
+    FIELD_BYTES, KERNEL, MAX_BUILD_ID_BYTES, MISC_HAS_LEN, NAME_ALIGN,
+};
+use crate::perf_data::format::bytes::Bytes;
+use crate::perf_data::format::user_record::HEADER_BUILD_ID;
 use crate::record::decode::{Cursor, NATIVE};
 use crate::record::ring::{HEADER_BYTES, RawRecord};
 use perf_event_open_sys::bindings as abi;
@@ -10,19 +13,9 @@ use std::collections::BTreeMap;
 
 /// More files than a machine executes code from in one session; each takes some 100 bytes.
 const MAX_FILES: usize = 1 << 16;
-/// `PERF_RECORD_MISC_BUILD_ID_SIZE` of `tools/lib/perf/include/perf/event.h`.
-const MISC_HAS_LEN: u16 = 1 << 15;
-/// `NAME_ALIGN` in `tools/perf/util/build-id.c`.
-const NAME_ALIGN: usize = 64;
-/// Both the record of a pipe and the entries of the table (`PERF_RECORD_HEADER_BUILD_ID`).
-const HEADER_BUILD_ID: u32 = 67;
 /// In an MMAP2: pid, tid, address, length and offset come before.
 const IDENTITY_AT: usize = 32;
-/// Build-id with its length.
-const IDENTITY_BYTES: usize = 24;
 const PROT_EXEC: u32 = 4;
-/// The name of the kernel's own.
-const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
 /// Files by path; of two that had one path, the later.
 #[derive(Debug)]
@@ -76,7 +69,7 @@ impl BuildIds {
     }
 
     fn add(&mut self, payload: &[u8], has_build_id: bool) -> Option<()> {
-        let (field, rest) = payload.get(IDENTITY_AT..)?.split_at_checked(IDENTITY_BYTES)?;
+        let (field, rest) = payload.get(IDENTITY_AT..)?.split_at_checked(FIELD_BYTES)?;
         let mut cursor = Cursor::new(rest, NATIVE);
         let prot = cursor.u32()?;
         cursor.u32()?; // flags
@@ -158,7 +151,7 @@ pub(super) const fn most_bytes(n_record_bytes: usize) -> u64 {
 /// What a file takes in the table.
 const fn entry_bytes(path: &[u8]) -> u64 {
     let name_bytes = (path.len() + 1).next_multiple_of(NAME_ALIGN) + 4;
-    (HEADER_BYTES + size_of::<i32>() + IDENTITY_BYTES + name_bytes) as u64
+    (HEADER_BYTES + size_of::<i32>() + FIELD_BYTES + name_bytes) as u64
 }
 
 #[cfg(test)]

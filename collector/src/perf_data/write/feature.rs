@@ -3,29 +3,15 @@
 //! Source: Linux `tools/perf/Documentation/perf.data-file-format.txt`, and the readers in
 //! `tools/perf/util/header.c` for what that does not say.
 
-use super::bytes::Bytes;
+use crate::perf_data::format::bytes::Bytes;
+use crate::perf_data::format::feature::{
+    ARCH, CLOCK_DATA, CLOCKID, CMDLINE, CPU_TOPOLOGY, CPUDESC, CPUID, EVENT_DESC, HOSTNAME, NRCPUS,
+    OSRELEASE, PMU_MAPPINGS, TOTAL_MEM, VERSION,
+};
 use crate::system::host::Host;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-
-pub(super) const TRACING_DATA: u32 = 1;
-pub(super) const BUILD_ID: u32 = 2;
-const HOSTNAME: u32 = 3;
-const OSRELEASE: u32 = 4;
-const VERSION: u32 = 5;
-const ARCH: u32 = 6;
-const NRCPUS: u32 = 7;
-const CPUDESC: u32 = 8;
-const CPUID: u32 = 9;
-const TOTAL_MEM: u32 = 10;
-const CMDLINE: u32 = 11;
-pub(super) const EVENT_DESC: u32 = 12;
-const CPU_TOPOLOGY: u32 = 13;
-const PMU_MAPPINGS: u32 = 16;
-pub(super) const SAMPLE_TIME: u32 = 21;
-const CLOCKID: u32 = 23;
-const CLOCK_DATA: u32 = 29;
 
 /// One table.
 pub(super) struct Feature {

@@ -2,27 +2,21 @@
 //!
 //! Source: Linux `tools/perf/Documentation/perf.data-file-format.txt`, "Header" and "Attributes".
 
-use super::bytes::Bytes;
-use super::feature::{self, Feature};
+use super::feature::Feature;
 use crate::perf_data::format::attr::{truncated, used_bytes};
+use crate::perf_data::format::bytes::Bytes;
+use crate::perf_data::format::feature::EVENT_DESC;
+use crate::perf_data::format::header::{
+    FILE_HEADER_BYTES, FileHeader, MAGIC_2, PIPE_HEADER_BYTES, SECTION_BYTES, Section, feature_bits,
+};
+use crate::perf_data::format::user_record::{
+    EVENT_UPDATE, HEADER_ATTR, HEADER_FEATURE, UPDATE_NAME,
+};
 use perf_event_open_sys::bindings::perf_event_attr;
 
-const MAGIC: &[u8] = b"PERFILE2";
-const FILE_HEADER_BYTES: u64 = 104;
-const PIPE_HEADER_BYTES: u64 = 16;
-/// Offset and length of a part of the file.
-const SECTION_BYTES: u64 = 16;
 const ID_BYTES: u64 = 8;
 /// The first and the last.
 const SAMPLE_TIME_BYTES: u64 = 16;
-/// `PERF_RECORD_HEADER_ATTR`, `PERF_RECORD_EVENT_UPDATE` and `PERF_RECORD_HEADER_FEATURE` of
-/// `tools/lib/perf/include/perf/event.h`.
-const HEADER_ATTR: u32 = 64;
-const EVENT_UPDATE: u32 = 78;
-const HEADER_FEATURE: u32 = 80;
-/// `PERF_EVENT_UPDATE__NAME`.
-const UPDATE_NAME: u64 = 2;
-
 /// One event of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct EventEntry {
@@ -73,19 +67,18 @@ impl Front {
     /// All up to the records, which are `n_data_bytes`; behind those are the tables `features`.
     pub(super) fn file(&self, n_data_bytes: u64, features: &[Feature]) -> Vec<u8> {
         let mut bytes = Bytes::default();
-        bytes.bytes(MAGIC);
-        bytes.u64(FILE_HEADER_BYTES);
-        bytes.u64(self.attr_entry_bytes());
-        bytes.u64(self.attrs_at());
-        bytes.u64(self.attr_entry_bytes() * self.events.len() as u64);
-        bytes.u64(self.data_at());
-        bytes.u64(n_data_bytes);
-        bytes.bytes(&[0; SECTION_BYTES as usize]); // names of tracepoints, before Linux 3.3
-        let mut flags = [0u64; 4];
-        for feature in features {
-            flags[feature.id as usize / 64] |= 1 << (feature.id % 64);
-        }
-        flags.into_iter().for_each(|word| bytes.u64(word));
+        let attr_entry_len = self.attr_entry_bytes();
+        let header = FileHeader {
+            attr_entry_len,
+            attrs: Section {
+                offset: self.attrs_at(),
+                len_bytes: attr_entry_len * self.events.len() as u64,
+            },
+            data: Section { offset: self.data_at(), len_bytes: n_data_bytes },
+            event_types: Section::default(),
+            features: feature_bits(features.iter().map(|feature| feature.id)),
+        };
+        header.write(&mut bytes);
         self.events.iter().for_each(|event| bytes.u64(event.id));
         for (event, event_idx) in self.events.iter().zip(0..) {
             bytes.bytes(&truncated(&event.attr, self.attr_bytes));
@@ -98,7 +91,7 @@ impl Front {
     /// What a pipe begins with.
     pub(super) fn pipe(&self, features: &[Feature]) -> Vec<u8> {
         let mut bytes = Bytes::default();
-        bytes.bytes(MAGIC);
+        bytes.bytes(&MAGIC_2);
         bytes.u64(PIPE_HEADER_BYTES);
         for event in &self.events {
             bytes.record(HEADER_ATTR, 0, |bytes| {
@@ -135,7 +128,7 @@ impl Front {
 
     /// The events with their names and ids, as a table.
     pub(super) fn description(&self) -> Feature {
-        Feature::new(feature::EVENT_DESC, |bytes| {
+        Feature::new(EVENT_DESC, |bytes| {
             bytes.u32(self.events.len() as u32);
             bytes.u32(self.attr_bytes as u32);
             for event in &self.events {

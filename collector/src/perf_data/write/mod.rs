@@ -16,7 +16,6 @@
 
 mod bound;
 mod build_id;
-mod bytes;
 mod feature;
 mod file_note;
 mod front;

@@ -1,17 +1,15 @@
 //! Records that the recorder writes itself, in the kernel's form: what was there before the
 //! session, where the kernel is, and the counts at the end.
 
-use super::bytes::Bytes;
+use crate::perf_data::format::build_id::MAX_BUILD_ID_BYTES;
+use crate::perf_data::format::bytes::Bytes;
+use crate::perf_data::format::user_record::KERNEL_PID;
 use crate::system::host::Kernel;
 use dataspace_proto::record::{FileIdentity, Mmap, Record};
 use perf_event_open_sys::bindings as abi;
 
-/// The kernel's process in records (`HOST_KERNEL_ID` in Linux `tools/perf/util/machine.h`).
-const KERNEL_PID: i32 = -1;
 /// `[kernel.kallsyms]` with the symbol that its address is of.
 const KERNEL_PATH: &[u8] = b"[kernel.kallsyms]_text";
-/// The longest build-id that a record has room for.
-pub(super) const MAX_BUILD_ID_BYTES: usize = 20;
 const PROT_READ: u32 = 1;
 const PROT_EXEC: u32 = 4;
 const MAP_PRIVATE: u32 = 2;

@@ -3,7 +3,7 @@
 //!
 //! Source: Linux `tools/perf/util/trace-event-info.c`, and `trace-event-read.c` for what is read.
 
-use super::bytes::Bytes;
+use crate::perf_data::format::bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

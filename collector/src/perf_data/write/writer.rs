@@ -4,7 +4,6 @@ mod ending;
 
 use super::bound::Bound;
 use super::build_id::{self, BuildIds};
-use super::bytes::Bytes;
 use super::feature::{self, Clock, Feature};
 use super::front::{self, EventEntry, Front};
 use super::sink::Sink;
@@ -12,6 +11,9 @@ use super::synthetic;
 use super::waiting::{Owner, Waiting};
 use super::{Progress, Recorder};
 use crate::error::RecorderError;
+use crate::perf_data::format::bytes::Bytes;
+use crate::perf_data::format::feature as table;
+use crate::perf_data::format::user_record::{FINISHED_ROUND, HEADER_TRACING_DATA};
 use crate::record::ring::{HEADER_BYTES, RawRecord};
 use dataspace_proto::record::{Record, Sample};
 use perf_event_open_sys::bindings as abi;
@@ -21,10 +23,6 @@ use std::sync::Arc;
 
 /// How often the header tells of what was written: a killed recorder's file lacks no more.
 const HEADER_NS: u64 = 1_000_000_000;
-/// `PERF_RECORD_FINISHED_ROUND`.
-const FINISHED_ROUND: u32 = 68;
-/// `PERF_RECORD_HEADER_TRACING_DATA`.
-const HEADER_TRACING_DATA: u32 = 66;
 /// `PERF_SAMPLE_IDENTIFIER` comes first in samples and last in all other records.
 const ID_BYTES: usize = 8;
 /// The fixed fields in front of `PERF_SAMPLE_PERIOD`, 8 bytes each.
@@ -98,8 +96,7 @@ impl Writer {
         let front = Front::new(events);
         features.push(front.description());
         if !start.tracing_data.is_empty() && sink.is_file() {
-            let tracing =
-                Feature { id: feature::TRACING_DATA, section: start.tracing_data.clone() };
+            let tracing = Feature { id: table::TRACING_DATA, section: start.tracing_data.clone() };
             features.push(tracing);
         }
         features.sort_by_key(|feature| feature.id);

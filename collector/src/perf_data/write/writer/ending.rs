@@ -2,8 +2,9 @@
 
 use super::Writer;
 use crate::error::RecorderError;
-use crate::perf_data::write::bytes::Bytes;
-use crate::perf_data::write::feature::{self, Feature};
+use crate::perf_data::format::bytes::Bytes;
+use crate::perf_data::format::feature as table;
+use crate::perf_data::write::feature::Feature;
 use crate::perf_data::write::synthetic::{self, Trailer};
 use crate::perf_data::write::{Recorded, front};
 use std::path::PathBuf;
@@ -79,9 +80,9 @@ impl Writer {
         self.flush()?;
         let mut features = std::mem::take(&mut self.features);
         self.build_ids.finish();
-        features.push(Feature::new(feature::BUILD_ID, |bytes| self.build_ids.write(bytes)));
+        features.push(Feature::new(table::BUILD_ID, |bytes| self.build_ids.write(bytes)));
         if let Some((first, last)) = self.times_ns {
-            features.push(Feature::new(feature::SAMPLE_TIME, |bytes| {
+            features.push(Feature::new(table::SAMPLE_TIME, |bytes| {
                 bytes.u64(first);
                 bytes.u64(last);
             }));

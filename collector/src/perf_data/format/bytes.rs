@@ -1,5 +1,6 @@
 //! Numbers, texts and records in the form in which a recording has them.
 
+use crate::record::decode::Cursor;
 use crate::record::ring::HEADER_BYTES;
 
 /// `perf` pads texts of its tables to this (`NAME_ALIGN` in Linux `tools/perf/util/header.c`).
@@ -10,31 +11,31 @@ const MAX_TEXT_BYTES: usize = 4096;
 
 /// Bytes that grow at their end, in this machine's byte order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bytes(pub(super) Vec<u8>);
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl Bytes {
-    pub(super) fn u16(&mut self, value: u16) {
+    pub(crate) fn u16(&mut self, value: u16) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
 
-    pub(super) fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
 
-    pub(super) fn i32(&mut self, value: i32) {
+    pub(crate) fn i32(&mut self, value: i32) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
 
-    pub(super) fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
     /// `struct perf_header_string`: its length with padding, then the text with a zero byte.
-    pub(super) fn string(&mut self, text: &[u8]) {
+    pub(crate) fn string(&mut self, text: &[u8]) {
         let text = until_nul(text);
         let n_bytes = (text.len() + 1).next_multiple_of(TEXT_ALIGN);
         // Texts of tables are names and arguments: their lengths are the kernel's to limit.
@@ -45,7 +46,7 @@ impl Bytes {
     }
 
     /// A path or name in a record: zero bytes to the next multiple of 8, one at least.
-    pub(super) fn text(&mut self, text: &[u8]) {
+    pub(crate) fn text(&mut self, text: &[u8]) {
         let text = until_nul(text);
         let text = &text[..text.len().min(MAX_TEXT_BYTES - 1)];
         let end = self.0.len() + (text.len() + 1).next_multiple_of(8);
@@ -55,7 +56,7 @@ impl Bytes {
 
     /// One record, whose payload `fill` writes. Without room in a record's 16 bits of size it is
     /// left out, and `false` is given.
-    pub(super) fn record(&mut self, kind: u32, misc: u16, fill: impl FnOnce(&mut Self)) -> bool {
+    pub(crate) fn record(&mut self, kind: u32, misc: u16, fill: impl FnOnce(&mut Self)) -> bool {
         let start = self.0.len();
         self.u32(kind);
         self.u16(misc);
@@ -70,7 +71,14 @@ impl Bytes {
     }
 }
 
-fn until_nul(text: &[u8]) -> &[u8] {
+/// `struct perf_header_string`, read: a length that includes padding, then a C string.
+pub(crate) fn string<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let len = cursor.u32()?;
+    cursor.take(u64::from(len)).map(until_nul)
+}
+
+/// A C string, or all of `text` if its end is missing.
+pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
