@@ -1,16 +1,17 @@
 //! Plans for the events of PMUs: the cores' counters, AMD's IBS, and what else sysfs describes.
 
 use super::encoding::Encoding;
+use super::meaning::counter_skid;
 use super::modifier::{Modifiers, Precision};
 use super::name;
-use super::plan::{EventPlan, skid};
+use super::plan::EventPlan;
 use super::term::Term;
 use super::wanted::Wanted;
 use crate::error::Error;
 use crate::error::EventParseError;
 use crate::event::attr::{AccessFields, Counter, EventSource, Levels, Source};
 use crate::system::machine::{Machine, N_CONFIG_WORDS, Pmu, Vendor};
-use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
+use dataspace_proto::event::{Event, EventKind, Sampling};
 use perf_event_open_sys::bindings as abi;
 
 /// Samples a second of a counter that nobody asked for anything else: what perf takes.
@@ -182,8 +183,7 @@ impl Asked<'_> {
         let event = Event {
             name: encoding.name.clone().unwrap_or_else(|| coded.name.clone()),
             kind: if is_memory { EventKind::Memory } else { EventKind::Other },
-            // IBS reports the operation that it tagged.
-            skid: if is_ibs { SkidModel::Exact } else { skid(precise_ip) },
+            skid: counter_skid(u64::from(precise_ip), is_ibs),
             sampling: source.sampling,
             includes_kernel: true,
         };

@@ -21,6 +21,7 @@ use super::*;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::sys::attr_bytes::as_bytes;
 use crate::system::machine::fixture::Fixture;
+use dataspace_proto::event::SkidModel;
 use dataspace_proto::memory::Access;
 
 /// `PERF_ATTR_SIZE_VER9`.

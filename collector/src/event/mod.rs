@@ -4,6 +4,7 @@ pub(crate) mod attr;
 mod breakpoint;
 mod counter;
 mod encoding;
+pub(crate) mod meaning;
 mod memory;
 mod modifier;
 mod name;
@@ -13,7 +14,7 @@ mod term;
 mod wanted;
 
 use crate::error::EventParseError;
-pub(crate) use plan::{EventPlan, skid};
+pub(crate) use plan::EventPlan;
 
 use crate::error::Error;
 use crate::event::attr::{EventSource, Source};
@@ -22,7 +23,7 @@ use crate::system::tracefs::Tracefs;
 use breakpoint::Access;
 use counter::Asked;
 use dataspace_proto::address::Avma;
-use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
+use dataspace_proto::event::{Event, EventKind, Sampling};
 use memory::{Accesses, Choice};
 use modifier::{Modifiers, are_modifiers};
 use perf_event_open_sys::bindings as abi;
@@ -91,12 +92,10 @@ impl EventSelector {
         }
         let (text, modifiers) = (self.text.as_str(), self.modifiers);
         let counter = Asked { text, modifiers, sampling: asked, machine };
-        let (source, kind, skid) = match &self.wanted {
-            Wanted::Clock { config } => {
-                (Source::Software(u64::from(*config)), EventKind::Clock, SkidModel::AfterOne)
-            }
-            Wanted::PageFaults { config } => {
-                (Source::Software(u64::from(*config)), EventKind::PageFault, SkidModel::Exact)
+        let (source, kind) = match &self.wanted {
+            Wanted::Clock { config } | Wanted::PageFaults { config } => {
+                let config = u64::from(*config);
+                (Source::Software(config), meaning::software_kind(config))
             }
             &Wanted::Breakpoint { address, len_bytes, access } => {
                 let kind = EventKind::Breakpoint { address: Avma(address), len_bytes };
@@ -105,11 +104,11 @@ impl EventSelector {
                     len_bytes: u64::from(len_bytes),
                     access: access.bits(),
                 };
-                (source, kind, SkidModel::AfterOne)
+                (source, kind)
             }
             Wanted::Tracepoint { system, name } => {
                 let id = tracefs.tracepoint_id(system, name)?;
-                (Source::Tracepoint(id), EventKind::Tracepoint, SkidModel::Exact)
+                (Source::Tracepoint(id), EventKind::Tracepoint)
             }
             Wanted::Memory(accesses) => {
                 let choice = accesses.choose(machine, modifiers)?;
@@ -121,7 +120,7 @@ impl EventSelector {
             Wanted::Named(event) => return counter.named_event(event),
             Wanted::Pmu { pmu, terms } => return counter.terms(pmu, terms),
         };
-        Ok(vec![self.software(source, kind, skid, asked, machine)])
+        Ok(vec![self.software(source, kind, asked, machine)])
     }
 
     /// The plan of an event that the kernel itself makes.
@@ -129,12 +128,12 @@ impl EventSelector {
         &self,
         source: Source,
         kind: EventKind,
-        skid: SkidModel,
         asked: Option<Sampling>,
         machine: &Machine,
     ) -> EventPlan {
         let sampling = self.sampling(asked);
         let name = self.text.clone();
+        let skid = meaning::kernel_skid(kind);
         let event = Event { name, kind, skid, sampling, includes_kernel: true };
         let source = EventSource {
             source,

@@ -1,12 +1,8 @@
 //! What is opened for a selector.
 
 use crate::event::attr::{Counter, EventSource, Levels, Source};
-use dataspace_proto::event::{Event, Sampling, SkidModel};
+use dataspace_proto::event::{Event, Sampling};
 use dataspace_proto::memory::Access;
-
-/// How far back the trigger of an imprecise counter may be, in instructions: interrupts of
-/// `cycles` without PEBS were seen up to this far behind on the machines of ten years.
-const IMPRECISE_RANGE: u32 = 8;
 
 /// The shortest period of IBS (`perf_ibs_op.min_period` in Linux `arch/x86/events/amd/ibs.c`), and
 /// the bits of a period that its hardware has: newer kernels refuse others.
@@ -101,15 +97,5 @@ impl EventPlan {
             self.drops_user = by_reader && exclude_user;
             self.drops_kernel = by_reader && exclude_kernel;
         }
-    }
-}
-
-/// How far samples of this precision skid. Where it is exact, each sample still says for itself
-/// whether the hardware vouches for its IP.
-pub(crate) const fn skid(precise_ip: u8) -> SkidModel {
-    match precise_ip {
-        0 => SkidModel::Unknown(IMPRECISE_RANGE),
-        1 => SkidModel::AfterOne,
-        _ => SkidModel::Exact,
     }
 }

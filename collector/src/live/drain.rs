@@ -1,9 +1,9 @@
 //! Reads every ring once: samples are decoded and weighted, everything is put in order.
 
 use crate::channel::merge::Merge;
-use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::event::period::PeriodLog;
+use crate::event::{EventPlan, meaning};
 use crate::live::attach::OpenEvent;
 use crate::live::lives::Lives;
 use crate::live::rings::Ring;
@@ -230,12 +230,10 @@ impl Drain {
         let aside = decode::sample_into(layout, raw.misc, raw.payload, sample)?;
         self.tally.n_taken[event_idx] += 1;
         sample.event = event;
-        // The kernel fills ADDR of every event; only some of them have one.
-        if matches!(self.kinds[event_idx], EventKind::Clock | EventKind::Tracepoint) {
+        if !meaning::has_address(self.kinds[event_idx]) {
             sample.addr = None;
         }
-        let period = aside.period.filter(|&period| period != 0);
-        sample.period = period.unwrap_or_else(|| self.periods.at(event, sample.time_ns));
+        sample.period = meaning::weight(aside.period, || self.periods.at(event, sample.time_ns));
         self.tally.taken_weights[event_idx] += sample.period;
         if sample.tid != open.tid
             && self.suspects.contains(&sample.tid)

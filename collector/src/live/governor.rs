@@ -1,6 +1,7 @@
 //! Keeps what sampling costs below what it may cost, by longer periods and, where no period helps,
 //! by switching events off for a while. Decides only; the reader applies.
 
+use crate::event::meaning::counts_each;
 use crate::live::sample_cost::SampleCosts;
 use dataspace_proto::event::{EventKind, Sampling};
 use dataspace_proto::governance::{EventGovernance, Governance, PeriodChange};
@@ -318,11 +319,6 @@ impl Governor {
             changes: self.changes.iter().copied().collect(),
         }
     }
-}
-
-/// Whether its samples are its events, of which a person may want each.
-const fn counts_each(kind: EventKind) -> bool {
-    matches!(kind, EventKind::PageFault | EventKind::Breakpoint { .. } | EventKind::Tracepoint)
 }
 
 const fn number(sampling: Sampling) -> u64 {

@@ -7,11 +7,12 @@
 //! that succeeds settles a plan: all later ones are done the same way, so that all samples of an event
 //! have one layout.
 
+use crate::event::EventPlan;
 use crate::event::attr::{
     self, AccessFields, Binding, Counter, EventSource, KernelFeatures, Levels, Source,
     perf_event_attr,
 };
-use crate::event::{EventPlan, skid};
+use crate::event::meaning::counter_skid;
 use crate::sys::open::{self, Place};
 use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::fd::{AsFd, OwnedFd};
@@ -183,7 +184,7 @@ impl Attempt {
         if let Source::Counter(counter) = self.source.source
             && counter.precise_ip != self.highest_precise_ip
         {
-            plan.event.skid = skid(counter.precise_ip);
+            plan.event.skid = counter_skid(u64::from(counter.precise_ip), false);
         }
         let name = &plan.event.name;
         let lacks = lacks(&before, plan).into_iter().map(|what| format!("{name}: {what}"));

@@ -2,9 +2,11 @@
 //!
 //! Source: Linux `include/uapi/linux/perf_event.h`.
 
+use crate::event::meaning::software_kind;
 use crate::perf_data::format::attr::{MIN_BYTES, USED_BYTES};
 use crate::record::decode::{Cursor, Endian, SampleLayout};
-use dataspace_proto::event::Machine;
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::{EventKind, Machine};
 use perf_event_open_sys::bindings as abi;
 
 // Bits of the flag word.
@@ -117,11 +119,17 @@ impl Attr {
         self.sample_period != 0 && !self.is_dummy()
     }
 
-    /// Whether it counts time, and so has no data address.
-    pub(super) fn is_clock(&self) -> bool {
-        let clocks = [abi::PERF_COUNT_SW_CPU_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK];
-        self.kind == abi::PERF_TYPE_SOFTWARE
-            && clocks.iter().any(|&clock| self.config == u64::from(clock))
+    /// The kind of an event that its type tells alone; `None` for one of a PMU.
+    pub(super) fn kind_of_type(&self) -> Option<EventKind> {
+        match self.kind {
+            abi::PERF_TYPE_SOFTWARE => Some(software_kind(self.config)),
+            abi::PERF_TYPE_TRACEPOINT => Some(EventKind::Tracepoint),
+            abi::PERF_TYPE_BREAKPOINT => Some(EventKind::Breakpoint {
+                address: Avma(self.config1),
+                len_bytes: u8::try_from(self.config2).unwrap_or(u8::MAX),
+            }),
+            _ => None,
+        }
     }
 
     /// What its records consist of.

@@ -1,14 +1,10 @@
 //! What a recorded event is called, what it counts and how far its samples skid.
 
 use super::attr::Attr;
-use dataspace_proto::address::Avma;
+use crate::event::meaning;
 use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
 use perf_event_open_sys::bindings as abi;
 use std::fmt::Write;
-
-/// How far back the trigger of an imprecise counter may be, in instructions: interrupts of
-/// `cycles` without PEBS were seen up to this far behind on the machines of ten years.
-const IMPRECISE_RANGE: u32 = 8;
 
 /// What a name contains that counts accesses to memory, in lower case.
 const MEMORY_NAMES: [&str; 13] = [
@@ -51,30 +47,13 @@ pub(super) fn describe(attr: &Attr, name: Option<&str>, pmu: Option<&str>) -> Ev
     }
 }
 
-/// What `attr` counts, as far as attribution needs to know.
+/// The kind of event that `attr` counts, as far as attribution needs to know.
 fn kind(attr: &Attr, name: &str, pmu: Option<&str>) -> EventKind {
-    match attr.kind {
-        abi::PERF_TYPE_SOFTWARE => software_kind(attr.config),
-        abi::PERF_TYPE_TRACEPOINT => EventKind::Tracepoint,
-        abi::PERF_TYPE_BREAKPOINT => EventKind::Breakpoint {
-            address: Avma(attr.config1),
-            len_bytes: u8::try_from(attr.config2).unwrap_or(u8::MAX),
-        },
-        _ if matches!(pmu, Some("kprobe" | "uprobe")) => EventKind::Tracepoint,
-        _ if counts_memory(attr, name, pmu) => EventKind::Memory,
-        _ => EventKind::Other,
-    }
-}
-
-fn software_kind(config: u64) -> EventKind {
-    match u32::try_from(config) {
-        Ok(abi::PERF_COUNT_SW_CPU_CLOCK | abi::PERF_COUNT_SW_TASK_CLOCK) => EventKind::Clock,
-        Ok(
-            abi::PERF_COUNT_SW_PAGE_FAULTS
-            | abi::PERF_COUNT_SW_PAGE_FAULTS_MIN
-            | abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-        ) => EventKind::PageFault,
-        _ => EventKind::Other,
+    match attr.kind_of_type() {
+        Some(kind) => kind,
+        None if matches!(pmu, Some("kprobe" | "uprobe")) => EventKind::Tracepoint,
+        None if counts_memory(attr, name, pmu) => EventKind::Memory,
+        None => EventKind::Other,
     }
 }
 
@@ -99,19 +78,13 @@ fn is_tagging_pmu(pmu: Option<&str>) -> bool {
     pmu.is_some_and(|pmu| pmu == "ibs_op" || pmu.starts_with("arm_spe"))
 }
 
-/// How far samples skid (design section 5). Where it is exact, each sample still says for itself
-/// whether the hardware vouches for its IP.
 fn skid(attr: &Attr, kind: EventKind, name: &str, pmu: Option<&str>) -> SkidModel {
     match kind {
-        // Of a tracepoint the sampled place is that of the call, as in a live session.
-        EventKind::PageFault | EventKind::Tracepoint => SkidModel::Exact,
-        EventKind::Clock | EventKind::Breakpoint { .. } => SkidModel::AfterOne,
-        _ if attr.kind == abi::PERF_TYPE_SOFTWARE => SkidModel::Unknown(IMPRECISE_RANGE),
-        _ if attr.precise_ip() >= 2 || is_tagging_pmu(pmu) || name.starts_with("ibs_op") => {
-            SkidModel::Exact
+        EventKind::Memory | EventKind::Other if attr.kind != abi::PERF_TYPE_SOFTWARE => {
+            let tags = is_tagging_pmu(pmu) || name.starts_with("ibs_op");
+            meaning::counter_skid(attr.precise_ip(), tags)
         }
-        _ if attr.precise_ip() == 1 => SkidModel::AfterOne,
-        _ => SkidModel::Unknown(IMPRECISE_RANGE),
+        _ => meaning::kernel_skid(kind),
     }
 }
 

@@ -9,6 +9,7 @@ use super::home::Home;
 use super::order::Order;
 use super::side_band;
 use super::tally::Tally;
+use crate::event::meaning;
 use crate::perf_data::format::bytes::until_nul;
 use crate::perf_data::format::feature as table;
 use crate::perf_data::format::user_record as user;
@@ -194,13 +195,9 @@ impl Intake {
         let decoded = decode::sample(&layout, record.misc, record.payload).ok()?;
         let mut sample = decoded.sample;
         sample.event = event;
-        // Software events and breakpoints that sample PERIOD without freq fire on every event and
-        // say 1 (`perf_swevent_event()` in kernel/events/core.c): what was sampled holds.
-        sample.period = decoded.period.unwrap_or(match attr.sample_period {
-            _ if attr.is_freq() => 1,
-            period => period,
-        });
-        if attr.is_clock() {
+        let asked = || if attr.is_freq() { 1 } else { attr.sample_period };
+        sample.period = meaning::weight(decoded.period, asked);
+        if attr.kind_of_type().is_some_and(|kind| !meaning::has_address(kind)) {
             sample.addr = None;
         }
         let time = attr.samples(abi::PERF_SAMPLE_TIME).then_some(sample.time_ns);
