@@ -8,12 +8,25 @@ import tempfile
 import time
 from pathlib import Path
 
-BOOT_S = 60
-COMMAND_S = 60
+# These end what hangs: a busy machine takes its time.
+BOOT_S = 300
+COMMAND_S = 600
 
 
 class NotHere(Exception):
     """This machine cannot boot a container."""
+
+
+def until(what, attempt):
+    """What `attempt` gives when it gives something, and how long that took."""
+    began = time.monotonic()
+    while True:
+        found = attempt()
+        took = time.monotonic() - began
+        if found:
+            return found, took
+        assert took < COMMAND_S, f"{what}: not within {COMMAND_S} s"
+        time.sleep(0.02)
 
 
 class Ran:
@@ -45,7 +58,7 @@ def remove_group(group):
     mounts = [line.split() for line in open("/proc/self/mounts")]
     below = group.relative_to(next(one for one in group.parents if one.is_mount()))
     groups = [Path(mount[1]) / below for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(one.exists() for one in groups) and time.monotonic() < deadline:
         for directory in (found for one in groups for found, _, _ in os.walk(one, topdown=False)):
             try:
@@ -61,6 +74,8 @@ class Machine:
         self.base = base
         self.directory = Path(tempfile.mkdtemp(dir=cache, prefix="run-"))
         self.root = self.directory / "root"
+        # systemd-nspawn keeps things by that name: there may be another one at the same time.
+        self.name = f"--machine=dataspace-test-{os.getpid()}"
         self.has_package = False
         self.group = None
         self.nspawn = None
@@ -111,7 +126,7 @@ class Machine:
         self.nspawn = subprocess.Popen(
             ["systemd-nspawn", "--quiet", f"--directory={self.root}", "--register=no"]
             + ["--keep-unit", "--private-network", "--capability=all", "--console=pipe"]
-            + ["--system-call-filter=perf_event_open", "--machine=dataspace-test", "--boot"],
+            + ["--system-call-filter=perf_event_open", self.name, "--boot"],
             stdin=subprocess.DEVNULL, stdout=open(log, "w"), stderr=subprocess.STDOUT,
             env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"),
             # Ctrl-C is ours to answer.
@@ -163,7 +178,7 @@ class Machine:
         """Runs a command in the root before it is booted."""
         done = subprocess.run(
             ["systemd-nspawn", "--quiet", f"--directory={self.root}", "--register=no"]
-            + ["--keep-unit", "--private-network", "--console=pipe", "--machine=dataspace-test"]
+            + ["--keep-unit", "--private-network", "--console=pipe", self.name]
             + list(words),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", check=False,

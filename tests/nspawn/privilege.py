@@ -3,7 +3,8 @@ table of systemd/README.md, held to the service itself and to the commands that 
 
 import re
 import subprocess
-from pathlib import Path
+
+from machine import until
 
 PROGRAMS = ["chase", "own", "replaced", "private"]
 CAPABILITIES = ["CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"]
@@ -34,12 +35,15 @@ def prepare(machine, program):
 
 
 def start(machine):
-    """Starts the programs; the library is gone then."""
-    began = machine.run("systemctl", "start", "replaced.service", "own.service", "private.service")
-    assert began.code == 0, began.err
-    library = Path(machine.root / "opt/libchase.so")
-    if library.exists():
-        library.unlink()
+    """Starts the programs and waits until each has its code mapped; the library is gone then."""
+    code = {"replaced": "/opt/libchase.so", "own": "/home/other/chase", "private": "/tmp/chase"}
+    for unit, path in code.items():
+        began = machine.run("systemctl", "start", f"{unit}.service")
+        assert began.code == 0, began.err
+        pid = machine.run("systemctl", "show", f"{unit}.service", "-p", "MainPID", "--value").out
+        maps = f"/proc/{pid.strip()}/maps"
+        until(f"{unit} has mapped {path}", lambda: path in machine.run("cat", maps).out)
+    (machine.root / "opt/libchase.so").unlink(missing_ok=True)
 
 
 def restart(machine, settings):
