@@ -1,6 +1,7 @@
 /* Loops in which exactly one field misses the cache: argument 1 says how it is accessed (a dependent
  * load, an independent load, a store), argument 2 where in the loop's body. The line of the slow
- * field is touched by that access only; all else the loop touches are a few hot lines. */
+ * field is touched by that access only; all else the loop touches are a few hot lines. Prints where each
+ * of them begins and ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,9 @@ int main(int argc, char **argv)
     memset(lines, 0, n * 64);
     if (is_chain)
         link_cells(work.cells, n, work.seed);
+    printf("lines %p %p\n", lines, (void *)((char *)lines + n * 64));
+    printf("gauges %p %p\n", (void *)work.gauges, (void *)(work.gauges + 32));
+    printf("meters %p %p\n", (void *)work.meters, (void *)(work.meters + 32));
     puts("ready");
     fflush(stdout);
     for (unsigned i = 0; i < sizeof loops / sizeof *loops; i++)
