@@ -40,7 +40,7 @@ fn recorded_code_is_named_by_what_the_program_left_behind() {
     let dir = tempfile::tempdir().unwrap();
     for how in ["map", "dump"] {
         let args = [how, dir.path().to_str().unwrap(), "300"];
-        let Some(recorded) = record(&program, &args, "cpu-clock:u", &["-F", "2000"], &[]) else {
+        let Some(recorded) = record(&program, &args, "cpu-clock:u", &["-c", "500000"], &[]) else {
             return;
         };
         let pid = recorded.lines[0]["pid"].as_i64().unwrap();
@@ -73,7 +73,7 @@ fn code_that_comes_into_the_kernel_is_named_live_and_recorded() {
     let scopes = kernel.map_or(&Value::Null, |kernel| &kernel["scope"]);
     assert!(scopes.as_array().is_some_and(|scopes| scopes.iter().any(is_ours)), "{scopes}");
 
-    let Some(recorded) = record(program.as_ref(), &["3"], "cpu-clock", &["-a"], &[]) else {
+    let Some(recorded) = record(program.as_ref(), &["3"], "cpu-clock", &[], &[]) else {
         return;
     };
     let ours = recorded.lines.iter().filter(|line| is_ours(&line["scope"])).collect::<Vec<_>>();

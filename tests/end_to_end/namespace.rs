@@ -1,6 +1,8 @@
 //! Programs in another mount namespace: a path means another file there.
 
-use crate::support::{Running, compile, dataspace, samples_of, snapshot_once};
+use crate::support::{
+    FOR_A_WHILE, Running, compile, copy_program, dataspace, perf_record, samples_of, snapshot_once,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +13,7 @@ fn two_programs() -> Option<(tempfile::TempDir, PathBuf, [String; 4])> {
     let flags = ["-O1", "-g", "-Wl,--build-id=none"];
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("program");
-    std::fs::copy(compile("chase", &flags), &path).unwrap();
+    copy_program(&compile("chase", &flags), &path);
     let inner = compile("globals", &flags);
     let start =
         format!("mount --bind {} {path} && exec {path}", inner.display(), path = path.display());
@@ -41,16 +43,24 @@ fn a_recording_does_not_take_this_namespaces_file_for_that_of_another() {
     let Some((dir, path, words)) = two_programs() else { return };
     let file = dir.path().join("perf.data");
     for option in ["--namespaces", "--buildid-mmap"] {
-        let mut perf = Command::new("timeout");
-        perf.args(["2", "perf", "record", "-q", "-F", "500", "-e", "cpu-clock:u", "--namespaces"]);
-        perf.args([option, "-o"]).arg(&file).args(["--", "unshare"]).args(&words);
-        let output = perf.stdin(Stdio::piped()).stderr(Stdio::null()).output();
-        if output.is_err() || !file.exists() {
-            eprintln!("not run: perf record does not work here");
+        let mut perf = Command::new("perf");
+        perf.args([
+            "record",
+            "-q",
+            "-c",
+            "2000000",
+            "-e",
+            "cpu-clock:u",
+            "--namespaces",
+            option,
+            "-o",
+        ]);
+        perf.arg(&file).args(["--", "sh", "-c", FOR_A_WHILE, "sh", "unshare"]).args(&words);
+        if perf_record(perf.stdin(Stdio::piped())).is_none() {
             return;
         }
         let script = dataspace(&["script", "-i", file.to_str().unwrap()]).output().unwrap();
-        assert!(script.status.success(), "{script:?}");
+        assert!(script.status.success(), "{}", String::from_utf8_lossy(&script.stderr));
         let lines = String::from_utf8(script.stdout).unwrap();
         let lines: Vec<Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,6 +1,8 @@
 //! Recordings, others' and our own, through `script` and `report`.
 
-use crate::support::{assert_balanced, compile, dataspace, root, run, samples_of};
+use crate::support::{
+    FOR_A_WHILE, assert_balanced, compile, dataspace, perf_record, root, run, samples_of,
+};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -66,25 +68,13 @@ fn script_prints_a_line_for_each_sample() {
 
 /// A recording of `chase` made by perf, or why there is none.
 fn record(dir: &std::path::Path, extra: &[&str]) -> Option<PathBuf> {
-    // Beside a session on the whole system, as other tests have for some seconds, perf 6.1 aborts at mappings
-    // whose flags the kernel left as they are for our events.
-    const N_TRIES: usize = 5;
     let file = dir.join("perf.data");
     let program = compile("chase", &["-O2", "-g"]);
     let registers = "--intr-regs=ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15";
-    // Two seconds on a CPU, which a busy machine takes longer to give it (`schedstat` counts them).
-    let for_a_while = "\"$0\" 32 & while read -r ns rest < /proc/$!/schedstat && [ $ns -lt 2000000000 ]; \
-                       do sleep 0.05; done; kill $!; wait $!; true";
     let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-e", "cpu-clock", "-F", "999", registers, "-o"]).arg(&file);
-    perf.args(extra).args(["--", "sh", "-c", for_a_while]).arg(program);
-    perf.stdout(Stdio::null()).stderr(Stdio::null());
-    let is_made = |_| perf.status().is_ok_and(|status| status.success());
-    if (0..N_TRIES).any(is_made) {
-        return Some(file);
-    }
-    eprintln!("not run: perf record does not work here");
-    None
+    perf.args(["record", "-q", "-e", "cpu-clock", "-c", "1000000", registers, "-o"]).arg(&file);
+    perf.args(extra).args(["--", "sh", "-c", FOR_A_WHILE, "sh"]).arg(program).arg("32");
+    perf_record(&mut perf).map(|_| file)
 }
 
 #[test]

@@ -6,10 +6,16 @@ pub(crate) mod schema;
 pub(crate) mod slow_field;
 
 use serde_json::Value;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+/// How long anything that has to happen may take: on an idle machine it takes a moment, and on a busy one as
+/// long as it takes to get a share of a CPU. A test that waits longer hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(900);
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -68,16 +74,13 @@ fn compile_sources(compiler: &str, name: &str, sources: &[PathBuf], flags: &[&st
     // Tests of one binary run side by side: the same program is not compiled twice at once.
     static LOCK: Mutex<()> = Mutex::new(());
     let _guard = LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let tag: String =
-        flags.join("_").chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-    let tag = &tag[..tag.len().min(80)];
-    let target =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{compiler}.{tag}"));
-    let is_newer = |source: &PathBuf| {
-        let time = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
-        time(source).unwrap() > time(&target).unwrap()
-    };
-    if target.exists() && !sources.iter().any(is_newer) {
+    // By what is in the sources: a target directory may be shared with another checkout.
+    let mut hasher = DefaultHasher::new();
+    (compiler, flags).hash(&mut hasher);
+    sources.iter().for_each(|source| std::fs::read(source).unwrap().hash(&mut hasher));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = target.join(format!("{name}.{:016x}", hasher.finish()));
+    if target.exists() {
         return target;
     }
     // To a name of its own first: another test binary may run the program meanwhile.
@@ -87,6 +90,12 @@ fn compile_sources(compiler: &str, name: &str, sources: &[PathBuf], flags: &[&st
     assert!(command.status().unwrap().success(), "{command:?}");
     std::fs::rename(&fresh, &target).unwrap();
     target
+}
+
+/// Copies a program that is to be executed. Not in this process: a child that another test forks meanwhile
+/// would have the copy open for writing, and it could not be executed.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
 
 /// A running program; it ends with this value.
@@ -170,10 +179,6 @@ pub(crate) fn last_snapshot(args: &[&str]) -> Option<Value> {
     Some(serde_json::from_str(text.lines().last().expect("at least one snapshot")).unwrap())
 }
 
-/// How long a session goes on at most that waits for samples: on an idle machine it takes a few
-/// seconds, and on a busy one as long as its program takes to get its share of a CPU.
-const PATIENCE_S: &str = "300";
-
 /// The last snapshot of `top` with `args`, which goes on until `is_enough` holds of one: how long it
 /// takes to get so many samples is the machine's affair. `None` as of `last_snapshot`.
 pub(crate) fn snapshot_once(
@@ -181,7 +186,8 @@ pub(crate) fn snapshot_once(
     mut is_enough: impl FnMut(&Value) -> bool,
 ) -> Option<Value> {
     let (command, args) = args.split_first().unwrap();
-    let until = ["--json", "--interval", "0.2", "--duration", PATIENCE_S];
+    let duration = PATIENCE.as_secs().to_string();
+    let until = ["--json", "--interval", "0.2", "--duration", &duration];
     let mut session = dataspace(&[&[*command][..], &until, args].concat())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -231,18 +237,34 @@ pub(crate) fn record(
     perf.args(["record", "-q", "-e", event]).args(sampling);
     perf.args([format!("--intr-regs={REGISTERS}"), format!("--user-regs={REGISTERS}")]);
     perf.arg("-o").arg(&file).arg("--").arg(program).args(args);
-    let said = match perf.stderr(Stdio::null()).output() {
-        Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap(),
-        _ => {
-            eprintln!("not run: perf record does not work here");
-            return None;
-        }
-    };
+    let said = String::from_utf8(perf_record(&mut perf)?.stdout).unwrap();
     let script = run(&[&["script", "-i", file.to_str().unwrap()], script].concat());
-    assert!(script.status.success(), "{script:?}");
+    assert!(script.status.success(), "{}", String::from_utf8_lossy(&script.stderr));
     let lines = String::from_utf8(script.stdout).unwrap();
     let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     Some(Recorded { lines, said: said.lines().map(str::to_owned).collect() })
+}
+
+/// A shell's script that runs its arguments for two seconds on a CPU, which a busy machine takes longer to
+/// give them (`schedstat` counts them), and then ends them.
+pub(crate) const FOR_A_WHILE: &str = "\"$@\" & while read -r ns rest < /proc/$!/schedstat && \
+    [ $ns -lt 2000000000 ]; do sleep 0.05; done; kill $!; wait $!; true";
+
+/// What `perf record` prints; `None`, with the reason printed, where it cannot.
+pub(crate) fn perf_record(perf: &mut Command) -> Option<Output> {
+    // Beside a session on the whole system, as other tests have for some seconds, perf 6.1 aborts at mappings
+    // whose flags the kernel left as they are for our events.
+    const N_TRIES: usize = 5;
+    let mut why = String::new();
+    for _ in 0..N_TRIES {
+        match perf.output() {
+            Ok(output) if output.status.success() => return Some(output),
+            Ok(output) => why = String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    eprintln!("not run: perf record does not work here: {why}");
+    None
 }
 
 /// Design invariant 4: kernel = attributed + Σ unknown + not_memory + Σ lost.
