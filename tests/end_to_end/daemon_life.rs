@@ -27,9 +27,8 @@ fn it_ends_in_order_with_final_totals_for_its_clients() {
     });
     let began = Instant::now();
     daemon.signal(Signal::TERM);
-    let status = daemon.process.wait().unwrap();
+    daemon.ends_well();
     println!("it took {:?} to end", began.elapsed());
-    assert_eq!(status.code(), Some(0), "{}", daemon.log());
     assert!(!daemon.socket.exists(), "its socket is gone");
     if let Some(stream) = stream {
         let rest: Vec<(String, Value)> = stream.collect();
@@ -119,7 +118,7 @@ fn systemd_hears_when_it_is_ready_alive_and_ending() {
     assert!(heard.iter().any(|notice| notice.starts_with("RELOADING=1\n")), "{heard:?}");
     daemon.signal(Signal::TERM);
     while hear() != "STOPPING=1" {}
-    assert_eq!(daemon.process.wait().unwrap().code(), Some(0));
+    daemon.ends_well();
 }
 
 /// The binary with `args`, started as systemd starts a service for `socket`: it is descriptor 3.

@@ -110,8 +110,10 @@ fn peak_with(
     let mut daemon = Daemon::start_in(open_dir(), bound, |_| {});
     let objects: Vec<&str> = objects.iter().map(|path| path.to_str().unwrap()).collect();
     let program = Running::start(program, &objects).0;
-    let body =
-        format!("{{\"pids\":[{}],\"frequency_hz\":1999,\"max_overhead\":\"off\"}}", program.pid());
+    let body = format!(
+        "{{\"pids\":[{}],\"events\":[\"cpu-clock\"],\"period\":500000,\"max_overhead\":\"off\"}}",
+        program.pid()
+    );
     let (status, session) = daemon.ask("POST", "/v1/sessions", &body);
     if status == 422 {
         eprintln!("not run: {session}");
@@ -127,7 +129,9 @@ fn peak_with(
 
 /// A program that is sampled quickly.
 fn wanted(pid: &str) -> String {
-    format!("{{\"pids\":[{pid}],\"frequency_hz\":499,\"max_overhead\":\"off\"}}")
+    format!(
+        "{{\"pids\":[{pid}],\"events\":[\"cpu-clock\"],\"period\":2000000,\"max_overhead\":\"off\"}}"
+    )
 }
 
 #[test]
@@ -142,7 +146,7 @@ fn several_sessions_stay_below_what_they_may_take_together() {
     let kept = programs.next().unwrap();
     let config = format!(
         "[limits]\nmemory_max = \"{MAX_MIB}M\"\n[[session]]\nname = \"kept\"\npids = [{}]\n\
-         frequency_hz = 499\nmax_overhead = \"off\"\n",
+         events = [\"cpu-clock\"]\nperiod = 2000000\nmax_overhead = \"off\"\n",
         kept.pid()
     );
     let mut daemon = Daemon::start_in(open_dir(), &config, |_| {});

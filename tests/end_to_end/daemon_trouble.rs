@@ -16,7 +16,7 @@ fn chase() -> Running {
 /// Asks it to end, and holds it to that.
 fn ends_well(mut daemon: Daemon) {
     daemon.signal(Signal::TERM);
-    assert_eq!(daemon.process.wait().unwrap().code(), Some(0), "{}", daemon.log());
+    daemon.ends_well();
 }
 
 #[test]
@@ -82,16 +82,19 @@ fn a_user_does_not_fill_the_log_with_his_refusals() {
     });
     let held: Vec<_> =
         (0..4).map(|_| std::os::unix::net::UnixStream::connect(&daemon.socket).unwrap()).collect();
+    let began = std::time::Instant::now();
     let n_turned_away =
         (0..40).filter(|_| send(&daemon.socket, b"").starts_with("HTTP/1.1 429")).count();
     assert_eq!(n_turned_away, 40);
     drop(held);
     let n_told =
         |daemon: &Daemon| daemon.log().matches("as many connections as the limits allow").count();
-    daemon.wait_until("it tells of ten", |daemon| n_told(daemon) >= 10);
     daemon.signal(Signal::TERM);
-    assert_eq!(daemon.process.wait().unwrap().code(), Some(0), "{}", daemon.log());
-    assert_eq!(n_told(&daemon), 10, "{}", daemon.log());
+    daemon.ends_well();
+    // Ten of each minute.
+    let n_minutes = began.elapsed().as_secs() / 60 + 1;
+    let told = 10..=10 * n_minutes as usize;
+    assert!(told.contains(&n_told(&daemon)), "{}", daemon.log());
 }
 
 /// What is open in a process.
@@ -102,7 +105,8 @@ fn n_descriptors(daemon: &Daemon) -> usize {
 #[test]
 fn it_goes_on_when_it_has_no_descriptors_left_and_recovers() {
     let dir = open_dir();
-    let mut daemon = Daemon::start_in(dir, "", |command| {
+    // None of those that say nothing is turned away meanwhile.
+    let mut daemon = Daemon::start_in(dir, "[limits]\nrequest_s = 3600\n", |command| {
         let program = command.get_program().to_owned();
         let args: Vec<_> = command.get_args().map(std::ffi::OsStr::to_owned).collect();
         let mut shell = std::process::Command::new("sh");
@@ -119,7 +123,10 @@ fn it_goes_on_when_it_has_no_descriptors_left_and_recovers() {
         daemon.log().contains("connections are taken again")
     });
     daemon.get("/v1/health");
-    assert_eq!(daemon.log().matches("connections cannot be taken").count(), 1, "{}", daemon.log());
+    // Once each time, and not at each try.
+    let n_told = |what: &str| daemon.log().matches(what).count();
+    let (n_out, n_again) = (n_told("cannot be taken"), n_told("are taken again"));
+    assert!(n_out <= n_again + 1, "{}", daemon.log());
     // A session has more than that.
     let program = chase();
     let body = format!("{{\"pids\":[{}]}}", program.pid());
@@ -263,7 +270,7 @@ fn it_ends_in_order_whatever_its_sessions_wait_for() {
     // Where it cannot be mounted the rest is still true.
     let silent = Silent::mount(&units);
     if silent.is_none() {
-        eprintln!("without files that never answer: FUSE cannot be mounted");
+        eprintln!("not run: without files that never answer: FUSE cannot be mounted");
     }
     let waiting = "[[session]]\nname = \"waiting\"\ncgroup = \"/no/such/group\"\n";
     let config = format!("[limits]\nconnections_per_user = 250\n{waiting}");
@@ -291,9 +298,8 @@ fn it_ends_in_order_whatever_its_sessions_wait_for() {
     });
     let began = std::time::Instant::now();
     daemon.signal(Signal::TERM);
-    let status = daemon.process.wait().unwrap();
+    daemon.ends_well();
     println!("it took {:?} to end", began.elapsed());
-    assert_eq!(status.code(), Some(0), "{}", daemon.log());
     // Whoever takes it has the final totals, in which nothing is pending.
     let rest: Vec<_> = last.collect();
     let (name, totals) = rest.iter().rev().find(|(name, _)| name == "snapshot").unwrap();
@@ -325,8 +331,7 @@ fn a_session_that_ends_already_hears_that_the_daemon_does() {
         daemon.ask("GET", &format!("/v1/sessions/{id}"), "").0 == 404
     });
     daemon.signal(Signal::TERM);
-    let status = daemon.process.wait().unwrap();
-    assert_eq!(status.code(), Some(0), "{}", daemon.log());
+    daemon.ends_well();
     let (status, line) = detaching.join().unwrap();
     assert_eq!((status, line["state"].as_str()), (200, Some("detached")), "{}", daemon.log());
     assert!(!daemon.log().contains("do not end in time"), "{}", daemon.log());

@@ -1,16 +1,14 @@
 //! What becomes of the output: the full screen on a real terminal, lines on a pipe that closes.
 //! The terminal: `script`, from Debian's essential bsdutils, makes it.
 
-use crate::support::{dataspace, run};
+use crate::support::{PATIENCE, dataspace, run};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long anything that should happen soon may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
 
@@ -63,11 +61,11 @@ impl Terminal {
     }
 
     /// The process number of what runs on the terminal.
-    fn pid(&self) -> u32 {
+    fn pid(&self) -> Pid {
         let script = self.script.id();
         let children =
             fs::read_to_string(format!("/proc/{script}/task/{script}/children")).unwrap();
-        children.trim().parse().unwrap()
+        Pid::from_raw(children.trim().parse().unwrap()).unwrap()
     }
 }
 
@@ -105,8 +103,7 @@ fn keys_and_signals_leave_a_table_behind() {
     let check = |keys: &str| {
         let mut terminal = Terminal::start();
         if keys == "SIGTERM" {
-            let status = Command::new("kill").arg(terminal.pid().to_string()).status().unwrap();
-            assert!(status.success());
+            kill_process(terminal.pid(), Signal::TERM).unwrap();
         } else {
             terminal.press(keys);
         }

@@ -1,16 +1,14 @@
 //! A daemon of a test's own, and a client that knows nothing of ours.
 
-use super::dataspace;
+use super::{PATIENCE, dataspace};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// How long anything that should happen soon may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running daemon with a directory of its own, where its socket and configuration are.
 pub(crate) struct Daemon {
@@ -18,6 +16,8 @@ pub(crate) struct Daemon {
     pub(crate) socket: PathBuf,
     pub(crate) config: PathBuf,
     log: Arc<Mutex<String>>,
+    /// The thread that reads the log until its end.
+    reader: Option<JoinHandle<()>>,
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -51,14 +51,14 @@ impl Daemon {
         let log = Arc::new(Mutex::new(String::new()));
         let for_thread = log.clone();
         // Unless the test has taken it elsewhere.
-        if let Some(stderr) = process.stderr.take() {
+        let reader = process.stderr.take().map(|stderr| {
             std::thread::spawn(move || {
                 for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                     *for_thread.lock().unwrap() += &(line + "\n");
                 }
-            });
-        }
-        let mut daemon = Self { process, socket, config: file, log, dir };
+            })
+        });
+        let mut daemon = Self { process, socket, config: file, log, reader, dir };
         daemon.wait_until("the daemon listens", |daemon| {
             assert!(daemon.process.try_wait().unwrap().is_none(), "{}", daemon.log());
             UnixStream::connect(&daemon.socket).is_ok()
@@ -66,9 +66,26 @@ impl Daemon {
         daemon
     }
 
-    /// What it said on standard error.
+    /// What it said on standard error so far: a thread of its own writes it, maybe after an answer.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
+    }
+
+    /// Waits until its log has a line with all these words.
+    #[track_caller]
+    pub(crate) fn wait_for_line(&mut self, words: &[&str]) {
+        let has_all = |line: &str| words.iter().all(|word| line.contains(word));
+        self.wait_until(&format!("a line with {words:?}"), |daemon| {
+            daemon.log().lines().any(has_all)
+        });
+    }
+
+    /// Waits until it has ended, with the code that says so, and said all that it had to say.
+    #[track_caller]
+    pub(crate) fn ends_well(&mut self) {
+        let status = self.process.wait().unwrap();
+        self.reader.take().map(JoinHandle::join).transpose().unwrap();
+        assert_eq!(status.code(), Some(0), "{}", self.log());
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
@@ -177,7 +194,9 @@ pub(crate) fn send(socket: &Path, bytes: &[u8]) -> String {
 /// The events of a stream: names and data. Each is a chunk of its own, so its lines are whole.
 pub(crate) fn events(socket: &Path, path: &str) -> impl Iterator<Item = (String, Value)> + use<> {
     let mut stream = UnixStream::connect(socket).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    // At once: a head has to be there in time.
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     let mut name = String::new();
     BufReader::new(stream).lines().map_while(Result::ok).filter_map(move |line| {
         if let Some(event) = line.strip_prefix("event: ") {
