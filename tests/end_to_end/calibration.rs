@@ -1,11 +1,12 @@
 //! Calibration on this machine: where the samples of loops with a known slow access fall.
 
-use crate::support::run;
+use crate::support::{PATIENCE, run};
 use serde_json::Value;
 
 /// What calibration prints as JSON; `None`, with the reason printed, where it cannot be had.
-fn calibrate(event: &str) -> Option<Value> {
-    let output = run(&["doctor", "--calibrate", "-e", event, "--duration", "2", "--json"]);
+fn calibrate(event: &str, seconds: u64) -> Option<Value> {
+    let duration = seconds.to_string();
+    let output = run(&["doctor", "--calibrate", "-e", event, "--duration", &duration, "--json"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     if matches!(output.status.code(), Some(3 | 4)) {
         eprintln!("not run: {errors}");
@@ -33,11 +34,21 @@ fn is_balanced(document: &Value) -> bool {
 #[test]
 fn clocks_report_the_instruction_behind_a_slow_load() {
     for event in ["cpu-clock", "task-clock"] {
-        let Some(document) = calibrate(event) else { return };
+        // On a busy machine a loop may get no CPU for seconds.
+        let mut seconds = 2;
+        let document = loop {
+            let Some(document) = calibrate(event, seconds) else { return };
+            assert!(is_balanced(&document), "{}", document["accounting"]);
+            let loops = document["loops"].as_array().unwrap();
+            let is_sampled = |one: &Value| number(&one["samples"]) > number(&one["restarted"]) + 5;
+            if loops.iter().all(is_sampled) || seconds > PATIENCE.as_secs() {
+                break document;
+            }
+            seconds *= 4;
+        };
         assert_eq!((&document["schema"], &document["event"]["name"]), (&1.into(), &event.into()));
         assert_eq!(document["model"]["skid"], "after-one");
         assert!(document["elapsed_ns"].is_u64() && document["warnings"].is_array());
-        assert!(is_balanced(&document), "{}", document["accounting"]);
         let loops = document["loops"].as_array().unwrap();
         assert_eq!(loops.len(), 9);
         assert_eq!(
@@ -47,15 +58,14 @@ fn clocks_report_the_instruction_behind_a_slow_load() {
         for access in ["dependent_load", "independent_load", "store"] {
             let of_access: Vec<_> = loops.iter().filter(|one| one["access"] == access).collect();
             assert_eq!(of_access.len(), 3);
-            let samples = sum(of_access.iter().map(|one| &one["samples"]));
-            let restarted = sum(of_access.iter().map(|one| &one["restarted"]));
-            let behind = sum(of_access.iter().map(|one| &one["distances"][1]));
-            assert!(samples > 0, "{event}: no sample of a {access}");
+            let at = |distance: usize| sum(of_access.iter().map(|one| &one["distances"][distance]));
+            let behind = at(1);
+            // What is waited for is found behind it, more than at any other place. Stores wait later.
+            let elsewhere = [0, 2, 3].map(at);
             let is_load = access != "store";
             assert!(
-                // Where a machine's host takes memory away under it, the access begins anew.
-                !is_load || behind * 100 > (samples - restarted) * 60,
-                "{event}: {behind} of {samples} {access}"
+                !is_load || elsewhere.iter().all(|&other| other < behind),
+                "{event}: {behind} behind a {access}, elsewhere {elsewhere:?}"
             );
         }
         for one in loops {

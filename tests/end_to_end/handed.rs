@@ -63,7 +63,7 @@ const WAYS: [(&str, &str, Option<&str>, &str); 5] = [
 #[test]
 fn what_library_functions_touch_is_named_after_what_the_program_passes() {
     let program = compile("handed", &["-O2", "-g"]);
-    let sampling = ["-F", "2000", "--call-graph", "dwarf,256"];
+    let sampling = ["-c", "100000", "--call-graph", "dwarf,256"];
     for (way, array, member, object) in WAYS {
         let args = [way, "8000000"];
         let recorded = record(&program, &args, "cpu-clock:u", &sampling, &[]);
@@ -97,7 +97,7 @@ fn what_library_functions_touch_is_named_live() {
     let program = compile("handed", &["-O2", "-g"]);
     for (way, _, _, object) in WAYS {
         let command = [program.to_str().unwrap(), way, "8000000"];
-        let args = ["top", "-e", "cpu-clock:u", "-F", "2000", "--json", "--"];
+        let args = ["top", "-e", "cpu-clock:u", "-c", "100000", "--json", "--"];
         let Some(snapshot) = last_snapshot(&[&args[..], &command].concat()) else { return };
         let objects = snapshot["objects"].as_array().unwrap();
         assert!(objects.iter().any(|it| it["object"] == object), "way {way}: no {object}");

@@ -1,7 +1,8 @@
 //! Live sessions on programs whose hot data is known.
 
 use crate::support::{
-    Running, compile, last_snapshot, lost, run, samples_of, snapshot_once, sqlite, total,
+    Running, compile, copy_program, in_kernel, last_snapshot, lost, run, samples_of, snapshot_once,
+    sqlite, total,
 };
 use serde_json::Value;
 use std::process::Command;
@@ -23,11 +24,12 @@ fn count(snapshot: &Value, path: &[&str]) -> u64 {
 fn a_pointer_chase_waits_on_next() {
     let (program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
     let args = ["top", "-p", &program.pid()];
-    let Some(snapshot) = snapshot_once(&args, |snapshot| total(snapshot) >= 1000) else { return };
+    // What the kernel does meanwhile, as on an interrupt, is not the program's.
+    let memory = |snapshot: &Value| total(snapshot) - in_kernel(snapshot);
+    let Some(snapshot) = snapshot_once(&args, |snapshot| memory(snapshot) >= 1000) else { return };
     let next = samples_of(&snapshot, "{structure:cell}.{pointer+structure:cell next}");
-    let memory = total(&snapshot);
-    assert!(memory > 50, "{memory} samples");
-    assert!(next * 100 >= memory * 97, "{next} of {memory} on next");
+    let memory = memory(&snapshot);
+    assert!(memory >= 1000 && next * 100 >= memory * 97, "{next} of {memory} on next");
 }
 
 #[test]
@@ -45,14 +47,15 @@ fn every_access_under_a_breakpoint_is_counted() {
         .iter()
         .find(|object| object["object"] == "{long_int counter}")
         .expect("the counter is named");
-    assert_eq!(count(object, &["metrics", "all", "stores"]), N_STORES);
-    assert_eq!(count(object, &["metrics", "all", "evidence", "both"]), N_STORES);
+    // Where little memory may be locked the rings are smaller; what they lose is counted.
+    let n_seen = N_STORES - lost(&snapshot);
+    assert_eq!(count(object, &["metrics", "all", "stores"]), n_seen);
+    assert_eq!(count(object, &["metrics", "all", "evidence", "both"]), n_seen);
     // The kernel itself clears the variable when it sets the program up, at most byte by byte: of
     // those accesses only the address is known.
     let by_kernel = object["metrics"]["all"]["evidence"]["address"].as_u64().unwrap_or(0);
     assert!(by_kernel <= 8, "{by_kernel}");
-    assert_eq!(count(object, &["metrics", "all", "samples"]), N_STORES + by_kernel);
-    assert_eq!(lost(&snapshot), 0, "{}", snapshot["accounting"]["lost"]);
+    assert_eq!(count(object, &["metrics", "all", "samples"]), n_seen + by_kernel);
     // Before the program is mapped nothing tells what is there.
     let unknown = snapshot["accounting"]["unknown"].as_object().unwrap();
     assert!(unknown.keys().all(|reason| reason == "kernel"), "{unknown:?}");
@@ -157,7 +160,7 @@ fn a_library_loaded_later_is_named() {
 fn a_deleted_program_is_read_through_its_mapping() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("gone");
-    std::fs::copy(compile("globals", &["-O1", "-g"]), &copy).unwrap();
+    copy_program(&compile("globals", &["-O1", "-g"]), &copy);
     let (program, _) = Running::start(&copy, &[]);
     std::fs::remove_file(&copy).unwrap();
     let orders = |snapshot: &Value| samples_of(snapshot, "{structure:order}");
@@ -179,7 +182,7 @@ fn a_flood_is_lost_only_by_the_kernels_own_count() {
 #[test]
 fn page_faults_name_what_is_touched_first() {
     let program = compile("chase", &["-O2", "-g"]);
-    let (program, _) = (program.to_str().unwrap(), ());
+    let program = program.to_str().unwrap();
     let args = ["top", "-e", "page-faults", "--", program, "16"];
     // 16 MiB of cells are 4,096 pages, each touched first by a store to `next`; a burst of faults
     // may be faster than the reader, and what the ring had no room for is in its count.

@@ -99,7 +99,17 @@ fn perf_reads_a_recording_of_sqlite_with_the_same_counts() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("perf.data");
     let program = sqlite();
-    let args = ["-F", "1999", "--max-overhead", "off", "--", program.to_str().unwrap(), "100000"];
+    let args = [
+        "-e",
+        "cpu-clock",
+        "-c",
+        "500000",
+        "--max-overhead",
+        "off",
+        "--",
+        program.to_str().unwrap(),
+        "100000",
+    ];
     let Some(said) = record(&file, &args) else { return };
     assert!(said["samples"].as_u64().unwrap() > 100, "{said}");
     check(&file, &said);
@@ -111,7 +121,7 @@ fn perf_reads_a_recording_of_sqlite_with_the_same_counts() {
 fn perf_reads_a_recording_of_a_storm_of_children_with_the_same_counts() {
     let dir = tempfile::tempdir().unwrap();
     let program = compile("storm", &["-O2", "-g"]);
-    for events in [&["-e", "page-faults"][..], &["-F", "1999"]] {
+    for events in [&["-e", "page-faults"][..], &["-e", "cpu-clock", "-c", "500000"]] {
         let file = dir.path().join("perf.data");
         // Each child has some 70 faults of 700 bytes: rings that hold half of them.
         let program = program.to_str().unwrap();
@@ -149,7 +159,8 @@ fn a_killed_recorder_leaves_a_recording_that_can_be_read() {
     let (file, part) = (dir.path().join("perf.data"), dir.path().join("perf.data.part"));
     let (program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
     let pid = program.pid();
-    let args = ["record", "-F", "999", "-o", file.to_str().unwrap(), "-p", &pid];
+    let args =
+        ["record", "-e", "cpu-clock", "-c", "1000000", "-o", file.to_str().unwrap(), "-p", &pid];
     let mut recorder = dataspace(&args).stderr(Stdio::null()).spawn().unwrap();
     // The header speaks of the first second once it is over: 104 bytes, then one id each.
     let n_samples = loop {
@@ -183,7 +194,7 @@ fn what_ends_a_recording_leaves_it_whole() {
     let file = dir.path().join("perf.data");
     let (program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
     let pid = program.pid();
-    let fast = ["-F", "9999", "--max-overhead", "off", "-p", &pid];
+    let fast = ["-e", "cpu-clock", "-c", "100000", "--max-overhead", "off", "-p", &pid];
     let Some(said) = record(&file, &[&["--max-size", "200K"], &fast[..]].concat()) else { return };
     assert_eq!(said["is_full"], true);
     let n_bytes = file.metadata().unwrap().len();
@@ -380,7 +391,7 @@ fn a_full_disk_ends_the_recording_and_keeps_the_one_before() {
     let (program, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
     // In blocks of 512 bytes.
     let script = format!(
-        "ulimit -f 200; exec {} record -F 9999 --max-overhead off -o {} -p {}",
+        "ulimit -f 200; exec {} record -e cpu-clock -c 100000 --max-overhead off -o {} -p {}",
         env!("CARGO_BIN_EXE_dataspace"),
         file.display(),
         program.pid()

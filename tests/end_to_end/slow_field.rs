@@ -53,8 +53,19 @@ fn sampled(program: &Running) -> Option<Vec<Value>> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("perf.data");
     let file = file.to_str().unwrap();
-    let output =
-        run(&["record", "-o", file, "--max-size", "400K", "-e", "cpu-clock", "-c", "333333", "-p", &program.pid()]);
+    let output = run(&[
+        "record",
+        "-o",
+        file,
+        "--max-size",
+        "400K",
+        "-e",
+        "cpu-clock",
+        "-c",
+        "333333",
+        "-p",
+        &program.pid(),
+    ]);
     if matches!(output.status.code(), Some(3 | 4)) {
         eprintln!("not run: {}", String::from_utf8_lossy(&output.stderr));
         return None;
@@ -90,7 +101,10 @@ fn check(optimisation: &str) {
                 let trigger = line["trigger"].as_str().map(hex);
                 // An access that begins anew, as where the machine's host takes memory away, is its own.
                 if trigger != Some(ip) {
-                    assert!(trigger.is_none() || trigger == *executed || executed.is_none(), "{context}");
+                    assert!(
+                        trigger.is_none() || trigger == *executed || executed.is_none(),
+                        "{context}"
+                    );
                     assert_eq!(line["not_memory"], executed.is_none(), "{context}");
                 }
                 n_accesses += u32::from(line["not_memory"] == false);
