@@ -1,6 +1,6 @@
 //! Every shape and place that a data object can have, held against what the program says itself.
 
-use crate::support::program::{Program, has_memory_operand};
+use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Session, object, with};
 use dataspace_proto::register::Register::{Rax, Rdi, Rdx, Rsi, Rsp};
 use dataspace_proto::sample_line::Evidence;
@@ -258,6 +258,9 @@ fn an_index_into_a_static_array_tells_the_element() {
 
 #[test]
 fn classes_have_bases_and_name_spaces() {
+    if !has_tool("g++") {
+        return;
+    }
     for flags in ["-O2 -gdwarf-5 -fPIE -pie", "-O2 -gdwarf-4 -fno-pie -no-pie", "-O1 -gdwarf-5"] {
         let program = Program::compile("g++", "classes.cpp", flags);
         let mut session = Session::new(&program);
@@ -314,7 +317,7 @@ fn classes_have_bases_and_name_spaces() {
 
 #[test]
 fn rust_types_are_named_by_their_module() {
-    if !crate::support::program::has_tool("rustc") {
+    if !has_tool("rustc") {
         return;
     }
     for flags in ["-O -g", "-O -g -Crelocation-model=static"] {

@@ -1,6 +1,6 @@
 //! What functions give back in memory is known where it is made, by the rules of the psABI.
 
-use crate::support::program::{Program, has_memory_operand};
+use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Hand, Session, object, with};
 use dataspace_proto::register::Register::{R12, Rax, Rbp, Rbx, Rdi, Rdx, Rsp};
 
@@ -17,10 +17,15 @@ fn everywhere() -> Hand {
     with(&all)
 }
 
+/// The program in each build, where its compiler is.
+fn programs() -> impl Iterator<Item = (Program, &'static str)> {
+    let builds = BUILDS.into_iter().filter(|_| has_tool("g++"));
+    builds.map(|flags| (Program::compile("g++", "returned.cpp", flags), flags))
+}
+
 #[test]
 fn a_result_in_memory_is_what_the_function_is_declared_to_return() {
-    for flags in BUILDS {
-        let program = Program::compile("g++", "returned.cpp", flags);
+    for (program, flags) in programs() {
         let mut session = Session::new(&program);
         let access = program.access("_Z4makel", program.truth("Wide.c"));
         let line = session.exact(access.ip(), &everywhere());
@@ -30,8 +35,7 @@ fn a_result_in_memory_is_what_the_function_is_declared_to_return() {
 
 #[test]
 fn a_small_result_that_only_lies_in_memory_is_not_what_it_points_at() {
-    for flags in BUILDS {
-        let program = Program::compile("g++", "returned.cpp", flags);
+    for (program, flags) in programs() {
         let mut session = Session::new(&program);
         // Stores of eight bytes at offset 0: into the result and into what it holds.
         let names: Vec<String> = program
@@ -47,8 +51,7 @@ fn a_small_result_that_only_lies_in_memory_is_not_what_it_points_at() {
 
 #[test]
 fn what_is_passed_in_two_registers_moves_the_next_argument_on() {
-    for flags in BUILDS {
-        let program = Program::compile("g++", "returned.cpp", flags);
+    for (program, flags) in programs() {
         let mut session = Session::new(&program);
         for function in ["_Z9pass_pairPvPc", "_Z10pass_mixedPvd"] {
             let access = program.access(function, program.truth("Wide.b"));
@@ -60,8 +63,7 @@ fn what_is_passed_in_two_registers_moves_the_next_argument_on() {
 
 #[test]
 fn what_is_passed_in_another_way_is_never_taken_for_the_next_argument() {
-    for flags in BUILDS {
-        let program = Program::compile("g++", "returned.cpp", flags);
+    for (program, flags) in programs() {
         let mut session = Session::new(&program);
         for function in ["_Z11pass_sharedPvP5Other", "_Z11pass_vectorPv"] {
             let access = program.access(function, program.truth("Wide.b"));

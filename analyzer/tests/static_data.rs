@@ -1,7 +1,7 @@
 //! Data that no variable of the debug information covers, and variables that C++ places, held
 //! against addresses that the program tells and against its symbols.
 
-use crate::support::program::{Program, has_memory_operand};
+use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Hand, Session, TestFiles, object, with};
 use dataspace_analyzer::attribution::world::Paths;
 use dataspace_analyzer::session::analyzer::Config;
@@ -36,6 +36,9 @@ fn at(session: &mut Session, program: &Program, address: u64) -> SampleLine {
 
 #[test]
 fn what_the_compiler_made_is_named_for_its_type() {
+    if !has_tool("g++") {
+        return;
+    }
     for flags in BUILDS {
         let program = Program::compile("g++", "objects.cpp", flags);
         let mut session = by_address(&program);
@@ -73,6 +76,9 @@ fn what_the_compiler_made_is_named_for_its_type() {
 
 #[test]
 fn statics_of_classes_templates_and_name_spaces_are_qualified() {
+    if !has_tool("g++") {
+        return;
+    }
     for flags in BUILDS {
         let program = Program::compile("g++", "objects.cpp", flags);
         let mut session = by_address(&program);
@@ -95,6 +101,9 @@ fn statics_of_classes_templates_and_name_spaces_are_qualified() {
 
 #[test]
 fn a_copy_of_a_librarys_variable_has_the_type_that_is_declared() {
+    if !has_tool("g++") {
+        return;
+    }
     // Position independent code may go through a pointer instead.
     let program = Program::compile("g++", "objects.cpp", "-O2 -gdwarf-5 -fno-pie -no-pie");
     let mut session = by_address(&program);
@@ -104,6 +113,9 @@ fn a_copy_of_a_librarys_variable_has_the_type_that_is_declared() {
 
 #[test]
 fn literals_constants_and_slots_are_what_they_are() {
+    if !has_tool("g++") {
+        return;
+    }
     for flags in BUILDS {
         let program = Program::compile("g++", "objects.cpp", flags);
         let mut session = by_address(&program);
@@ -145,6 +157,9 @@ fn literals_constants_and_slots_are_what_they_are() {
 
 #[test]
 fn a_name_without_a_type_yields_to_a_type() {
+    if !has_tool("g++") {
+        return;
+    }
     let program = Program::compile("g++", "objects.cpp", BUILDS[0]);
     let mut session = Session::new(&program);
     let vtable = program.truth("&vtable");

@@ -178,6 +178,9 @@ fn containers_links_are_named_in_a_library_without_debug_information() {
 
 #[test]
 fn containers_links_are_named_in_a_program_that_has_the_library_in_it() {
+    if !has_tool("g++") {
+        return;
+    }
     let archive = run(Command::new("g++").arg("-print-file-name=libstdc++.a"));
     if !Path::new(String::from_utf8_lossy(&archive).trim()).is_absolute() {
         eprintln!("skipped: there is no libstdc++.a");
