@@ -1,7 +1,7 @@
 //! How sessions begin and end, and what they leave behind.
 
 use super::clock::SPINNER;
-use crate::support::{Program, Session, open};
+use crate::support::{Program, Session, copy_program, open};
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::live::{Live, LiveConfig};
 use dataspace_collector::target::TargetSpec;
@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
 fn events_that_the_kernel_removed_are_missed() {
     let program = Program::new(EXECUTES_SET_UID);
     let copy = program.path().with_file_name("set-uid");
-    std::fs::copy(program.path(), &copy).unwrap();
+    copy_program(&program.path(), &copy);
     let path = copy.to_str().unwrap();
     let made = Command::new("sh")
         .args(["-c", &format!("chown 65534 {path} && chmod 4755 {path}")])
@@ -115,6 +115,11 @@ fn events_that_the_kernel_removed_are_missed() {
     let mut session = Session::start(live);
     partner.say("go");
     assert_eq!(partner.read_line(), "executed");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", partner.pid())).unwrap();
+    if !status.contains("\t65534\t65534\t65534\n") {
+        eprintln!("skipped: set-uid programs get no rights here");
+        return;
+    }
     session.wait_for(
         |record| matches!(record, Record::Warning(text) if text.contains("removed the events")),
     );

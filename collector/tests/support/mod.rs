@@ -54,6 +54,12 @@ impl Program {
     }
 }
 
+/// Copies a program that is to be executed. Not in this process: a child that another test forks meanwhile
+/// would have the copy open for writing, and it could not be executed.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 /// A running program that talks.
 pub(crate) struct Partner {
     pub(crate) child: Child,
@@ -65,16 +71,7 @@ impl Partner {
     pub(crate) fn spawn(path: &Path) -> Self {
         let mut command = Command::new(path);
         command.current_dir(path.parent().unwrap()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = loop {
-            match command.spawn() {
-                // A child that a session of another test forks meanwhile has this program, which was
-                // just copied, open for writing until it ends.
-                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                    std::thread::yield_now();
-                }
-                spawned => break spawned.unwrap(),
-            }
-        };
+        let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { input: child.stdin.take(), child, output }
     }
@@ -261,7 +258,7 @@ pub(crate) fn as_nobody(name: &str, test: impl FnOnce()) {
     // The test's own directory may be closed to others.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    copy_program(&std::env::current_exe().unwrap(), &copy);
     let open = Command::new("chmod").arg("755").arg(dir.path()).arg(&copy).status().unwrap();
     assert!(open.success());
     let mut command = Command::new("setpriv");
