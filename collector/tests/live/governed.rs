@@ -6,38 +6,40 @@ use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{Live, LiveConfig, Outcome, Permission};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::record::Record;
+use std::cell::Cell;
 use std::sync::Arc;
 
-/// Calls `getppid` for two seconds in as many threads as the line says, born after the line came;
+/// Calls `getppid` in as many threads as the line says, born after the line came, until the next line comes;
 /// says how often.
 const CALLER: &str = r#"
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+static volatile int stop;
 static long n_calls;
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
+static void call_some(void) {
+    for (int i = 0; i < 100; i++) syscall(SYS_getppid);
+    __atomic_add_fetch(&n_calls, 100, __ATOMIC_SEQ_CST);
 }
 static void *call(void *unused) {
-    long n = 0;
-    for (double end = now() + 2; now() < end; n += 100)
-        for (int i = 0; i < 100; i++) syscall(SYS_getppid);
-    __atomic_add_fetch(&n_calls, n, __ATOMIC_SEQ_CST);
+    while (!stop) call_some();
     return 0;
 }
 int main(void) {
     int n_threads;
     char byte;
+    alarm(900);
     printf("there\n");
     fflush(stdout);
     if (scanf("%d", &n_threads) != 1) return 1;
     pthread_t threads[8];
     for (int i = 0; i < n_threads; i++) pthread_create(&threads[i], 0, call, 0);
-    if (n_threads == 0) call(0);
+    if (n_threads == 0) fcntl(0, F_SETFL, O_NONBLOCK);
+    while (read(0, &byte, 1) < 0) call_some();
+    fcntl(0, F_SETFL, 0);
+    stop = 1;
     for (int i = 0; i < n_threads; i++) pthread_join(threads[i], 0);
     printf("%ld\n", n_calls);
     fflush(stdout);
@@ -46,6 +48,8 @@ int main(void) {
 }
 "#;
 
+/// What a governed session saw of so many threads, which go on until most of the weight is that of samples
+/// with another period than the first, and the number of their calls.
 fn governed(n_threads: usize) -> Option<(u64, Said, Outcome)> {
     let program = Program::new(CALLER);
     let mut partner = program.spawn();
@@ -66,50 +70,50 @@ fn governed(n_threads: usize) -> Option<(u64, Said, Outcome)> {
     let mut session = Session::start(live);
     session.wait_for(|record| matches!(record, Record::Tick { .. }));
     partner.say(&n_threads.to_string());
-    let reader = std::thread::spawn(move || {
-        let answer = partner.read_line();
-        partner.finish();
-        answer.parse().unwrap()
+    let (n_samples, weight) = (Cell::new(0), Cell::new(0));
+    session.wait_for(|record| {
+        if let Record::Sample(sample) = record {
+            n_samples.set(n_samples.get() + 1);
+            weight.set(weight.get() + sample.period);
+        }
+        weight.get() > 10 * n_samples.get()
     });
+    partner.say("stop");
+    let n_calls = partner.read_line().parse().unwrap();
+    partner.finish();
     let (said, outcome) = session.finish();
-    Some((reader.join().unwrap(), said, outcome))
+    Some((n_calls, said, outcome))
+}
+
+/// Holds the samples' weights to what the kernel counted. How much of a period is left at a change, and how
+/// long the kernel's events rest meanwhile, is the machine's affair.
+fn check_weights(n_calls: u64, said: &Said, outcome: &Outcome) {
+    let collected = &outcome.collected;
+    let n_counted = collected.event_counts[0];
+    assert!(n_counted <= n_calls, "no call is counted twice: {n_counted} of {n_calls}");
+    assert!(n_counted * 2 > n_calls, "few are missed: {n_counted} of {n_calls}");
+    let weights: u64 = said.samples().map(|sample| sample.period).sum();
+    let weights = weights + collected.ring_full + collected.channel_full;
+    let share = weights as f64 / n_counted as f64;
+    println!("{n_calls} calls, weights {share:.3}, {:?}", collected.governance);
+    assert!((0.5..2.0).contains(&share), "{weights} of {n_counted}: {collected:?}");
 }
 
 #[test]
 fn a_storm_of_tracepoints_is_tamed_and_its_weights_add_up() {
     let Some((n_calls, said, outcome)) = governed(0) else { return };
-    let governance = &outcome.collected.governance;
-    assert!(governance.n_changes >= 1, "{governance:?}");
-    // The kernel stops an event for a moment to give it another period.
-    let n_counted = outcome.collected.event_counts[0];
-    assert!((n_calls * 99 / 100..=n_calls).contains(&n_counted), "{n_counted} of {n_calls}");
+    assert!(outcome.collected.governance.n_changes >= 1, "{:?}", outcome.collected);
     assert!(outcome.collected.kernel_samples < n_calls, "{:?}", outcome.collected);
-    let weights: u64 = said.samples().map(|sample| sample.period).sum();
-    let weights = weights + outcome.collected.ring_full + outcome.collected.channel_full;
-    let share = weights as f64 / n_calls as f64;
-    println!("{n_calls} calls, weights {share:.3}, {governance:?}");
-    assert!((0.8..1.2).contains(&share), "{weights} of {n_calls}: {governance:?}");
+    check_weights(n_calls, &said, &outcome);
     assert!(said.warnings().iter().any(|text| text.contains("--max-overhead")));
 }
 
 #[test]
 fn threads_that_inherited_an_event_get_the_new_period_too() {
     let Some((n_calls, said, outcome)) = governed(2) else { return };
-    let governance = &outcome.collected.governance;
-    assert!(governance.n_changes >= 1, "{governance:?}");
-    let n_counted = outcome.collected.event_counts[0];
-    assert!(n_counted <= n_calls, "no call is counted twice: {n_counted} of {n_calls}");
-    assert!(n_counted * 10 >= n_calls * 8, "few are missed: {n_counted} of {n_calls}");
-    let (mut first, mut last) = (u64::MAX, 0);
-    for sample in said.samples() {
-        (first, last) = (first.min(sample.period), last.max(sample.period));
-    }
-    assert_eq!(first, 1);
-    assert!(last > 1, "samples with the new period came");
-    let weights: u64 = said.samples().map(|sample| sample.period).sum();
-    let weights = weights + outcome.collected.ring_full + outcome.collected.channel_full;
-    let share = weights as f64 / n_counted as f64;
-    assert!((0.8..1.2).contains(&share), "{weights} of {n_counted}: {governance:?}");
+    assert!(outcome.collected.governance.n_changes >= 1, "{:?}", outcome.collected);
+    assert_eq!(said.samples().map(|sample| sample.period).min(), Some(1));
+    check_weights(n_calls, &said, &outcome);
 }
 
 /// Touches one address without end.
@@ -136,42 +140,63 @@ fn a_breakpoint_rests_and_is_watched_again_and_the_gap_is_told() {
     };
     let Some(live) = open(config) else { return };
     let mut session = Session::start(live);
-    for _ in 0..3 {
-        session.wait_for(|record| matches!(record, Record::Collected(_)));
-    }
+    // It rests, that is told, and it is watched again.
+    let (gap_ns, told_ns) = (Cell::new(0), Cell::new(0));
+    session.wait_for(|record| {
+        if let Record::Collected(collected) = record {
+            gap_ns.set(collected.governance.gap_ns);
+        }
+        gap_ns.get() > 0
+    });
+    session.wait_for(|record| {
+        if let Record::Tick { time_ns } = record {
+            told_ns.set(*time_ns);
+        }
+        told_ns.get() > 0
+    });
+    session.wait_for(
+        |record| matches!(record, Record::Sample(sample) if sample.time_ns > told_ns.get()),
+    );
     session.running.stop();
     let (said, outcome) = session.finish();
     let governance = &outcome.collected.governance;
     let times: Vec<u64> = said.samples().map(|sample| sample.time_ns).collect();
-    let longest_ns = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
-    assert!(longest_ns > 300_000_000, "it rested: {longest_ns}");
-    let after = times.iter().filter(|&&time_ns| time_ns > times[0] + 900_000_000).count();
-    assert!(after > 0, "and was watched again");
-    assert!(governance.gap_ns >= longest_ns, "{governance:?}");
+    // The program touches it all the time, so that nothing comes while it rests; a busy machine may leave
+    // more gaps. A rest is told from the decision on.
+    const SHORT_NS: u64 = 1_000_000;
+    let gaps = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    let rested_ns: u64 = gaps.filter(|gap_ns| *gap_ns > SHORT_NS).sum();
+    let gap_ns = gap_ns.get();
+    assert!(rested_ns * 2 > gap_ns, "{rested_ns} of {gap_ns}: {governance:?}");
+    assert!(governance.gap_ns >= gap_ns, "{governance:?}");
     assert!(governance.target_ns > 0 && governance.events[0].sample_cost_ns > 0);
 }
 
-/// Forks when a line comes; both call `getppid` for two seconds.
+/// Forks when a line comes; both call `getppid`, the child first, until their input ends.
 const FORKER: &str = r#"
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
+static void call_some(void) {
+    for (int i = 0; i < 100; i++) syscall(SYS_getppid);
 }
 int main(void) {
-    int number;
+    int number, said[2];
+    char byte;
+    alarm(900);
     printf("there\n");
     fflush(stdout);
-    if (scanf("%d", &number) != 1) return 1;
+    if (scanf("%d", &number) != 1 || pipe(said) != 0) return 1;
+    fcntl(0, F_SETFL, O_NONBLOCK);
     pid_t child = fork();
-    for (double end = now() + 2; now() < end;)
-        for (int i = 0; i < 100; i++) syscall(SYS_getppid);
-    if (child > 0) waitpid(child, 0, 0);
+    if (child == 0) {
+        call_some();
+        if (write(said[1], "", 1) != 1) return 1;
+    } else if (read(said[0], &byte, 1) != 1) return 1;
+    while (read(0, &byte, 1) != 0) call_some();
+    if (child > 0) waitpid(child, NULL, 0);
     return 0;
 }
 "#;
@@ -206,13 +231,14 @@ fn a_child_that_may_not_be_seen_is_left_out_when_events_are_opened_again() {
     let mut session = Session::start(live);
     session.wait_for(|record| matches!(record, Record::Tick { .. }));
     partner.say("1");
-    let reader = std::thread::spawn(move || partner.finish());
-    let (said, outcome) = session.finish();
-    reader.join().unwrap();
-    let governance = &outcome.collected.governance;
     // The period that came with opening again: the child had inherited the one before.
-    let last = said.samples().filter(|sample| sample.pid == parent).map(|sample| sample.period);
-    assert!(last.max() > Some(1), "the parent is seen on: {governance:?}");
+    session.wait_for(
+        |record| matches!(record, Record::Sample(it) if it.pid == parent && it.period > 1),
+    );
+    // Its input ends, and its end is the session's.
+    let ended = std::thread::spawn(move || partner.finish());
+    let (said, _) = session.finish();
+    ended.join().unwrap();
     let of_child: Vec<u64> =
         said.samples().filter(|one| one.pid != parent).map(|one| one.period).collect();
     assert!(!of_child.is_empty(), "what it inherits is the kernel's to give");
