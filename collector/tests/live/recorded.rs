@@ -98,7 +98,7 @@ fn check(program: &Program, events: &[&str], attach: bool) -> Option<(Said, Reco
     let mut config = LiveConfig::new(target);
     config.events = events.iter().map(|event| EventSelector::parse(event).unwrap()).collect();
     if events == ["cpu-clock"] {
-        config.sampling = Some(Sampling::Period(500_000));
+        config.sampling = Some(Sampling::Period(100_000));
     }
     let live = open(config)?;
     let opened = live.events().to_vec();

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Enough for who answers, on a machine that does other things too.
-const SHORT: Duration = Duration::from_secs(1);
+/// Enough for who answers, on a machine that does other things too: those who do not are waited for so long.
+const SHORT: Duration = Duration::from_secs(5);
 
 struct FakeProc(tempfile::TempDir);
 
@@ -90,16 +90,18 @@ fn who_does_not_answer_costs_nobody_else_his_records() {
     procfs.make(8, 1001, &["/eight".to_owned(), "/and more".to_owned()]);
     let mut before = procfs.before(&HELD_UP, SHORT, &[6, 7, 8, 9]);
     let mut all = told(&mut before, &|| false);
-    let warning = all.pop().unwrap();
-    assert!(warning.starts_with("process 7 does not answer: its mappings"), "{warning}");
-    let others = ["6 is name6", "6 has /six", "7 is name7", "8 is name8"];
-    assert_eq!(all[..4], others, "names cannot be held up");
-    assert_eq!(all[4..], ["8 has /eight", "8 has /and more"]);
+    let is_warning = |line: &String| line.starts_with("process 7 does not answer: its mappings");
+    let warning = all.remove(all.iter().position(is_warning).unwrap());
+    // In any order: on a busy machine one that answers may be set aside, too.
+    let answered = ["6 has /six", "8 has /and more", "8 has /eight"];
+    let named = ["6 is name6", "7 is name7", "8 is name8"];
+    let all: BTreeSet<&str> = all.iter().map(String::as_str).collect();
+    assert_eq!(all, answered.into_iter().chain(named).collect(), "names cannot be held up");
     assert!(!HELD_UP.places.has_room(Some(1000)), "its reader is there still");
     // It is known, and not waited for again.
     let mut again = procfs.before(&HELD_UP, Duration::MAX, &[7, 6]);
     let again = told(&mut again, &|| false);
-    assert_eq!(again[..2], [warning.as_str(), "7 is name7"]);
+    assert!(again.contains(&warning) && again.contains(&"7 is name7".to_owned()), "{again:?}");
     procfs.let_go(7);
     come_back(&HELD_UP, Some(1000));
     fs::remove_file(procfs.maps(7)).unwrap();
@@ -127,8 +129,8 @@ fn processes_of_one_user_that_hang_leave_others_their_readers() {
     let refused: Vec<_> = all.iter().filter(|line| line.contains("as many readers")).collect();
     assert_eq!(refused.len(), 1, "once for all");
     assert!(refused[0].contains("of process 12 and 3 others"), "{refused:?}");
-    let mapped: Vec<_> = all.iter().filter(|line| line.contains(" has ")).collect();
-    assert_eq!(mapped, ["21 has /of another", "22 has /of root"]);
+    let mapped: BTreeSet<_> = all.iter().filter(|line| line.contains(" has ")).cloned().collect();
+    assert_eq!(mapped, ["21 has /of another", "22 has /of root"].map(str::to_owned).into());
     let named: BTreeSet<String> = pids.iter().map(|pid| format!("{pid} is name{pid}")).collect();
     assert!(named.iter().all(|name| all.contains(name)), "{all:?}");
     let n_readers = HELD_UP.lock().len();
