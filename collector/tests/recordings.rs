@@ -22,7 +22,8 @@ fn shared(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: {} is not there", path.display());
+    let missing = if dir.exists() { path } else { dir };
+    println!("skipped: {} is not there", missing.display());
     None
 }
 

@@ -66,7 +66,7 @@ impl Cases {
         let mut dirs = vec![dir.to_path_buf()];
         while let Some(dir) = dirs.pop() {
             let Ok(entries) = std::fs::read_dir(&dir) else {
-                println!("{} is not there: fewer recordings are damaged", dir.display());
+                println!("skipped: {} is not there: fewer recordings are damaged", dir.display());
                 continue;
             };
             let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
