@@ -19,8 +19,12 @@ const CALLER: &str = r#"
 #include <unistd.h>
 static volatile int stop;
 static long n_calls;
+/* Not as often as it can: all samples are kept until the period changes, which a busy machine takes long to. */
 static void call_some(void) {
-    for (int i = 0; i < 100; i++) syscall(SYS_getppid);
+    for (int i = 0; i < 100; i++) {
+        syscall(SYS_getppid);
+        for (volatile int j = 0; j < 2000; j++) {}
+    }
     __atomic_add_fetch(&n_calls, 100, __ATOMIC_SEQ_CST);
 }
 static void *call(void *unused) {
@@ -76,7 +80,7 @@ fn governed(n_threads: usize) -> Option<(u64, Said, Outcome)> {
             n_samples.set(n_samples.get() + 1);
             weight.set(weight.get() + sample.period);
         }
-        weight.get() > 10 * n_samples.get()
+        weight.get() > 4 * n_samples.get()
     });
     partner.say("stop");
     let n_calls = partner.read_line().parse().unwrap();
@@ -116,14 +120,17 @@ fn threads_that_inherited_an_event_get_the_new_period_too() {
     check_weights(n_calls, &said, &outcome);
 }
 
-/// Touches one address without end.
+/// Touches one address without end, for the same reason not as often as it can.
 const TOUCHER: &str = r#"
 #include <stdio.h>
 volatile long watched __attribute__((aligned(8)));
 int main(void) {
     printf("there\n");
     fflush(stdout);
-    for (;;) __asm__ volatile("addq $1, %0" : "+m"(watched));
+    for (;;) {
+        __asm__ volatile("addq $1, %0" : "+m"(watched));
+        for (volatile int j = 0; j < 2000; j++) {}
+    }
 }
 "#;
 
@@ -180,7 +187,10 @@ const FORKER: &str = r#"
 #include <sys/wait.h>
 #include <unistd.h>
 static void call_some(void) {
-    for (int i = 0; i < 100; i++) syscall(SYS_getppid);
+    for (int i = 0; i < 100; i++) {
+        syscall(SYS_getppid);
+        for (volatile int j = 0; j < 2000; j++) {}
+    }
 }
 int main(void) {
     int number, said[2];
