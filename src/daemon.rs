@@ -4,6 +4,7 @@ mod answer;
 mod authority;
 pub(crate) mod config_file;
 mod connection;
+mod endpoint;
 mod frame;
 mod metrics;
 mod network;

@@ -2,10 +2,11 @@
 
 use crate::governance::Governance;
 use crate::reason::Reason;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the kernel and the collector counted since the session began.
+/// Counts of the kernel and of the collector since the session began.
 ///
 /// `kernel_samples = delivered + not_memory + ring_full + channel_full + undecodable`, where the left side is
 /// the kernel's own figure: the samples found in the rings plus what `read()` with
@@ -39,19 +40,20 @@ pub struct Collected {
     pub late: u64,
     /// By event: how many events the kernel counted, where it was read.
     pub event_counts: Vec<u64>,
-    /// What sampling costs and how it is kept in bounds.
+    /// Cost of sampling, and how it is kept in bounds.
     pub governance: Governance,
 }
 
-/// The accounting line of a snapshot, in samples:
-/// `kernel = attributed + Σ unknown + not_memory + Σ lost`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Account of every sample: `kernel = attributed + Σ unknown + not_memory + Σ lost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accounting {
     /// Samples that the kernel took: its own figure.
     pub kernel: u64,
     /// Samples with a data object.
     pub attributed: u64,
     /// Samples without one, by reason.
+    // The schema leaves the reasons open: there may be more of them later.
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub unknown: BTreeMap<Reason, u64>,
     /// Samples whose trigger accesses no memory.
     pub not_memory: u64,
@@ -72,8 +74,8 @@ pub struct Accounting {
     pub invisible_ns: u64,
 }
 
-/// Lost samples by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Samples lost before attribution, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lost {
     /// A kernel ring was full. Whose samples would have been in it is not known: where events are
     /// on whole CPUs and told apart by process, some may be of others.
@@ -99,7 +101,7 @@ impl Accounting {
         self.unknown.values().sum()
     }
 
-    /// How far the two sides are apart: 0 when every sample is accounted for.
+    /// Difference of the two sides: 0 when every sample is accounted for.
     #[must_use]
     pub fn imbalance(&self) -> i128 {
         let right = self.attributed + self.unknown_total() + self.not_memory + self.lost.total();
@@ -107,7 +109,7 @@ impl Accounting {
     }
 }
 
-/// Whether a count is left out of the JSON.
+/// Tells whether a count is left out of the JSON.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 pub(crate) const fn is_zero(value: &u64) -> bool {
     *value == 0

@@ -1,6 +1,7 @@
-//! What the daemon and its clients say to each other, beside snapshots.
+//! Requests to the daemon and its answers, beside snapshots.
 
 use crate::window::WindowLengths;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -8,78 +9,129 @@ use std::collections::BTreeMap;
 pub const VERSION: &str = "v1";
 
 /// A session that somebody wants: as a table of the configuration, or as the body of an attach
-/// request. One target is named, which `comm` and `exclude_comm` may narrow; or `comm` alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// request. It names one target of `pids`, `tids`, `unit`, `cgroup` and `all`, which `comm` and
+/// `exclude_comm` may narrow; or `comm` alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(transform = one_target_and_one_rate)]
 pub struct SessionSpec {
-    /// What it is called, beside its number.
+    /// The session's name, beside its number. Only a user who sees all sessions may name one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = Self::MAX_NAME_BYTES))]
+    #[schemars(pattern(r"^[A-Za-z0-9._@:-]*[A-Za-z._@:-][A-Za-z0-9._@:-]*$"))]
     pub name: Option<String>,
     /// Processes: all their threads, and the children born from now on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = Self::MAX_NAMED), inner(range(min = 1, max = i32::MAX)))]
     pub pids: Vec<i32>,
     /// Single threads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = Self::MAX_NAMED), inner(range(min = 1, max = i32::MAX)))]
     pub tids: Vec<i32>,
     /// A unit of systemd.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub unit: Option<String>,
     /// A control group: its directory, or the path in `/proc/PID/cgroup`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub cgroup: Option<String>,
     /// Every process of the machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Only processes of these names; without another target, all of them, now and later.
+    /// Only processes of these names; without another target, all of them, now and later. The kernel
+    /// keeps 15 bytes of a name; a longer one is refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = Self::MAX_NAMED), inner(length(min = 1, max = 15)))]
     pub comm: Vec<String>,
-    /// No processes of these names.
+    /// No processes of these names. The kernel keeps 15 bytes of a name; a longer one is refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = Self::MAX_NAMED), inner(length(min = 1, max = 15)))]
     pub exclude_comm: Vec<String>,
-    /// Events as `--event` takes them; none: the best one that there is.
+    /// Events to sample, each as `dataspace top --event` takes it; without any, the best one of the
+    /// machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = Self::MAX_NAMED), inner(length(min = 1)))]
+    #[schemars(extend("examples" = [["cpu-clock"]]))]
     pub events: Vec<String>,
-    /// One sample each so many events.
+    /// Number of events from one sample to the next; not with `frequency_hz`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = u64::MAX))]
     pub period: Option<u64>,
-    /// So many samples a second of each thread on a CPU.
+    /// Samples a second of each thread on a CPU; not with `period`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = u64::MAX))]
     pub frequency_hz: Option<u64>,
-    /// What sampling may cost, as `--max-overhead` takes it: `1%`, `off`.
+    /// Limit of the cost of sampling, as `--max-overhead` takes it: a share of CPU time from 0.01% to
+    /// 100%, or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"1%", example = &"off")]
     pub max_overhead: Option<String>,
     /// Pages of each CPU's ring, a power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub ring_pages: Option<usize>,
-    /// Objects that a snapshot lists at most, `<Total>` among them.
+    /// Maximum number of objects in a snapshot, `<Total>` among them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = u64::MAX))]
     pub max_objects: Option<usize>,
-    /// What metrics are summed over, in seconds, besides the time since the session began.
+    /// Windows that metrics are summed over, in seconds, besides the time since the session began;
+    /// without it 60, 10 and 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows_s: Option<WindowLengths>,
 }
 
-/// How a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl SessionSpec {
+    /// Maximum number of processes, threads, names or events of one session.
+    pub const MAX_NAMED: usize = 1024;
+
+    /// Length of the longest name of a session.
+    pub const MAX_NAME_BYTES: usize = 64;
+}
+
+/// Adds the rules that concern several fields: there is one target, and one of `period` and
+/// `frequency_hz` at most.
+fn one_target_and_one_rate(schema: &mut Schema) {
+    let targets = ["pids", "tids", "unit", "cgroup"];
+    let alternative = |target: &str| {
+        let others = targets.iter().filter(|other| **other != target);
+        let others: Vec<Schema> = others.map(|other| json_schema!({"required": [other]})).collect();
+        json_schema!({
+            "required": [target],
+            "properties": {"all": {"const": target == "all"}},
+            "not": {"anyOf": others},
+        })
+    };
+    let alternatives: Vec<Schema> =
+        targets.into_iter().chain(["all", "comm"]).map(alternative).collect();
+    let rules = json_schema!({
+        "oneOf": alternatives,
+        "not": {"required": ["period", "frequency_hz"]},
+    });
+    schema.ensure_object().extend(rules.as_object().cloned().unwrap_or_default());
+}
+
+/// State of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
     /// Its events are being opened for the first time.
     Starting,
     /// It samples.
     Attached,
-    /// Its target is not there and is looked for, or memory is short: `detail` says which.
+    /// Its target is not there and is looked for, or memory is short: `detail` tells the reason.
     Waiting,
     /// Its target has ended and does not come back, or it was ended for want of memory: the totals are
     /// final.
     Ended,
-    /// It cannot be had, or no longer: `detail` says why.
+    /// It could not be attached, or not again: `detail` tells the reason.
     Failed,
     /// It was detached: the totals are final.
     Detached,
 }
 
 impl SessionState {
-    /// As in JSON.
+    /// Name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,8 +145,8 @@ impl SessionState {
     }
 }
 
-/// Where a session comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Source of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The configuration.
@@ -104,87 +156,109 @@ pub enum Origin {
 }
 
 /// One session, as lists have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionLine {
     /// Its number: no other session of this daemon gets it.
+    #[schemars(range(min = 1))]
     pub id: u64,
-    /// What it is called, if anything.
+    /// Its name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// Where it comes from.
+    /// Its source.
     pub origin: Origin,
-    /// Whose it is: the user that asked for it, or the daemon's own.
+    /// Its owner: the user who asked for it, or the daemon's own user.
     pub uid: u32,
-    /// How it stands.
+    /// Its state.
     pub state: SessionState,
-    /// Why it stands so, where that is not plain.
+    /// Reason of its state, where that is not plain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
-    /// What is profiled, for a person.
+    /// Description of its target, for a person.
     pub target: String,
     /// The events that are open.
     pub events: Vec<String>,
-    /// How often it was attached: a target that came back is attached again.
+    /// Number of times that it was attached: a target that came back is attached again.
     pub n_attached: u64,
 }
 
-/// All sessions that the asking user may see.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// All sessions that the client may see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
-    /// In the order of their numbers.
+    /// The sessions, in the order of their numbers.
     pub sessions: Vec<SessionLine>,
 }
 
-/// Where every sample of a session went.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Account of every sample of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccountingAnswer {
     /// Time since the session was last attached.
     pub elapsed_ns: u64,
-    /// As in snapshots.
+    /// The account, as in snapshots.
     pub accounting: crate::accounting::Accounting,
 }
 
-/// How the daemon is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// State of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
-    /// `ok`, or `degraded` where a session of the configuration is failed or silent, or its events are not
-    /// open after 20 s.
-    pub status: String,
+    /// `degraded` where a session of the configuration is failed or silent, or its events are not open
+    /// after 20 s.
+    pub status: HealthStatus,
     /// The program's version.
     pub version: String,
-    /// Whether the asking user may see all sessions, or his own only.
+    /// True where the client may see all sessions, false where only those of its own user.
     pub sees_all: bool,
     /// Time since the daemon began.
     pub uptime_ns: u64,
-    /// Sessions that the asking user may see.
+    /// Sessions that the client may see.
     pub n_sessions: usize,
     /// Those of them that sample.
     pub n_attached: usize,
     /// Those of them that failed.
     pub n_failed: usize,
-    /// Open connections, where the asking user may see all.
+    /// Open connections, where the client may see all sessions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub n_connections: Option<usize>,
-    /// How the bound on memory stands, if there is one and the asking user may see all.
+    /// State of the bound on memory, where there is one and the client may see all sessions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory: Option<MemoryLine>,
 }
 
-/// How a bound on the daemon's memory stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Health of the daemon in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HealthStatus {
+    /// All is well.
+    Ok,
+    /// A session of the configuration does not work.
+    Degraded,
+}
+
+impl HealthStatus {
+    /// Name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+        }
+    }
+}
+
+/// State of the bound on the daemon's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryLine {
     /// The bound.
     pub max_bytes: u64,
     /// Resident memory, as the kernel counts it.
     pub resident_bytes: u64,
-    /// Whether samples are not named for want of memory.
+    /// True while samples are not named, and no session begins, for want of memory.
     pub is_short: bool,
-    /// How often each kind of thing was given up, sessions among them.
+    /// Number of times that each kind of thing was given up: caches, indices, answers, work, sessions.
     pub shed: BTreeMap<String, u64>,
 }
 
-/// Why a request was not done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Reason of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiError {
     /// One word, for a program.
     pub code: ErrorCode,
@@ -192,19 +266,21 @@ pub struct ApiError {
     pub message: String,
 }
 
-/// The kinds of [`ApiError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Kind of a refusal.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The request makes no sense.
     BadRequest,
-    /// A request over TCP has no token, or not the daemon's.
+    /// Over TCP: the request has no token, or not the daemon's.
     Unauthorized,
-    /// A request over TCP is meant for a machine of another name.
+    /// Over TCP: the request is meant for a machine of another name.
     WrongHost,
-    /// The asking user may not do that.
+    /// The client may not do that.
     NotPermitted,
-    /// There is no such path, or no such session that the asking user may see.
+    /// There is no such path, or no such thing that the client may see.
     NotFound,
     /// The path does not take this method.
     MethodNotAllowed,
@@ -214,7 +290,7 @@ pub enum ErrorCode {
     UriTooLong,
     /// The request's headers are longer, or more, than can be read.
     HeadTooLarge,
-    /// The request did not come in time.
+    /// The request, or its body, did not come in time.
     TooSlow,
     /// A limit of the daemon is reached.
     TooMany,
@@ -224,7 +300,7 @@ pub enum ErrorCode {
     NotAttached,
     /// The target cannot be profiled with the privileges that the daemon has.
     MissingPrivilege,
-    /// This machine or its kernel has not got it.
+    /// This machine or its kernel lacks what the request asks for.
     Unsupported,
     /// The session has no snapshot yet.
     NoSnapshot,
@@ -272,6 +348,9 @@ mod tests {
     fn names_are_those_of_json() {
         for state in [SessionState::Starting, SessionState::Ended, SessionState::Detached] {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        for status in [HealthStatus::Ok, HealthStatus::Degraded] {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.name());
         }
         assert_eq!(serde_json::to_value(ErrorCode::NotPermitted).unwrap(), "not_permitted");
     }

@@ -1,22 +1,24 @@
-//! Events, and what is known of each one's samples.
+//! Events, and the properties of each one's samples.
 
 use crate::address::Avma;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which of a session's events a sample belongs to: an index into its list of [`Event`]s.
+/// The event that a sample belongs to: an index into the session's list of [`Event`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventIdx(pub u16);
 
-/// How far the reported IP lies behind the instruction that caused the sample (design section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Distance of the reported IP from the instruction that caused the sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkidModel {
     /// The instruction at IP is the trigger.
     Exact,
     /// The trigger retired just before IP.
     AfterOne,
-    /// The trigger is at most so many instructions back; which one is not known.
+    /// `unknown(N)`: the trigger is one of the last N instructions.
     #[serde(untagged, with = "bounded")]
+    #[schemars(with = "String")]
     Unknown(u32),
 }
 
@@ -37,7 +39,7 @@ mod bounded {
     }
 }
 
-/// What an event counts, as far as attribution needs to know.
+/// Kind of an event, as far as attribution needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Time on a CPU: any instruction can be the trigger, and only a memory access is one of ours.
@@ -49,19 +51,19 @@ pub enum EventKind {
     Breakpoint {
         /// First watched byte.
         address: Avma,
-        /// How many bytes are watched.
+        /// Number of watched bytes.
         len_bytes: u8,
     },
     /// A tracepoint: it fires in the kernel and names no data.
     Tracepoint,
     /// A hardware event of memory accesses.
     Memory,
-    /// Any other counter: what triggers it is not known to be a memory access.
+    /// Any other counter: its trigger is not known to be a memory access.
     Other,
 }
 
 impl EventKind {
-    /// Whether every trigger of this event accesses memory, so that one that does not is a
+    /// Tells whether every trigger of this event accesses memory, so that one that does not is a
     /// contradiction (`unspecified`), not a fact about the program (`not_memory`).
     #[must_use]
     pub const fn is_memory_only(self) -> bool {
@@ -69,12 +71,12 @@ impl EventKind {
     }
 }
 
-/// How often an event samples.
+/// Rate at which an event samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// One sample each so many events.
+    /// Number of events from one sample to the next.
     Period(u64),
-    /// So many samples a second; the kernel adapts the period.
+    /// Samples a second; the kernel adapts the period.
     FrequencyHz(u64),
 }
 
@@ -83,13 +85,13 @@ pub enum Sampling {
 pub struct Event {
     /// The name as a user would give it to `--event`.
     pub name: String,
-    /// What it counts.
+    /// Its kind.
     pub kind: EventKind,
-    /// How far its samples skid.
+    /// Skid of its samples.
     pub skid: SkidModel,
-    /// How often it samples.
+    /// Its rate.
     pub sampling: Sampling,
-    /// Whether it samples the kernel's own code too.
+    /// True where it samples the kernel's own code too.
     pub includes_kernel: bool,
 }
 

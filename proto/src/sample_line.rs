@@ -2,10 +2,11 @@
 
 use crate::memory::{Access, Level, Region};
 use crate::reason::Reason;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How an attribution was reached.
+/// Kind of evidence that an attribution rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -37,7 +38,7 @@ impl Evidence {
     }
 }
 
-/// Where the data address of an attribution comes from.
+/// Source of the data address of an attribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AddressSource {
@@ -47,15 +48,17 @@ pub enum AddressSource {
     Computed,
 }
 
-/// Where a data object, or the code that touched it, is declared.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Place where a function, or a data object, is declared.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Scope {
     /// Path of the load object.
     pub object: Arc<str>,
-    /// Compilation unit.
+    /// Name of the compilation unit's source in the debug information.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<Arc<str>>,
-    /// Function.
+    /// Name of the function.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub function: Option<Arc<str>>,
 }
@@ -83,7 +86,7 @@ pub struct SampleLine {
     pub scope: Option<Scope>,
     #[serde(rename = "type")]
     pub type_name: Option<Arc<str>>,
-    /// Bytes into an object of this type; `None` where it is not known which part of it is touched.
+    /// Bytes into an object of this type; `None` where the touched part is not known.
     pub offset: Option<u64>,
     pub member: Option<Arc<str>>,
     /// Dotted paths of the members that the access may mean, where a union or bit-fields leave it
@@ -96,13 +99,13 @@ pub struct SampleLine {
     pub not_memory: bool,
     pub latency: Option<u64>,
     pub level: Option<Level>,
-    /// The level that did not have the data, where it is not told which one had.
+    /// The level that did not have the data, where none is told that had.
     #[serde(default)]
     pub missed_level: Option<Level>,
-    /// What other caches answered: `none`, `hit`, `miss`, `hitm`, `fwd`, `peer`; several with `|`.
+    /// Answer of other caches: `none`, `hit`, `miss`, `hitm`, `fwd`, `peer`; several with `|`.
     #[serde(default)]
     pub snoop: Option<Arc<str>>,
-    /// How the address was translated: `L1 hit`, `L1|L2 hit`, `L2 miss`, `walker hit`.
+    /// Translation of the address: `L1 hit`, `L1|L2 hit`, `L2 miss`, `walker hit`.
     #[serde(default)]
     pub tlb: Option<Arc<str>>,
     #[serde(default)]
@@ -113,7 +116,7 @@ pub struct SampleLine {
     /// 0 another core of this node, 1 another node, 2 another socket, 3 another board.
     #[serde(default)]
     pub hops: Option<u8>,
-    /// What of an earlier store it waited for: `data`, `address`, or both with `|`.
+    /// Part of an earlier store that it waited for: `data`, `address`, or both with `|`.
     #[serde(default)]
     pub blocked: Option<Arc<str>>,
     #[serde(default)]
@@ -141,7 +144,7 @@ pub struct SampleLine {
     /// Samples of typed instructions that say what lies at the address, where nothing else does.
     #[serde(default)]
     pub votes: Option<u32>,
-    /// How many calls further out it is that knows the type, where the trigger's function does not.
+    /// Number of calls further out to the function that knows the type, where the trigger's own does not.
     #[serde(default)]
     pub calls_out: Option<u8>,
 }

@@ -1,11 +1,11 @@
-//! The state of the totals at one moment, as `top --json`, `report --json` and the API give it
-//! (design section 8, fixed).
+//! Totals at one moment, as `top --json`, `report --json` and the API give them.
 
 use crate::accounting::{Accounting, is_zero};
 use crate::event::SkidModel;
 use crate::governance::Governance;
 use crate::sample_line::Scope;
 use crate::window::{WindowLengths, Windows};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,35 +13,36 @@ use std::sync::Arc;
 /// Rises when the meaning of a field changes.
 pub const SCHEMA: u32 = 1;
 
-/// The totals at one moment.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Totals at one moment, as `dataspace top --json` prints them.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
-    /// [`SCHEMA`].
+    /// Version of the format: it rises when the meaning of a field changes.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
-    /// What is profiled.
+    /// The target.
     pub target: Target,
     /// The events, in the order of their indices.
     pub events: Vec<EventLine>,
     /// Time since the session began.
     pub elapsed_ns: u64,
-    /// Whether `objects` was cut at a limit.
+    /// True where `objects` was cut at a limit.
     pub truncated: bool,
-    /// Where every sample went.
+    /// Account of every sample.
     pub accounting: Accounting,
-    /// What profiling costs.
+    /// Cost of profiling.
     pub cost: Cost,
-    /// What sampling may cost and how it is kept there; `None` for a recording.
+    /// Limit of that cost and how it is kept; not there for a recording.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub governance: Option<Governance>,
-    /// What a person should know: losses, removed events, damaged input.
+    /// Sentences for a person: losses, removed events, damaged input.
     pub warnings: Vec<String>,
     /// `<Total>` first, then by samples since attach, most first.
     pub objects: Vec<ObjectLine>,
-    /// Which functions access which objects: what exports and an object's details are made of. No part
-    /// of the JSON, which would be several times as long.
+    /// Functions that access the objects, for exports and an object's details. No part of the JSON,
+    /// which would be several times as long.
     #[serde(skip)]
     pub functions: Arc<[FunctionLine]>,
-    /// What waits, where the session is live; no part of the JSON.
+    /// Queues, where the session is live; no part of the JSON.
     #[serde(skip)]
     pub queues: Queues,
 }
@@ -54,7 +55,7 @@ impl Snapshot {
     }
 }
 
-/// How much waits in each queue of a live session. Samples that wait for debug information are `pending`.
+/// Lengths of the queues of a live session. Samples that wait for debug information are `pending`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queues {
     /// Batches of records between collector and analyzer.
@@ -63,7 +64,7 @@ pub struct Queues {
     pub questions: usize,
 }
 
-/// What one function did with one object itself, not with a part of it, since the session began.
+/// Accesses of one function to one object itself, not with a part of it, since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionLine {
     /// The object.
@@ -82,46 +83,47 @@ pub struct FunctionLine {
     pub events: Box<[u64]>,
 }
 
-/// What is profiled.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Target of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
-    /// How it was given: `pid 4711`, `sqlite-bench`, `perf.data`.
+    /// The target as it was given: `pid 4711`, `sqlite-bench`, `perf.data`.
     pub description: String,
     /// Processes it had when the session began, where it is live.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pids: Vec<i32>,
-    /// Whether it still runs.
+    /// True while it still runs.
     pub running: bool,
 }
 
 /// One event of the session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventLine {
-    /// As `--event` takes it.
+    /// Its name as `--event` takes it.
     pub name: String,
-    /// How far its samples skid.
+    /// Skid of its samples.
     pub skid: SkidModel,
     /// Events a sample, where it is fixed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub period: Option<u64>,
-    /// Samples a second, where that is what was asked for.
+    /// Samples a second, where a frequency was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frequency_hz: Option<u64>,
 }
 
-/// What profiling costs, so far as it is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Cost of profiling, so far as it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// CPU time of the profiler's own process since the session began.
+    /// CPU time of the profiler's own process since the session began; 0 for a client of the daemon that
+    /// may not see all sessions.
     pub own_cpu_ns: u64,
-    /// Resident memory of the profiler's own process.
+    /// Resident memory of the profiler's own process; 0 likewise.
     pub own_rss_bytes: u64,
     /// Time that taking the samples cost the target: samples × what one costs (calibrated).
     pub target_ns: u64,
 }
 
-/// What kind of row an object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Kind of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
     /// `<Total>`.
@@ -137,15 +139,15 @@ pub enum ObjectKind {
 }
 
 /// One data object and its metrics.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectLine {
-    /// Stays the same for the life of the session.
+    /// Number of the object: it stays the same for the life of the session.
     pub id: u32,
-    /// The object whose sum contains this one's; `None` for `<Total>`.
+    /// Number of the object whose sum contains this one's; `null` for `<Total>`.
     pub parent_id: Option<u32>,
     /// The descriptor.
     pub object: Arc<str>,
-    /// What kind of row it is.
+    /// Its kind.
     pub kind: ObjectKind,
     /// Offset in the outermost aggregate, in bytes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -157,16 +159,16 @@ pub struct ObjectLine {
     /// leave it open; at most a few.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub candidates: Vec<Arc<str>>,
-    /// What an outermost aggregate looks like; no part of the JSON.
+    /// Layout of an outermost aggregate; no part of the JSON.
     #[serde(skip)]
     pub layout: Option<Arc<TypeLayout>>,
-    /// Where the code is that touched it; at most a few.
+    /// Places of the code that touched it; at most a few.
     pub scope: Vec<Scope>,
     /// Sums by window.
     pub metrics: Windows,
 }
 
-/// What a type looks like in memory.
+/// Layout of a type in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeLayout {
     /// As descriptors spell it: `structure:cell`.
@@ -177,7 +179,7 @@ pub struct TypeLayout {
     pub is_union: bool,
     /// By offset, each followed by what it consists of.
     pub members: Box<[LayoutMember]>,
-    /// Whether there are more, or deeper nested ones.
+    /// True where there are more, or deeper nested ones.
     pub truncated: bool,
 }
 
@@ -192,29 +194,29 @@ pub struct LayoutMember {
     pub offset: u64,
     /// Bytes.
     pub size: u64,
-    /// For a bit-field: where it is behind `offset`.
+    /// For a bit-field: its place after `offset`.
     pub bits: Option<BitPlace>,
-    /// How many elements it has, as an array of one or more dimensions.
+    /// Number of its elements, as an array of one or more dimensions.
     pub elements: Option<u64>,
-    /// How many members it is inside of.
+    /// Number of members that it is inside of.
     pub depth: u32,
     /// It is one arm of several, which overlap.
     pub is_arm: bool,
-    /// What it consists of are such arms.
+    /// Its parts are such arms.
     pub is_union: bool,
 }
 
-/// Where a bit-field is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Place of a bit-field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BitPlace {
     /// Its first bit in the byte.
     pub first: u64,
-    /// How many bits.
+    /// Number of its bits.
     pub width: u64,
 }
 
 /// Sums over samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Metrics {
     /// Samples.
     pub samples: u64,
@@ -233,13 +235,13 @@ pub struct Metrics {
     /// Samples whose data came from another node or socket.
     #[serde(default)]
     pub remote: u64,
-    /// Threads that touched it (`all` only).
+    /// Threads that touched it; only since the session began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threads: u64,
     /// Samples by data-source level.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub levels: BTreeMap<String, u64>,
-    /// Samples by evidence.
+    /// Samples by evidence: both, type, address, conflict.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub evidence: BTreeMap<String, u64>,
     /// Sum of periods by event.

@@ -1,6 +1,7 @@
 //! Windows: the spans that metrics are summed over, which a session chooses, and the metrics over each.
 
 use crate::snapshot::Metrics;
+use schemars::JsonSchema;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -49,12 +50,14 @@ impl FromStr for Window {
     }
 }
 
-/// The windows of a session, without the one since it began: 1 to [`MAX_WINDOWS`] different lengths, each
-/// of 1 to [`MAX_WINDOW_S`] seconds. In JSON and TOML a list of seconds.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Windows of a session in seconds, without the one since it began: 1 to 4 different lengths, each of 1
+/// to 300 seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
+#[schemars(extend("minItems" = 1, "maxItems" = MAX_WINDOWS, "uniqueItems" = true))]
+#[schemars(extend("items" = {"type": "integer", "minimum": 1, "maximum": MAX_WINDOW_S}))]
 pub struct WindowLengths {
-    /// Longest first; 0 behind the last one.
+    /// Longest first; 0 after the last one.
     seconds: [u16; MAX_WINDOWS],
 }
 
@@ -122,8 +125,10 @@ impl WindowLengths {
     }
 }
 
-/// The same metrics over all windows of a session.
-#[derive(Clone, Debug, Default)]
+/// Metrics since the session began, and over each of its windows, longest first: `60s`, `10s` and `1s`
+/// unless it has `windows_s` of its own.
+#[derive(Clone, Debug, Default, JsonSchema)]
+#[schemars(with = "BTreeMap<String, Metrics>", extend("required" = ["all"]))]
 pub struct Windows {
     /// Since the session began.
     pub all: Metrics,
@@ -148,7 +153,7 @@ static NOTHING: Metrics = Metrics {
 };
 
 impl Windows {
-    /// What `metrics` gives for each window of `lengths`, and for the one since the session began.
+    /// Takes what `metrics` gives for each window of `lengths`, and for the one since the session began.
     pub fn new(lengths: WindowLengths, mut metrics: impl FnMut(Window) -> Metrics) -> Self {
         Self {
             all: metrics(Window::All),
@@ -157,7 +162,7 @@ impl Windows {
         }
     }
 
-    /// Which windows there are.
+    /// The lengths of the windows.
     #[must_use]
     pub const fn lengths(&self) -> WindowLengths {
         self.lengths
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn any_windows_are_read_and_written_longest_first_behind_all() {
+    fn any_windows_are_read_and_written_longest_first_after_all() {
         let metrics = |samples: u64| {
             format!(
                 r#"{{"samples":{samples},"loads":0,"stores":0,"latency":0,"tlb_misses":0,"locked":0,"hitm":0,"remote":0,"events":{{}}}}"#

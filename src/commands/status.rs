@@ -1,11 +1,11 @@
-//! `dataspace status`: how the daemon is.
+//! `dataspace status`: state of the daemon.
 
 use super::json;
 use crate::cli::{AskArgs, Global};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::text::span;
-use dataspace_proto::api::{Health, MemoryLine};
+use dataspace_proto::api::{Health, HealthStatus, MemoryLine};
 use std::io::{Write, stdout};
 
 /// Runs the command.
@@ -20,10 +20,10 @@ pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
         writeln!(out, "{}", sentence(&health))?;
     }
     out.flush()?;
-    if health.status == "ok" {
+    if health.status == HealthStatus::Ok {
         return Ok(());
     }
-    let what = format!("the daemon is {}", health.status);
+    let what = format!("the daemon is {}", health.status.name());
     Err(Failure::new(Kind::Failed, what)
         .with_remedy(format!("{}   why", client.typed("sessions")))
         .into())
@@ -36,8 +36,9 @@ fn sentence(health: &Health) -> String {
         health.n_connections.map(|n| format!(", connections {n}")).unwrap_or_default();
     let uptime = span(health.uptime_ns);
     format!(
-        "{status}: version {version}, up {uptime}, {whose} {n_sessions} (attached {n_attached}, \
+        "{}: version {version}, up {uptime}, {whose} {n_sessions} (attached {n_attached}, \
          failed {n_failed}){connections}{}",
+        status.name(),
         health.memory.as_ref().map(memory).unwrap_or_default()
     )
 }
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn the_sentence_says_whose_sessions_are_counted() {
         let health = Health {
-            status: "ok".into(),
+            status: HealthStatus::Ok,
             version: "1.2.3".into(),
             sees_all: true,
             uptime_ns: 61_000_000_000,

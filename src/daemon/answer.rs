@@ -8,6 +8,9 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
+/// The media type of most answers.
+pub(super) const JSON: &str = "application/json";
+
 /// The body of an answer.
 pub(super) type Answer = Either<Full<Bytes>, EventStream>;
 
@@ -22,13 +25,13 @@ pub(super) fn refusal(error: &ApiError) -> Response<Answer> {
     response
 }
 
-/// An error as it goes over a connection that is closed behind it, where hyper does not write it.
+/// An error as it goes over a connection that is closed after it, where hyper does not write it.
 pub(super) fn last_words(error: &ApiError) -> Vec<u8> {
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
     let body = serde_json::to_string(error).unwrap_or_default();
     let reason = status.canonical_reason().unwrap_or_default();
     format!(
-        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+        "HTTP/1.1 {} {reason}\r\ncontent-type: {JSON}\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n{body}",
         status.as_u16(),
         body.len()
@@ -47,7 +50,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Answe
 }
 
 pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<Answer> {
-    full(status, "application/json", json)
+    full(status, JSON, json)
 }
 
 pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<Answer> {

@@ -1,7 +1,8 @@
-//! From a request to its answer: the paths of the API, and what each does.
+//! Routing of requests: finds the operation that a path means, and answers it.
 
 use super::Daemon;
 use super::answer::{Answer, full, json, json_bytes, refusal};
+use super::endpoint::{ANY, Endpoint, ROUTES, Route};
 use super::metrics;
 use super::openapi;
 use super::path::{self, number};
@@ -11,112 +12,22 @@ use super::stream::{DEFAULT_INTERVAL_MS, EventStream, INTERVALS};
 use super::totals;
 use crate::memory_bound;
 use dataspace_proto::api::{
-    ApiError, ErrorCode, Health, MemoryLine, SessionList, SessionSpec, SessionState,
+    ApiError, ErrorCode, Health, HealthStatus, MemoryLine, SessionList, SessionSpec, SessionState,
 };
 use http_body_util::{BodyExt as _, Either, LengthLimitError, Limited};
 use hyper::body::Body;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Sessions that are silent for longer make the daemon unwell: an analyzer answers in microseconds.
 pub(super) const MAX_SILENCE: Duration = Duration::from_secs(20);
 
-/// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Endpoint {
-    Metrics,
-    OpenApi,
-    Health,
-    Sessions,
-    Attach,
-    Session,
-    Detach,
-    Snapshot,
-    Accounting,
-    Stream,
-    Pprof,
-    Folded,
-    Object,
-    Layout,
-}
-
-/// Every path that there is, with its method. What takes GET takes HEAD.
-pub(super) const ROUTES: [(Method, &str, Endpoint); 14] = [
-    (Method::GET, "/metrics", Endpoint::Metrics),
-    (Method::GET, "/v1/openapi.json", Endpoint::OpenApi),
-    (Method::GET, "/v1/health", Endpoint::Health),
-    (Method::GET, "/v1/sessions", Endpoint::Sessions),
-    (Method::POST, "/v1/sessions", Endpoint::Attach),
-    (Method::GET, "/v1/sessions/{session}", Endpoint::Session),
-    (Method::DELETE, "/v1/sessions/{session}", Endpoint::Detach),
-    (Method::GET, "/v1/sessions/{session}/snapshot", Endpoint::Snapshot),
-    (Method::GET, "/v1/sessions/{session}/accounting", Endpoint::Accounting),
-    (Method::GET, "/v1/sessions/{session}/stream", Endpoint::Stream),
-    (Method::GET, "/v1/sessions/{session}/pprof", Endpoint::Pprof),
-    (Method::GET, "/v1/sessions/{session}/folded", Endpoint::Folded),
-    (Method::GET, "/v1/sessions/{session}/objects/{object}", Endpoint::Object),
-    (Method::GET, "/v1/sessions/{session}/objects/{object}/layout", Endpoint::Layout),
-];
-
-impl Endpoint {
-    /// The status of its answer, where it has one.
-    pub(super) const fn success(self) -> StatusCode {
-        match self {
-            Self::Attach => StatusCode::CREATED,
-            _ => StatusCode::OK,
-        }
-    }
-
-    /// The parameters that its query may have.
-    pub(super) const fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Self::Attach => &["ends_unwatched"],
-            Self::Stream => &["interval_ms"],
-            _ => &[],
-        }
-    }
-
-    /// What may be answered instead, besides what any request may get: see [`ANY`].
-    pub(super) const fn errors(self) -> &'static [ErrorCode] {
-        use ErrorCode::{
-            Ending, MissingPrivilege, NameTaken, NoSnapshot, NotAttached, NotFound, NotPermitted,
-            TooLarge, TooSlow, Unsupported,
-        };
-        match self {
-            Self::Metrics | Self::OpenApi | Self::Health | Self::Sessions => &[],
-            Self::Attach => &[
-                NotPermitted,
-                TooSlow,
-                NameTaken,
-                TooLarge,
-                NotAttached,
-                MissingPrivilege,
-                Unsupported,
-                Ending,
-            ],
-            Self::Session => &[NotFound],
-            Self::Detach => &[NotFound, NotPermitted],
-            Self::Stream => &[NotFound],
-            Self::Snapshot
-            | Self::Accounting
-            | Self::Pprof
-            | Self::Folded
-            | Self::Object
-            | Self::Layout => &[NotFound, NoSnapshot],
-        }
-    }
-}
-
-/// What any request may be answered: it makes no sense, or is refused before it is looked at.
-pub(super) const ANY: [ErrorCode; 4] =
-    [ErrorCode::BadRequest, ErrorCode::Unauthorized, ErrorCode::WrongHost, ErrorCode::TooMany];
-
 /// A request whose path is known.
 struct Asked {
-    endpoint: Endpoint,
-    /// What stands where the route has braces.
+    route: &'static Route,
+    /// The parts of the path where the route has braces.
     keys: Vec<String>,
     query: Vec<(String, String)>,
 }
@@ -133,20 +44,24 @@ where
         Ok(Found::WrongMethod(allowed)) => return wrong_method(&allowed),
         Err(error) => return refusal(&error),
     };
-    let endpoint = asked.endpoint;
+    let route = asked.route;
     let answer = respond(daemon, peer, asked, request).await.unwrap_or_else(|error| {
         tracing::debug!(uid = peer.uid, path, code = ?error.code, error.message, "not done");
-        let is_known = endpoint.errors().contains(&error.code) || ANY.contains(&error.code);
-        debug_assert!(is_known, "{endpoint:?} does not say that it answers {:?}", error.code);
+        let is_known = route.errors.contains(&error.code) || ANY.contains(&error.code);
+        debug_assert!(
+            is_known,
+            "{:?} does not say that it answers {:?}",
+            route.endpoint, error.code
+        );
         refusal(&error)
     });
-    debug_assert!(!answer.status().is_success() || answer.status() == endpoint.success());
+    debug_assert!(!answer.status().is_success() || answer.status() == route.success);
     answer
 }
 
 enum Found {
     Asked(Asked),
-    /// The path is there; these methods it takes.
+    /// The path is there, and takes these methods.
     WrongMethod(String),
 }
 
@@ -155,27 +70,27 @@ fn find(method: &Method, path: &str, query: Option<&str>) -> Result<Found, ApiEr
     let parts = path::parts(path)?;
     let mut allowed: Vec<&str> = Vec::new();
     // What answers HEAD has no body: hyper leaves it away.
-    let meant = if method == Method::HEAD { &Method::GET } else { method };
-    for (of, template, endpoint) in &ROUTES {
-        let Some(keys) = keys(template, &parts) else { continue };
-        if of != meant {
-            allowed.push(of.as_str());
-            if of == Method::GET {
+    let meant = if method == Method::HEAD { Method::GET } else { method.clone() };
+    for route in &ROUTES {
+        let Some(keys) = keys(route.path, &parts) else { continue };
+        if route.method != meant {
+            allowed.push(route.method.as_str());
+            if route.method == Method::GET {
                 allowed.push("HEAD");
             }
             continue;
         }
         let query = path::query(query)?;
-        let known = endpoint.parameters();
+        let known: Vec<&str> = route.query.iter().map(|parameter| parameter.name).collect();
         if let Some((name, _)) = query.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            let takes = match known {
+            let takes = match &known[..] {
                 [] => "no parameters".to_owned(),
                 known => known.join(", "),
             };
             let message = format!("there is no parameter {name:?}: this path takes {takes}");
             return Err(ApiError { code: ErrorCode::BadRequest, message });
         }
-        return Ok(Found::Asked(Asked { endpoint: *endpoint, keys, query }));
+        return Ok(Found::Asked(Asked { route, keys, query }));
     }
     if allowed.is_empty() {
         return Err(absent(format!("there is no {path}")));
@@ -183,7 +98,7 @@ fn find(method: &Method, path: &str, query: Option<&str>) -> Result<Found, ApiEr
     Ok(Found::WrongMethod(allowed.join(", ")))
 }
 
-/// What stands where `template` has braces, if the path is one of it.
+/// The parts where `template` has braces, if the path fits it.
 fn keys(template: &str, parts: &[String]) -> Option<Vec<String>> {
     let expected: Vec<&str> = template.trim_start_matches('/').split('/').collect();
     if expected.len() != parts.len() {
@@ -210,11 +125,12 @@ where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let ok = asked.endpoint.success();
+    let Route { endpoint, success: ok, .. } = *asked.route;
     let key = asked.keys.first().map_or("", String::as_str);
-    match asked.endpoint {
+    match endpoint {
         Endpoint::Metrics => {
-            Ok(full(ok, metrics::CONTENT_TYPE, metrics::text(daemon, peer).await.into()))
+            let text = metrics::text(daemon, peer).await;
+            Ok(full(ok, asked.route.answer.kind, text.into()))
         }
         Endpoint::OpenApi => Ok(json_bytes(ok, openapi::document())),
         Endpoint::Health => Ok(json(ok, &health(daemon, peer))),
@@ -241,12 +157,13 @@ where
         Endpoint::Session => Ok(json(ok, &session(daemon, peer, key)?.line())),
         Endpoint::Stream => {
             let interval = interval(&asked.query)?;
-            Ok(stream(EventStream::new(session(daemon, peer, key)?, interval)))
+            let body = EventStream::new(session(daemon, peer, key)?, interval);
+            Ok(stream(asked.route.answer.kind, body))
         }
-        endpoint => {
+        _ => {
             let session = session(daemon, peer, key)?;
             let object = asked.keys.get(1).map_or("", String::as_str);
-            totals::answer(daemon, peer, &session, endpoint, object).await
+            totals::answer(daemon, peer, &session, asked.route, object).await
         }
     }
 }
@@ -262,10 +179,10 @@ fn session(daemon: &Daemon, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiE
     daemon.roster.find(peer, key)
 }
 
-fn stream(stream: EventStream) -> Response<Answer> {
-    let mut response = Response::new(Either::Right(stream));
+fn stream(kind: &'static str, body: EventStream) -> Response<Answer> {
+    let mut response = Response::new(Either::Right(body));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -328,7 +245,7 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
             || session.is_opening_long().is_some()
     });
     Health {
-        status: if is_unwell { "degraded" } else { "ok" }.to_owned(),
+        status: if is_unwell { HealthStatus::Degraded } else { HealthStatus::Ok },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         sees_all: peer.sees_all(),
         uptime_ns: u64::try_from(daemon.began.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -392,7 +309,9 @@ mod tests {
     fn a_path_has_one_spelling_and_a_query_what_it_takes() {
         let find =
             |method: Method, path: &str, query: Option<&str>| match find(&method, path, query) {
-                Ok(Found::Asked(asked)) => format!("{:?} {}", asked.endpoint, asked.keys.join(" ")),
+                Ok(Found::Asked(asked)) => {
+                    format!("{:?} {}", asked.route.endpoint, asked.keys.join(" "))
+                }
                 Ok(Found::WrongMethod(allowed)) => allowed,
                 Err(error) => format!("{:?}", error.code),
             };

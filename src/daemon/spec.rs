@@ -1,4 +1,4 @@
-//! What a session is asked for with, in the configuration or by a client, and what that means.
+//! Requests for sessions, in the configuration or by a client, as options of a live session.
 
 use crate::cli::value;
 use crate::config::{CommandOutput, Comms, LiveOptions, LiveTarget};
@@ -7,18 +7,13 @@ use dataspace_proto::api::SessionSpec;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::WindowLengths;
 
-/// Processes, threads, names or events that one session names at most.
-const MAX_NAMED: usize = 1024;
-
-/// The longest name of a session.
-const MAX_NAME_BYTES: usize = 64;
-
-/// What `spec` asks for.
+/// The options that `spec` asks for.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of `spec`.
 pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
     check_name(spec.name.as_deref())?;
+    const MAX_NAMED: usize = SessionSpec::MAX_NAMED;
     let n_named = [
         spec.pids.len(),
         spec.tids.len(),
@@ -56,10 +51,10 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
     })
 }
 
-/// The other way: what a client's command line asked for.
+/// The other way: the request of a client's command line.
 ///
 /// # Errors
-/// Where the daemon cannot be asked for it.
+/// The daemon cannot be asked for it.
 pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
     let mut spec = SessionSpec::default();
     match &options.target {
@@ -100,6 +95,7 @@ pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
 
 /// A number would be taken for that of another session, and a slash for the end of a path's part.
 pub(super) fn check_name(name: Option<&str>) -> Result<(), String> {
+    const MAX_NAME_BYTES: usize = SessionSpec::MAX_NAME_BYTES;
     let Some(name) = name else { return Ok(()) };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._@:-".contains(c);
     let is_number = name.chars().all(|c| c.is_ascii_digit());

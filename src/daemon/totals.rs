@@ -2,17 +2,18 @@
 
 use super::Daemon;
 use super::answer::{Answer, full, json, json_bytes};
+use super::endpoint::{Endpoint, Route};
 use super::frame::Frame;
 use super::object;
 use super::path::number;
 use super::peer::Peer;
-use super::route::{Endpoint, absent};
+use super::route::absent;
 use super::session::Session;
 use bytes::Bytes;
 use dataspace_proto::api::{AccountingAnswer, ApiError, ErrorCode, SessionState};
 use dataspace_proto::snapshot::Snapshot;
+use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
-use hyper::{Response, StatusCode};
 use serde::Serialize;
 use std::io;
 use std::sync::Arc;
@@ -24,18 +25,18 @@ pub(super) const FRESH: Duration = Duration::from_millis(100);
 /// How long a fresh snapshot is waited for, before the one before is given.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The answer of `endpoint`; `object` is the key of an object where the path has one.
+/// The answer of `route`; `object` is the key of an object where the path has one.
 ///
 /// # Errors
-/// Those that [`Endpoint::errors`] tells.
+/// Those that the route names.
 pub(super) async fn answer(
     daemon: &Daemon,
     peer: &Peer,
     session: &Arc<Session>,
-    endpoint: Endpoint,
+    route: &Route,
     object: &str,
 ) -> Result<Response<Answer>, ApiError> {
-    let ok = endpoint.success();
+    let Route { endpoint, success: ok, answer, .. } = *route;
     session.looked_at();
     match endpoint {
         Endpoint::Accounting => {
@@ -57,9 +58,8 @@ pub(super) async fn answer(
     });
     let bytes = made.await.unwrap_or_else(|error| Err(unmade(id, &error.into())))?;
     Ok(match endpoint {
-        Endpoint::Pprof => download(bytes, id),
-        Endpoint::Folded => full(ok, "text/plain; charset=utf-8", bytes),
-        _ => json_bytes(ok, bytes),
+        Endpoint::Pprof => download(full(ok, answer.kind, bytes), id),
+        _ => full(ok, answer.kind, bytes),
     })
 }
 
@@ -95,8 +95,7 @@ fn object_of(
     bytes(session, &object::layout(snapshot, id).ok_or_else(no_layout)?)
 }
 
-fn download(bytes: Bytes, session: u64) -> Response<Answer> {
-    let mut response = full(StatusCode::OK, "application/octet-stream", bytes);
+fn download(mut response: Response<Answer>, session: u64) -> Response<Answer> {
     let name = format!("attachment; filename=\"session-{session}.pb.gz\"");
     if let Ok(name) = HeaderValue::from_str(&name) {
         response.headers_mut().insert(CONTENT_DISPOSITION, name);

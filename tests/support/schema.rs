@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// What is wrong with `value` by `schema`, a part of `document`; nothing where all is well. Knows as much
-/// of JSON Schema as the schemas of answers use, and fails on what it does not know.
+/// Finds what is wrong with `value` by `schema`, a part of `document`. Knows as much of JSON Schema as the
+/// schemas of answers use, and fails on what it does not know.
 pub(crate) fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     Check { document, found: &mut found }.check(schema, value, "$");
@@ -19,29 +19,32 @@ impl Check<'_> {
     fn check(&mut self, schema: &Value, value: &Value, at: &str) {
         for (keyword, rule) in schema.as_object().unwrap() {
             match keyword.as_str() {
-                "description" | "required" | "additionalProperties" => {}
+                // With `required`, below.
+                "properties" | "additionalProperties" => {}
+                "description" => {}
+                "required" => {
+                    for key in rule.as_array().unwrap() {
+                        if value.get(key.as_str().unwrap()).is_none() {
+                            self.found.push(format!("{at}.{key} is missing"));
+                        }
+                    }
+                }
                 "type" => {
-                    let is_so = match rule.as_str().unwrap() {
-                        "object" => value.is_object(),
-                        "array" => value.is_array(),
-                        "string" => value.is_string(),
-                        "boolean" => value.is_boolean(),
-                        "integer" => value.is_u64() || value.is_i64(),
-                        "number" => value.is_number(),
-                        "null" => value.is_null(),
-                        other => panic!("what is {other}?"),
-                    };
-                    if !is_so {
+                    let types = rule.as_array().map_or(std::slice::from_ref(rule), Vec::as_slice);
+                    if !types.iter().any(|one| is_of_type(one.as_str().unwrap(), value)) {
                         self.wrong(at, format!("{value} is no {rule}"));
                     }
                 }
-                "minimum" if value.as_f64() < rule.as_f64() => {
+                "format" if !value.is_null() && !is_of_format(rule.as_str().unwrap(), value) => {
+                    self.wrong(at, format!("{value} is no {rule}"));
+                }
+                "minimum" if value.as_f64() < rule.as_f64() && !value.is_null() => {
                     self.wrong(at, format!("{value} < {rule}"));
                 }
                 "maximum" if value.as_f64() > rule.as_f64() => {
                     self.wrong(at, format!("{value} > {rule}"));
                 }
-                "minimum" | "maximum" => {}
+                "format" | "minimum" | "maximum" => {}
                 "const" if value != rule => self.wrong(at, format!("{value} is not {rule}")),
                 "const" => {}
                 "enum" if !rule.as_array().unwrap().contains(value) => {
@@ -53,10 +56,11 @@ impl Check<'_> {
                     let meant = self.document.pointer(place).unwrap();
                     self.check(meant, value, at);
                 }
-                "anyOf" => {
-                    let fits = |schema| faults(self.document, schema, value).is_empty();
-                    if !rule.as_array().unwrap().iter().any(fits) {
-                        self.wrong(at, format!("{value} is none of {rule}"));
+                "anyOf" | "oneOf" => {
+                    let fits = |schema: &&Value| faults(self.document, schema, value).is_empty();
+                    let n_fitting = rule.as_array().unwrap().iter().filter(fits).count();
+                    if n_fitting == 0 || (keyword == "oneOf" && n_fitting > 1) {
+                        self.wrong(at, format!("{value} fits {n_fitting} of {rule}"));
                     }
                 }
                 "items" => {
@@ -64,14 +68,11 @@ impl Check<'_> {
                         self.check(rule, item, &format!("{at}[{idx}]"));
                     }
                 }
-                "properties" => self.check_keys(schema, value, at),
                 other => panic!("what is {other}?"),
             }
         }
-        if let (Some(rule), None) = (schema.get("additionalProperties"), schema.get("properties")) {
-            for (key, value) in value.as_object().into_iter().flatten() {
-                self.check(rule, value, &format!("{at}.{key}"));
-            }
+        if schema.get("properties").or(schema.get("additionalProperties")).is_some() {
+            self.check_keys(schema, value, at);
         }
     }
 
@@ -80,19 +81,36 @@ impl Check<'_> {
     }
 
     fn check_keys(&mut self, schema: &Value, value: &Value, at: &str) {
-        let Some(value) = value.as_object() else { return };
-        let properties = &schema["properties"];
         let others = schema.get("additionalProperties").filter(|rule| rule.is_object());
-        for (key, value) in value {
-            match properties.get(key).or(others) {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            match schema["properties"].get(key).or(others) {
                 Some(schema) => self.check(schema, value, &format!("{at}.{key}")),
                 None => self.found.push(format!("{at}.{key} is not described")),
             }
         }
-        for key in schema["required"].as_array().into_iter().flatten() {
-            if !value.contains_key(key.as_str().unwrap()) {
-                self.found.push(format!("{at}.{key} is missing"));
-            }
-        }
+    }
+}
+
+fn is_of_type(name: &str, value: &Value) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        other => panic!("what is {other}?"),
+    }
+}
+
+fn is_of_format(name: &str, value: &Value) -> bool {
+    match name {
+        "uint16" => value.as_u64().is_some_and(|value| u16::try_from(value).is_ok()),
+        "uint32" => value.as_u64().is_some_and(|value| u32::try_from(value).is_ok()),
+        "uint64" | "uint" => value.is_u64(),
+        "int32" => value.as_i64().is_some_and(|value| i32::try_from(value).is_ok()),
+        "double" => value.is_number(),
+        other => panic!("what is {other}?"),
     }
 }

@@ -179,6 +179,6 @@ mod tests {
         let (place, symbols) = (DataPlace::fixed(Svma(0x2008)), DataSymbols::default());
         assert_eq!(hints.units(place, &symbols), [1, 2]);
         assert_eq!(hints.bounds(place, &symbols), (Svma(0), Svma(0x3000)));
-        assert_eq!(hints.units(DataPlace::thread(0x2008), &symbols), []);
+        assert_eq!(hints.units(DataPlace::thread(0x2008), &symbols), [0; 0]);
     }
 }

@@ -172,7 +172,7 @@ mod tests {
         order.push(10, exit(10, 1));
         order.push(30, exit(30, 3));
         order.finish_round();
-        assert_eq!(pop_pids(&mut order), []);
+        assert_eq!(pop_pids(&mut order), [0; 0]);
         order.push(20, exit(20, 2));
         order.push(40, exit(40, 4));
         order.finish_round();
