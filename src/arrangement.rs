@@ -1,14 +1,15 @@
-//! Which objects are listed, in which order, how deep and under which label.
+//! Arrangement of objects in a list: their order, their depth and their labels.
 
 use crate::column::Scale;
 use crate::config::Selection;
+use crate::selection::{Selected, WantedObjects, select};
 use crate::text::{ratio, visible};
 use dataspace_proto::snapshot::{ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// What the list is sorted by.
+/// Key that a list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SortKey {
     /// Samples in the window, most first.
@@ -26,18 +27,18 @@ pub(crate) enum SortKey {
     Name,
 }
 
-/// How the objects of a snapshot are listed.
+/// Wishes for a list of a snapshot's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrangement {
     /// The window that the numbers are of.
     pub(crate) window: Window,
-    /// What is compared.
+    /// The key of the order.
     pub(crate) sort: SortKey,
     /// The other way round.
     pub(crate) is_inverted: bool,
     /// Members below their aggregate, with only their own part of the descriptor.
     pub(crate) is_tree: bool,
-    /// Which objects.
+    /// The names and the number of the objects.
     pub(crate) selection: Selection,
 }
 
@@ -46,11 +47,11 @@ pub(crate) struct Arrangement {
 pub(crate) struct Row {
     /// Index into the snapshot's objects.
     pub(crate) object_idx: usize,
-    /// How many objects it is inside of, in a tree.
+    /// Number of objects that it is inside of, in a tree.
     pub(crate) depth: usize,
     /// The descriptor, or its last part; safe to print.
     pub(crate) label: String,
-    /// Whether it is here only because something below it matches the filter.
+    /// True where it is here only because something below it matches the filter.
     pub(crate) is_context: bool,
 }
 
@@ -85,29 +86,18 @@ impl SortKey {
 impl Arrangement {
     /// Lists the objects of `snapshot`.
     pub(crate) fn list(&self, snapshot: &Snapshot) -> Listing {
-        let objects = &snapshot.objects;
-        let needle = self.selection.filter.to_lowercase();
-        let is_match: Vec<bool> =
-            objects.iter().map(|object| self.is_listed(object, &needle)).collect();
-        let mut rows = if self.is_tree {
-            self.tree(snapshot, &is_match)
-        } else {
-            self.flat(snapshot, &is_match)
+        let wanted = WantedObjects {
+            selection: &self.selection,
+            sampled_in: Some(self.window),
+            has_total: true,
         };
-        let limit = self.selection.limit.unwrap_or(usize::MAX);
-        let n_cut = rows.len().saturating_sub(limit);
-        rows.truncate(limit);
-        Listing { rows, n_cut }
+        let Selected { listed, n_cut } = select(&snapshot.objects, wanted, |matches| {
+            if self.is_tree { self.tree(snapshot, &matches) } else { self.flat(snapshot, matches) }
+        });
+        Listing { rows: listed, n_cut }
     }
 
-    fn is_listed(&self, object: &ObjectLine, needle: &str) -> bool {
-        object.kind == ObjectKind::Total
-            || (object.metrics.get(self.window).samples > 0
-                && (needle.is_empty() || object.object.to_lowercase().contains(needle)))
-    }
-
-    fn flat(&self, snapshot: &Snapshot, is_match: &[bool]) -> Vec<Row> {
-        let mut idxs: Vec<usize> = (0..is_match.len()).filter(|&idx| is_match[idx]).collect();
+    fn flat(&self, snapshot: &Snapshot, mut idxs: Vec<usize>) -> Vec<Row> {
         self.sort(snapshot, &mut idxs);
         let row = |object_idx: usize| Row {
             object_idx,
@@ -120,11 +110,13 @@ impl Arrangement {
 
     /// Depth first. A parent that does not match but has a descendant that does is kept as
     /// context; what hangs below no root (a parent that was cut off) becomes a root itself.
-    fn tree(&self, snapshot: &Snapshot, is_match: &[bool]) -> Vec<Row> {
+    fn tree(&self, snapshot: &Snapshot, matches: &[usize]) -> Vec<Row> {
         let objects = &snapshot.objects;
         let parents = parents(objects);
-        let mut is_kept = is_match.to_vec();
-        for (idx, _) in is_match.iter().enumerate().filter(|(_, is_match)| **is_match) {
+        let mut is_match = vec![false; objects.len()];
+        matches.iter().for_each(|&idx| is_match[idx] = true);
+        let mut is_kept = is_match.clone();
+        for &idx in matches {
             let mut above = parents[idx];
             while let Some(parent) = above.filter(|&parent| !is_kept[parent]) {
                 is_kept[parent] = true;
@@ -215,7 +207,7 @@ fn push_reversed(stack: &mut Vec<(usize, usize)>, siblings: Option<Vec<usize>>, 
     stack.extend(siblings.into_iter().flatten().rev().map(|idx| (idx, depth)));
 }
 
-/// What `object` adds to its parent's descriptor: `.{int x}` of `{structure:cell}.{int x}`.
+/// The part that `object` adds to its parent's descriptor: `.{int x}` of `{structure:cell}.{int x}`.
 fn own_part(object: &str, parent: Option<&str>) -> String {
     let own = parent.and_then(|parent| object.strip_prefix(parent)).filter(|own| !own.is_empty());
     visible(own.unwrap_or(object)).into_owned()

@@ -1,13 +1,14 @@
 //! A hand-made snapshot for the tests of the views, in which everything adds up.
 
 use crate::session::Source;
+use crate::session::findings::{Findings, Queues};
+use dataspace_analyzer::report::{FunctionLine, LayoutMember, TypeLayout};
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{
-    Cost, EventLine, FunctionLine, LayoutMember, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA,
-    Snapshot, Target, TypeLayout,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target,
 };
 use dataspace_proto::window::{Window, WindowLengths, Windows};
 use std::collections::BTreeMap;
@@ -147,7 +148,20 @@ pub(crate) fn running() -> Snapshot {
         governance: None,
         warnings: Vec::new(),
         objects: OBJECTS.iter().map(object).collect(),
+    }
+}
+
+/// All that a session of our own tells beside [`running`].
+pub(crate) fn findings() -> Findings {
+    findings_with(running())
+}
+
+/// The same beside `snapshot`, which was made of [`running`].
+pub(crate) fn findings_with(snapshot: Snapshot) -> Findings {
+    Findings {
+        snapshot: Arc::new(snapshot),
         functions: functions(),
+        layouts: Arc::new([(2, Arc::new(order()))].into()),
         queues: Queues { batches: 3, questions: 2 },
     }
 }
@@ -192,7 +206,6 @@ pub(crate) fn empty() -> Snapshot {
         accounting: Accounting::default(),
         cost: Cost::default(),
         objects: Vec::new(),
-        functions: Arc::default(),
         ..running()
     }
 }
@@ -211,12 +224,12 @@ impl FakeSource {
 }
 
 impl Source for FakeSource {
-    fn snapshot(&self) -> Arc<Snapshot> {
+    fn findings(&self) -> Findings {
         let left = self.n_left.load(Ordering::Relaxed);
         self.n_left.store(left.saturating_sub(1), Ordering::Relaxed);
         let mut snapshot = self.snapshot.clone();
         snapshot.target.running = left > 0;
-        Arc::new(snapshot)
+        Arc::new(snapshot).into()
     }
 
     fn is_finished(&self) -> bool {
@@ -246,7 +259,6 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
         offset: place.map(|(offset, _)| offset),
         size: place.map(|(_, size)| size),
         candidates: Vec::new(),
-        layout: (name == "{structure:order}").then(|| Arc::new(order())),
         scope: if kind == ObjectKind::Artificial { Vec::new() } else { vec![scope] },
         metrics: Windows::new(WindowLengths::default(), |window| match window {
             Window::All => metrics(sums, 1, evidence, 4),

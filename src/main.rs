@@ -25,6 +25,7 @@ mod journal;
 mod log_queue;
 mod memory_bound;
 mod ownership;
+mod selection;
 mod session;
 mod table;
 mod text;

@@ -38,13 +38,6 @@ pub struct Snapshot {
     pub warnings: Vec<String>,
     /// `<Total>` first, then by samples since attach, most first.
     pub objects: Vec<ObjectLine>,
-    /// Functions that access the objects, for exports and an object's details. No part of the JSON,
-    /// which would be several times as long.
-    #[serde(skip)]
-    pub functions: Arc<[FunctionLine]>,
-    /// Queues, where the session is live; no part of the JSON.
-    #[serde(skip)]
-    pub queues: Queues,
 }
 
 impl Snapshot {
@@ -53,34 +46,6 @@ impl Snapshot {
     pub fn window_lengths(&self) -> WindowLengths {
         self.objects.first().map(|total| total.metrics.lengths()).unwrap_or_default()
     }
-}
-
-/// Lengths of the queues of a live session. Samples that wait for debug information are `pending`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Queues {
-    /// Batches of records between collector and analyzer.
-    pub batches: usize,
-    /// Questions about code and data that the index worker has not come to.
-    pub questions: usize,
-}
-
-/// Accesses of one function to one object itself, not with a part of it, since the session began.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FunctionLine {
-    /// The object.
-    pub object_id: u32,
-    /// The function; `None` where it is not known, or one too many.
-    pub scope: Option<Arc<Scope>>,
-    /// Its samples.
-    pub samples: u64,
-    /// Those that read.
-    pub loads: u64,
-    /// Those that write.
-    pub stores: u64,
-    /// Sum of latencies in core cycles.
-    pub latency: u64,
-    /// Sums of periods, in the order of [`Snapshot::events`]; those that are missing are 0.
-    pub events: Box<[u64]>,
 }
 
 /// Target of a session.
@@ -159,51 +124,10 @@ pub struct ObjectLine {
     /// leave it open; at most a few.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub candidates: Vec<Arc<str>>,
-    /// Layout of an outermost aggregate; no part of the JSON.
-    #[serde(skip)]
-    pub layout: Option<Arc<TypeLayout>>,
     /// Places of the code that touched it; at most a few.
     pub scope: Vec<Scope>,
     /// Sums by window.
     pub metrics: Windows,
-}
-
-/// Layout of a type in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypeLayout {
-    /// As descriptors spell it: `structure:cell`.
-    pub type_name: Arc<str>,
-    /// Bytes.
-    pub size: u64,
-    /// Its members are arms, which overlap.
-    pub is_union: bool,
-    /// By offset, each followed by what it consists of.
-    pub members: Box<[LayoutMember]>,
-    /// True where there are more, or deeper nested ones.
-    pub truncated: bool,
-}
-
-/// One member of a [`TypeLayout`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayoutMember {
-    /// `-` where it has none, `<base>` for a base class.
-    pub name: Arc<str>,
-    /// As descriptors spell its type.
-    pub type_name: Arc<str>,
-    /// In the whole, in bytes; of what is in an array, in the first element.
-    pub offset: u64,
-    /// Bytes.
-    pub size: u64,
-    /// For a bit-field: its place after `offset`.
-    pub bits: Option<BitPlace>,
-    /// Number of its elements, as an array of one or more dimensions.
-    pub elements: Option<u64>,
-    /// Number of members that it is inside of.
-    pub depth: u32,
-    /// It is one arm of several, which overlap.
-    pub is_arm: bool,
-    /// Its parts are such arms.
-    pub is_union: bool,
 }
 
 /// Place of a bit-field.

@@ -6,7 +6,7 @@ use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target,
 };
 use dataspace_proto::window::{Window, WindowLengths, Windows};
 use std::sync::Arc;
@@ -122,12 +122,9 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             offset: Some(0),
             size: Some(8),
             candidates: vec!["as.value".into()],
-            layout: None,
             scope: vec![scope()],
             metrics: windows,
         }],
-        functions: std::sync::Arc::default(),
-        queues: Queues::default(),
     };
     assert_eq!(snapshot.accounting.imbalance(), 0);
     let json = serde_json::to_string(&snapshot).unwrap();

@@ -2,6 +2,7 @@
 
 use super::{Client, part};
 use crate::session::Source;
+use crate::session::findings::Findings;
 use dataspace_proto::api::{SessionLine, SessionList, SessionSpec};
 use dataspace_proto::snapshot::Snapshot;
 use std::io::BufRead;
@@ -156,6 +157,10 @@ impl Shared {
 }
 
 impl Source for RemoteSession {
+    fn findings(&self) -> Findings {
+        self.snapshot().into()
+    }
+
     fn snapshot(&self) -> Arc<Snapshot> {
         if !self.is_finished()
             && let Ok(snapshot) = self.client.get(&format!("sessions/{}/snapshot", self.id))

@@ -1,9 +1,9 @@
-//! Snapshots and what the daemon answers, as lines of JSON.
+//! Lines of JSON: snapshots, and answers of the daemon.
 
 use crate::config::Selection;
-use dataspace_proto::snapshot::{ObjectKind, Snapshot};
+use crate::selection::reduced;
+use dataspace_proto::snapshot::Snapshot;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes `snapshot` as one line, with the objects that `selection` leaves, and hands it on: a
@@ -13,7 +13,7 @@ pub(super) fn write_line(
     selection: &Selection,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    write(&*select(snapshot, selection), out)
+    write(&*reduced(snapshot, selection), out)
 }
 
 /// Writes `value` as one line, and hands it on.
@@ -22,22 +22,6 @@ pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> anyhow::Resu
     out.write_all(b"\n")?;
     out.flush()?;
     Ok(())
-}
-
-/// `snapshot` with the objects that `selection` leaves.
-pub(super) fn select<'a>(snapshot: &'a Snapshot, selection: &Selection) -> Cow<'a, Snapshot> {
-    if *selection == Selection::default() {
-        return Cow::Borrowed(snapshot);
-    }
-    let needle = selection.filter.to_lowercase();
-    let mut selected = snapshot.clone();
-    selected.objects.retain(|object| {
-        object.kind == ObjectKind::Total || object.object.to_lowercase().contains(&needle)
-    });
-    let limit = selection.limit.unwrap_or(usize::MAX);
-    selected.truncated |= selected.objects.len() > limit;
-    selected.objects.truncate(limit);
-    Cow::Owned(selected)
 }
 
 #[cfg(test)]

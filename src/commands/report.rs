@@ -7,6 +7,7 @@ use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
 use crate::interrupt::Interrupt;
+use crate::selection::reduced;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use dataspace_proto::window::Window;
@@ -95,15 +96,16 @@ fn print(
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let snapshot = source.snapshot();
+    let findings = source.findings();
+    let snapshot = &*findings.snapshot;
     let selection = &options.selection;
     match format {
-        ReportFormat::Table => table::render(&snapshot, options, out)?,
-        ReportFormat::Json => return json::write_line(&snapshot, selection, out),
-        ReportFormat::Csv => csv::write(&json::select(&snapshot, selection), out)?,
-        ReportFormat::Folded => folded::write(&snapshot, usize::MAX, out)?,
-        // When it was recorded is not in the totals.
-        ReportFormat::Pprof => pprof::write(&snapshot, None, usize::MAX, out)?,
+        ReportFormat::Table => table::render(snapshot, options, out)?,
+        ReportFormat::Json => return json::write_line(snapshot, selection, out),
+        ReportFormat::Csv => csv::write(&reduced(snapshot, selection), out)?,
+        ReportFormat::Folded => folded::write(&findings, usize::MAX, out)?,
+        // The totals do not tell the time of the recording.
+        ReportFormat::Pprof => pprof::write(&findings, None, usize::MAX, out)?,
     }
     out.flush()?;
     Ok(())

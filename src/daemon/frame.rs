@@ -2,7 +2,10 @@
 
 use super::peer::Rank;
 use super::session::Owner;
+use crate::config::Selection;
 use crate::export::{folded, pprof};
+use crate::selection::reduce;
+use crate::session::findings::Findings;
 use bytes::Bytes;
 use dataspace_proto::snapshot::Snapshot;
 use std::io;
@@ -13,15 +16,15 @@ use std::time::Instant;
 /// client that takes nothing keeps one.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What is around the JSON where it is an event of a stream (HTML Living Standard, section 9.2). JSON
+/// The text around the JSON where it is an event of a stream (HTML Living Standard, section 9.2). JSON
 /// has no line ends, so the data is one line.
 const BEFORE: &[u8] = b"event: snapshot\ndata: ";
-const BEHIND: &[u8] = b"\n\n";
+const AFTER: &[u8] = b"\n\n";
 
-/// A snapshot, and when it was made.
+/// Findings of a session, and the time when they were made.
 #[derive(Debug)]
 pub(super) struct Frame {
-    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) findings: Findings,
     pub(super) made: Instant,
     event: OnceLock<Bytes>,
     pprof: Shared,
@@ -31,22 +34,23 @@ pub(super) struct Frame {
 impl Frame {
     /// Objects beyond `max_objects` are left out, and that is said. A user is not told what the daemon
     /// costs: that is of all its sessions, and so would tell of those of others.
-    pub(super) fn new(mut snapshot: Arc<Snapshot>, max_objects: usize, owner: Owner) -> Self {
+    pub(super) fn new(mut findings: Findings, max_objects: usize, owner: Owner) -> Self {
+        let snapshot = &mut findings.snapshot;
         if snapshot.objects.len() > max_objects {
-            cut(&mut snapshot, max_objects);
+            cut(snapshot, max_objects);
         }
         if owner.rank != Rank::Privileged {
-            let cost = &mut Arc::make_mut(&mut snapshot).cost;
+            let cost = &mut Arc::make_mut(snapshot).cost;
             (cost.own_cpu_ns, cost.own_rss_bytes) = (0, 0);
         }
         let (pprof, folded) = Default::default();
-        Self { snapshot, made: Instant::now(), event: OnceLock::new(), pprof, folded }
+        Self { findings, made: Instant::now(), event: OnceLock::new(), pprof, folded }
     }
 
     /// The snapshot as one line of JSON.
     pub(super) fn json(&self) -> Bytes {
         let event = self.event();
-        event.slice(BEFORE.len()..event.len() - BEHIND.len())
+        event.slice(BEFORE.len()..event.len() - AFTER.len())
     }
 
     /// The snapshot as a compressed profile of pprof.
@@ -55,7 +59,7 @@ impl Frame {
     /// Where it cannot be written.
     pub(super) fn pprof(&self) -> io::Result<Bytes> {
         let age = Some(self.made.elapsed());
-        self.pprof.get_or_make(|out| pprof::write(&self.snapshot, age, MAX_BYTES, out))
+        self.pprof.get_or_make(|out| pprof::write(&self.findings, age, MAX_BYTES, out))
     }
 
     /// The snapshot as folded stacks.
@@ -63,12 +67,12 @@ impl Frame {
     /// # Errors
     /// Where they cannot be written.
     pub(super) fn folded(&self) -> io::Result<Bytes> {
-        self.folded.get_or_make(|out| folded::write(&self.snapshot, MAX_BYTES, out))
+        self.folded.get_or_make(|out| folded::write(&self.findings, MAX_BYTES, out))
     }
 
     /// The snapshot as an event of a stream.
     pub(super) fn event(&self) -> Bytes {
-        self.event.get_or_init(|| event_within(&self.snapshot, MAX_BYTES)).clone()
+        self.event.get_or_init(|| event_within(&self.findings.snapshot, MAX_BYTES)).clone()
     }
 }
 
@@ -101,9 +105,8 @@ impl AsRef<[u8]> for Taken {
 }
 
 fn cut(snapshot: &mut Arc<Snapshot>, max_objects: usize) {
-    let snapshot = Arc::make_mut(snapshot);
-    snapshot.objects.truncate(max_objects);
-    snapshot.truncated = true;
+    let selection = Selection { limit: Some(max_objects), filter: String::new() };
+    reduce(Arc::make_mut(snapshot), &selection);
 }
 
 /// The event, with half of the objects as often as it has more than `max_bytes`.
@@ -124,7 +127,7 @@ fn event_within(snapshot: &Arc<Snapshot>, max_bytes: usize) -> Bytes {
                 [BEFORE, b"null"].concat()
             }
         };
-        bytes.extend_from_slice(BEHIND);
+        bytes.extend_from_slice(AFTER);
         // Not the room that was left for more: the frame is kept.
         return bytes.into_boxed_slice().into();
     }
@@ -159,16 +162,16 @@ mod tests {
     #[test]
     fn what_is_left_out_is_said() {
         let owner = Owner::configuration();
-        let whole = Frame::new(Arc::new(fixture::running()), usize::MAX, owner);
-        assert!(!whole.snapshot.truncated);
-        let cut = Frame::new(Arc::new(fixture::running()), 2, owner);
+        let whole = Frame::new(fixture::findings(), usize::MAX, owner);
+        assert!(!whole.findings.snapshot.truncated);
+        let cut = Frame::new(fixture::findings(), 2, owner);
         let json: Value = serde_json::from_slice(&cut.json()).unwrap();
         assert_eq!(json["truncated"], true);
         assert_eq!(json["objects"].as_array().unwrap().len(), 2);
         assert_eq!(json["objects"][0]["object"], "<Total>");
         assert!(json["cost"]["own_rss_bytes"].as_u64() > Some(0));
         let user = Owner { rank: Rank::User, ..owner };
-        let shown = Frame::new(Arc::new(fixture::running()), 2, user);
+        let shown = Frame::new(fixture::findings(), 2, user);
         let json: Value = serde_json::from_slice(&shown.json()).unwrap();
         assert_eq!(
             (&json["cost"]["own_rss_bytes"], &json["cost"]["own_cpu_ns"]),
@@ -187,7 +190,7 @@ mod tests {
         let n_objects = snapshot.objects.len();
         let max_bytes = 1 << 20;
         let event = event_within(&Arc::new(snapshot), max_bytes);
-        assert!(event.len() <= max_bytes + BEHIND.len());
+        assert!(event.len() <= max_bytes + AFTER.len());
         let json: Value = serde_json::from_slice(&event[BEFORE.len()..]).unwrap();
         assert_eq!(json["truncated"], true);
         let n_left = json["objects"].as_array().unwrap().len();
@@ -196,11 +199,11 @@ mod tests {
 
     #[test]
     fn all_clients_have_the_same_bytes() {
-        let frame = Frame::new(Arc::new(fixture::running()), 10, Owner::configuration());
+        let frame = Frame::new(fixture::findings(), 10, Owner::configuration());
         let (one, other) = (frame.event(), frame.json());
         assert_eq!(one.as_ptr(), frame.event().as_ptr());
         assert_eq!(one[BEFORE.len()..].as_ptr(), other.as_ptr());
-        assert_eq!(one, [BEFORE, &other, BEHIND].concat());
+        assert_eq!(one, [BEFORE, &other, AFTER].concat());
         let (one, other) = (frame.folded().unwrap(), frame.folded().unwrap());
         assert_eq!(one.as_ptr(), other.as_ptr());
         drop((one, other));

@@ -1,11 +1,14 @@
-//! What Prometheus scrapes: the text format 0.0.4, base units, and a bounded number of series.
+//! Metrics for Prometheus: the text format 0.0.4, base units, and a bounded number of series.
 
 use super::Daemon;
 use super::peer::{Peer, Rank};
 use super::session::Session;
 use super::totals::FRESH;
+use crate::config::Selection;
 use crate::memory_bound;
+use crate::selection::{WantedObjects, select};
 use crate::session::cost;
+use crate::session::findings::Findings;
 use dataspace_proto::api::SessionState;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
@@ -31,7 +34,7 @@ const MAX_NAME_CHARS: usize = 200;
 /// The object that stands for all without a series of their own.
 const OTHER: &str = "other";
 
-/// How long fresh snapshots of all sessions together are waited for: what has not come by then is told as it was.
+/// Time that fresh snapshots of all sessions together are waited for: what has not come by then is told as it was.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 const STATES: [SessionState; 6] = [
@@ -59,26 +62,25 @@ pub(super) async fn text(daemon: &Daemon, peer: &Peer) -> String {
         let n = sessions.iter().filter(|session| session.status().state == state).count();
         text.sample("dataspace_sessions", &[("state", state.name())], number(n as u64));
     }
-    let shown = sessions.iter().filter(|session| has_series(session, peer));
-    let (mut snapshots, mut attached) = (Vec::new(), Vec::new());
-    for session in shown {
+    let (mut shown, mut attached) = (Vec::new(), Vec::new());
+    for session in sessions.iter().filter(|session| has_series(session, peer)) {
         let Some(frame) = session.newest() else { continue };
-        let snapshot = frame.snapshot.clone();
+        let findings = frame.findings.clone();
         let label = label(session, &sessions);
         // What is so now is not known of one that has ended, or waits for its target.
         if session.status().state == SessionState::Attached {
-            attached.push((label.clone(), snapshot.clone()));
+            attached.push((label.clone(), findings.clone()));
         }
-        snapshots.push((label, snapshot));
+        shown.push((label, findings));
     }
-    accounts(&mut text, &snapshots);
+    accounts(&mut text, &shown);
     queues(&mut text, &attached);
     objects(&mut text, &attached);
     text.0
 }
 
-/// Whether a session is told of by itself. Who sees all is not told of those of plain users, of whom each
-/// could make any number of series by attaching again and again.
+/// Tells whether a session has series of its own. A user who sees all sessions gets none for those of plain
+/// users, each of whom could make any number of series by attaching again and again.
 fn has_series(session: &Session, peer: &Peer) -> bool {
     !peer.sees_all() || session.owner.rank == Rank::Privileged
 }
@@ -132,9 +134,9 @@ fn own(text: &mut Text, daemon: &Daemon) {
     text.sample("dataspace_connections", &[], number(daemon.connections.count() as u64));
 }
 
-/// Where samples went. The sum of `attributed`, `unknown`, `not_memory` and `lost`, and of the samples that
+/// Account of the samples. The sum of `attributed`, `unknown`, `not_memory` and `lost`, and of the samples that
 /// wait, is `kernel`.
-fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
+fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
     type Count = fn(&Snapshot) -> u64;
     let plain: [(&str, &str, Count); 3] = [
         ("dataspace_kernel_samples_total", "Samples that the kernel took.", |s| {
@@ -151,13 +153,13 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     ];
     for (family, help, count) in plain {
         text.family(family, "counter", help);
-        for (session, snapshot) in snapshots {
+        for (session, Findings { snapshot, .. }) in sessions {
             text.sample(family, &[("session", session)], number(count(snapshot)));
         }
     }
     let family = "dataspace_unknown_samples_total";
     text.family(family, "counter", "Samples without a data object, by reason.");
-    for (session, snapshot) in snapshots {
+    for (session, Findings { snapshot, .. }) in sessions {
         // What waits for its answer is no count that only rises: it is a queue.
         let decided = snapshot.accounting.unknown.iter();
         for (reason, n) in decided.filter(|(reason, _)| **reason != Reason::Pending) {
@@ -167,7 +169,7 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     }
     let family = "dataspace_lost_samples_total";
     text.family(family, "counter", "Samples lost before attribution, by cause.");
-    for (session, snapshot) in snapshots {
+    for (session, Findings { snapshot, .. }) in sessions {
         let lost = snapshot.accounting.lost;
         let causes = [
             ("ring_full", lost.ring_full),
@@ -180,21 +182,21 @@ fn accounts(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     }
     let family = "dataspace_target_cost_seconds_total";
     text.family(family, "counter", "Time that sampling took from the target.");
-    for (session, snapshot) in snapshots {
+    for (session, Findings { snapshot, .. }) in sessions {
         text.sample(family, &[("session", session)], seconds(snapshot.cost.target_ns));
     }
 }
 
-fn queues(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
+fn queues(text: &mut Text, sessions: &[(String, Findings)]) {
     let family = "dataspace_queue_depth";
     let help =
         "What waits: batches of records, questions about code, samples without debug information.";
     text.family(family, "gauge", help);
-    for (session, snapshot) in snapshots {
+    for (session, Findings { snapshot, queues, .. }) in sessions {
         let pending = snapshot.accounting.unknown.get(&Reason::Pending).copied().unwrap_or(0);
         let depths = [
-            ("batches", snapshot.queues.batches as u64),
-            ("questions", snapshot.queues.questions as u64),
+            ("batches", queues.batches as u64),
+            ("questions", queues.questions as u64),
             ("pending_samples", pending),
         ];
         for (queue, depth) in depths {
@@ -203,12 +205,12 @@ fn queues(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     }
 }
 
-/// Gauges over a window: which objects have a series changes, so a counter would go back.
-fn objects(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
+/// Gauges over a window: the objects that have a series change, so a counter would go back.
+fn objects(text: &mut Text, sessions: &[(String, Findings)]) {
     let family = "dataspace_object_samples";
     let help = "Samples of the window, by data object; other stands for all without a series.";
     text.family(family, "gauge", help);
-    for (session, snapshot) in snapshots {
+    for (session, Findings { snapshot, .. }) in sessions {
         let window = snapshot.window_lengths().at_most(WINDOW_S);
         let name = window.to_string();
         for (object, n) in top(snapshot, window) {
@@ -218,32 +220,39 @@ fn objects(text: &mut Text, snapshots: &[(String, Arc<Snapshot>)]) {
     }
 }
 
-/// The objects with the most samples of their own, without those of the parts that are listed, and what
-/// is left of the total.
+/// The objects with the most samples of their own, without those of the parts that are listed, and the rest
+/// of the total.
 fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
+    let objects = &snapshot.objects;
     let samples = |line: &ObjectLine| line.metrics.get(window).samples;
     let mut of_parts: HashMap<u32, u64> = HashMap::new();
-    for line in &snapshot.objects {
+    for line in objects {
         if let Some(parent) = line.parent_id {
             let sum = of_parts.entry(parent).or_default();
             *sum = sum.saturating_add(samples(line));
         }
     }
-    // Types of one name, or of one beginning, have one series: two of the same labels are an error.
-    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-    for line in snapshot.objects.iter().filter(|line| line.parent_id.is_some()) {
-        let parts = of_parts.get(&line.id).copied().unwrap_or(0);
-        let own = samples(line).saturating_sub(parts);
-        if own > 0 {
-            let name = line.object.chars().take(MAX_NAME_CHARS).collect();
-            let sum = by_name.entry(name).or_default();
-            *sum = sum.saturating_add(own);
+    let selection = Selection { limit: Some(MAX_OBJECTS), filter: String::new() };
+    let wanted =
+        WantedObjects { selection: &selection, sampled_in: Some(window), has_total: false };
+    let mut top = select(objects, wanted, |idxs| {
+        // Types of one name, or of one beginning, have one series: two of the same labels are an error.
+        let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+        for line in idxs.into_iter().map(|idx| &objects[idx]) {
+            let parts = of_parts.get(&line.id).copied().unwrap_or(0);
+            let own = samples(line).saturating_sub(parts);
+            if own > 0 {
+                let name = line.object.chars().take(MAX_NAME_CHARS).collect();
+                let sum = by_name.entry(name).or_default();
+                *sum = sum.saturating_add(own);
+            }
         }
-    }
-    let mut top: Vec<(String, u64)> = by_name.into_iter().collect();
-    top.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    top.truncate(MAX_OBJECTS);
-    let total = snapshot.objects.first().map_or(0, samples);
+        let mut by_samples: Vec<(String, u64)> = by_name.into_iter().collect();
+        by_samples.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        by_samples
+    })
+    .listed;
+    let total = objects.first().map_or(0, samples);
     let named = top.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     top.push((OTHER.to_owned(), total.saturating_sub(named)));
     top
@@ -323,7 +332,8 @@ mod tests {
     fn objects_have_the_window_nearest_a_minute_as_a_label() {
         let check = |seconds: Vec<u64>, expect: &str| {
             let mut text = Text::default();
-            objects(&mut text, &[("s".to_owned(), Arc::new(fixture::with_windows(seconds)))]);
+            let findings = fixture::findings_with(fixture::with_windows(seconds));
+            objects(&mut text, &[("s".to_owned(), findings)]);
             let label = format!("{{session=\"s\",window=\"{expect}\",object=\"");
             let samples = text.0.lines().filter(|line| !line.starts_with('#'));
             assert!(samples.clone().count() > 5, "{}", text.0);
@@ -340,9 +350,9 @@ mod tests {
         snapshot.accounting.unknown.insert(Reason::Pending, 5);
         snapshot.accounting.lost.channel_full = 7;
         let mut text = Text::default();
-        let snapshots = [("s".to_owned(), Arc::new(snapshot))];
-        accounts(&mut text, &snapshots);
-        queues(&mut text, &snapshots);
+        let sessions = [("s".to_owned(), fixture::findings_with(snapshot))];
+        accounts(&mut text, &sessions);
+        queues(&mut text, &sessions);
         for line in [
             "dataspace_queue_depth{session=\"s\",queue=\"batches\"} 3",
             "dataspace_queue_depth{session=\"s\",queue=\"questions\"} 2",

@@ -1,35 +1,35 @@
-//! One object of a snapshot in detail: the functions that access it, and its members against cache lines.
+//! One object in detail: the functions that access it, and its members against cache lines.
 
+use crate::session::findings::Findings;
+use dataspace_analyzer::report::{FunctionLine, LayoutMember, TypeLayout};
 use dataspace_proto::object_detail::{
     CACHE_LINE_BYTES, CacheLine, FunctionSum, LayoutLine, ObjectDetail, ObjectLayout,
     ObjectReference,
 };
 use dataspace_proto::sample_line::Scope;
-use dataspace_proto::snapshot::{
-    FunctionLine, LayoutMember, Metrics, ObjectLine, Snapshot, TypeLayout,
-};
+use dataspace_proto::snapshot::{Metrics, ObjectLine};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Functions and parts that are listed: who wants all of them takes a profile or a snapshot.
+/// Maximum number of functions and of parts: a profile or a snapshot has all of them.
 const MAX_LISTED: usize = 256;
 
-/// How deep objects are nested at most; layouts end before that.
+/// Maximum depth of nested objects; layouts end before that.
 const MAX_DEPTH: usize = 256;
 
-/// All that `snapshot` knows of an object; `None` where it has none of that number.
-pub(super) fn detail(snapshot: &Snapshot, id: u32) -> Option<ObjectDetail> {
-    let nest = Nest::of(snapshot);
+/// All that `findings` tell of an object; `None` where they have none of that number.
+pub(super) fn detail(findings: &Findings, id: u32) -> Option<ObjectDetail> {
+    let nest = Nest::of(findings);
     let line = nest.line(id)?;
     let mut children: Vec<ObjectReference> = nest.parts(id).map(reference).collect();
-    let mut functions = functions(snapshot, &nest, id);
+    let mut functions = functions(findings, &nest, id);
     let truncated = children.len().max(functions.len()) > MAX_LISTED;
     children.truncate(MAX_LISTED);
     functions.truncate(MAX_LISTED);
     let mut parents: Vec<_> = nest.around(line).map(reference).collect();
     parents.reverse();
     Some(ObjectDetail {
-        elapsed_ns: snapshot.elapsed_ns,
+        elapsed_ns: findings.snapshot.elapsed_ns,
         object: line.clone(),
         parents,
         children,
@@ -44,28 +44,31 @@ fn reference(line: &ObjectLine) -> ObjectReference {
     ObjectReference { id: line.id, object: line.object.clone(), kind: line.kind, samples }
 }
 
-/// A snapshot's objects, by number and by what is around them.
+/// Objects by number and by the objects around them.
 struct Nest<'a> {
+    layouts: &'a BTreeMap<u32, Arc<TypeLayout>>,
     of_id: HashMap<u32, &'a ObjectLine>,
     parts: HashMap<u32, Vec<&'a ObjectLine>>,
 }
 
 impl<'a> Nest<'a> {
-    fn of(snapshot: &'a Snapshot) -> Self {
+    fn of(findings: &'a Findings) -> Self {
+        let Findings { snapshot, layouts, .. } = findings;
         let mut parts: HashMap<u32, Vec<&ObjectLine>> = HashMap::new();
         for line in &snapshot.objects {
             if let Some(parent) = line.parent_id {
                 parts.entry(parent).or_default().push(line);
             }
         }
-        Self { of_id: snapshot.objects.iter().map(|line| (line.id, line)).collect(), parts }
+        let of_id = snapshot.objects.iter().map(|line| (line.id, line)).collect();
+        Self { layouts, of_id, parts }
     }
 
     fn line(&self, id: u32) -> Option<&'a ObjectLine> {
         self.of_id.get(&id).copied()
     }
 
-    /// What it consists of, those with the most samples first, as in the snapshot.
+    /// Its parts, those with the most samples first, as in the snapshot.
     fn parts(&self, id: u32) -> impl Iterator<Item = &'a ObjectLine> + use<'a, '_> {
         self.parts.get(&id).into_iter().flatten().copied()
     }
@@ -80,7 +83,7 @@ impl<'a> Nest<'a> {
         inside
     }
 
-    /// What is around it, innermost first.
+    /// The objects around it, innermost first.
     fn around(&self, line: &'a ObjectLine) -> impl Iterator<Item = &'a ObjectLine> + use<'a, '_> {
         let outer = |line: &&'a ObjectLine| self.line(line.parent_id?);
         std::iter::successors(outer(&line), outer).take(MAX_DEPTH)
@@ -88,23 +91,23 @@ impl<'a> Nest<'a> {
 
     /// The object or the one around it whose layout is known.
     fn with_layout(&self, line: &'a ObjectLine) -> Option<(&'a ObjectLine, &'a TypeLayout)> {
-        let known = |line: &'a ObjectLine| Some((line, &**line.layout.as_ref()?));
+        let known = |line: &'a ObjectLine| Some((line, &**self.layouts.get(&line.id)?));
         known(line).or_else(|| self.around(line).find_map(known))
     }
 }
 
 /// The functions that access the object or a part of it, those with the most samples first.
-fn functions(snapshot: &Snapshot, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> {
+fn functions(findings: &Findings, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> {
     let inside = nest.inside(id);
     let is_inside = |line: &&FunctionLine| inside.contains(&line.object_id);
     let mut sums: HashMap<Option<Arc<Scope>>, FunctionSum> = HashMap::new();
-    for line in snapshot.functions.iter().filter(is_inside) {
+    for line in findings.functions.iter().filter(is_inside) {
         let sum = sums.entry(line.scope.clone()).or_default();
         sum.samples = sum.samples.wrapping_add(line.samples);
         sum.loads = sum.loads.wrapping_add(line.loads);
         sum.stores = sum.stores.wrapping_add(line.stores);
         sum.latency = sum.latency.wrapping_add(line.latency);
-        for (event, period) in snapshot.events.iter().zip(&line.events) {
+        for (event, period) in findings.snapshot.events.iter().zip(&line.events) {
             if *period != 0 {
                 let sum = sum.events.entry(event.name.clone()).or_default();
                 *sum = sum.wrapping_add(*period);
@@ -125,10 +128,10 @@ fn functions(snapshot: &Snapshot, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> 
     sums
 }
 
-/// What the outermost aggregate around an object looks like; `None` where there is no such object, or
-/// no layout of it.
-pub(super) fn layout(snapshot: &Snapshot, id: u32) -> Option<ObjectLayout> {
-    let nest = Nest::of(snapshot);
+/// Layout of the outermost aggregate around an object; `None` where there is no such object, or no layout
+/// of it.
+pub(super) fn layout(findings: &Findings, id: u32) -> Option<ObjectLayout> {
+    let nest = Nest::of(findings);
     let (object, layout) = nest.with_layout(nest.line(id)?)?;
     let mut members: Vec<LayoutLine> = layout.members.iter().map(line_of).collect();
     let hole_bytes = measure_holes(layout, &mut members);
@@ -150,7 +153,7 @@ pub(super) fn layout(snapshot: &Snapshot, id: u32) -> Option<ObjectLayout> {
     })
 }
 
-/// The first byte behind a member.
+/// The first byte after a member.
 fn end(member: &LayoutMember) -> u64 {
     let bytes = match member.bits {
         Some(bits) => bits.first.saturating_add(bits.width).div_ceil(8),
@@ -181,18 +184,18 @@ fn line_of(member: &LayoutMember) -> LayoutLine {
 /// Notes the bytes in front of each member that none has, and gives their sum. Arms begin together: in
 /// front of one is no hole.
 fn measure_holes(layout: &TypeLayout, lines: &mut [LayoutLine]) -> u64 {
-    // Where the members end that were seen at each depth.
+    // The end of the members that were seen at each depth.
     let mut ends: Vec<u64> = vec![0];
     let mut sum: u64 = 0;
     for (member, line) in layout.members.iter().zip(lines) {
         let depth = member.depth as usize;
         ends.truncate(depth + 1);
-        if let Some(behind) = ends.get_mut(depth) {
+        if let Some(last) = ends.get_mut(depth) {
             if !member.is_arm {
-                line.hole_before = member.offset.saturating_sub(*behind);
+                line.hole_before = member.offset.saturating_sub(*last);
                 sum = sum.saturating_add(line.hole_before);
             }
-            *behind = end(member).max(*behind);
+            *last = end(member).max(*last);
         }
         // What it consists of begins where it does.
         ends.push(member.offset);
@@ -202,8 +205,8 @@ fn measure_holes(layout: &TypeLayout, lines: &mut [LayoutLine]) -> u64 {
 
 fn padding_bytes(layout: &TypeLayout) -> u64 {
     let outermost = layout.members.iter().filter(|member| member.depth == 0);
-    let behind = outermost.map(end).max().unwrap_or(0);
-    if layout.truncated { 0 } else { layout.size.saturating_sub(behind) }
+    let last = outermost.map(end).max().unwrap_or(0);
+    if layout.truncated { 0 } else { layout.size.saturating_sub(last) }
 }
 
 /// Joins members and the objects that they are: by what a descriptor adds for each step.
@@ -237,7 +240,7 @@ fn add_metrics(nest: &Nest<'_>, object: &ObjectLine, lines: &mut [LayoutLine]) {
     }
 }
 
-/// What happened in each cache line, and the samples of which it is open.
+/// Sums of each cache line, and the samples that belong to no one line.
 fn cache_lines(nest: &Nest<'_>, object: &ObjectLine) -> (Vec<CacheLine>, u64) {
     let mut lines: BTreeMap<u64, CacheLine> = BTreeMap::new();
     let mut named = 0;
@@ -282,8 +285,8 @@ mod tests {
 
     #[test]
     fn an_object_has_the_functions_of_its_parts() {
-        let snapshot = fixture::running();
-        let order = detail(&snapshot, 2).unwrap();
+        let findings = fixture::findings();
+        let order = detail(&findings, 2).unwrap();
         let names = |functions: &[FunctionSum]| -> Vec<(String, u64)> {
             let name = |sum: &FunctionSum| sum.scope.as_ref().unwrap().object.to_string();
             functions.iter().map(|sum| (name(sum), sum.samples)).collect()
@@ -292,17 +295,17 @@ mod tests {
         assert_eq!(names(&order.functions), expected.map(|(name, n)| (name.to_owned(), n)));
         assert_eq!(order.functions[0].events["cpu-clock"], 2_600 * 2_004_008);
         assert_eq!(order.children.iter().map(|part| part.id).collect::<Vec<_>>(), [3, 4, 6]);
-        let y = detail(&snapshot, 5).unwrap();
+        let y = detail(&findings, 5).unwrap();
         assert_eq!(y.parents.iter().map(|around| around.id).collect::<Vec<_>>(), [1, 2, 4]);
         assert!(y.has_layout && y.children.is_empty() && y.functions.len() == 2);
-        assert!(!detail(&snapshot, 9).unwrap().has_layout);
-        assert!(detail(&snapshot, 99).is_none());
+        assert!(!detail(&findings, 9).unwrap().has_layout);
+        assert!(detail(&findings, 99).is_none());
     }
 
     #[test]
     fn members_have_their_holes_lines_and_metrics() {
-        let snapshot = fixture::running();
-        let layout = super::layout(&snapshot, 5).unwrap();
+        let findings = fixture::findings();
+        let layout = super::layout(&findings, 5).unwrap();
         assert_eq!((layout.object_id, layout.size), (2, 136));
         let row = |line: &LayoutLine| (line.hole_before, line.first_cache_line, line.object_id);
         let rows: Vec<_> = layout.members.iter().map(|line| (&*line.name, row(line))).collect();
@@ -329,37 +332,36 @@ mod tests {
             n_members: 3,
         };
         assert_eq!((&layout.cache_lines[..], layout.spread_samples), (&[line][..], 0));
-        assert!(super::layout(&snapshot, 8).is_none() && super::layout(&snapshot, 99).is_none());
+        assert!(super::layout(&findings, 8).is_none() && super::layout(&findings, 99).is_none());
     }
 
     #[test]
     fn foreign_numbers_overflow_nothing() {
-        let mut snapshot = fixture::running();
-        let mut functions = snapshot.functions.to_vec();
+        let mut findings = fixture::findings();
+        let mut functions = findings.functions.to_vec();
         for line in &mut functions {
             (line.samples, line.loads, line.stores) = (u64::MAX, u64::MAX, u64::MAX);
             line.events.iter_mut().for_each(|period| *period = u64::MAX);
         }
-        snapshot.functions = functions.into();
-        for line in &mut snapshot.objects {
+        findings.functions = functions.into();
+        for line in &mut Arc::make_mut(&mut findings.snapshot).objects {
             line.metrics.all.samples = u64::MAX / 2;
-            if let Some(layout) = &line.layout {
-                let mut layout = (**layout).clone();
-                // A hole within a member, and one behind it.
-                layout.members[3..].iter_mut().for_each(|member| member.offset = u64::MAX - 9);
-                line.layout = Some(layout.into());
-            }
         }
-        assert_eq!(super::layout(&snapshot, 2).unwrap().hole_bytes, u64::MAX);
-        assert!(!detail(&snapshot, 2).unwrap().functions.is_empty());
+        for layout in Arc::make_mut(&mut findings.layouts).values_mut() {
+            // A hole within a member, and one after it.
+            let members = &mut Arc::make_mut(layout).members;
+            members[3..].iter_mut().for_each(|member| member.offset = u64::MAX - 9);
+        }
+        assert_eq!(super::layout(&findings, 2).unwrap().hole_bytes, u64::MAX);
+        assert!(!detail(&findings, 2).unwrap().functions.is_empty());
     }
 
     #[test]
     fn what_is_in_no_one_line_is_told_apart() {
-        let mut snapshot = fixture::running();
+        let mut findings = fixture::findings();
         // The price reaches over two lines now.
-        snapshot.objects[5].offset = Some(60);
-        let layout = super::layout(&snapshot, 2).unwrap();
+        Arc::make_mut(&mut findings.snapshot).objects[5].offset = Some(60);
+        let layout = super::layout(&findings, 2).unwrap();
         assert_eq!(layout.spread_samples, 1_100);
         assert_eq!(layout.cache_lines[0].samples, 6_000);
         assert!(layout.members[1].object_id.is_none(), "it is not at that place");

@@ -431,7 +431,7 @@ mod tests {
         assert!(session.renewal(Duration::ZERO).is_none() && woken.is_empty(), "not attached");
         session.is_now(SessionState::Attached, None, None);
         let publish = || {
-            let frame = Frame::new(Arc::new(fixture::running()), 10, owner);
+            let frame = Frame::new(fixture::findings(), 10, owner);
             session.publish(Arc::new(frame));
         };
         publish();

@@ -9,9 +9,9 @@ use super::path::number;
 use super::peer::Peer;
 use super::route::absent;
 use super::session::Session;
+use crate::session::findings::Findings;
 use bytes::Bytes;
 use dataspace_proto::api::{AccountingAnswer, ApiError, ErrorCode, SessionState};
-use dataspace_proto::snapshot::Snapshot;
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub(super) async fn answer(
     session.looked_at();
     match endpoint {
         Endpoint::Accounting => {
-            let snapshot = &fresh(session).await?.snapshot;
+            let snapshot = &fresh(session).await?.findings.snapshot;
             let (elapsed_ns, accounting) = (snapshot.elapsed_ns, snapshot.accounting.clone());
             return Ok(json(ok, &AccountingAnswer { elapsed_ns, accounting }));
         }
@@ -52,7 +52,7 @@ pub(super) async fn answer(
     let frame = fresh(session).await?;
     let (id, key) = (session.id, object.to_owned());
     let made = turn.spend(move || match endpoint {
-        Endpoint::Object | Endpoint::Layout => object_of(&frame.snapshot, id, endpoint, &key),
+        Endpoint::Object | Endpoint::Layout => object_of(&frame.findings, id, endpoint, &key),
         Endpoint::Pprof => frame.pprof().map_err(|error| unmade(id, &error)),
         _ => frame.folded().map_err(|error| unmade(id, &error)),
     });
@@ -71,7 +71,7 @@ fn unmade(session: u64, error: &io::Error) -> ApiError {
 
 /// An object, or its layout, as JSON.
 fn object_of(
-    snapshot: &Snapshot,
+    findings: &Findings,
     session: u64,
     endpoint: Endpoint,
     key: &str,
@@ -81,18 +81,18 @@ fn object_of(
         json.map(Bytes::from).map_err(|error| unmade(session, &error.into()))
     }
     let no_object = || {
-        let how = if snapshot.truncated { "that this session lists" } else { "yet" };
+        let how = if findings.snapshot.truncated { "that this session lists" } else { "yet" };
         absent(format!("session {session} has no object {key} {how}"))
     };
     let id: u32 = number(key).ok_or_else(no_object)?;
     if endpoint == Endpoint::Object {
-        return bytes(session, &object::detail(snapshot, id).ok_or_else(no_object)?);
+        return bytes(session, &object::detail(findings, id).ok_or_else(no_object)?);
     }
-    if !snapshot.objects.iter().any(|line| line.id == id) {
+    if !findings.snapshot.objects.iter().any(|line| line.id == id) {
         return Err(no_object());
     }
     let no_layout = || absent(format!("object {id} is no part of an aggregate that is laid out"));
-    bytes(session, &object::layout(snapshot, id).ok_or_else(no_layout)?)
+    bytes(session, &object::layout(findings, id).ok_or_else(no_layout)?)
 }
 
 fn download(mut response: Response<Answer>, session: u64) -> Response<Answer> {

@@ -2,23 +2,23 @@
 //! the samples.
 
 use super::stack::{self, Frame, LEFT_OUT};
-use dataspace_proto::snapshot::Snapshot;
+use crate::session::findings::Findings;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What a line has beside its stack at most: a blank, the samples, the end of the line.
 const NUMBER_BYTES: usize = 22;
 
-/// Writes the stacks of `snapshot`, in the order of their names, in at most `max_bytes`: what has no
+/// Writes the stacks of `findings`, in the order of their names, in at most `max_bytes`: what has no
 /// room is charged to `<Total>;<Left out>`.
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn write(snapshot: &Snapshot, max_bytes: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(findings: &Findings, max_bytes: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     let mut room = max_bytes.saturating_sub(joined(&LEFT_OUT).len() + NUMBER_BYTES);
     let mut left_out: u64 = 0;
-    stack::each(snapshot, &[], &mut |frames, values| {
+    stack::each(findings, &[], &mut |frames, values| {
         if values.samples == 0 {
             return;
         }
@@ -63,7 +63,7 @@ mod tests {
         let mut snapshot = fixture::running();
         snapshot.objects[10].object = "{array[2]:Cell<[u8;4]> a}".into();
         let mut out = Vec::new();
-        write(&snapshot, usize::MAX, &mut out).unwrap();
+        write(&fixture::findings_with(snapshot.clone()), usize::MAX, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let mut sum = 0;
         for line in text.lines() {
@@ -80,7 +80,7 @@ mod tests {
         let snapshot = fixture::with_long_names();
         let max_bytes = 1 << 20;
         let mut out = Vec::new();
-        write(&snapshot, max_bytes, &mut out).unwrap();
+        write(&fixture::findings_with(snapshot.clone()), max_bytes, &mut out).unwrap();
         assert!((max_bytes / 2..=max_bytes).contains(&out.len()), "{}", out.len());
         let text = String::from_utf8(out).unwrap();
         let samples = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();

@@ -2,40 +2,40 @@
 //! compressed with gzip.
 
 use super::stack::{self, Frame, LEFT_OUT, Values, event_names};
+use crate::session::findings::Findings;
 use crate::text::visible;
-use dataspace_proto::snapshot::Snapshot;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
-/// Writes the profile of `snapshot`. `age` is for how long its totals have stood, where that is known.
+/// Writes the profile of `findings`. `age` is the time for which its totals have stood, where that is known.
 /// Before it is compressed it has about `max_bytes` at most: what has no room is charged to `<Left out>`
 /// within `<Total>`.
 ///
 /// # Errors
 /// Those of `out`.
 pub(crate) fn write(
-    snapshot: &Snapshot,
+    findings: &Findings,
     age: Option<Duration>,
     max_bytes: usize,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     // Only what a person reads is by this clock.
     let ended = age.and_then(|age| SystemTime::now().checked_sub(age));
-    write_at(snapshot, ended, max_bytes, out)
+    write_at(findings, ended, max_bytes, out)
 }
 
 /// The same for totals that were taken at `ended`.
 fn write_at(
-    snapshot: &Snapshot,
+    findings: &Findings,
     ended: Option<SystemTime>,
     max_bytes: usize,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let mut gzip = GzEncoder::new(out, Compression::default());
-    gzip.write_all(&encode(snapshot, ended, max_bytes))?;
+    gzip.write_all(&encode(findings, ended, max_bytes))?;
     gzip.finish()?.flush()
 }
 
@@ -56,7 +56,8 @@ mod field {
 }
 
 /// The profile, not compressed.
-fn encode(snapshot: &Snapshot, ended: Option<SystemTime>, max_bytes: usize) -> Vec<u8> {
+fn encode(findings: &Findings, ended: Option<SystemTime>, max_bytes: usize) -> Vec<u8> {
+    let snapshot = &*findings.snapshot;
     let events = event_names(snapshot);
     let left_out = Values { events: vec![0; events.len()], ..Values::default() };
     let mut profile = Profile { room: max_bytes, left_out, ..Profile::default() };
@@ -70,10 +71,10 @@ fn encode(snapshot: &Snapshot, ended: Option<SystemTime>, max_bytes: usize) -> V
     for event in &events {
         profile.value_type(field::SAMPLE_TYPE, event, unit_of(event));
     }
-    if let Some(object) = main_object(snapshot) {
+    if let Some(object) = main_object(findings) {
         profile.mapping(&visible(object));
     }
-    stack::each(snapshot, &events, &mut |frames, values| profile.sample(frames, values));
+    stack::each(findings, &events, &mut |frames, values| profile.sample(frames, values));
     profile.add_left_out();
     let nanos = |time: u128| u64::try_from(time).unwrap_or(0);
     let ended_ns = ended
@@ -96,9 +97,9 @@ fn encode(snapshot: &Snapshot, ended: Option<SystemTime>, max_bytes: usize) -> V
 }
 
 /// The load object with the most samples: pprof takes the first one for the program.
-fn main_object(snapshot: &Snapshot) -> Option<&str> {
+fn main_object(findings: &Findings) -> Option<&str> {
     let mut sums: HashMap<&str, u64> = HashMap::new();
-    for line in snapshot.functions.iter() {
+    for line in findings.functions.iter() {
         if let Some(scope) = &line.scope {
             let sum: &mut u64 = sums.entry(&scope.object).or_default();
             *sum = sum.wrapping_add(line.samples);

@@ -1,9 +1,11 @@
 //! A snapshot as stacks: `<Total>`, the objects around an object, the object, and the function that
 //! accessed it.
 
+use crate::session::findings::Findings;
 use crate::text::visible;
+use dataspace_analyzer::report::FunctionLine;
 use dataspace_proto::sample_line::Scope;
-use dataspace_proto::snapshot::{FunctionLine, ObjectLine, Snapshot};
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -123,10 +125,11 @@ pub(super) fn event_names(snapshot: &Snapshot) -> Vec<&str> {
 /// stacks is `<Total>`'s. What is of no known function, or of a part that is not listed, ends at its
 /// object.
 pub(super) fn each<'a>(
-    snapshot: &'a Snapshot,
+    findings: &'a Findings,
     events: &[&str],
     take: &mut dyn FnMut(&[Frame<'a>], &Values),
 ) {
+    let Findings { snapshot, functions, .. } = findings;
     let objects = &snapshot.objects;
     let of_id: HashMap<u32, usize> =
         objects.iter().enumerate().map(|(idx, line)| (line.id, idx)).collect();
@@ -148,7 +151,7 @@ pub(super) fn each<'a>(
         frames
     };
     // Where there is no room for all, it is the least that is left out.
-    let mut functions: Vec<&FunctionLine> = snapshot.functions.iter().collect();
+    let mut functions: Vec<&FunctionLine> = functions.iter().collect();
     functions.sort_by_key(|line| std::cmp::Reverse(line.samples));
     for line in functions {
         let (Some(&idx), Some(scope)) = (of_id.get(&line.object_id), &line.scope) else { continue };
@@ -168,11 +171,12 @@ mod tests {
     use super::*;
     use crate::fixture;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
-    fn stacks(snapshot: &Snapshot) -> (BTreeMap<String, u64>, [u64; 4], Vec<u64>) {
-        let events = event_names(snapshot);
+    fn stacks(findings: &Findings) -> (BTreeMap<String, u64>, [u64; 4], Vec<u64>) {
+        let events = event_names(&findings.snapshot);
         let (mut found, mut sums, mut periods) = (BTreeMap::new(), [0; 4], vec![0; events.len()]);
-        each(snapshot, &events, &mut |frames, values| {
+        each(findings, &events, &mut |frames, values| {
             let names: Vec<_> = frames.iter().map(|frame| frame.name()).collect();
             *found.entry(names.join(";")).or_default() += values.samples;
             let Values { samples, loads, stores, latency, .. } = *values;
@@ -188,12 +192,12 @@ mod tests {
 
     #[test]
     fn stacks_add_up_to_the_total_whatever_is_left_out() {
-        let whole = fixture::running();
-        let total = whole.objects[0].metrics.all.clone();
-        for n_objects in [whole.objects.len(), 5, 2, 1] {
-            let mut snapshot = whole.clone();
-            snapshot.objects.truncate(n_objects);
-            let (found, [samples, loads, ..], periods) = stacks(&snapshot);
+        let whole = fixture::findings();
+        let total = whole.snapshot.objects[0].metrics.all.clone();
+        for n_objects in [whole.snapshot.objects.len(), 5, 2, 1] {
+            let mut findings = whole.clone();
+            Arc::make_mut(&mut findings.snapshot).objects.truncate(n_objects);
+            let (found, [samples, loads, ..], periods) = stacks(&findings);
             assert_eq!((samples, loads), (total.samples, total.loads), "{n_objects}: {found:?}");
             assert_eq!(periods, [total.events["cpu-clock"], 0]);
         }
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_function_is_the_innermost_frame() {
-        let (found, ..) = stacks(&fixture::running());
+        let (found, ..) = stacks(&fixture::findings());
         let y = "<Total>;{structure:order};{structure:order}.{structure:pos_t pos};\
                  {structure:order}.{structure:pos_t pos}.{int y}";
         assert_eq!(found[&format!("{y};match_orders")], 1_500);

@@ -3,6 +3,7 @@
 
 use super::Source;
 use super::cost::{self, OwnCpu};
+use super::findings::{Findings, Queues};
 use super::index_worker::{self, IndexWorker};
 use super::published::Published;
 use crate::file_source::FilePolicy;
@@ -15,7 +16,7 @@ use dataspace_collector::channel::batch::{self, BatchReceiver};
 use dataspace_collector::error::Error;
 use dataspace_collector::live::{Live, LiveConfig, Running, thread_cpu_ns};
 use dataspace_proto::record::Record;
-use dataspace_proto::snapshot::{Cost, EventLine, Snapshot, Target};
+use dataspace_proto::snapshot::{Cost, EventLine, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -92,6 +93,7 @@ impl LiveSession {
         let mut first = analyzer.snapshot(target.clone(), Cost::default(), None);
         let events: Vec<EventLine> = live.events().iter().map(event_line).collect();
         first.events.clone_from(&events);
+        let first = Findings::new(first, &analyzer, Queues::default());
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
         let began = Instant::now();
@@ -133,7 +135,7 @@ impl LiveSession {
 }
 
 impl Source for LiveSession {
-    fn snapshot(&self) -> Arc<Snapshot> {
+    fn findings(&self) -> Findings {
         self.published.newest()
     }
 
@@ -194,9 +196,9 @@ impl AnalyzerThread {
         loop {
             select_biased! {
                 recv(self.wishes) -> _ => {
-                    let mut snapshot = self.snapshot();
-                    snapshot.queues.batches = batches.receiver().len();
-                    self.published.publish_at(snapshot, self.n_ticks);
+                    let mut findings = self.findings();
+                    findings.queues.batches = batches.receiver().len();
+                    self.published.publish_at(findings, self.n_ticks);
                 },
                 recv(self.worker.responses) -> response => match response {
                     Ok(response) => self.analyzer.answer(response, &mut Unobserved),
@@ -219,8 +221,8 @@ impl AnalyzerThread {
         self.sampled.get_or_init(|| Sampled::since(self.began, &self.own_cpu));
         self.drain();
         self.target.running = false;
-        let snapshot = self.snapshot();
-        self.published.publish_final(snapshot);
+        let findings = self.findings();
+        self.published.publish_final(findings);
         // Who is in a hurry has the last snapshot, and waits for nothing more.
         self.worker.end(&self.is_hurried);
     }
@@ -267,12 +269,11 @@ impl AnalyzerThread {
         }
     }
 
-    fn snapshot(&mut self) -> Snapshot {
+    fn findings(&mut self) -> Findings {
         let governance = self.analyzer.collected().governance.clone();
         let cost = cost::so_far(governance.target_ns);
         let mut snapshot = self.analyzer.snapshot(self.target.clone(), cost, None);
         snapshot.governance = Some(governance);
-        snapshot.queues.questions = self.worker.requests.len();
         if snapshot.events.is_empty() {
             snapshot.events.clone_from(&self.events);
         }
@@ -281,7 +282,8 @@ impl AnalyzerThread {
         let sampled = ended.unwrap_or_else(|| Sampled::since(self.began, &self.own_cpu));
         snapshot.elapsed_ns = u64::try_from(sampled.elapsed.as_nanos()).unwrap_or(u64::MAX);
         snapshot.cost.own_cpu_ns = sampled.own_cpu_ns;
-        snapshot
+        let queues = Queues { questions: self.worker.requests.len(), ..Queues::default() };
+        Findings::new(snapshot, &self.analyzer, queues)
     }
 }
 
@@ -294,6 +296,7 @@ mod tests {
     fn thread(sampled: &Arc<OnceLock<Sampled>>) -> (AnalyzerThread, Arc<Published>) {
         let mut analyzer = Analyzer::new(Config::default());
         let first = analyzer.snapshot(Target::default(), Cost::default(), None);
+        let first = Findings::new(first, &analyzer, Queues::default());
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
         let policy = FilePolicy { symfs: None, is_live: true, reader: None };
@@ -315,12 +318,12 @@ mod tests {
     }
 
     /// The last snapshot of a session that brought nothing and had ended to sample so.
-    fn last(sampled: &Arc<OnceLock<Sampled>>) -> Arc<Snapshot> {
+    fn last(sampled: &Arc<OnceLock<Sampled>>) -> Arc<dataspace_proto::snapshot::Snapshot> {
         let (session, published) = thread(sampled);
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
         drop(sender);
         session.run(&receiver);
-        published.newest()
+        published.newest().snapshot
     }
 
     #[test]
@@ -346,8 +349,8 @@ mod tests {
             tick(&mut sender, 2);
             beats(2);
             // The analyzer goes on, snapshots are made, and the reader stands still.
-            let before = published.newest();
-            while published.newest().elapsed_ns == before.elapsed_ns {}
+            let before = published.newest().snapshot.elapsed_ns;
+            while published.newest().snapshot.elapsed_ns == before {}
             assert_eq!(published.n_ticks(), 2);
             drop(sender);
         });

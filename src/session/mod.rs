@@ -2,6 +2,7 @@
 //! samples, and owns the worker that reads files and debug information.
 
 pub(crate) mod cost;
+pub(crate) mod findings;
 mod index_worker;
 mod live;
 mod published;
@@ -25,28 +26,34 @@ use dataspace_collector::target::membership::CommFilter;
 use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
+use findings::Findings;
 use live::LiveSession;
 use replay::{Replay, ReplaySession};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a view needs of a running session.
+/// A running session, as views need it.
 pub(crate) trait Source {
-    /// The totals as they stand, or stood a moment ago; cheap.
-    fn snapshot(&self) -> Arc<Snapshot>;
+    /// Its findings as they stand, or stood a moment ago; cheap.
+    fn findings(&self) -> Findings;
 
-    /// Whether the target or the recording has ended and the totals are final.
+    /// Its totals, without the rest of its findings.
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.findings().snapshot
+    }
+
+    /// Tells whether the target or the recording has ended and the totals are final.
     fn is_finished(&self) -> bool;
 
-    /// How often the heart of a session on running tasks had beaten when its newest snapshot was made.
+    /// Number of heartbeats of a session on running tasks when its newest snapshot was made.
     /// The collector's thread beats ten times a second, whether samples come or not, and each beat
     /// goes through the analyzer: one that stands still tells that one of them does.
     fn heartbeat(&self) -> u64 {
         0
     }
 
-    /// Ends the session in order. When it returns, [`Self::snapshot`] gives the final totals.
+    /// Ends the session in order. When it returns, [`Self::findings`] are final.
     /// A second call does nothing.
     fn stop(&self);
 }

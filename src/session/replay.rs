@@ -1,6 +1,7 @@
 //! A session over a recording: each sample is decided before the next one is read.
 
 use super::Source;
+use super::findings::{Findings, Queues};
 use super::index_worker;
 use super::published::Published;
 use crate::file_source::{FilePolicy, SystemFiles};
@@ -71,6 +72,10 @@ impl Replay {
         self.analyzer.snapshot(self.target.clone(), Cost::default(), None)
     }
 
+    fn findings(&mut self) -> Findings {
+        Findings::new(self.snapshot(), &self.analyzer, Queues::default())
+    }
+
     /// Hands the answer to each sample to `line`, in time order; gives the warnings.
     pub(super) fn script(
         mut self,
@@ -115,7 +120,7 @@ pub(super) struct ReplaySession {
 
 impl ReplaySession {
     pub(super) fn start(mut replay: Replay) -> std::io::Result<Self> {
-        let (published, wishes) = Published::new(replay.snapshot());
+        let (published, wishes) = Published::new(replay.findings());
         let published = Arc::new(published);
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (for_thread, stop) = (Arc::clone(&published), Arc::clone(&is_stopped));
@@ -123,7 +128,7 @@ impl ReplaySession {
             let read = AssertUnwindSafe(|| {
                 replay.run(&mut Unobserved, |replay, _| {
                     if wishes.try_recv().is_ok() {
-                        for_thread.publish(replay.snapshot());
+                        for_thread.publish(replay.findings());
                     }
                     is_over(stop.load(Ordering::Acquire))
                 })
@@ -135,14 +140,14 @@ impl ReplaySession {
             if let Err(error) = result {
                 replay.analyzer.warn(error.to_string());
             }
-            for_thread.publish_final(replay.snapshot());
+            for_thread.publish_final(replay.findings());
         })?;
         Ok(Self { published, is_stopped, thread: Mutex::new(Some(thread)) })
     }
 }
 
 impl Source for ReplaySession {
-    fn snapshot(&self) -> Arc<Snapshot> {
+    fn findings(&self) -> Findings {
         self.published.newest()
     }
 

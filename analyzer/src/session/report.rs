@@ -3,13 +3,15 @@
 use crate::attribution::access::Verdict;
 use crate::session::analyzer::{Analyzer, Decided};
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
+pub use crate::function_table::FunctionLine;
+pub use crate::type_layout::{LayoutMember, TypeLayout};
 use dataspace_proto::accounting::{Accounting, Collected, Lost};
 use dataspace_proto::event::{Event, Sampling};
 use dataspace_proto::memory::Level;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, Queues, SCHEMA, Snapshot, Target,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target,
 };
 use dataspace_proto::window::{Window, Windows};
 use std::collections::BTreeMap;
@@ -48,9 +50,20 @@ impl Analyzer {
             governance: None,
             warnings: self.warnings.clone(),
             objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),
-            functions: self.totals.function_lines(),
-            queues: Queues::default(),
         }
+    }
+
+    /// Functions that access the objects, as of the last [`Self::snapshot`].
+    #[must_use]
+    pub fn functions(&self) -> Arc<[FunctionLine]> {
+        self.totals.function_lines()
+    }
+
+    /// Layouts of outermost aggregates, by the object's number.
+    #[must_use]
+    pub fn layouts(&self) -> BTreeMap<u32, Arc<TypeLayout>> {
+        let objects = (0..).zip(self.totals.objects());
+        objects.filter_map(|(id, object)| Some((id, object.layout.clone()?))).collect()
     }
 
     /// What the collector counted, when it last said so.
@@ -173,7 +186,6 @@ impl Analyzer {
             offset: has_place.then_some(totals.level.offset),
             size: (totals.level.size != 0).then_some(totals.level.size),
             candidates: totals.candidates.clone(),
-            layout: totals.layout.clone(),
             scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
             metrics,
         }

@@ -5,9 +5,27 @@ use crate::totals::rolling::ObjectIdx;
 use crate::totals::sums::Sums;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::sample_line::Scope;
-use dataspace_proto::snapshot::FunctionLine;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// Accesses of one function to one object itself, not to a part of it, since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionLine {
+    /// The object.
+    pub object_id: u32,
+    /// The function; `None` where it is not known, or one too many.
+    pub scope: Option<Arc<Scope>>,
+    /// Its samples.
+    pub samples: u64,
+    /// Those that read.
+    pub loads: u64,
+    /// Those that write.
+    pub stores: u64,
+    /// Sum of latencies in core cycles.
+    pub latency: u64,
+    /// Sums of periods, in the order of the snapshot's events; those that are missing are 0.
+    pub events: Box<[u64]>,
+}
 
 /// Which function of a session; none where it is not known, or one too many.
 type FunctionIdx = Option<u32>;

@@ -3,16 +3,18 @@
 //! A sample is counted at the one object that it is charged to. What is around that object gets its
 //! share when a second closes or totals are looked at: once for many samples.
 
+use crate::function_table::{FunctionLine, FunctionTable};
 use crate::limit;
 use crate::totals::function_table::FunctionTable;
 use crate::totals::sums::{Charge, Sums};
 use crate::totals::type_layout;
 use crate::types::descriptor::{Content, DataObject, ObjectLevel};
+use crate::type_layout::{self, TypeLayout};
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::Scope;
-use dataspace_proto::snapshot::{FunctionLine, ObjectKind, TypeLayout};
+use dataspace_proto::snapshot::ObjectKind;
 use dataspace_proto::window::{Window, WindowLengths};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;

@@ -2,7 +2,46 @@
 
 use crate::limit;
 use crate::types::layout::{Layout, Member, Shape};
-use dataspace_proto::snapshot::{BitPlace, LayoutMember, TypeLayout};
+use dataspace_proto::snapshot::BitPlace;
+use std::sync::Arc;
+
+/// Layout of a type in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeLayout {
+    /// As descriptors spell it: `structure:cell`.
+    pub type_name: Arc<str>,
+    /// Bytes.
+    pub size: u64,
+    /// Its members are arms, which overlap.
+    pub is_union: bool,
+    /// By offset, each followed by what it consists of.
+    pub members: Box<[LayoutMember]>,
+    /// True where there are more, or deeper nested ones.
+    pub truncated: bool,
+}
+
+/// One member of a [`TypeLayout`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutMember {
+    /// `-` where it has none, `<base>` for a base class.
+    pub name: Arc<str>,
+    /// As descriptors spell its type.
+    pub type_name: Arc<str>,
+    /// In the whole, in bytes; of what is in an array, in the first element.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// For a bit-field: its place after `offset`.
+    pub bits: Option<BitPlace>,
+    /// Number of its elements, as an array of one or more dimensions.
+    pub elements: Option<u64>,
+    /// Number of members that it is inside of.
+    pub depth: u32,
+    /// It is one arm of several, which overlap.
+    pub is_arm: bool,
+    /// Its parts are such arms.
+    pub is_union: bool,
+}
 
 /// The members of `layout`, at most `room` of them; `None` where it has none.
 pub(crate) fn describe(layout: &Layout, room: usize) -> Option<TypeLayout> {
@@ -63,7 +102,6 @@ impl Listing {
 mod tests {
     use super::*;
     use crate::types::layout::{AggregateKind, ScalarKind};
-    use std::sync::Arc;
 
     fn scalar(name: &str, size: u64) -> Arc<Layout> {
         Arc::new(Layout::new(name.into(), name.into(), size, Shape::Scalar(ScalarKind::Number)))

@@ -7,10 +7,10 @@ use crate::daemon::refusal_log::REFUSALS;
 use crate::exit;
 use crate::memory_bound;
 use crate::ownership::{OwnProcess, Standing};
+use crate::session::findings::Findings;
 use crate::session::{self, Source};
 use crossbeam_channel::Receiver;
 use dataspace_proto::api::{ErrorCode, SessionState};
-use dataspace_proto::snapshot::Snapshot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -184,13 +184,14 @@ impl Keeper {
             source.stop();
             return Err(unattached);
         }
-        let snapshot = source.snapshot();
+        let findings = source.findings();
+        let snapshot = &findings.snapshot;
         self.session.status.send_modify(|status| {
             status.n_attached += 1;
             status.target.clone_from(&snapshot.target.description);
             status.events = snapshot.events.iter().map(|event| event.name.clone()).collect();
         });
-        self.publish(snapshot);
+        self.publish(findings);
         self.session.beat.store(source.heartbeat(), Ordering::Relaxed);
         self.session.heard();
         self.session.is_now(SessionState::Attached, None, None);
@@ -210,14 +211,14 @@ impl Keeper {
             }
             let is_over = source.is_finished();
             let is_due = is_wished || is_leaving || is_over || published.elapsed() >= BEAT;
-            let snapshot = is_due.then(|| source.snapshot());
-            // Behind the snapshot, so that what is in it was seen while the processes were his.
+            let findings = is_due.then(|| source.findings());
+            // After the snapshot, so that what is in it was seen while the processes were his.
             if let Some(why) = self.foreign() {
                 source.stop();
                 return Over::Refused(why);
             }
-            if let Some(snapshot) = snapshot {
-                self.publish(snapshot);
+            if let Some(findings) = findings {
+                self.publish(findings);
                 self.session.feel(source.heartbeat());
                 published = Instant::now();
             }
@@ -238,9 +239,9 @@ impl Keeper {
         })
     }
 
-    fn publish(&self, snapshot: Arc<Snapshot>) {
+    fn publish(&self, findings: Findings) {
         let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS);
-        let frame = Arc::new(Frame::new(snapshot, max_objects, self.session.owner));
+        let frame = Arc::new(Frame::new(findings, max_objects, self.session.owner));
         if self.session.frames.receiver_count() > 0 {
             // Here rather than on the thread that answers clients.
             frame.event();

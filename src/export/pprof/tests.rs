@@ -6,6 +6,7 @@ use crate::fixture;
 use prost::Message as _;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
+use std::sync::Arc;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct ProfileMessage {
@@ -93,9 +94,9 @@ struct Function {
 
 const MAX_BYTES: usize = 1 << 20;
 
-fn read(snapshot: &Snapshot, ended: Option<SystemTime>) -> ProfileMessage {
+fn read(findings: &Findings, ended: Option<SystemTime>) -> ProfileMessage {
     let mut out = Vec::new();
-    write_at(snapshot, ended, MAX_BYTES, &mut out).unwrap();
+    write_at(findings, ended, MAX_BYTES, &mut out).unwrap();
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(&*out).read_to_end(&mut bytes).unwrap();
     ProfileMessage::decode(&*bytes).unwrap()
@@ -135,7 +136,7 @@ fn ids(ids: impl Iterator<Item = u64>) -> HashSet<u64> {
 
 #[test]
 fn a_profile_keeps_the_rules_of_its_format() {
-    let profile = read(&fixture::running(), None);
+    let profile = read(&fixture::findings(), None);
     assert_eq!(profile.string_table[0], "");
     let mappings = ids(profile.mapping.iter().map(|mapping| mapping.id));
     let functions = ids(profile.function.iter().map(|function| function.id));
@@ -179,9 +180,9 @@ fn a_profile_keeps_the_rules_of_its_format() {
 
 #[test]
 fn leaves_add_up_to_the_total_of_the_snapshot() {
-    let snapshot = fixture::running();
-    let all = &snapshot.objects[0].metrics.all;
-    let stacks = read(&snapshot, None).stacks();
+    let findings = fixture::findings();
+    let all = &findings.snapshot.objects[0].metrics.all;
+    let stacks = read(&findings, None).stacks();
     let sum = |idx: usize| stacks.values().map(|values| values[idx]).sum::<i64>().unsigned_abs();
     assert_eq!((sum(0), sum(1)), (all.samples, all.loads));
     assert_eq!((sum(4), sum(5)), (all.events["cpu-clock"], 0));
@@ -192,26 +193,26 @@ fn leaves_add_up_to_the_total_of_the_snapshot() {
 
 #[test]
 fn long_names_are_left_out_and_their_samples_are_not() {
-    let snapshot = fixture::with_long_names();
-    let profile = read(&snapshot, None);
+    let findings = fixture::findings_with(fixture::with_long_names());
+    let profile = read(&findings, None);
     let n_bytes = profile.encoded_len();
     assert!((MAX_BYTES / 2..MAX_BYTES + 4096).contains(&n_bytes), "{n_bytes}");
     let stacks = profile.stacks();
     let sum: i64 = stacks.values().map(|values| values[0]).sum();
-    assert_eq!(sum.unsigned_abs(), snapshot.objects[0].metrics.all.samples);
+    assert_eq!(sum.unsigned_abs(), findings.snapshot.objects[0].metrics.all.samples);
     assert!(stacks["<Total>;<Left out>"][0] > 0);
 }
 
 #[test]
 fn time_is_that_of_the_beginning() {
-    let mut snapshot = fixture::running();
+    let mut findings = fixture::findings();
     let ended = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-    let profile = read(&snapshot, Some(ended));
-    assert_eq!(profile.duration_nanos.unsigned_abs(), snapshot.elapsed_ns);
+    let profile = read(&findings, Some(ended));
+    assert_eq!(profile.duration_nanos.unsigned_abs(), findings.snapshot.elapsed_ns);
     assert_eq!(profile.time_nanos + profile.duration_nanos, 1_000_000_000_000_000);
-    assert_eq!(read(&snapshot, None).time_nanos, 0, "what is not known is not there");
-    snapshot.events.remove(0);
-    assert_eq!(read(&snapshot, None).period, 1);
-    let empty = read(&fixture::empty(), None);
+    assert_eq!(read(&findings, None).time_nanos, 0, "what is not known is not there");
+    Arc::make_mut(&mut findings.snapshot).events.remove(0);
+    assert_eq!(read(&findings, None).period, 1);
+    let empty = read(&Arc::new(fixture::empty()).into(), None);
     assert!(empty.sample.is_empty() && empty.sample_type.len() == 4);
 }

@@ -1,0 +1,54 @@
+//! A session's findings at one moment: the snapshot that goes over the wire, and the rest, which does not.
+
+use dataspace_analyzer::analyzer::Analyzer;
+use dataspace_analyzer::report::{FunctionLine, TypeLayout};
+use dataspace_proto::snapshot::Snapshot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All that a session tells. A copy shares everything with the original.
+#[derive(Clone, Debug)]
+pub(crate) struct Findings {
+    /// The totals.
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Functions that access the objects, for exports and an object's details: several times as long as the
+    /// snapshot.
+    pub(crate) functions: Arc<[FunctionLine]>,
+    /// Layouts of outermost aggregates, by the object's number.
+    pub(crate) layouts: Arc<BTreeMap<u32, Arc<TypeLayout>>>,
+    /// Lengths of the session's queues, where it is live.
+    pub(crate) queues: Queues,
+}
+
+/// Lengths of the queues of a live session. Samples that wait for debug information are `pending`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Queues {
+    /// Batches of records between collector and analyzer.
+    pub(crate) batches: usize,
+    /// Questions about code and data that the index worker has not come to.
+    pub(crate) questions: usize,
+}
+
+impl Findings {
+    /// `snapshot`, which `analyzer` has just made, with the rest of what it knows.
+    pub(crate) fn new(snapshot: Snapshot, analyzer: &Analyzer, queues: Queues) -> Self {
+        Self {
+            snapshot: Arc::new(snapshot),
+            functions: analyzer.functions(),
+            layouts: Arc::new(analyzer.layouts()),
+            queues,
+        }
+    }
+}
+
+/// Findings of a session in another process, which tells no more than the snapshot.
+impl From<Arc<Snapshot>> for Findings {
+    fn from(snapshot: Arc<Snapshot>) -> Self {
+        Self {
+            snapshot,
+            functions: Arc::default(),
+            layouts: Arc::default(),
+            queues: Queues::default(),
+        }
+    }
+}
