@@ -13,19 +13,19 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// How long the program has to show that it runs at all.
+/// Time in which the program has to show that it runs at all.
 const START: Duration = Duration::from_millis(50);
 
 /// A program in this binary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bundled {
-    /// What the process is called.
+    /// Name of the process.
     pub(crate) name: &'static str,
     /// Its file.
     pub(crate) bytes: &'static [u8],
-    /// What its standard output becomes.
+    /// Destination of its standard output.
     pub(crate) output: fn() -> Stdio,
-    /// What the user typed to have it run.
+    /// Command that the user typed to have it run.
     pub(crate) typed: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Bundled {
 #[derive(Debug)]
 pub(crate) struct Started {
     child: Child,
-    /// Where the program's file is, if it had to be one with a name.
+    /// Path of the program's file, if it had to be one with a name.
     _file: Option<tempfile::TempDir>,
 }
 

@@ -30,23 +30,23 @@ use workload::Workload;
 /// 3 % of its time. A prime, as the default of sessions is.
 const DEFAULT_HZ: u64 = 1999;
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Calibration {
     /// The event, with the skid model that its samples are attributed with.
     event: EventLine,
-    /// How long the loops ran.
+    /// Time that the loops ran.
     elapsed_ns: u64,
     /// The kernel's own count, and what was lost.
     collected: Collected,
-    /// Where the samples fell.
+    /// Counts of the samples by place.
     tally: Tally,
-    /// What the collector had to say.
+    /// Warnings of the collector.
     warnings: Vec<String>,
 }
 
 impl Calibration {
-    /// How far the counts are apart: 0 when every sample is accounted for.
+    /// Difference of the counts: 0 when every sample is accounted for.
     fn imbalance(&self) -> i128 {
         let Tally { n_elsewhere, n_in_kernel, .. } = self.tally;
         let counted = self.tally.n_in_loops() + n_elsewhere + n_in_kernel + self.lost().total();

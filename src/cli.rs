@@ -1,4 +1,5 @@
-//! What the user typed: the command line as it stands, without looking at anything outside it.
+//! Grammar of the command line, and the options that it means. Of the world outside it looks at two things
+//! only: the environment, for colour (`NO_COLOR`, `TERM`), and the token's file, for a client of the daemon.
 
 mod daemon;
 mod record;
@@ -109,7 +110,7 @@ pub(crate) struct Global {
     /// Say more on standard error; twice or thrice for more still.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// When to use colour; `auto` honours NO_COLOR.
+    /// Use of colour; `auto` honours NO_COLOR.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
 }
@@ -204,7 +205,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) event: EventArgs,
 }
 
-/// Whom to profile.
+/// Target to profile.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = TARGETS)]
 pub(crate) struct TargetArgs {
@@ -237,7 +238,7 @@ pub(crate) struct TargetArgs {
     pub(crate) excluded_comms: Vec<value::CommName>,
 }
 
-/// What to sample.
+/// Events to sample.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = EVENTS)]
 pub(crate) struct EventArgs {
@@ -262,7 +263,7 @@ pub(crate) struct EventArgs {
     pub(crate) mmap_pages: Option<usize>,
 }
 
-/// How to show a live session.
+/// Presentation of a live session.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
 pub(crate) struct ViewArgs {
@@ -286,7 +287,7 @@ pub(crate) struct ViewArgs {
     pub(crate) selection: SelectionArgs,
 }
 
-/// Which spans a session sums metrics over.
+/// Windows that a session sums metrics over.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
 pub(crate) struct WindowsArgs {
@@ -296,7 +297,7 @@ pub(crate) struct WindowsArgs {
     pub(crate) lengths: Option<WindowLengths>,
 }
 
-/// Which objects to show.
+/// Objects to show.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
 pub(crate) struct SelectionArgs {
@@ -316,7 +317,7 @@ pub(crate) struct ReportArgs {
     /// Print one JSON snapshot instead of a table: the same as --format json.
     #[arg(long, help_heading = VIEW, conflicts_with = "format")]
     pub(crate) json: bool,
-    /// What to print.
+    /// Form of the output.
     #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = VIEW)]
     pub(crate) format: ReportFormat,
     #[command(flatten)]
@@ -342,7 +343,7 @@ pub(crate) enum ReportFormat {
 }
 
 impl ReportFormat {
-    /// Whether every sample is in it, so that no objects can be left out.
+    /// Tells whether every sample is in it, so that no objects can be left out.
     pub(crate) const fn has_stacks(self) -> bool {
         matches!(self, Self::Folded | Self::Pprof)
     }
@@ -361,7 +362,7 @@ pub(crate) struct ScriptArgs {
     pub(crate) json: bool,
 }
 
-/// Which recording, and how to read it.
+/// Recording to read, and how to attribute its samples.
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArgs {
     /// The recording; `-` is standard input.
@@ -378,7 +379,7 @@ pub(crate) struct RecordingArgs {
     pub(crate) paths: Paths,
 }
 
-/// When to use colour.
+/// Use of colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
     /// On a terminal, unless NO_COLOR is set.

@@ -23,18 +23,18 @@ use std::sync::Arc;
 pub(crate) struct Client {
     address: Address,
     token: Option<Arc<Token>>,
-    place: Place,
+    place: TypedAddress,
 }
 
-/// What was typed to say where the daemon is, for hints of what to type next.
+/// Words that were typed to say where the daemon is, for hints of what to type next.
 #[derive(Clone, Debug, Default)]
-struct Place {
-    /// Where that is not the usual socket.
+struct TypedAddress {
+    /// The address, where it is not the usual socket.
     address: Option<String>,
     token_file: Option<String>,
 }
 
-impl Place {
+impl TypedAddress {
     fn new(address: &Path, token_file: Option<&Path>) -> Self {
         let address = Some(address).filter(|address| *address != Path::new(DEFAULT_SOCKET));
         Self { address: address.map(shell_word), token_file: token_file.map(shell_word) }
@@ -67,13 +67,13 @@ impl Client {
     /// # Errors
     /// Where that is no address, or the token cannot be had.
     pub(crate) fn new(address: &Path, token_file: Option<&Path>) -> anyhow::Result<Self> {
-        let place = Place::new(address, token_file);
+        let place = TypedAddress::new(address, token_file);
         let address = Address::parse(address)?;
         let token = token_file.map(Token::read).transpose()?.map(Arc::new);
         Ok(Self { address, token, place })
     }
 
-    /// How `command`, one of those that only ask the daemon, is typed for this one.
+    /// The words to type for `command`, one of those that only ask the daemon, for this one.
     pub(crate) fn typed(&self, command: &str) -> String {
         self.place.of(command, "--socket")
     }
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// What is at `path`, below the version.
+    /// Gets the answer at `path`, below the version.
     ///
     /// # Errors
     /// The daemon's, or that there is none.
@@ -134,7 +134,7 @@ impl Client {
     /// An answer that is no error.
     fn open(&self, method: &str, path: &str, body: Option<&[u8]>) -> anyhow::Result<http::Answer> {
         let path = format!("/{VERSION}/{path}");
-        let asked = http::Asked { method, path: &path, body, token: self.token.as_deref() };
+        let asked = http::HttpRequest { method, path: &path, body, token: self.token.as_deref() };
         let answer = http::ask(&self.address, &asked)
             .map_err(|error| unreachable_daemon(error, &self.address, &self.place))?;
         if (200..300).contains(&answer.status) {
@@ -166,7 +166,7 @@ fn json(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
     serde_json::to_vec(value).context("writing the request")
 }
 
-fn unreachable_daemon(error: io::Error, address: &Address, place: &Place) -> anyhow::Error {
+fn unreachable_daemon(error: io::Error, address: &Address, place: &TypedAddress) -> anyhow::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon listens on",
         io::ErrorKind::PermissionDenied => "this user may not connect to",
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn hints_name_the_daemon_that_was_asked() {
         let typed = |address: &str, token_file: Option<&str>| {
-            let place = Place::new(Path::new(address), token_file.map(Path::new));
+            let place = TypedAddress::new(Path::new(address), token_file.map(Path::new));
             let address = Address::parse(Path::new(address)).unwrap();
             let client = Client { address, token: None, place };
             [client.typed("sessions"), client.typed_top()]

@@ -20,18 +20,18 @@ pub(crate) enum Column {
     Stores,
     /// Latency of a sample on average, in core cycles.
     Latency,
-    /// How the attributions were reached.
+    /// Evidence of the attributions.
     Evidence,
 }
 
-/// What the numbers of a window are compared with.
+/// Scale that the numbers of a window are compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     /// The window.
     pub(crate) window: Window,
     /// Samples of `<Total>` in it.
     pub(crate) n_total_samples: u64,
-    /// How much of it there is already.
+    /// Part of the window that has passed already.
     pub(crate) seconds: f64,
 }
 
@@ -53,7 +53,7 @@ impl Scale {
     }
 }
 
-/// How many seconds `window` covers. The open second, which is half over on average, is one of them;
+/// Number of seconds that `window` covers. The open second, which is half over on average, is one of them;
 /// but a window of one is the last whole second.
 pub(crate) fn seconds(window: Window, elapsed_ns: u64) -> f64 {
     let full = match window {
@@ -100,12 +100,12 @@ impl Column {
         }
     }
 
-    /// Whether its cells end at the same column.
+    /// Tells whether its cells end at the same column.
     pub(crate) const fn is_number(self) -> bool {
         !matches!(self, Column::Evidence)
     }
 
-    /// What stands in it for an object with these metrics.
+    /// Its text for an object with these metrics.
     pub(crate) fn cell(self, metrics: &Metrics, scale: &Scale) -> String {
         match self {
             Column::Share => percent(metrics.samples, scale.n_total_samples),

@@ -1,4 +1,4 @@
-//! What the program needs, worked out from what was typed: no flag is looked at below here.
+//! Options of the program, worked out from what was typed: no flag is looked at below here.
 
 use crate::file_source::FileReader;
 use dataspace_proto::event::{Sampling, SkidModel};
@@ -7,26 +7,26 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a live session samples, and how.
+/// Options of a live session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LiveOptions {
-    /// Whom to profile.
+    /// Target to profile.
     pub(crate) target: LiveTarget,
     /// Processes of which names only, and of which not.
     pub(crate) comms: Comms,
     /// Events as `--event` takes them; none: the best one that there is.
     pub(crate) events: Vec<String>,
-    /// How often, where the user said so.
+    /// Rate of the samples, where the user said so.
     pub(crate) sampling: Option<Sampling>,
-    /// What sampling may cost, as a share of the CPU time; `None`: anything.
+    /// Limit of the cost of sampling, as a share of the CPU time; `None`: no limit.
     pub(crate) max_overhead: Option<f64>,
     /// With a period, every Nth fault, breakpoint and tracepoint stays a sample.
     pub(crate) keeps_counts: bool,
     /// Pages of each CPU's ring, where the user said so.
     pub(crate) ring_pages: Option<usize>,
-    /// What metrics are summed over.
+    /// Windows that metrics are summed over.
     pub(crate) windows: WindowLengths,
-    /// Where a command's own output goes.
+    /// Destination of a command's own output.
     pub(crate) command_output: CommandOutput,
     /// This process has other sessions besides: what it costs is that of their threads then.
     pub(crate) is_one_of_many: bool,
@@ -35,7 +35,7 @@ pub(crate) struct LiveOptions {
     pub(crate) reader: Option<FileReader>,
 }
 
-/// Whom a live session profiles.
+/// Target of a live session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LiveTarget {
     /// Running processes: all their threads and the children born from now on.
@@ -61,10 +61,10 @@ pub(crate) struct Comms {
     pub(crate) exclude: Vec<Vec<u8>>,
 }
 
-/// Where the output of a started command goes. Our standard output is for data only.
+/// Destination of a started command's output. Our standard output is for data only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandOutput {
-    /// Where ours goes: nothing of ours is on it.
+    /// The same as ours: nothing of ours is on it.
     Inherit,
     /// Its standard output goes to our standard error, its standard error too; it keeps the
     /// standard input.
@@ -74,20 +74,20 @@ pub(crate) enum CommandOutput {
     Discard,
 }
 
-/// Where a live session is recorded to, and until when.
+/// Destination and length of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordOptions {
     /// The file; standard output otherwise.
     pub(crate) file: Option<PathBuf>,
     /// The length at which it ends.
     pub(crate) max_bytes: Option<u64>,
-    /// When to stop, if not at the target's end.
+    /// Time after which to stop, if not at the target's end.
     pub(crate) duration: Option<Duration>,
     /// One JSON object on standard output at the end.
     pub(crate) is_json: bool,
 }
 
-/// Which recording to read, and how to attribute its samples.
+/// Recording to read, and how to attribute its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingOptions {
     /// The recording.
@@ -96,28 +96,28 @@ pub(crate) struct RecordingOptions {
     pub(crate) symfs: Option<PathBuf>,
     /// The skid model.
     pub(crate) skid: Skid,
-    /// Which paths may answer.
+    /// Paths that may answer.
     pub(crate) paths: Paths,
-    /// What metrics are summed over.
+    /// Windows that metrics are summed over.
     pub(crate) windows: WindowLengths,
 }
 
-/// What is calibrated, and how it is shown.
+/// Options of a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CalibrationOptions {
     /// The event as `--event` takes it; none: the best one that there is.
     pub(crate) event: Option<String>,
-    /// How often, where the user said so.
+    /// Rate of the samples, where the user said so.
     pub(crate) sampling: Option<Sampling>,
-    /// How long all loops run together.
+    /// Time that all loops run together.
     pub(crate) duration: Duration,
     /// One JSON object instead of a table.
     pub(crate) is_json: bool,
-    /// Whether to use colour.
+    /// True for output in colour.
     pub(crate) has_color: bool,
 }
 
-/// Where a recording is read from.
+/// Source of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A file.
@@ -126,7 +126,7 @@ pub(crate) enum Input {
     Stdin,
 }
 
-/// How far the reported IP is taken to lie behind the trigger.
+/// Skid model that samples are attributed with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Skid {
     /// As each event tells.
@@ -136,7 +136,7 @@ pub(crate) enum Skid {
     Forced(SkidModel),
 }
 
-/// Which of the two paths from trigger to data object may answer.
+/// The paths from trigger to data object that may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Paths {
     /// Only the instruction and the debug information.
@@ -148,24 +148,24 @@ pub(crate) enum Paths {
     Both,
 }
 
-/// How `top` shows what it finds.
+/// Presentation of `top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TopOptions {
-    /// What comes out.
+    /// Form of the output.
     pub(crate) output: Output,
     /// Time between two snapshots.
     pub(crate) interval: Duration,
-    /// When to stop, if not at the target's end.
+    /// Time after which to stop, if not at the target's end.
     pub(crate) duration: Option<Duration>,
-    /// Which objects.
+    /// Objects to show.
     pub(crate) selection: Selection,
     /// The window shown first, where the user said so.
     pub(crate) window: Option<Window>,
-    /// Whether to use colour.
+    /// True for output in colour.
     pub(crate) has_color: bool,
 }
 
-/// What form the answer takes.
+/// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// The full-screen table.
@@ -179,13 +179,13 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Whether one answer is given and no more.
+    /// Tells whether one answer is given and no more.
     pub(crate) const fn is_single(self) -> bool {
         matches!(self, Self::Table | Self::JsonOnce)
     }
 }
 
-/// Which objects of a snapshot are shown.
+/// Objects of a snapshot that are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     /// At most so many objects, `<Total>` among them.

@@ -49,11 +49,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use turn::Turns;
 
-/// How long sessions may take for their final totals when the daemon ends: with what clients take to
+/// Time that sessions may take for their final totals when the daemon ends: with what clients take to
 /// get them it is to be gone in two seconds.
 const DRAIN: Duration = Duration::from_millis(1_200);
 
-/// How long to wait for a session to be looked at again whether it is silent, without a watchdog.
+/// Interval at which sessions are checked for silence, without a watchdog.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// The daemon, as those who answer clients know it.
@@ -63,21 +63,21 @@ struct Daemon {
     roster: Roster,
     connections: Arc<Connections>,
     settings: Mutex<Settings>,
-    /// Whose profile or object is made: one at a time, so that they leave the processors to others.
+    /// Turns of requests for profiles and objects: one at a time, so that they leave the processors to others.
     turns: Turns,
 }
 
-/// What a new configuration changes.
+/// Parts that a new configuration changes.
 #[derive(Clone, Debug)]
 struct Settings {
     limits: Limits,
     trusted: Trusted,
-    /// Who is let in over TCP, if anybody is.
+    /// Clients that are let in over TCP, if any are.
     tcp: Option<Arc<(TcpConfig, Token)>>,
 }
 
 impl Settings {
-    /// What `config` says, and the token.
+    /// Reads `config`'s table, and the token.
     ///
     /// # Errors
     /// What is wrong with the token.
@@ -89,7 +89,7 @@ impl Settings {
         Ok(Self { limits: config.limits, trusted: Trusted::of(&config.group), tcp })
     }
 
-    /// Whether who is let in over TCP, and for what, is the same in `other`.
+    /// Tells whether the same clients are let in over TCP, with the same rights, in `other`.
     fn opens_tcp_as(&self, other: &Self) -> bool {
         match (self.tcp.as_deref(), other.tcp.as_deref()) {
             (Some((config, token)), Some((other, other_token))) => {
@@ -126,19 +126,19 @@ impl Daemon {
     }
 }
 
-/// What the daemon was started with.
+/// Options that the daemon was started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DaemonOptions {
     /// The configuration; none: the default one, if it is there.
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen, whatever the configuration says.
+    /// Socket to listen at, whatever the configuration says.
     pub(crate) socket: Option<PathBuf>,
-    /// How much memory to take, whatever the configuration says.
+    /// Bound on memory, whatever the configuration says.
     pub(crate) max_memory_bytes: Option<u64>,
 }
 
 impl DaemonOptions {
-    /// Whether there is room for the sessions of `config` in the memory that was asked for here; that in
+    /// Tells whether there is room for the sessions of `config` in the memory that was asked for here; that in
     /// the configuration has been checked.
     ///
     /// # Errors

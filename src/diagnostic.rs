@@ -1,4 +1,4 @@
-//! What the program says about itself on standard error, or in the journal where that is the same.
+//! Diagnostics of the program on standard error, or in the journal where that is the same.
 
 use crate::journal::Journal;
 use crate::log_queue::LogQueue;

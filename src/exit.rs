@@ -17,7 +17,7 @@ pub(crate) const UNSUPPORTED: u8 = 4;
 /// Ctrl-C or SIGTERM came before there was a result: 128 + SIGINT, as shells count.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// What kind of failure it is, so far as the exit code tells.
+/// Kind of a failure, so far as the exit code tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// [`FAILED`].

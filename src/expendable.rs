@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long one job may take. Files come from the page cache or a disk; a network file system
+/// Time that one job may take. Files come from the page cache or a disk; a network file system
 /// that takes longer than this is as good as gone for a live view.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether it is over.
+/// Interval at which it is checked whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Threads of one session that may be left behind before its further work is refused.
@@ -25,7 +25,8 @@ static LEFT_BEHIND: Places = Places::new(64);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Whether a session's files give nothing more, and the turn of the index thread that reads them.
+/// End of a session's files, after which they give nothing more, and the turn of the index thread that reads
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct FilesEnd {
     is_over: AtomicBool,
@@ -40,7 +41,7 @@ impl FilesEnd {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Whether they were told to.
+    /// Tells whether they were told to.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
@@ -50,7 +51,7 @@ impl FilesEnd {
         &self.turn
     }
 
-    /// Whether they give nothing of `n_bytes`. Where memory is used up, or somebody else has none for what
+    /// Tells whether they give nothing of `n_bytes`. Where memory is used up, or somebody else has none for what
     /// was read, they do not until [`Self::was_broken_off`]: a question that went without a part of its
     /// answer goes without all of it.
     fn has_come(&self, n_bytes: usize) -> bool {
@@ -79,7 +80,7 @@ impl FilesEnd {
         self.lock().is_some()
     }
 
-    /// Whether anything was not read because there was no memory for it, since this was asked.
+    /// Tells whether anything was not read because there was no memory for it, since this was asked.
     pub(crate) fn was_broken_off(&self) -> Option<Delay> {
         self.lock().take()
     }
@@ -98,14 +99,14 @@ pub(crate) struct Expendable {
     places: &'static Places,
     /// As many more of it as threads were left behind and have not come back.
     left_behind: Arc<()>,
-    /// That there are too many of them was told.
+    /// True when it was told that there are too many of them.
     is_refusal_told: AtomicBool,
-    /// When nothing is run, or waited for, any more.
+    /// Time from which nothing is run, or waited for, any more.
     end: Arc<FilesEnd>,
     thread: Mutex<Option<Sender<Job>>>,
 }
 
-/// What a thread that was left behind takes until it comes back.
+/// Share of the bounds that a thread which was left behind takes until it comes back.
 #[derive(Debug)]
 struct LeftBehind {
     _of_process: Place,
@@ -137,17 +138,17 @@ impl Expendable {
         }
     }
 
-    /// Whether nothing is run any more.
+    /// Tells whether nothing is run any more.
     fn is_over(&self) -> bool {
         self.end.has_come(0)
     }
 
-    /// Whether so many bytes are not to be read any more.
+    /// Tells whether so many bytes are not to be read any more.
     pub(crate) fn refuses(&self, n_bytes: usize) -> bool {
         self.end.has_come(n_bytes)
     }
 
-    /// Whether that is so for want of memory, or because it is over, and no fault of a file.
+    /// Tells whether that is so for want of memory, or because it is over, and no fault of a file.
     pub(crate) fn is_given_up(&self) -> bool {
         self.end.is_broken_off() || self.end.is_over()
     }
@@ -178,7 +179,7 @@ impl Expendable {
         has_room
     }
 
-    /// What `job` returns; `None` if it does not return in time, or too many have not returned yet. Who
+    /// Runs `job`, and gives its result; `None` if it does not return in time, or too many have not returned yet. Who
     /// waits long for it gives his room in memory to others meanwhile; `None` also if he gets none again.
     pub(crate) fn run<T: Send + 'static>(
         &self,
@@ -228,7 +229,7 @@ impl Expendable {
         value
     }
 
-    /// What comes in time, and before it is over.
+    /// Receives what comes in time, and before it is over.
     fn wait<T>(&self, result: &Receiver<T>) -> Result<T, Missed> {
         let began = Instant::now();
         let turn = self.end.turn();
@@ -270,7 +271,7 @@ mod tests {
         Expendable { deadline: Duration::from_millis(10), ..expendable }
     }
 
-    /// What never comes while the other end is there.
+    /// A message that never comes while the other end is there.
     fn never() -> (Sender<()>, Receiver<()>) {
         bounded(0)
     }

@@ -31,14 +31,14 @@ use std::sync::Arc;
 /// Bytes that one read asks for, so that each gets a deadline of its own.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Where to look for files.
+/// Rules for looking for files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FilePolicy {
     /// A directory that holds the recorded machine's files (`--symfs`).
     pub(crate) symfs: Option<PathBuf>,
-    /// Whether the processes run on this machine, now.
+    /// True while the processes run on this machine.
     pub(crate) is_live: bool,
-    /// Who has to be allowed to read what is opened, beside ourselves; what the process has mapped
+    /// User who has to be allowed to read what is opened, beside ourselves; what the process has mapped
     /// it could read.
     pub(crate) reader: Option<FileReader>,
 }
@@ -72,29 +72,29 @@ impl SystemFiles {
     }
 
     /// Places where the load object may be, most trustworthy first.
-    fn places(&self, key: &LoadObjectKey) -> Vec<Place> {
+    fn places(&self, key: &LoadObjectKey) -> Vec<FilePlace> {
         let path = Path::new(OsStr::from_bytes(undeleted(&key.path))).to_path_buf();
         let mut places = Vec::new();
         if self.policy.is_live && key.pid > 0 {
             let (start, end) = (key.range.0.0, key.range.1.0);
             let task = living_task(key.pid);
-            let link = |link: String, must_name| Place::Link { pid: task, link, must_name };
+            let link = |link: String, must_name| FilePlace::Link { pid: task, link, must_name };
             places.push(link(format!("map_files/{start:x}-{end:x}"), None));
             places.push(link("exe".to_owned(), Some(key.path.to_vec())));
             let root = PathBuf::from(format!("/proc/{task}/root"));
-            places.push(Place::Inside { root, path: path.clone() });
+            places.push(FilePlace::Inside { root, path: path.clone() });
         }
         if let Some(symfs) = &self.policy.symfs {
-            places.push(Place::Inside { root: symfs.clone(), path: path.clone() });
+            places.push(FilePlace::Inside { root: symfs.clone(), path: path.clone() });
         }
         if let FileIdentity::BuildId(build_id) = &key.identity {
-            places.extend(self.cached_by_build_id(build_id, "elf").map(Place::Path));
+            places.extend(self.cached_by_build_id(build_id, "elf").map(FilePlace::Path));
         }
         // A path of another mount namespace is another file here, unless its build-id tells that not.
         let is_of_here =
             key.mount_namespace == 0 || matches!(key.identity, FileIdentity::BuildId(_));
         if is_of_here && undeleted(&key.path).len() == key.path.len() {
-            places.push(Place::Path(path));
+            places.push(FilePlace::Path(path));
         }
         places
     }
@@ -146,8 +146,8 @@ impl SystemFiles {
         for root in self.roots(pid) {
             for path in paths {
                 let place = match &root {
-                    Some(root) => Place::Inside { root: root.clone(), path: path.clone() },
-                    None => Place::Path(path.clone()),
+                    Some(root) => FilePlace::Inside { root: root.clone(), path: path.clone() },
+                    None => FilePlace::Path(path.clone()),
                 };
                 let reader = self.policy.reader.clone();
                 let opened = self.expendable.run(move || place.open(reader.as_ref()));
@@ -169,7 +169,7 @@ impl FileSource for SystemFiles {
         for place in self.places(key) {
             let identity = key.identity.clone();
             // --symfs names the files to use: their inodes are another machine's.
-            let is_chosen = matches!(&place, Place::Inside { root, .. }
+            let is_chosen = matches!(&place, FilePlace::Inside { root, .. }
                 if Some(root) == self.policy.symfs.as_ref());
             let reader = self.policy.reader.clone();
             let opened = self.expendable.run(move || place.open(reader.as_ref()));
@@ -197,7 +197,7 @@ impl FileSource for SystemFiles {
 
 /// One way to a file.
 #[derive(Debug)]
-enum Place {
+enum FilePlace {
     /// A link in a process's directory of procfs that leads to the very file, wherever it is and even
     /// if it is deleted.
     Link { pid: i32, link: String, must_name: Option<Vec<u8>> },
@@ -215,7 +215,7 @@ struct Opened {
     stored_bytes: u64,
 }
 
-impl Place {
+impl FilePlace {
     fn open(&self, reader: Option<&FileReader>) -> std::io::Result<Opened> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = match self {
@@ -284,7 +284,7 @@ fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
     Ok(Opened { file, state, stored_bytes })
 }
 
-/// Whether a file can be the one that was mapped, by its inode number. Device numbers are not
+/// Tells whether a file can be the one that was mapped, by its inode number. Device numbers are not
 /// compared: btrfs and overlayfs show other ones to stat(2) than to the memory map.
 fn is_same_inode(file: &File, identity: &FileIdentity) -> bool {
     match identity {
@@ -319,7 +319,7 @@ fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
     (!rest.is_empty()).then(|| (format!("{first:02x}"), rest))
 }
 
-/// What tells that a file was written to since.
+/// Stamp that changes when a file is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileState {
     len: u64,
@@ -529,12 +529,13 @@ mod tests {
     #[test]
     fn a_process_that_is_not_the_users_leads_to_no_file_for_him() {
         let pid = std::process::id().cast_signed();
-        let exe = Place::Link { pid, link: "exe".to_owned(), must_name: None };
+        let exe = FilePlace::Link { pid, link: "exe".to_owned(), must_name: None };
         assert!(exe.open(None).is_ok());
         let stranger = FileReader { uid: 4_000_000, gid: 4_000_000, groups: Arc::default() };
         let error = exe.open(Some(&stranger)).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
-        let other = Place::Link { pid, link: "exe".to_owned(), must_name: Some(b"/other".into()) };
+        let other =
+            FilePlace::Link { pid, link: "exe".to_owned(), must_name: Some(b"/other".into()) };
         assert_eq!(other.open(None).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     }
 

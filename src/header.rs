@@ -1,4 +1,4 @@
-//! What stands above the objects, in the plain table and on the screen: the target, the events,
+//! Lines above the objects, in the plain table and on the screen: the target, the events,
 //! where every sample went, and what profiling costs.
 
 use crate::text::{percent, ratio, size, span, visible};
@@ -6,14 +6,14 @@ use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
 use dataspace_proto::snapshot::{EventLine, Snapshot};
 
-/// How a piece of text is meant.
+/// Meaning of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// As it is.
     Plain,
-    /// What to look at first.
+    /// Text to look at first.
     Strong,
-    /// What may be overlooked.
+    /// Text that may be overlooked.
     Faint,
     /// Something was lost or is wrong: red.
     Loss,
@@ -33,7 +33,7 @@ impl Segment {
     }
 }
 
-/// Whether counts have their shares behind them.
+/// Presence of shares after the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shares {
     /// They have.
@@ -42,7 +42,7 @@ pub(crate) enum Shares {
     Omitted,
 }
 
-/// What is profiled, and for how long.
+/// The target, and the time it has been profiled for.
 pub(crate) fn target(snapshot: &Snapshot) -> Vec<Segment> {
     let name = visible(&snapshot.target.description).into_owned();
     let elapsed = span(snapshot.elapsed_ns);

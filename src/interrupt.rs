@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a wait goes on without looking at the flag: short enough to feel immediate.
+/// Time that a wait goes on without looking at the flag: short enough to feel immediate.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Set once somebody asked us to end.
@@ -42,7 +42,7 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Whether we were asked to end.
+    /// Tells whether we were asked to end.
     pub(crate) fn is_set(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }

@@ -9,17 +9,17 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// Where systemd-journald takes entries (`systemd-journald.service(8)`).
+/// Socket at which systemd-journald takes entries (`systemd-journald.service(8)`).
 const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// Our fields begin so: those of the journal's own names mean something else.
 const PREFIX: &str = "DATASPACE_";
 
-/// What is kept of one value: an entry is one datagram, of which a socket takes 208 KiB
+/// Longest part of one value that is kept: an entry is one datagram, of which a socket takes 208 KiB
 /// (`net.core.wmem_default`), and has a dozen fields.
 const MAX_VALUE_BYTES: usize = 8 << 10;
 
-/// Whether standard error is a stream to the journal: systemd tells its device and inode
+/// Tells whether standard error is a stream to the journal: systemd tells its device and inode
 /// (`systemd.exec(5)`, `$JOURNAL_STREAM`), and who redirected it since has another one.
 pub(crate) fn is_stderr() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };

@@ -9,37 +9,37 @@ use std::thread;
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What waits at most: some hundred lines.
+/// Maximum of the bytes that wait: some hundred lines.
 const MAX_BYTES: usize = 64 << 10;
 
-/// How long the end of the program waits for what is not written yet.
+/// Time that the end of the program waits for what is not written yet.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// The way into the queue.
 #[derive(Clone, Debug)]
-pub(crate) struct LogQueue(Arc<Shared>);
+pub(crate) struct LogQueue(Arc<QueuedLines>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct QueuedLines {
+    state: Mutex<LineQueue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LineQueue {
     /// Whole lines.
     waiting: Vec<u8>,
-    /// Entries that did not fit behind those.
+    /// Entries that did not fit after those.
     n_lost: u64,
     is_writing: bool,
 }
 
-impl State {
+impl LineQueue {
     const fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.n_lost == 0 && !self.is_writing
     }
 
-    /// What is to be written next, with what was lost in its place.
+    /// Takes the lines to be written next, with a note of lost ones in their place.
     fn take(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.waiting);
         let n_lost = std::mem::take(&mut self.n_lost);
@@ -51,8 +51,8 @@ impl State {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl QueuedLines {
+    fn lock(&self) -> MutexGuard<'_, LineQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl Shared {
     fn write_to(&self, mut file: impl Write) {
         let mut state = self.lock();
         loop {
-            let is_idle = |state: &mut State| state.is_idle();
+            let is_idle = |state: &mut LineQueue| state.is_idle();
             state = self.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
             let bytes = state.take();
             state.is_writing = true;
@@ -95,7 +95,7 @@ impl LogQueue {
 
     /// Waits a little until all is written.
     pub(crate) fn finish(&self) {
-        let is_busy = |state: &mut State| !state.is_idle();
+        let is_busy = |state: &mut LineQueue| !state.is_idle();
         let _ = self.0.changed.wait_timeout_while(self.0.lock(), FAREWELL, is_busy);
     }
 }

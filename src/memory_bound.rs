@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 pub(crate) use turn::{NoTurn, Turn};
 
-/// How often it is looked at: 10 µs of work each. A worker reads some 20 MB of debug information in that
+/// Interval between two looks, of 10 µs of work each. A worker reads some 20 MB of debug information in that
 /// time.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -26,10 +26,10 @@ const CLOSE_LOOK: Duration = Duration::from_millis(4);
 /// Before so much is read at once it is looked how much is resident.
 const LARGE_READ_BYTES: usize = 128 << 10;
 
-/// What is needed without any session: the program takes 10 MB, and what one question reads 16.
+/// Memory that is needed without any session: the program takes 10 MB, and what one question reads 16.
 const FLOOR_BYTES: u64 = 32 << 20;
 
-/// What each session needs beside that: 0.6 MB where its target sleeps, 4 MB with the totals of some
+/// Memory that each session needs beside that: 0.6 MB where its target sleeps, 4 MB with the totals of some
 /// hundred objects.
 const SESSION_BYTES: u64 = 5 << 20;
 
@@ -45,11 +45,11 @@ const N_STAGES: usize = Shed::ALL.len();
 struct MemoryBound {
     /// 0: there is none.
     max_bytes: AtomicU64,
-    /// How often something was asked to be given up, times [`N_STAGES`], and which stage it was.
+    /// Number of times that something was asked to be given up, times [`N_STAGES`], plus the stage.
     asked: AtomicU64,
     /// The last stage was asked for, and memory is not plentiful yet.
     is_short: AtomicBool,
-    /// What was resident when it was looked last.
+    /// Resident memory at the last look.
     resident_bytes: AtomicU64,
     /// There is a thread that looks. Held where the bound comes or goes, so that a thread that is about to
     /// return is not taken for one that looks.
@@ -58,18 +58,18 @@ struct MemoryBound {
     questions: Queue,
     /// Sessions that were given up.
     n_sessions: AtomicU64,
-    /// How often each stage was asked for.
+    /// Number of times that each stage was asked for.
     n_asked: [AtomicU64; N_STAGES],
 }
 
-/// How the bound stands.
+/// State of the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryState {
     /// The bound.
     pub(crate) max_bytes: u64,
     /// Resident memory now.
     pub(crate) resident_bytes: u64,
-    /// Whether the work itself was given up, for the time being.
+    /// True while the work itself is given up, for the time being.
     pub(crate) is_short: bool,
     /// Sessions that were given up.
     n_sessions: u64,
@@ -78,7 +78,7 @@ pub(crate) struct MemoryState {
 }
 
 impl MemoryState {
-    /// How often each kind of thing was asked to be given up, and how many sessions were.
+    /// Number of times that each kind of thing was asked to be given up, and the number of sessions that were.
     pub(crate) fn shed(self) -> impl Iterator<Item = (&'static str, u64)> {
         let last = ("sessions", self.n_sessions);
         Shed::ALL.map(Shed::name).into_iter().zip(self.n_shed).chain([last])
@@ -90,13 +90,13 @@ impl MemoryState {
         usize::try_from(n_sessions).unwrap_or(usize::MAX)
     }
 
-    /// Whether more is resident than should be, whatever was given up.
+    /// Tells whether more is resident than should be, whatever was given up.
     pub(crate) fn is_above(self) -> bool {
         self.resident_bytes > high_bytes(self.max_bytes)
     }
 }
 
-/// What is wrong with a bound for a process of so many sessions, if it has no room for them.
+/// Fault of a bound for a process of so many sessions, if it has no room for them.
 ///
 /// # Errors
 /// What it needs.
@@ -140,7 +140,7 @@ pub(crate) fn set(max_bytes: Option<u64>) {
     }
 }
 
-/// How the bound stands, if there is one.
+/// The state of the bound, if there is one.
 pub(crate) fn state() -> Option<MemoryState> {
     let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
     (max_bytes != 0).then(|| MemoryState {
@@ -152,12 +152,12 @@ pub(crate) fn state() -> Option<MemoryState> {
     })
 }
 
-/// Whether nothing new is to be found out.
+/// Tells whether nothing new is to be found out.
 pub(crate) fn is_short() -> bool {
     BOUND.is_short.load(Ordering::Relaxed)
 }
 
-/// Whether memory is so near the bound that what is being read is broken off: `n_bytes` more are to be.
+/// Tells whether memory is so near the bound that what is being read is broken off: `n_bytes` more are to be.
 pub(crate) fn is_used_up(n_bytes: usize) -> bool {
     let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
     if max_bytes == 0 {
@@ -171,7 +171,7 @@ pub(crate) fn is_used_up(n_bytes: usize) -> bool {
     resident_bytes.saturating_add(n_bytes as u64) > used_up_bytes
 }
 
-/// What one thread was asked to give up before.
+/// Last request to one thread to give something up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     bound: &'static MemoryBound,
@@ -188,7 +188,7 @@ impl Asked {
         Self { bound, before: bound.asked.load(Ordering::Acquire) }
     }
 
-    /// What is to be given up now, if that was not asked before.
+    /// The stage to be given up now, if that was not asked before.
     pub(crate) fn anew(&mut self) -> Option<Shed> {
         let asked = self.bound.asked.load(Ordering::Acquire);
         let stage = Shed::ALL.get(asked as usize % N_STAGES).copied();
@@ -245,7 +245,7 @@ impl MemoryBound {
         max_bytes.is_some() && !std::mem::replace(&mut *is_watched, true)
     }
 
-    /// Whether the thread that looks has nothing to look at, and is none any more.
+    /// Tells whether the thread that looks has nothing to look at, and is none any more.
     fn is_left(&self) -> bool {
         let mut is_watched = self.watched();
         if self.max_bytes.load(Ordering::Relaxed) != 0 {
@@ -263,7 +263,7 @@ impl MemoryBound {
         *is_watched = false;
     }
 
-    /// Whether there is room for the work on so many questions.
+    /// Tells whether there is room for the work on so many questions.
     fn is_room(&self, n_working: u64) -> bool {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);

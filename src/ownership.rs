@@ -1,4 +1,4 @@
-//! Whether a process is a user's own: the kernel's rule for reading another process
+//! Ownership of a process by a user: the kernel's rule for reading another process
 //! (`__ptrace_may_access()` in Linux `kernel/ptrace.c`, `cap_ptrace_access_check()` in
 //! `security/commoncap.c`), asked for somebody else than ourselves.
 
@@ -44,7 +44,7 @@ impl Permission for ProcessesOf {
     }
 }
 
-/// How a process stands to the user.
+/// Relation of a process to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It is his.
@@ -77,7 +77,7 @@ impl OwnProcess {
         }
     }
 
-    /// How it stands now: exec and setuid change that.
+    /// Its relation now: exec and setuid change that.
     pub(crate) fn standing(&self) -> Standing {
         if has_ended(&self.pidfd) {
             return Standing::Gone;
@@ -123,13 +123,13 @@ impl OwnProcess {
         }
     }
 
-    /// How many threads it has now; 0 where that cannot be told.
+    /// Number of its threads now; 0 where that cannot be told.
     pub(crate) fn n_threads(&self) -> u64 {
         let number = |status: &str| line(status, "Threads:")?.parse().ok();
         self.status().and_then(|(_, status)| number(&status)).unwrap_or(0)
     }
 
-    /// Who owns the process's status, and the text.
+    /// Owner of the process's status, and the text.
     fn status(&self) -> Option<((u32, u32), String)> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let status = openat(&self.directory, "status", flags, Mode::empty()).ok()?;
@@ -141,13 +141,13 @@ impl OwnProcess {
     }
 }
 
-/// What tells the user namespace of a process from others; its `/proc` directory is given.
+/// Identity of the user namespace of a process, whose `/proc` directory is given.
 pub(crate) fn namespace_of(directory: impl AsFd) -> Option<(u64, u64)> {
     let stat = statat(directory, "ns/user", AtFlags::empty()).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// That of ours.
+/// Identity of our own user namespace.
 pub(crate) fn own_namespace() -> Option<(u64, u64)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     namespace_of(rustix::fs::open("/proc/self", flags, Mode::empty()).ok()?)

@@ -10,7 +10,7 @@ use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
 use std::io::{self, Write};
 
-/// How many objects are listed where no limit was given.
+/// Number of objects that are listed where no limit was given.
 pub(crate) const DEFAULT_LIMIT: usize = 40;
 
 /// Between two columns.
@@ -20,19 +20,19 @@ const GAP: &str = "  ";
 /// others their numbers.
 const MAX_RESERVED: usize = 60;
 
-/// Where the header's text begins.
+/// Column in which the header's text begins.
 const INDENT: usize = 10;
 
-/// How the table is to look.
+/// Options of the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableOptions {
     /// The window that shares and rates are taken over.
     pub(crate) window: Window,
-    /// Which objects.
+    /// Objects to show.
     pub(crate) selection: Selection,
-    /// Whether to use colour.
+    /// True for output in colour.
     pub(crate) has_color: bool,
-    /// How many columns a line has, where it is limited. Names are never cut: columns go.
+    /// Columns of a line, where they are limited. Names are never cut: columns go.
     pub(crate) width: Option<usize>,
 }
 

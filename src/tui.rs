@@ -10,20 +10,20 @@ use crate::config::TopOptions;
 use crate::interrupt::Interrupt;
 use crate::session::Source;
 use anyhow::Context;
-use keyboard::{Input, Keyboard};
+use keyboard::{KeyInput, Keyboard};
 use screen::Screen;
-use state::State;
+use state::ScreenState;
 use std::time::{Duration, Instant};
 use view::Theme;
 
-/// How long a look at the keyboard lasts: signals and the end of the time are noticed after it.
+/// Time that a look at the keyboard lasts: signals and the end of the time are noticed after it.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// While the session is young the screen follows it closely: the first objects are waited for.
 const YOUTH: Duration = Duration::from_secs(3);
 const YOUNG_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How the screen was left.
+/// Reason for which the screen was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
     /// By a key, a signal or the end of the time.
@@ -42,7 +42,7 @@ pub(crate) fn run(
     let keyboard = Keyboard::open()?;
     let mut screen = Screen::enter()?;
     let theme = Theme::new(options.has_color);
-    let mut state = State::new(source.snapshot(), options);
+    let mut state = ScreenState::new(source.snapshot(), options);
     let start = Instant::now();
     let end = options.duration.map(|duration| start + duration);
     let mut refreshed = start;
@@ -58,34 +58,34 @@ pub(crate) fn run(
             let drawn = screen.draw(|frame| view::draw(frame, &mut state, &theme));
             if let Err(error) = drawn {
                 return match keyboard.wait(Duration::ZERO) {
-                    Ok(Input::HungUp) => Ok(Leave::HungUp),
+                    Ok(KeyInput::HungUp) => Ok(Leave::HungUp),
                     _ => Err(error).context("drawing on the terminal"),
                 };
             }
         }
         match read_keys(&keyboard, &mut state)? {
-            Input::HungUp => return Ok(Leave::HungUp),
-            Input::Event(_) => is_changed = true,
-            Input::Nothing => is_changed = false,
+            KeyInput::HungUp => return Ok(Leave::HungUp),
+            KeyInput::Event(_) => is_changed = true,
+            KeyInput::Nothing => is_changed = false,
         }
     }
     Ok(Leave::Asked)
 }
 
 /// Waits a moment for a key and takes all that were pressed; gives the last thing that happened.
-fn read_keys(keyboard: &Keyboard, state: &mut State) -> anyhow::Result<Input> {
-    let mut last = Input::Nothing;
+fn read_keys(keyboard: &Keyboard, state: &mut ScreenState) -> anyhow::Result<KeyInput> {
+    let mut last = KeyInput::Nothing;
     loop {
-        let wait = if matches!(last, Input::Nothing) { GLANCE } else { Duration::ZERO };
+        let wait = if matches!(last, KeyInput::Nothing) { GLANCE } else { Duration::ZERO };
         match keyboard.wait(wait)? {
-            Input::Nothing => return Ok(last),
-            Input::HungUp => return Ok(Input::HungUp),
-            Input::Event(event) => {
+            KeyInput::Nothing => return Ok(last),
+            KeyInput::HungUp => return Ok(KeyInput::HungUp),
+            KeyInput::Event(event) => {
                 // A resize is an event too: what it changes is drawn anew.
                 if let Some(key) = event.as_key_press_event() {
                     state.press(key);
                 }
-                last = Input::Event(event);
+                last = KeyInput::Event(event);
             }
         }
         if state.is_left() {

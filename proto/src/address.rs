@@ -52,7 +52,7 @@ address! {
 }
 
 impl Avma {
-    /// Whether the address can be one of user space on x86-64 with four or five page-table
+    /// Tells whether the address can be one of user space on x86-64 with four or five page-table
     /// levels: the upper, kernel half and the non-canonical hole cannot.
     ///
     /// Source: Linux `Documentation/arch/x86/x86_64/mm.rst` and `5level-paging.rst`.

@@ -1,4 +1,4 @@
-//! The types that cross a boundary in `dataspace`: records on their way from the collector to the
+//! Types that cross a boundary in `dataspace`: records on their way from the collector to the
 //! analyzer, and snapshots on their way from the analyzer to a person or a program.
 //!
 //! It holds messages only. It knows nothing of I/O, of threads, of the kernel or of debug information.

@@ -1,8 +1,8 @@
-//! What the hardware says about one access: level, snoop, TLB, lock, page.
+//! Words of the hardware about one access: level, snoop, TLB, lock, page.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the data came from, as `PERF_SAMPLE_DATA_SRC` tells it.
+/// Source of the data, as `PERF_SAMPLE_DATA_SRC` tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names are the levels' own")]
@@ -37,7 +37,7 @@ pub enum Level {
     AnyCache,
 }
 
-/// How many levels there are.
+/// Number of levels.
 pub const N_LEVELS: usize = 14;
 
 impl Level {
@@ -81,7 +81,7 @@ impl Level {
     }
 }
 
-/// How an instruction touches its memory operand.
+/// Kind of access of an instruction to its memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -111,13 +111,13 @@ macro_rules! flags {
                 Self(self.0 | other.0)
             }
 
-            /// Whether any of `other` is among these.
+            /// Tells whether any of `other` is among these.
             #[must_use]
             pub const fn has(self, other: Self) -> bool {
                 self.0 & other.0 != 0
             }
 
-            /// Whether nothing was told.
+            /// Tells whether nothing was told.
             #[must_use]
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
@@ -136,7 +136,7 @@ fn joined(bits: u8, known: &'static [(u8, &str)]) -> Option<String> {
 }
 
 flags! {
-    /// What other caches answered. Hardware may leave it between two: `none|miss`.
+    /// Answer of other caches. Hardware may leave it between two: `none|miss`.
     Snoop {
         /// Nobody was asked.
         NONE = 0x01, "none";
@@ -162,7 +162,7 @@ impl Snoop {
 }
 
 flags! {
-    /// How the data address was translated.
+    /// Translation of the data address.
     Tlb {
         /// In the first-level data TLB, or with [`Self::L2`] in one of the two.
         L1 = 0x01, "L1";
@@ -190,19 +190,19 @@ impl Tlb {
         (!parts.is_empty()).then(|| parts.join(" "))
     }
 
-    /// Whether the first-level TLB did not have it. "L1 | L2 hit" means one of both; a miss of L1 is
+    /// Tells whether the first-level TLB did not have it. "L1 | L2 hit" means one of both; a miss of L1 is
     /// a walk, a hit of L2 alone or a plain miss.
     #[must_use]
     pub const fn is_first_level_miss(self) -> bool {
-        let behind = Self::L2.with(Self::WALKER).with(Self::FAULT);
-        self.has(Self::MISS) || (self.has(behind) && !self.has(Self::L1))
+        let further = Self::L2.with(Self::WALKER).with(Self::FAULT);
+        self.has(Self::MISS) || (self.has(further) && !self.has(Self::L1))
     }
 }
 
 flags! {
     /// Why the access had to wait for an earlier store.
     Blocked {
-        /// That store's data could not be forwarded.
+        /// The data of that store could not be forwarded.
         DATA = 0x01, "data";
         /// Its address was in conflict.
         ADDRESS = 0x02, "address";
@@ -217,7 +217,7 @@ impl Blocked {
     }
 }
 
-/// Whose memory or cache it was, on processors that tell it by caching agent.
+/// Owner of the memory or cache, on processors that tell it by caching agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Region {
@@ -273,25 +273,25 @@ impl PageSize {
 /// `PERF_SAMPLE_DATA_SRC`, decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataSource {
-    /// What the hardware calls the access, where it says.
+    /// The hardware's word for the access, where there is one.
     pub access: Option<Access>,
-    /// Where the data came from, where it is known.
+    /// Source of the data, where it is known.
     pub level: Option<Level>,
     /// The level that did not have it, where no more is told ("L3 miss", and stores that miss L1).
     pub missed: Option<Level>,
-    /// What other caches answered.
+    /// Answer of other caches.
     pub snoop: Snoop,
-    /// How the address was translated.
+    /// Translation of the address.
     pub tlb: Tlb,
     /// Why it had to wait.
     pub blocked: Blocked,
-    /// Whether the access was locked, where that is told.
+    /// True for a locked access, where that is told.
     pub locked: Option<bool>,
     /// The data came from another core's, node's or socket's side.
     pub is_remote: bool,
-    /// How far: 0 another core of this node, 1 another node, 2 another socket, 3 another board.
+    /// Distance: 0 another core of this node, 1 another node, 2 another socket, 3 another board.
     pub hops: Option<u8>,
-    /// Whose memory it was.
+    /// Owner of the memory.
     pub region: Option<Region>,
 }
 

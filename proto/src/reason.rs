@@ -87,7 +87,7 @@ reasons! {
         "debug information is still loading";
 }
 
-/// How many reasons there are.
+/// Number of reasons.
 pub const N_REASONS: usize = Reason::ALL.len();
 
 #[cfg(test)]

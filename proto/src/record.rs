@@ -1,4 +1,4 @@
-//! What the collector hands to the analyzer: samples, side-band events, counters, the time.
+//! Records that the collector hands to the analyzer: samples, side-band events, counters, the time.
 
 use crate::accounting::Collected;
 use crate::address::{Avma, FileOffset, PhysicalAddress};
@@ -35,7 +35,7 @@ pub enum Record {
     Cgroup(Box<Cgroup>),
     /// Code came into the kernel while it runs, or left it.
     KernelSymbol(Box<KernelSymbol>),
-    /// What the kernel and the collector counted so far. Each one replaces the one before.
+    /// Counts of the kernel and of the collector so far. Each one replaces the one before.
     Collected(Box<Collected>),
     /// Something a person should know, said once.
     Warning(Box<str>),
@@ -47,7 +47,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// When it happened, for the records that say so.
+    /// Time of the record, for those that have one.
     #[must_use]
     pub fn time_ns(&self) -> Option<u64> {
         match self {
@@ -88,7 +88,7 @@ pub enum CpuMode {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Sample {
-    /// When, in the session's clock.
+    /// Time, in the session's clock.
     pub time_ns: u64,
     /// Process; −1 where the recording does not tell.
     pub pid: i32,
@@ -96,11 +96,11 @@ pub struct Sample {
     pub tid: i32,
     /// CPU, where it is told.
     pub cpu: Option<u32>,
-    /// Which event.
+    /// The event.
     pub event: EventIdx,
     /// Events that this sample stands for: its weight.
     pub period: u64,
-    /// What was interrupted.
+    /// Code that was interrupted.
     pub mode: CpuMode,
     /// The hardware vouches for IP (`PERF_RECORD_MISC_EXACT_IP`).
     pub is_exact_ip: bool,
@@ -109,7 +109,7 @@ pub struct Sample {
     /// The sampled data address; `None` where the event has none (a clock, or a hardware event
     /// that reported 0).
     pub addr: Option<Avma>,
-    /// Where the data came from.
+    /// Source of the data.
     pub data_source: Option<DataSource>,
     /// Latency in core cycles, 0 where there is none: until the data was there (Intel's cache
     /// latency, AMD's of the miss), else of the whole access.
@@ -122,7 +122,7 @@ pub struct Sample {
     pub data_page: PageSize,
     /// The page that IP is on.
     pub code_page: PageSize,
-    /// Where the data address is in physical memory; the kernel tells it to the privileged only.
+    /// The data address in physical memory; the kernel tells it to the privileged only.
     pub physical_addr: Option<PhysicalAddress>,
     /// The control group of the thread, by its number ([`Cgroup`]).
     pub cgroup: Option<NonZeroU64>,
@@ -136,7 +136,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Whether user code was interrupted, as the mode tells or, where that does not, the IP.
+    /// Tells whether user code was interrupted, as the mode tells or, where that does not, the IP.
     #[must_use]
     pub const fn is_user(&self) -> bool {
         match self.mode {
@@ -183,7 +183,7 @@ impl Sample {
     }
 }
 
-/// How the kernel names the file behind a mapping.
+/// The kernel's name for the file of a mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
     /// Not told.
@@ -208,7 +208,7 @@ pub enum FileIdentity {
 /// Memory was mapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mmap {
-    /// When, in the session's clock; 0 for what was mapped before the session.
+    /// Time, in the session's clock; 0 for what was mapped before the session.
     pub time_ns: u64,
     /// Process; −1 is the kernel.
     pub pid: i32,
@@ -218,20 +218,20 @@ pub struct Mmap {
     pub start: Avma,
     /// Length.
     pub len_bytes: u64,
-    /// Where in the file it begins.
+    /// Its beginning in the file.
     pub file_offset: FileOffset,
-    /// Whether code can run there.
+    /// True where code can run there.
     pub is_executable: bool,
     /// The path as the kernel tells it, with " (deleted)", `[vdso]`, `[heap]`, `//anon`.
     pub path: Box<[u8]>,
-    /// Which file it is.
+    /// The file.
     pub identity: FileIdentity,
 }
 
 /// A task got a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comm {
-    /// When.
+    /// Time.
     pub time_ns: u64,
     /// Process.
     pub pid: i32,
@@ -246,7 +246,7 @@ pub struct Comm {
 /// A process or a thread was born.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fork {
-    /// When.
+    /// Time.
     pub time_ns: u64,
     /// The process it is in; differs from `parent_pid` for a process.
     pub pid: i32,
@@ -261,7 +261,7 @@ pub struct Fork {
 /// A task ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// When.
+    /// Time.
     pub time_ns: u64,
     /// Process.
     pub pid: i32,
@@ -272,7 +272,7 @@ pub struct Exit {
 /// A process is in a mount namespace, by which its paths mean other files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// When; 0 for what was so before the session.
+    /// Time; 0 for what was so before the session.
     pub time_ns: u64,
     /// Process.
     pub pid: i32,
@@ -283,7 +283,7 @@ pub struct Namespace {
 /// A control group has a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroup {
-    /// When.
+    /// Time.
     pub time_ns: u64,
     /// Its number, as samples hold it.
     pub id: u64,
@@ -294,7 +294,7 @@ pub struct Cgroup {
 /// Code that the kernel made or loaded while it runs: a BPF program, a trampoline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelSymbol {
-    /// When.
+    /// Time.
     pub time_ns: u64,
     /// First address.
     pub start: Avma,

@@ -28,7 +28,7 @@ pub enum Register {
     R15,
 }
 
-/// How many registers [`Registers`] has room for.
+/// Number of registers that [`Registers`] has room for.
 pub const N_REGISTERS: usize = 18;
 
 impl Register {
@@ -76,7 +76,7 @@ impl Register {
 /// The mask of every register we ask the kernel for: 16 general ones, IP and flags.
 pub const PERF_MASK: u64 = 0x00ff_03ff;
 
-/// What the sampled task ran as, from the ABI word in front of the registers.
+/// Mode of the sampled task, from the ABI word in front of the registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RegisterAbi {
     /// No registers: a kernel thread, or none were asked for.
@@ -93,7 +93,7 @@ const ALL_PRESENT: u32 = (1 << N_REGISTERS) - 1;
 /// Register values; each is there only if it was sampled.
 #[derive(Clone, Copy, Default)]
 pub struct Registers {
-    /// What the task ran as.
+    /// Mode of the task.
     pub abi: RegisterAbi,
     present: u32,
     /// 0 where there is none; anything where there is none at all.
@@ -175,7 +175,7 @@ impl Registers {
         self.values[register as usize] = 0;
     }
 
-    /// Whether there is no value at all.
+    /// Tells whether there is no value at all.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.present == 0

@@ -3,7 +3,7 @@
 use crate::address::Avma;
 
 /// Bytes from the stack pointer upwards that are kept. The return address of a function that touches
-/// memory for others (`memcpy`, `strlen`) is in the first 8; behind an intermediate one that saves six
+/// memory for others (`memcpy`, `strlen`) is in the first 8; after an intermediate one that saves six
 /// registers and has some locals, in the first 256. Every sample has room for them, so that none
 /// allocates.
 pub const N_STACK_BYTES: usize = 256;
@@ -14,7 +14,7 @@ pub const N_STACK_BYTES: usize = 256;
 #[repr(C)]
 pub struct StackPiece {
     n_bytes: u16,
-    /// Those behind `n_bytes` may be anything.
+    /// Those after `n_bytes` may be anything.
     bytes: [u8; N_STACK_BYTES],
 }
 
@@ -57,7 +57,7 @@ impl StackPiece {
         self.bytes.get(..usize::from(self.n_bytes)).unwrap_or_default()
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.n_bytes == 0

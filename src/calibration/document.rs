@@ -1,6 +1,6 @@
 //! A calibration as one JSON object.
 
-use super::slow_loop::{Access, Place};
+use super::slow_loop::{Access, SlowPlace};
 use super::tally::LoopTally;
 use super::verdict::{self, Fit};
 use super::{Calibration, Tally};
@@ -14,7 +14,7 @@ use std::io::Write;
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct CalibrationDocument<'a> {
     schema: u32,
     event: &'a EventLine,
     elapsed_ns: u64,
@@ -60,7 +60,7 @@ struct AccessFit {
 #[derive(Serialize)]
 struct LoopLine<'a> {
     access: Access,
-    place: Place,
+    place: SlowPlace,
     samples: u64,
     restarted: u64,
     /// Samples by distance from the slow access in retired instructions, from 0 on.
@@ -95,7 +95,7 @@ pub(crate) fn write_line(calibration: &Calibration, out: &mut dyn Write) -> anyh
     let Tally { n_elsewhere, n_in_kernel, .. } = *tally;
     let of_access =
         |access| AccessFit { access, fit: Fit::new(skid, tally.loops_of(access)).into() };
-    let document = Document {
+    let document = CalibrationDocument {
         schema: SCHEMA,
         event: &calibration.event,
         elapsed_ns: calibration.elapsed_ns,

@@ -1,9 +1,9 @@
-//! A loop with one slow access, and how far behind it in time each of its instructions comes.
+//! A loop with one slow access, and the distance in time of each of its instructions from it.
 
 use dataspace_proto::address::Avma;
 use serde::Serialize;
 
-/// What the slow access is.
+/// Kind of the slow access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Access {
@@ -29,11 +29,11 @@ impl Access {
     }
 }
 
-/// Where in the loop it stands.
+/// Place in the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
-    /// Where the loop's branch jumps to.
+pub(crate) enum SlowPlace {
+    /// Address that the loop's branch jumps to.
     First,
     /// Among the others.
     Middle,
@@ -41,7 +41,7 @@ pub(crate) enum Place {
     Last,
 }
 
-impl Place {
+impl SlowPlace {
     /// For a person.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -55,13 +55,13 @@ impl Place {
 /// A loop of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlowLoop {
-    /// What its slow access is.
+    /// Kind of its slow access.
     pub(crate) access: Access,
-    /// Where that stands.
-    pub(crate) place: Place,
+    /// Place of that access.
+    pub(crate) place: SlowPlace,
     /// All its instructions, in the order in which they run.
     pub(crate) instructions: Vec<Avma>,
-    /// Which of them is slow.
+    /// Index of the slow one.
     slow_idx: usize,
 }
 
@@ -76,9 +76,9 @@ impl SlowLoop {
             _ => return None,
         };
         let place = match words.next()? {
-            "first" => Place::First,
-            "middle" => Place::Middle,
-            "last" => Place::Last,
+            "first" => SlowPlace::First,
+            "middle" => SlowPlace::Middle,
+            "last" => SlowPlace::Last,
             _ => return None,
         };
         let address = |word| u64::from_str_radix(word, 16).ok().map(Avma);
@@ -88,13 +88,13 @@ impl SlowLoop {
         Some(Self { access, place, instructions, slow_idx })
     }
 
-    /// How many instructions an iteration has.
+    /// Number of instructions of an iteration.
     pub(crate) fn len(&self) -> usize {
         self.instructions.len()
     }
 
-    /// How many instructions retire from the slow access on until the one at `ip` is next, the
-    /// first behind the last; 0 at the slow access itself, `None` outside the loop. Whole rounds do
+    /// Number of instructions that retire from the slow access on until the one at `ip` is next, the
+    /// first after the last; 0 at the slow access itself, `None` outside the loop. Whole rounds do
     /// not show: loops of different lengths tell them.
     pub(crate) fn distance(&self, ip: Avma) -> Option<usize> {
         let idx = self.instructions.iter().position(|&instruction| instruction == ip)?;
@@ -116,7 +116,7 @@ mod tests {
                 .collect();
             assert_eq!(distances, expect, "{line}");
             assert_eq!(slow_loop.distance(Avma(0x14)), None, "inside an instruction");
-            assert_eq!(slow_loop.distance(Avma(0x1a)), None, "behind the loop");
+            assert_eq!(slow_loop.distance(Avma(0x1a)), None, "after the loop");
         };
         check("store first 10 10 13 17 18", &[0, 1, 2, 3]);
         check("dependent_load middle 13 10 13 17 18", &[3, 0, 1, 2]);

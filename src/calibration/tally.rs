@@ -1,4 +1,4 @@
-//! Where the samples of a calibration fell: every one is counted somewhere.
+//! Counts of a calibration's samples by place: every one is counted somewhere.
 
 use super::slow_loop::SlowLoop;
 use dataspace_proto::record::{CpuMode, Sample};

@@ -1,4 +1,4 @@
-//! Whether what was measured fits the skid model that the event's samples are attributed with.
+//! Verdict on a measurement: whether it fits the skid model that the event's samples are attributed with.
 
 use super::Calibration;
 use super::slow_loop::Access;
@@ -28,7 +28,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// How `model` does on `loops`.
+    /// Judges `model` by `loops`.
     pub(crate) fn new<'a>(
         model: SkidModel,
         loops: impl IntoIterator<Item = &'a LoopTally>,
@@ -59,7 +59,7 @@ impl Fit {
     }
 }
 
-/// Whether backtracking by `model` comes from there to the slow access. A bounded walk begins
+/// Tells whether backtracking by `model` comes from there to the slow access. A bounded walk begins
 /// before the reported instruction: it never finds that one itself.
 fn fits(model: SkidModel, distance: usize) -> bool {
     match model {
@@ -69,7 +69,7 @@ fn fits(model: SkidModel, distance: usize) -> bool {
     }
 }
 
-/// What a person should know: where the model does not fit, and what does.
+/// Sentences for a person: where the model does not fit, and what does.
 pub(crate) fn warnings(calibration: &Calibration) -> Vec<String> {
     let model = calibration.event.skid;
     let of_access = |access| calibration.tally.loops_of(access).collect::<Vec<_>>();

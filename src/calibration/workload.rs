@@ -57,11 +57,11 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::slow_loop::{Access, Place};
+    use crate::calibration::slow_loop::{Access, SlowPlace};
     use dataspace_proto::address::Avma;
     use std::process::Command;
 
-    /// What a tool of binutils says of the program.
+    /// Output of a tool of binutils for the program.
     fn binutils(tool: &str, args: &[&str]) -> String {
         let program = concat!(env!("OUT_DIR"), "/calibration");
         let output = Command::new(tool).args(args).arg(program).output().unwrap();
@@ -77,7 +77,7 @@ mod tests {
     fn the_program_has_each_kind_of_access_in_each_place() {
         let (_workload, loops) = Workload::start().unwrap();
         let found: Vec<_> = loops.iter().map(|one| (one.access, one.place)).collect();
-        let places = [Place::First, Place::Middle, Place::Last];
+        let places = [SlowPlace::First, SlowPlace::Middle, SlowPlace::Last];
         let expect: Vec<_> =
             Access::ALL.iter().flat_map(|&access| places.map(|place| (access, place))).collect();
         assert_eq!(found, expect);

@@ -82,7 +82,7 @@ pub(crate) struct DaemonArgs {
 }
 
 impl DaemonArgs {
-    /// What the daemon is to do.
+    /// Options of the daemon.
     pub(crate) fn resolve(self) -> DaemonOptions {
         let Self { config, socket, memory_max } = self;
         DaemonOptions { config, socket, max_memory_bytes: memory_max }
@@ -115,7 +115,7 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-/// Which daemon.
+/// Address of the daemon.
 #[derive(Debug, Args)]
 pub(crate) struct SocketArgs {
     /// The daemon's socket, or http://HOST:PORT.
@@ -128,7 +128,7 @@ pub(crate) struct SocketArgs {
 }
 
 impl SocketArgs {
-    /// Who asks it.
+    /// A client of the daemon.
     ///
     /// # Errors
     /// As [`Client::new`].
@@ -149,7 +149,7 @@ pub(crate) struct AttachArgs {
     windows: WindowsArgs,
     #[command(flatten)]
     pub(crate) socket: SocketArgs,
-    /// What the session is called.
+    /// Name of the session.
     #[arg(long, value_name = "NAME", help_heading = DAEMON)]
     name: Option<String>,
     /// Print the session as JSON.
@@ -158,7 +158,7 @@ pub(crate) struct AttachArgs {
 }
 
 impl AttachArgs {
-    /// What the daemon is asked for.
+    /// Request to the daemon.
     ///
     /// # Errors
     /// When there is no target, or none that a daemon can have.
@@ -170,7 +170,7 @@ impl AttachArgs {
     }
 }
 
-/// What the daemon is asked for in place of a session of our own.
+/// Request to the daemon in place of a session of our own.
 ///
 /// # Errors
 /// When it cannot have that.
@@ -201,7 +201,7 @@ pub(crate) struct AskArgs {
     pub(crate) json: bool,
 }
 
-/// Where `top` gets its totals from, if not from a session of its own.
+/// Daemon that `top` gets its totals from, if not from a session of its own.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = DAEMON)]
 pub(crate) struct ConnectArgs {
@@ -211,13 +211,13 @@ pub(crate) struct ConnectArgs {
     /// The token that a daemon over http wants; nobody else may read FILE.
     #[arg(long, value_name = "FILE", requires = "connect")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Which session, by number or name; without it, and without a target, the only one.
+    /// Session, by number or name; without it, and without a target, the only one.
     #[arg(long, value_name = "SESSION", requires = "connect", conflicts_with = "target")]
     pub(crate) session: Option<String>,
 }
 
 impl ConnectArgs {
-    /// Whether a session is shown that the daemon has already.
+    /// Tells whether a session is shown that the daemon has already.
     pub(crate) fn is_watching(&self, target: &TargetArgs) -> bool {
         self.connect.is_some() && !target.is_given()
     }

@@ -47,7 +47,7 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// What to sample, and where it goes.
+    /// Options of the session and of the recording.
     ///
     /// # Errors
     /// When no target is named, or two things would go to standard output.

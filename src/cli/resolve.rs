@@ -19,7 +19,7 @@ const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 const CALIBRATION: Duration = Duration::from_secs(10);
 
 impl TargetArgs {
-    /// Whether anybody was named.
+    /// Tells whether anybody was named.
     pub(crate) fn is_given(&self) -> bool {
         let Self { pids, tids, unit, cgroup, all, command, comms, excluded_comms } = self;
         let is_named = !(pids.is_empty() && tids.is_empty() && command.is_empty());
@@ -27,7 +27,7 @@ impl TargetArgs {
         is_named || unit.is_some() || cgroup.is_some() || *all || is_filtered
     }
 
-    /// Whom `command` is to profile.
+    /// Target that `command` is to profile.
     ///
     /// # Errors
     /// When nobody was named: what to type.
@@ -53,7 +53,7 @@ impl TargetArgs {
     }
 }
 
-/// What to type to name a target of `command`. The daemon, which `attach` asks, starts nothing.
+/// Words to type to name a target of `command`. The daemon, which `attach` asks, starts nothing.
 fn typed(command: &str) -> String {
     let typed = |arguments: &str| format!("dataspace {command} {arguments}");
     let mut lines = vec![
@@ -105,7 +105,7 @@ impl WindowsArgs {
 }
 
 impl EventArgs {
-    /// Whether anything was said.
+    /// Tells whether anything was said.
     pub(crate) fn is_given(&self) -> bool {
         let Self { events, period, frequency, max_overhead, mmap_pages } = self;
         let is_paced = period.is_some() || frequency.is_some();
@@ -126,7 +126,7 @@ impl EventArgs {
 }
 
 impl DoctorArgs {
-    /// What to calibrate, if that was asked for.
+    /// Options of the calibration, if that was asked for.
     ///
     /// # Errors
     /// When events are named with nothing to measure, or more than one.
@@ -154,7 +154,7 @@ impl DoctorArgs {
 }
 
 impl ViewArgs {
-    /// How to show the session, given whether standard output is a terminal.
+    /// Presentation of the session, given whether standard output is a terminal.
     pub(crate) fn resolve(self, color: When, is_terminal: bool) -> TopOptions {
         let output = match (self.json, self.once) {
             (true, true) => Output::JsonOnce,
@@ -176,14 +176,14 @@ impl ViewArgs {
 }
 
 impl SelectionArgs {
-    /// Which objects to show.
+    /// Objects to show.
     pub(crate) fn resolve(self) -> Selection {
         Selection { limit: self.limit, filter: self.filter.unwrap_or_default() }
     }
 }
 
 impl RecordingArgs {
-    /// Which recording, and how to read it.
+    /// Recording to read, and how to attribute its samples.
     pub(crate) fn resolve(self) -> RecordingOptions {
         let is_stdin = self.input.as_os_str() == "-";
         RecordingOptions {
@@ -197,7 +197,7 @@ impl RecordingArgs {
 }
 
 impl When {
-    /// Whether to use colour on standard output. See <https://no-color.org>: any non-empty value
+    /// Tells whether to use colour on standard output. See <https://no-color.org>: any non-empty value
     /// of `NO_COLOR` means no, unless the command line asks for it.
     pub(crate) fn resolve(self, is_terminal: bool) -> bool {
         let is_unwanted = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

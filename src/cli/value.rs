@@ -1,4 +1,4 @@
-//! How single values on the command line are read.
+//! Readers of single values on the command line.
 
 use crate::config::Skid;
 use dataspace_proto::event::SkidModel;
@@ -51,7 +51,7 @@ pub(super) fn event_list(text: &str) -> Result<EventList, String> {
     Ok(EventList(names))
 }
 
-/// A span of time: seconds, or a number with ms, s, m or h behind it.
+/// A span of time: seconds, or a number with ms, s, m or h after it.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected seconds, or a number with a unit: 5, 0.5, 10s, 1m, 2h".to_owned();
     let number_len = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -92,7 +92,7 @@ const MAX_COMM_BYTES: usize = 15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommName(pub(crate) Vec<u8>);
 
-/// A process's name. One that the kernel has cut is to be given as it is: what is behind the cut would
+/// A process's name. One that the kernel has cut is to be given as it is: what is after the cut would
 /// keep no process of the same beginning out.
 pub(crate) fn comm(text: &str) -> Result<CommName, String> {
     // Of a character that lies across the cut nobody can type the part that is kept.
@@ -113,7 +113,7 @@ pub(crate) fn comm(text: &str) -> Result<CommName, String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share(pub(crate) Option<f64>);
 
-/// What sampling may cost unless the user says otherwise.
+/// Limit of the cost of sampling unless the user says otherwise.
 pub(crate) const DEFAULT_SHARE: Share = Share(Some(0.01));
 
 /// `1%`, `0.5%`, `off`.
@@ -139,7 +139,7 @@ pub(crate) fn pages(text: &str) -> Result<usize, String> {
 /// 4 GiB of ring on each CPU.
 const MAX_PAGES: usize = 1 << 20;
 
-/// How many lines.
+/// A number of lines.
 pub(super) fn limit(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(limit) if limit > 0 => Ok(limit),
@@ -147,7 +147,7 @@ pub(super) fn limit(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A number of bytes, or one with K, M, G or T behind it: 1024 of the former each.
+/// A number of bytes, or one with K, M, G or T after it: each is 1024 of the one before.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "expected a size: 100M, 2G, 4096".to_owned();
     let digits_len = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

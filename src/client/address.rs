@@ -1,4 +1,4 @@
-//! Where a daemon is: at a socket, or over TCP.
+//! Address of a daemon: a socket, or a host and port.
 
 use crate::exit::{Failure, Kind};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -10,11 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the daemon may say nothing: a stream speaks at least every 15 seconds, and an attach
+/// Time that the daemon may say nothing: a stream speaks at least every 15 seconds, and an attach
 /// request takes up to ten.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long a machine may take to answer that it is there.
+/// Time that a machine may take to answer that it is there.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// A daemon's address.
@@ -57,7 +57,7 @@ impl Address {
         Ok(Self::Http(authority.to_owned()))
     }
 
-    /// What stands in a request's `Host`.
+    /// Value of a request's `Host`.
     pub(super) fn host(&self) -> &str {
         match self {
             Self::Socket(_) => "dataspace",

@@ -30,8 +30,8 @@ struct Body {
     is_over: bool,
 }
 
-/// What is asked.
-pub(super) struct Asked<'a> {
+/// A request.
+pub(super) struct HttpRequest<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) body: Option<&'a [u8]>,
@@ -42,8 +42,8 @@ pub(super) struct Asked<'a> {
 ///
 /// # Errors
 /// Those of the socket, and `InvalidData` where the answer is none.
-pub(super) fn ask(address: &Address, asked: &Asked<'_>) -> io::Result<Answer> {
-    let Asked { method, path, body, token } = *asked;
+pub(super) fn ask(address: &Address, asked: &HttpRequest<'_>) -> io::Result<Answer> {
+    let HttpRequest { method, path, body, token } = *asked;
     let mut stream = address.connect()?;
     let host = address.host();
     let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
@@ -148,7 +148,7 @@ impl Read for Body {
 }
 
 impl Body {
-    /// The size of the next chunk (RFC 9112, section 7.1); 0 behind the last one.
+    /// The size of the next chunk (RFC 9112, section 7.1); 0 after the last one.
     fn next_chunk(&mut self) -> io::Result<u64> {
         let line = self.line()?;
         let digits = line.split(';').next().unwrap_or_default().trim();
@@ -185,7 +185,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixStream;
 
-    /// What is read of an answer, and its status.
+    /// The bytes that are read of an answer, and its status.
     fn read(answer: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let (mut one, other) = UnixStream::pair().unwrap();
         one.write_all(answer).unwrap();

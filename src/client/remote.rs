@@ -11,11 +11,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the stream that tells of the session's end brings a snapshot: seldom, for those that are
+/// Interval at which the stream that tells of the session's end brings a snapshot: seldom, for those that are
 /// shown are asked for one by one.
 const WATCH_INTERVAL_MS: u64 = 60_000;
 
-/// How long the final totals are waited for after the session was ended.
+/// Time that the final totals are waited for after the session was ended.
 const FINAL_TIME: Duration = Duration::from_secs(8);
 
 /// A session of the daemon.
@@ -24,11 +24,11 @@ pub(crate) struct RemoteSession {
     id: u64,
     /// It was begun for us, and ends with us.
     is_ours: bool,
-    shared: Arc<Shared>,
+    shared: Arc<WatchedTotals>,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct WatchedTotals {
     newest: Mutex<Arc<Snapshot>>,
     is_finished: AtomicBool,
     is_told: Mutex<bool>,
@@ -68,7 +68,7 @@ impl RemoteSession {
         let first: Snapshot = client.get(&format!("sessions/{id}/snapshot"))?;
         let path = format!("sessions/{id}/stream?interval_ms={WATCH_INTERVAL_MS}");
         let mut events = client.open("GET", &path, None)?.stream();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WatchedTotals {
             newest: Mutex::new(Arc::new(first)),
             is_finished: AtomicBool::new(false),
             is_told: Mutex::new(false),
@@ -107,7 +107,7 @@ fn only_one(list: SessionList, client: &Client) -> anyhow::Result<SessionLine> {
     }
 }
 
-impl Shared {
+impl WatchedTotals {
     /// Reads events until the last one; whether that came.
     fn follow(&self, events: &mut dyn BufRead) -> bool {
         let mut name = String::new();
@@ -200,8 +200,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    fn shared() -> Shared {
-        Shared {
+    fn shared() -> WatchedTotals {
+        WatchedTotals {
             newest: Mutex::new(Arc::new(fixture::running())),
             is_finished: AtomicBool::new(false),
             is_told: Mutex::new(false),

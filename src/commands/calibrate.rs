@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Runs the command.
 pub(super) fn run(options: &CalibrationOptions) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
-    let mut progress = Progress::new(options.duration, stderr().is_terminal());
+    let mut progress = CalibrationProgress::new(options.duration, stderr().is_terminal());
     let calibration = calibration::run(options, &interrupt, &mut |event, elapsed| {
         progress.tell(event, elapsed, &mut stderr().lock());
     });
@@ -26,15 +26,15 @@ pub(super) fn run(options: &CalibrationOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is said on standard error meanwhile: once, or on a terminal each second, on one line.
-struct Progress {
+/// Progress on standard error: once, or on a terminal each second, on one line.
+struct CalibrationProgress {
     duration: Duration,
     is_terminal: bool,
     told: Option<u64>,
     width: usize,
 }
 
-impl Progress {
+impl CalibrationProgress {
     const fn new(duration: Duration, is_terminal: bool) -> Self {
         Self { duration, is_terminal, told: None, width: 0 }
     }
@@ -75,7 +75,7 @@ mod tests {
     fn said(is_terminal: bool) -> String {
         let (skid, name) = (SkidModel::AfterOne, "cpu-clock".to_owned());
         let event = EventLine { name, skid, period: None, frequency_hz: None };
-        let mut progress = Progress::new(Duration::from_secs(2), is_terminal);
+        let mut progress = CalibrationProgress::new(Duration::from_secs(2), is_terminal);
         let mut out = Vec::new();
         for elapsed_ms in [0, 20, 999, 1001, 2010] {
             progress.tell(&event, Duration::from_millis(elapsed_ms), &mut out);

@@ -10,7 +10,7 @@ use crate::session;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
-/// How long it samples where there is no screen to watch.
+/// Time that it samples where there is no screen to watch.
 const DURATION: Duration = Duration::from_secs(5);
 
 /// Runs the command.

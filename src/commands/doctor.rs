@@ -11,9 +11,9 @@ use dataspace_collector::system::machine::Processor;
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::Path;
 
-/// Whether something is there.
+/// Availability of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum Availability {
     /// It is.
     Good,
     /// Only in part.
@@ -25,11 +25,11 @@ pub(crate) enum Status {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What: an event, a privilege, a limit.
+    /// Name of an event, a privilege, a limit.
     pub(crate) name: String,
-    /// Whether it is there.
-    pub(crate) status: Status,
-    /// What was found, with its value.
+    /// Its availability.
+    pub(crate) status: Availability,
+    /// Finding with its value.
     pub(crate) detail: String,
     /// The one command that would lift it.
     pub(crate) remedy: Option<String>,
@@ -53,18 +53,18 @@ pub(super) fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the collector found, as lines.
+/// Findings of the collector, as lines.
 fn findings(found: &Capabilities) -> Vec<Finding> {
-    let status = |is_there| if is_there { Status::Good } else { Status::Missing };
+    let status = |is_there| if is_there { Availability::Good } else { Availability::Missing };
     let kernel = Finding {
         name: "kernel".to_owned(),
-        status: Status::Good,
+        status: Availability::Good,
         detail: format!("{} {}", found.kernel, found.architecture).trim_end().to_owned(),
         remedy: None,
     };
     let processor = Finding {
         name: "processor".to_owned(),
-        status: Status::Good,
+        status: Availability::Good,
         detail: processor(&found.processor),
         remedy: None,
     };
@@ -88,14 +88,14 @@ fn findings(found: &Capabilities) -> Vec<Finding> {
         };
         Finding {
             name: limit.name.to_owned(),
-            status: if limit.remedy.is_none() { Status::Good } else { Status::Limited },
+            status: if limit.remedy.is_none() { Availability::Good } else { Availability::Limited },
             detail: format!("{value}: {}", limit.meaning),
             remedy: limit.remedy.clone(),
         }
     });
     let calibration = Finding {
         name: "calibration".to_owned(),
-        status: Status::Good,
+        status: Availability::Good,
         detail: "dataspace doctor --calibrate measures how far samples skid here".to_owned(),
         remedy: None,
     };
@@ -124,9 +124,9 @@ pub(crate) fn render(findings: &[Finding], has_color: bool, out: &mut dyn Write)
     for finding in findings {
         // ECMA-48, select graphic rendition: green, yellow, red.
         let (word, code) = match finding.status {
-            Status::Good => ("ok", "32"),
-            Status::Limited => ("limited", "33"),
-            Status::Missing => ("no", "31"),
+            Availability::Good => ("ok", "32"),
+            Availability::Limited => ("limited", "33"),
+            Availability::Missing => ("no", "31"),
         };
         let (on, off) =
             if has_color { (format!("\x1b[{code}m"), "\x1b[0m") } else { Default::default() };
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use dataspace_collector::capability::{EventCapability, Limit, Privilege};
 
-    fn finding(name: &str, status: Status, detail: &str, remedy: Option<&str>) -> Finding {
+    fn finding(name: &str, status: Availability, detail: &str, remedy: Option<&str>) -> Finding {
         let remedy = remedy.map(str::to_owned);
         Finding { name: name.into(), status, detail: detail.into(), remedy }
     }
@@ -202,9 +202,9 @@ mod tests {
     fn each_remedy_stands_below_what_it_lifts() {
         let remedy = Some("sudo sysctl kernel.perf_event_paranoid=1");
         let findings = [
-            finding("cpu-clock", Status::Good, "499 Hz, skid after-one", None),
-            finding("perf_event_paranoid", Status::Limited, "2: no kernel samples", remedy),
-            finding("cpu PMU", Status::Missing, "this virtual machine has none", None),
+            finding("cpu-clock", Availability::Good, "499 Hz, skid after-one", None),
+            finding("perf_event_paranoid", Availability::Limited, "2: no kernel samples", remedy),
+            finding("cpu PMU", Availability::Missing, "this virtual machine has none", None),
         ];
         let mut out = Vec::new();
         render(&findings, false, &mut out).unwrap();

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, Write, stdout};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Where Debian's package has the binary, and ours goes beside it: `/usr/local` is the
+/// Path of the binary in Debian's package; ours goes beside it: `/usr/local` is the
 /// administrator's (Filesystem Hierarchy Standard 3.0, 4.9), and goes before `/usr` for systemd, too.
 const PACKAGED_BINARY: &str = "/usr/bin/dataspace";
 const BINARY: &str = "/usr/local/bin/dataspace";
@@ -19,7 +19,7 @@ const BINARY: &str = "/usr/local/bin/dataspace";
 const CONFIGURATION: (&str, &str) =
     ("/etc/dataspace/dataspace.toml", include_str!("../../systemd/dataspace.toml"));
 
-/// What is ours to replace: places and texts.
+/// Files that are ours to replace: places and texts.
 const UNITS: [(&str, &str); 4] = [
     (
         "/usr/local/lib/systemd/system/dataspace.service",
@@ -33,7 +33,7 @@ const UNITS: [(&str, &str); 4] = [
     ("/usr/local/lib/tmpfiles.d/dataspace.conf", include_str!("../../systemd/dataspace.tmpfiles")),
 ];
 
-/// What became of a file.
+/// Result for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Wrote,

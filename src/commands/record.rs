@@ -5,7 +5,7 @@ use crate::config::RecordOptions;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
-use crate::session::recording::{RecordingSession, Status, Summary};
+use crate::session::recording::{RecordingSession, RecordingStatus, Summary};
 use crate::text::visible;
 use anyhow::Context as _;
 use serde_json::json;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How often the line on the terminal is renewed.
+/// Interval at which the line on the terminal is renewed.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the command.
@@ -69,18 +69,18 @@ fn announce(session: &RecordingSession, options: &RecordOptions) {
     let _ = writeln!(stderr(), "recording {target} with {} {until}", events.join(", "));
 }
 
-/// How far it is, on one line of a terminal.
+/// Progress on one line of a terminal.
 struct ProgressLine {
     is_shown: bool,
     next: Instant,
 }
 
 impl ProgressLine {
-    fn tell(&mut self, status: &Status) {
+    fn tell(&mut self, status: &RecordingStatus) {
         let now = Instant::now();
         if self.is_shown && now >= self.next {
             self.next = now + PROGRESS_INTERVAL;
-            let Status { n_samples, n_bytes, collected } = status;
+            let RecordingStatus { n_samples, n_bytes, collected } = status;
             let bytes = size(*n_bytes);
             let lost = match collected.ring_full + collected.undecodable {
                 0 => String::new(),
@@ -105,7 +105,7 @@ fn tell(summary: &Summary, options: &RecordOptions) -> anyhow::Result<()> {
         let _ = writeln!(stderr(), "warning: {}", visible(warning));
     }
     if options.is_json {
-        // What the kernel counted is what is in the file, what was lost, and what came behind its
+        // What the kernel counted is what is in the file, what was lost, and what came after its
         // end; what is of no memory is in the file, and what is outside of the target in no sum.
         let object = json!({
             "schema": 1,

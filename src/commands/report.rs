@@ -34,7 +34,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     print(&*source, format, &options, &mut stdout().lock())
 }
 
-/// Whether that can be printed there.
+/// Tells whether that can be printed there.
 fn check(format: ReportFormat, selection: &Selection, is_terminal: bool) -> Result<(), Failure> {
     if format.has_stacks() && *selection != Selection::default() {
         let what = "stacks have every sample: --limit and --filter would leave some out";
@@ -50,7 +50,7 @@ fn check(format: ReportFormat, selection: &Selection, is_terminal: bool) -> Resu
 }
 
 fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let mut progress = Progress { is_shown: stderr().is_terminal(), is_begun: false };
+    let mut progress = ReadingProgress { is_shown: stderr().is_terminal(), is_begun: false };
     while !source.is_finished() {
         interrupt.wait_until(Instant::now() + Duration::from_secs(1), || source.is_finished());
         if !source.is_finished() {
@@ -65,13 +65,13 @@ fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How far a long reading is, on one line of a terminal that is wiped at the end.
-struct Progress {
+/// Progress of a long reading, on one line of a terminal that is wiped at the end.
+struct ReadingProgress {
     is_shown: bool,
     is_begun: bool,
 }
 
-impl Progress {
+impl ReadingProgress {
     fn tell(&mut self, n_samples: u64) {
         if self.is_shown {
             self.is_begun = true;
@@ -81,7 +81,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ReadingProgress {
     fn drop(&mut self) {
         if self.is_begun {
             // ECMA-48, erase in line.

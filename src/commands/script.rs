@@ -14,7 +14,7 @@ use std::io::{BufWriter, Write, stderr, stdout};
 pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
     let interrupt = Interrupt::listen()?;
-    let mut printer = Printer {
+    let mut printer = LinePrinter {
         out: BufWriter::new(stdout().lock()),
         n_left: args.limit.unwrap_or(usize::MAX),
         interrupt,
@@ -34,13 +34,13 @@ pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
     }
 }
 
-struct Printer<W: Write> {
+struct LinePrinter<W: Write> {
     out: W,
     n_left: usize,
     interrupt: Interrupt,
 }
 
-impl<W: Write> Printer<W> {
+impl<W: Write> LinePrinter<W> {
     fn print(&mut self, line: &SampleLine) -> anyhow::Result<()> {
         if self.interrupt.is_set() {
             return Err(Failure::new(Kind::Interrupted, "interrupted while reading").into());
@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_limit_ends_the_reading_without_a_failure() {
-        let mut printer = Printer { out: Vec::new(), n_left: 2, interrupt: Interrupt::default() };
+        let mut printer =
+            LinePrinter { out: Vec::new(), n_left: 2, interrupt: Interrupt::default() };
         printer.print(&line()).unwrap();
         assert!(printer.print(&line()).unwrap_err().is::<Enough>());
         let text = String::from_utf8(printer.out).unwrap();

@@ -17,7 +17,7 @@ use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Instant;
 
-/// How many objects stay on the terminal after the screen is left.
+/// Number of objects that stay on the terminal after the screen is left.
 const FAREWELL_LIMIT: usize = 12;
 
 /// Said at the end where processes were named and none was sampled: a mistyped name is no error, for one
@@ -63,7 +63,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which session is shown.
+/// The session that is shown.
 enum Wanted {
     /// One of our own.
     Live(LiveOptions),
@@ -106,7 +106,7 @@ impl Wanted {
     }
 }
 
-/// Whether a session with `lengths` has the window that was asked for.
+/// Tells whether a session with `lengths` has the window that was asked for.
 fn check_window(wanted: Option<Window>, lengths: WindowLengths) -> Result<(), Failure> {
     let Some(wanted) = wanted.filter(|wanted| lengths.windows().all(|window| window != *wanted))
     else {

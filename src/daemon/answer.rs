@@ -12,10 +12,10 @@ use serde::Serialize;
 pub(super) const JSON: &str = "application/json";
 
 /// The body of an answer.
-pub(super) type Answer = Either<Full<Bytes>, EventStream>;
+pub(super) type AnswerBody = Either<Full<Bytes>, EventStream>;
 
 /// An error as an answer.
-pub(super) fn refusal(error: &ApiError) -> Response<Answer> {
+pub(super) fn refusal(error: &ApiError) -> Response<AnswerBody> {
     let status = StatusCode::from_u16(error.code.http_status());
     let mut response = json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error);
     if error.code == ErrorCode::Unauthorized {
@@ -39,7 +39,7 @@ pub(super) fn last_words(error: &ApiError) -> Vec<u8> {
     .into_bytes()
 }
 
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Answer> {
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<AnswerBody> {
     match serde_json::to_vec(value) {
         Ok(json) => json_bytes(status, json.into()),
         Err(error) => {
@@ -49,11 +49,11 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Answe
     }
 }
 
-pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<Answer> {
+pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<AnswerBody> {
     full(status, JSON, json)
 }
 
-pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<Answer> {
+pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<AnswerBody> {
     let mut response = Response::new(Either::Left(Full::new(bytes)));
     *response.status_mut() = status;
     let headers = response.headers_mut();

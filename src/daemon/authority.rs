@@ -1,4 +1,4 @@
-//! What a client may see and do. Whatever is not said to be allowed here is not.
+//! Rights of a client to see and do things. Whatever is not said to be allowed here is not.
 
 use super::peer::{NOBODY, Peer, Rank};
 use super::refusal_log::REFUSALS;
@@ -32,7 +32,7 @@ const MAX_PROCESSES: usize = 32;
 const FILE_SHARE: u64 = 16;
 
 impl Peer {
-    /// Whether it may see `session`, and detach it: its own or, if it may see all, any.
+    /// Tells whether it may see `session`, and detach it: its own or, if it may see all, any.
     pub(super) fn may_see(&self, session: &Session) -> bool {
         match self.rank {
             Rank::Privileged | Rank::Observer => true,
@@ -150,7 +150,7 @@ impl Peer {
 /// Events that the best choice is at most on most machines: loads and stores.
 const USUAL_EVENTS: usize = 2;
 
-/// How many threads a user's session may have: each takes a file for each event, and one for what
+/// Number of threads that a user's session may have: each takes a file for each event, and one for what
 /// becomes of it, on every CPU.
 fn max_threads(n_events: usize) -> u64 {
     let n_files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);

@@ -16,19 +16,19 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Where it is unless somebody says otherwise.
+/// Path of the file unless somebody says otherwise.
 pub(crate) const DEFAULT_PATH: &str = "/etc/dataspace/dataspace.toml";
 
-/// Where the daemon listens, and its clients look, unless somebody says otherwise.
+/// Socket at which the daemon listens, and its clients look, unless somebody says otherwise.
 pub(crate) const DEFAULT_SOCKET: &str = "/run/dataspace/dataspace.sock";
 
 /// A configuration of a thousand sessions has a tenth of that.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What the daemon is to do.
+/// Configuration of the daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DaemonConfig {
-    /// Where it listens.
+    /// Socket at which it listens.
     pub(crate) socket: PathBuf,
     /// The permission bits of the socket.
     pub(crate) socket_mode: u32,
@@ -36,7 +36,7 @@ pub(crate) struct DaemonConfig {
     pub(crate) group: String,
     /// The way in over TCP, if there is one.
     pub(crate) tcp: Option<TcpConfig>,
-    /// What it may use.
+    /// Limits of the daemon.
     pub(crate) limits: Limits,
     /// The sessions it has from the beginning.
     pub(crate) sessions: Vec<Planned>,
@@ -47,11 +47,11 @@ pub(crate) struct DaemonConfig {
 pub(crate) struct Planned {
     /// As it stands there.
     pub(crate) spec: SessionSpec,
-    /// What that means.
+    /// Sessions with their options.
     pub(crate) options: LiveOptions,
 }
 
-/// What the daemon may use.
+/// Limits of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
@@ -65,9 +65,9 @@ pub(crate) struct Limits {
     pub(crate) connections_per_user: usize,
     /// The longest body of a request.
     pub(crate) request_bytes: usize,
-    /// How long a request may take to arrive, in seconds.
+    /// Time that a request may take to arrive, in seconds.
     pub(crate) request_s: u64,
-    /// How long a client may take nothing of what is sent to it, in seconds.
+    /// Time that a client may take nothing of what is sent to it, in seconds.
     pub(crate) stall_s: u64,
     /// The resident memory that the daemon may take.
     pub(crate) memory_max: Option<Size>,
@@ -102,12 +102,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How long a request may take to arrive.
+    /// Time that a request may take to arrive.
     pub(crate) const fn request_time(&self) -> Duration {
         Duration::from_secs(self.request_s)
     }
 
-    /// How long a client may take nothing.
+    /// Time that a client may take nothing.
     pub(crate) const fn stall_time(&self) -> Duration {
         Duration::from_secs(self.stall_s)
     }
@@ -144,7 +144,7 @@ impl Limits {
     }
 }
 
-/// What is wrong with a table.
+/// Fault of a table.
 struct Wrong {
     /// The key, where it is one.
     key: Option<&'static str>,
@@ -252,7 +252,7 @@ impl DaemonConfig {
         Ok(config)
     }
 
-    /// What is no fault of the file, but is not as one may think on this machine.
+    /// Settings that are no fault of the file, but are not as one may think on this machine.
     pub(crate) fn notes(&self) -> Vec<String> {
         let Self { group, .. } = self;
         let is_missing = group_number(group).is_none();
@@ -281,7 +281,7 @@ fn plan(spec: SessionSpec, names: &mut HashSet<String>) -> Result<Planned, Wrong
     Ok(Planned { spec, options })
 }
 
-/// Where in `text` that is which was `found` wrong with the table at `table`: its key, else the table.
+/// Place in `text` of the fault `found` in the table at `table`: its key, else the table.
 fn place(text: &str, table: Range<usize>, found: &Wrong) -> Range<usize> {
     let of_key = || {
         let document = DeTable::parse(text).ok()?.into_inner();

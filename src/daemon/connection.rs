@@ -19,27 +19,27 @@ const STRANGERS: usize = 8;
 /// The open connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     revoked: watch::Sender<Revoked>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    by_user: Counts<User>,
+struct ConnectionState {
+    by_user: Counts<ConnectedUser>,
     /// Those over TCP that have not shown the token, the oldest first. They take no room from others.
     strangers: VecDeque<Arc<Notify>>,
 }
 
-/// How often it was changed who is let in.
+/// Number of changes of those who are let in.
 #[derive(Clone, Copy, Debug, Default)]
 struct Revoked {
     tcp: u64,
     group: u64,
 }
 
-/// Whose connections are counted together.
+/// Client whose connections are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum User {
+enum ConnectedUser {
     Known(u32),
     /// All of whom it is not plain who they are.
     Unknown,
@@ -52,7 +52,7 @@ enum User {
 pub(super) struct Counted {
     connections: Arc<Connections>,
     /// `None` for a stranger.
-    user: Mutex<Option<User>>,
+    user: Mutex<Option<ConnectedUser>>,
     /// Tells a stranger to go.
     leave: Arc<Notify>,
     revoked: watch::Receiver<Revoked>,
@@ -61,7 +61,7 @@ pub(super) struct Counted {
 }
 
 impl Connections {
-    /// How many there are.
+    /// Number of open connections.
     pub(super) fn count(&self) -> usize {
         let state = self.lock();
         state.by_user.total() + state.strangers.len()
@@ -82,9 +82,11 @@ impl Connections {
         } else {
             let per_user = limits.connections_per_user;
             let (user, most) = match peer.rank {
-                Rank::Privileged | Rank::Observer => (User::Known(peer.uid), limits.connections),
-                Rank::User => (User::Known(peer.uid), per_user),
-                Rank::Unknown => (User::Unknown, per_user.min(UNKNOWN_CONNECTIONS)),
+                Rank::Privileged | Rank::Observer => {
+                    (ConnectedUser::Known(peer.uid), limits.connections)
+                }
+                Rank::User => (ConnectedUser::Known(peer.uid), per_user),
+                Rank::Unknown => (ConnectedUser::Unknown, per_user.min(UNKNOWN_CONNECTIONS)),
             };
             if !state.by_user.add_within(user, most, share(limits.connections, peer)) {
                 return None;
@@ -106,7 +108,7 @@ impl Connections {
         self.revoked.send_modify(|revoked| revoked.group += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,11 +123,15 @@ impl Counted {
         }
         let mut state = self.connections.lock();
         let most_of_all = share(limits.connections, peer);
-        if !state.by_user.add_within(User::Network, limits.connections_per_user, most_of_all) {
+        if !state.by_user.add_within(
+            ConnectedUser::Network,
+            limits.connections_per_user,
+            most_of_all,
+        ) {
             return false;
         }
         state.strangers.retain(|stranger| !Arc::ptr_eq(stranger, &self.leave));
-        *user = Some(User::Network);
+        *user = Some(ConnectedUser::Network);
         true
     }
 

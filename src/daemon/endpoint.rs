@@ -34,7 +34,7 @@ pub(super) enum Endpoint {
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) endpoint: Endpoint,
-    /// Where it is GET, HEAD is answered too.
+    /// The method; HEAD is answered wherever it is GET.
     pub(super) method: Method,
     /// With the names of its keys in braces: see [`KEYS`].
     pub(super) path: &'static str,

@@ -27,8 +27,8 @@ pub(super) struct Frame {
     pub(super) findings: Findings,
     pub(super) made: Instant,
     event: OnceLock<Bytes>,
-    pprof: Shared,
-    folded: Shared,
+    pprof: SharedBytes,
+    folded: SharedBytes,
 }
 
 impl Frame {
@@ -78,9 +78,9 @@ impl Frame {
 
 /// Bytes that all clients share that take them at a time; kept by them alone, as few ask for a profile.
 #[derive(Debug, Default)]
-struct Shared(Mutex<Weak<Vec<u8>>>);
+struct SharedBytes(Mutex<Weak<Vec<u8>>>);
 
-impl Shared {
+impl SharedBytes {
     fn get_or_make(&self, make: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<Bytes> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = shared.upgrade() {

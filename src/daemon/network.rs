@@ -18,14 +18,14 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TcpConfig {
-    /// Where to listen.
+    /// Addresses to listen at.
     pub(crate) listen: SocketAddr,
-    /// Where the token is.
+    /// File of the token.
     pub(crate) token_file: PathBuf,
-    /// What who has it may do.
+    /// Rights of a client with the token.
     #[serde(default)]
     pub(crate) rights: Rights,
-    /// Whether other machines may connect.
+    /// True where other machines may connect.
     #[serde(default)]
     pub(crate) allow_remote: bool,
     /// Names of this machine that a request may be meant for, besides `localhost` and addresses.
@@ -33,19 +33,19 @@ pub(crate) struct TcpConfig {
     pub(crate) hosts: Vec<String>,
 }
 
-/// What who has the token may do.
+/// Rights of a client with the token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Rights {
     /// See all sessions, and change nothing.
     #[default]
     Read,
-    /// What root may: see, attach and detach.
+    /// Root's rights: to see, attach and detach.
     All,
 }
 
 impl TcpConfig {
-    /// What cannot be meant, with its key.
+    /// Checks for what cannot be meant, and gives its key.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         if !self.listen.ip().is_loopback() && !self.allow_remote {
             let message = format!(
@@ -87,7 +87,7 @@ impl TcpConfig {
     }
 }
 
-/// How the packaged service is given what it does without (systemd/README.md).
+/// Hint how to give the packaged service what it does without (systemd/README.md).
 const GRANT: &str = "systemctl edit dataspace   takes, where this is systemd's service:
   [Service]
   RestrictAddressFamilies=AF_INET AF_INET6
@@ -104,7 +104,7 @@ fn without_network(error: io::Error, what: String) -> anyhow::Error {
     }
 }
 
-/// Who `request` comes from: who is known by his socket, or has the token.
+/// Client that `request` comes from: it is known by its socket, or has the token.
 ///
 /// # Errors
 /// Where he is neither.
@@ -147,13 +147,13 @@ pub(super) fn admit<'a, B>(
     }
 }
 
-/// What stands behind `Bearer` (RFC 6750, section 2.1).
+/// The token after `Bearer` (RFC 6750, section 2.1).
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Whether a request for `host` is meant for this machine: no stranger's name is an address.
+/// Tells whether a request for `host` is meant for this machine: no stranger's name is an address.
 fn is_ours(host: &str, names: &[String]) -> bool {
     let Ok(uri) = host.parse::<Uri>() else { return false };
     let Some(authority) = uri.authority().filter(|authority| authority.as_str() == host) else {

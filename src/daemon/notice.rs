@@ -1,4 +1,4 @@
-//! What the daemon tells systemd of itself (sd_notify(3)): one datagram each.
+//! Notices of the daemon to systemd (sd_notify(3)): one datagram each.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,12 +24,12 @@ impl Notices {
         Self { socket, watchdog: watchdog.map(Duration::from_micros) }
     }
 
-    /// How often systemd wants to hear that all is well: half of the time it waits.
+    /// Interval at which systemd is told that all is well: half of the time it waits.
     pub(super) fn watchdog_interval(&self) -> Option<Duration> {
         self.watchdog.map(|time| time / 2)
     }
 
-    /// Whether systemd listens, whose unit then says what becomes of us.
+    /// Tells whether systemd listens, whose unit then says what becomes of us.
     pub(super) const fn is_heard(&self) -> bool {
         self.socket.is_some()
     }
@@ -62,7 +62,7 @@ impl Notices {
     }
 }
 
-/// A path, or an abstract name behind `@`.
+/// A path, or an abstract name after `@`.
 fn connect(path: &[u8]) -> Option<UnixDatagram> {
     let address = match path.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),

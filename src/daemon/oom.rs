@@ -1,4 +1,4 @@
-//! Which process the kernel ends when memory runs out: rather the daemon than what it looks at.
+//! Choice of the process that the kernel ends when memory runs out: rather the daemon than what it looks at.
 
 /// Half of all memory is added to what is ours when the kernel looks for the largest
 /// (`proc_pid_oom_score_adj(5)`). The unit says more, in `OOMScoreAdjust=`.

@@ -1,4 +1,4 @@
-//! What a request asks for: the parts of its path and its query, with what is escaped in them undone
+//! Path and query of a request in parts, with what is escaped in them undone
 //! (RFC 3986, section 2.1).
 
 use dataspace_proto::api::{ApiError, ErrorCode};

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection: what the kernel says of it, and what follows.
+//! The client at the other end of a connection: what the kernel says of it, and what follows.
 
 use crate::file_source::FileReader;
 use crate::ownership::{namespace_of, own_namespace};
@@ -26,14 +26,14 @@ pub(super) struct Peer {
     pub(super) pid: i32,
     pub(super) groups: std::sync::Arc<[u32]>,
     pub(super) rank: Rank,
-    /// Where it is, if it came over TCP: the kernel says nothing else of it then.
+    /// Its address, if it came over TCP: the kernel says nothing else of it then.
     pub(super) address: Option<SocketAddr>,
 }
 
 /// The user that no process has (`setresuid(2)` takes it for "unchanged"): who comes over TCP.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// Who may see all, beside root.
+/// Group whose members may see all, beside root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trusted {
     /// Members of this group.
@@ -64,7 +64,7 @@ fn own_user(status: &str) -> Option<u32> {
     is_plain.then(|| rustix::process::geteuid().as_raw())
 }
 
-/// What a client may see and do.
+/// Rank of a client, which decides what it may see and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
     /// Everything: root, and whom the daemon trusts.
@@ -98,20 +98,20 @@ impl Peer {
         Ok(Self { uid, gid, pid, groups: groups.into(), rank, address: None })
     }
 
-    /// Who connected over TCP, and has not shown a token yet.
+    /// A client that connected over TCP, and has not shown a token yet.
     pub(super) fn over_tcp(address: SocketAddr) -> Self {
         let (uid, gid, groups) = (NOBODY, NOBODY, std::sync::Arc::default());
         Self { uid, gid, pid: 0, groups, rank: Rank::Unknown, address: Some(address) }
     }
 
-    /// Who has the token: what he begins is the daemon's own user's.
+    /// A client with the token: what it begins belongs to the daemon's own user.
     pub(super) fn with_token(address: SocketAddr, rank: Rank) -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
         Self { uid, gid, rank, ..Self::over_tcp(address) }
     }
 
-    /// Whether it may see all.
+    /// Tells whether it may see all.
     pub(super) fn sees_all(&self) -> bool {
         matches!(self.rank, Rank::Privileged | Rank::Observer)
     }
@@ -127,7 +127,7 @@ fn overflow_uid() -> u32 {
     text.trim().parse().unwrap_or(OVERFLOW_UID)
 }
 
-/// Whether the process that connected is in our user namespace. One in another, such as a sandbox,
+/// Tells whether the process that connected is in our user namespace. One in another, such as a sandbox,
 /// may not look at processes outside of it, though they have its user's number here. Before Linux 6.5
 /// the socket gives no descriptor: then it is that of the process which has the number a moment
 /// after it connected.

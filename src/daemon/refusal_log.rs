@@ -12,13 +12,13 @@ pub(super) static REFUSALS: RefusalLog = RefusalLog { users: Mutex::new(BTreeMap
 /// Refusals of one user that are written in one [`SPAN`]: who asks by hand sees them all.
 const MAX_WRITTEN: u64 = 10;
 
-/// How long is counted together.
+/// Time over which refusals are counted together.
 const SPAN: Duration = Duration::from_secs(60);
 
 /// Users that are told apart: with user namespaces, one has 65,536 numbers.
 const MAX_USERS: usize = 1024;
 
-/// How many of whose refusals were written lately.
+/// Numbers of refusals that were written lately, by user.
 #[derive(Debug)]
 pub(super) struct RefusalLog {
     users: Mutex<BTreeMap<Whose, Lately>>,

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an attach request waits for its events to be opened.
+/// Time that an attach request waits for its events to be opened.
 const ATTACH_TIME: Duration = Duration::from_secs(10);
 
-/// How long a detach request waits for the final totals: the analyzer takes up to three seconds for
+/// Time that a detach request waits for the final totals: the analyzer takes up to three seconds for
 /// debug information that is still being read.
 const DETACH_TIME: Duration = Duration::from_secs(6);
 
@@ -25,11 +25,11 @@ const FREEING_TIME: Duration = Duration::from_secs(5);
 /// returned: else who begins and ends sessions in turn would have any number that are about to end.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    state: Mutex<State>,
+    state: Mutex<RosterState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RosterState {
     sessions: BTreeMap<u64, Arc<Session>>,
     last_id: u64,
     limits: Limits,
@@ -41,7 +41,7 @@ struct State {
 
 impl Roster {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { state: Mutex::new(State { limits, ..State::default() }) }
+        Self { state: Mutex::new(RosterState { limits, ..RosterState::default() }) }
     }
 
     /// The sessions that `peer` may see, in the order of their numbers.
@@ -203,7 +203,7 @@ impl Roster {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RosterState> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_gone = |session: &Session| session.is_leaving() || session.is_abandoned();
         state.sessions.retain(|_, session| !(session.has_returned() && is_gone(session)));
@@ -239,18 +239,18 @@ impl Drop for Awaited<'_> {
     }
 }
 
-impl State {
+impl RosterState {
     /// Those that were not asked to end.
     fn shown(&self) -> impl Iterator<Item = &Arc<Session>> + Clone {
         self.sessions.values().filter(|session| !session.is_leaving())
     }
 
-    /// How many take memory: not only that of their totals.
+    /// Number of sessions that take memory, and not only that of their totals.
     fn n_held(&self) -> usize {
         self.sessions.values().filter(|session| !session.has_returned()).count()
     }
 
-    /// Whether a session is about to give its memory back, and may be waited for. One that hangs is no reason
+    /// Tells whether a session is about to give its memory back, and may be waited for. One that hangs is no reason
     /// to wait, nor not to wait for others.
     fn is_memory_to_come(&mut self, now: Instant) -> bool {
         let mut going = self.sessions.values().filter_map(|session| session.frees_memory_for(now));
@@ -262,7 +262,7 @@ impl State {
         now.saturating_duration_since(since) < FREEING_TIME
     }
 
-    /// Which session is given up next for its memory, if any.
+    /// The session that is given up next for its memory, if any.
     fn least_missed(&self, is_above: bool) -> Option<&Arc<Session>> {
         let sampling = self.shown().filter(|session| session.is_sampling());
         let is_last = sampling.clone().nth(1).is_none();
@@ -341,7 +341,7 @@ fn check_memory(peer: &Peer, n_held: usize) -> Result<(), ApiError> {
     Err(ApiError { code: ErrorCode::TooMany, message })
 }
 
-/// How much of a limit `peer` may fill: a quarter is kept for those who see all, so that users cannot
+/// Part of a limit that `peer` may fill: a quarter is kept for those who see all, so that users cannot
 /// keep them out.
 pub(super) fn share(limit: usize, peer: &Peer) -> usize {
     if peer.sees_all() { limit } else { limit - limit.div_ceil(4) }

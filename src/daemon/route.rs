@@ -1,7 +1,7 @@
 //! Routing of requests: finds the operation that a path means, and answers it.
 
 use super::Daemon;
-use super::answer::{Answer, full, json, json_bytes, refusal};
+use super::answer::{AnswerBody, full, json, json_bytes, refusal};
 use super::endpoint::{ANY, Endpoint, ROUTES, Route};
 use super::metrics;
 use super::openapi;
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(super) const MAX_SILENCE: Duration = Duration::from_secs(20);
 
 /// A request whose path is known.
-struct Asked {
+struct Routed {
     route: &'static Route,
     /// The parts of the path where the route has braces.
     keys: Vec<String>,
@@ -33,14 +33,18 @@ struct Asked {
 }
 
 /// The answer to `request`.
-pub(super) async fn answer<B>(daemon: &Daemon, peer: &Peer, request: Request<B>) -> Response<Answer>
+pub(super) async fn answer<B>(
+    daemon: &Daemon,
+    peer: &Peer,
+    request: Request<B>,
+) -> Response<AnswerBody>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let path = request.uri().path().to_owned();
     let asked = match find(request.method(), &path, request.uri().query()) {
-        Ok(Found::Asked(asked)) => asked,
+        Ok(Found::Routed(asked)) => asked,
         Ok(Found::WrongMethod(allowed)) => return wrong_method(&allowed),
         Err(error) => return refusal(&error),
     };
@@ -60,7 +64,7 @@ where
 }
 
 enum Found {
-    Asked(Asked),
+    Routed(Routed),
     /// The path is there, and takes these methods.
     WrongMethod(String),
 }
@@ -90,7 +94,7 @@ fn find(method: &Method, path: &str, query: Option<&str>) -> Result<Found, ApiEr
             let message = format!("there is no parameter {name:?}: this path takes {takes}");
             return Err(ApiError { code: ErrorCode::BadRequest, message });
         }
-        return Ok(Found::Asked(Asked { route, keys, query }));
+        return Ok(Found::Routed(Routed { route, keys, query }));
     }
     if allowed.is_empty() {
         return Err(absent(format!("there is no {path}")));
@@ -118,9 +122,9 @@ fn keys(template: &str, parts: &[String]) -> Option<Vec<String>> {
 async fn respond<B>(
     daemon: &Daemon,
     peer: &Peer,
-    asked: Asked,
+    asked: Routed,
     request: Request<B>,
-) -> Result<Response<Answer>, ApiError>
+) -> Result<Response<AnswerBody>, ApiError>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -179,7 +183,7 @@ fn session(daemon: &Daemon, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiE
     daemon.roster.find(peer, key)
 }
 
-fn stream(kind: &'static str, body: EventStream) -> Response<Answer> {
+fn stream(kind: &'static str, body: EventStream) -> Response<AnswerBody> {
     let mut response = Response::new(Either::Right(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -266,7 +270,7 @@ pub(super) fn absent(message: String) -> ApiError {
     ApiError { code: ErrorCode::NotFound, message }
 }
 
-fn wrong_method(allowed: &str) -> Response<Answer> {
+fn wrong_method(allowed: &str) -> Response<AnswerBody> {
     let message = format!("this path takes {allowed}");
     let mut response = refusal(&ApiError { code: ErrorCode::MethodNotAllowed, message });
     if let Ok(allowed) = HeaderValue::from_str(allowed) {
@@ -309,7 +313,7 @@ mod tests {
     fn a_path_has_one_spelling_and_a_query_what_it_takes() {
         let find =
             |method: Method, path: &str, query: Option<&str>| match find(&method, path, query) {
-                Ok(Found::Asked(asked)) => {
+                Ok(Found::Routed(asked)) => {
                     format!("{:?} {}", asked.route.endpoint, asked.keys.join(" "))
                 }
                 Ok(Found::WrongMethod(allowed)) => allowed,

@@ -1,7 +1,7 @@
 //! Takes connections, within limits, and serves HTTP/1.1 on each.
 
 use super::Daemon;
-use super::answer::{Answer, last_words, refusal};
+use super::answer::{AnswerBody, last_words, refusal};
 use super::connection::Counted;
 use super::network;
 use super::patience::Patient;
@@ -21,13 +21,13 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
-/// What is kept of a request's head, and of an answer that a client does not take.
+/// Bytes that are kept of a request's head, and of an answer that a client does not take.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Where no connection can be taken, as for want of descriptors, it is tried again so much later.
+/// Time after which taking a connection is tried again where it could not be, as for want of descriptors.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How long open connections may take for what they have begun when the daemon ends.
+/// Time that open connections may take for what they have begun when the daemon ends.
 pub(super) const FAREWELL: Duration = Duration::from_millis(300);
 
 /// Takes connections until `ending`.
@@ -155,8 +155,8 @@ async fn converse<S>(
     }
 }
 
-/// `answer`, behind which the connection is closed: who was not let in has to come anew.
-fn last(mut answer: Response<Answer>) -> Response<Answer> {
+/// `answer`, after which the connection is closed: who was not let in has to come anew.
+fn last(mut answer: Response<AnswerBody>) -> Response<AnswerBody> {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }

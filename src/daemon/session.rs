@@ -19,26 +19,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, futures::Notified, watch};
 
-/// How long nobody need look at a session that ends unwatched: a client that polls, or connects again, may take
+/// Time that nobody need look at a session that ends unwatched: a client that polls, or connects again, may take
 /// so long.
 const UNWATCHED_TIME: Duration = Duration::from_secs(10);
 
-/// How long events may take to be opened before that is told: processes that do not answer are waited for no
+/// Time that events may take to be opened before that is told: processes that do not answer are waited for no
 /// longer than half of it.
 const MAX_OPENING: Duration = Duration::from_secs(20);
 
-/// Whose a session is, and where it comes from.
+/// Owner of a session, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) origin: Origin,
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// What he might see when it began: with that it samples, whatever he may see later.
+    /// The owner's rank when it began: with that it samples, whatever the rank is later.
     pub(super) rank: Rank,
 }
 
 impl Owner {
-    /// Who asks for a session.
+    /// The owner of a session that `peer` asks for.
     pub(super) const fn requesting(peer: &Peer) -> Self {
         Self { origin: Origin::Request, uid: peer.uid, gid: peer.gid, rank: peer.rank }
     }
@@ -51,12 +51,12 @@ impl Owner {
     }
 }
 
-/// How a session stands, and why.
+/// State of a session, and its reason.
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     pub(super) state: SessionState,
     pub(super) detail: Option<String>,
-    /// What kind of failure it is, where it is one.
+    /// Kind of the failure, where it is one.
     pub(super) code: Option<ErrorCode>,
     target: String,
     events: Vec<String>,
@@ -66,7 +66,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Whether nothing will change any more.
+    /// Tells whether nothing will change any more.
     pub(super) const fn is_over(&self) -> bool {
         use SessionState::{Detached, Ended, Failed};
         matches!(self.state, Ended | Failed | Detached)
@@ -91,7 +91,7 @@ pub(super) struct Session {
     /// The daemon ends: it is to leave soon, also if it is leaving already.
     is_hurried: Arc<AtomicBool>,
     began: Instant,
-    /// When its heart was last seen to beat, or nothing was attached; since `began`.
+    /// Time of the last heartbeat that was seen, or when nothing was attached; since `began`.
     heard_ms: AtomicU64,
     /// The beat that was seen then.
     beat: AtomicU64,
@@ -114,16 +114,16 @@ impl Drop for Watching {
     }
 }
 
-/// What a session is begun with.
+/// Request for a session, with all that it is begun with.
 #[derive(Debug)]
 pub(super) struct Beginning {
     pub(super) id: u64,
     pub(super) spec: SessionSpec,
     pub(super) owner: Owner,
     pub(super) options: LiveOptions,
-    /// Where it is for a user who may see only his own processes: these.
+    /// The processes, where it is for a user who may see only his own.
     pub(super) processes: Vec<OwnProcess>,
-    /// Whether it ends when nobody looks at it any more.
+    /// True for a session that ends when nobody looks at it any more.
     pub(super) ends_unwatched: bool,
 }
 
@@ -207,7 +207,7 @@ impl Session {
         *lock(&self.going_since) = Some(Instant::now().checked_sub(time).unwrap());
     }
 
-    /// How it stands.
+    /// Its state.
     pub(super) fn status(&self) -> Status {
         self.status.borrow().clone()
     }
@@ -248,7 +248,7 @@ impl Session {
         Watching(self.clone())
     }
 
-    /// Whether it is to end because nobody looks at it any more.
+    /// Tells whether it is to end because nobody looks at it any more.
     pub(super) fn is_abandoned(&self) -> bool {
         self.ends_unwatched && self.audience.is_away_for(UNWATCHED_TIME)
     }
@@ -323,13 +323,13 @@ impl Session {
         let _ = self.wake.try_send(());
     }
 
-    /// Whether it samples, or is about to, and is to go on.
+    /// Tells whether it samples, or is about to, and is to go on.
     pub(super) fn is_sampling(&self) -> bool {
         use SessionState::{Attached, Starting};
         matches!(self.status.borrow().state, Attached | Starting) && !self.is_going()
     }
 
-    /// How long it has been on its way to give its memory back, if it is.
+    /// Time since it was to give its memory back, if it is.
     pub(super) fn frees_memory_for(&self, now: Instant) -> Option<Duration> {
         let status = self.status.borrow();
         let frees = !status.has_returned && status.state != SessionState::Waiting;
@@ -341,7 +341,7 @@ impl Session {
         self.is_leaving() || self.is_given_up.load(Ordering::Acquire)
     }
 
-    /// Whether it was asked to end: whoever asks for sessions sees it no more.
+    /// Tells whether it was asked to end: whoever asks for sessions sees it no more.
     pub(super) fn is_leaving(&self) -> bool {
         self.is_leaving.load(Ordering::Acquire)
     }
@@ -350,17 +350,17 @@ impl Session {
         self.status.send_modify(|status| status.has_returned = true);
     }
 
-    /// Whether nothing is left of it but its totals.
+    /// Tells whether nothing is left of it but its totals.
     pub(super) fn has_returned(&self) -> bool {
         self.status.borrow().has_returned
     }
 
-    /// Whether it is one of the configuration, which are the daemon's own duty.
+    /// Tells whether it is one of the configuration, which are the daemon's own duty.
     pub(super) fn is_configured(&self) -> bool {
         self.owner.origin == Origin::Configuration
     }
 
-    /// How long its heart has not beaten: reader, analyzer or snapshots stand still. Where nothing is
+    /// Time since its last heartbeat: reader, analyzer or snapshots stand still. Where nothing is
     /// attached there is none: opening events may take long.
     pub(super) fn silent_for(&self) -> Duration {
         if self.status.borrow().state != SessionState::Attached {
@@ -404,7 +404,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is asked for, for a person, as long as nothing of it was found.
+/// Description of the target for a person, as long as nothing of it was found.
 fn describe(options: &LiveOptions) -> String {
     let numbers = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
     let target = match &options.target {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) listener: UnixListener,
-    /// Where we made it, which goes with it; `None` where it is systemd's.
+    /// Path of the socket file that we made, which goes with it; `None` where it is systemd's.
     _made: Option<Made>,
 }
 
@@ -130,7 +130,7 @@ fn wrong_socket(message: String) -> anyhow::Error {
         .into()
 }
 
-/// Whether two paths lead to one file, as below `/run` and `/var/run`.
+/// Tells whether two paths lead to one file, as below `/run` and `/var/run`.
 fn is_one_place(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|at| (at.dev(), at.ino()));
     one == other || identity(one).is_some_and(|found| identity(other) == Some(found))

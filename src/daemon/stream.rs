@@ -14,33 +14,33 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How often a client may ask for a snapshot, and how seldom.
+/// Intervals at which a client may ask for snapshots, in milliseconds.
 pub(super) const INTERVALS: std::ops::RangeInclusive<u64> = 100..=60_000;
 
 /// Unless the client says otherwise.
 pub(super) const DEFAULT_INTERVAL_MS: u64 = 1_000;
 
-/// How long a stream is silent at most: what has nothing to say says so, and finds out whether
+/// Longest silence of a stream: what has nothing to say says so, and finds out whether
 /// anybody still listens.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// How long a fresh snapshot is waited for, before it is looked whether the session is over.
+/// Time that a fresh snapshot is waited for, before it is checked whether the session is over.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where one client is.
+/// State of one client's stream.
 struct Follower {
     session: Arc<Session>,
     _watching: Watching,
     frames: watch::Receiver<Option<Arc<Frame>>>,
     status: watch::Receiver<Status>,
     interval: Duration,
-    /// When the next snapshot is due.
+    /// Time when the next snapshot is due.
     due: Instant,
     /// Not kept alive for that: it may be the last one that has it.
     sent: Weak<Frame>,
     spoke: Instant,
     is_over: bool,
-    /// What is still to be said when it is over.
+    /// The last event, which is still to be sent when the session is over.
     rest: Option<Bytes>,
 }
 

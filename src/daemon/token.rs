@@ -16,7 +16,7 @@ const MIN_BYTES: usize = 16;
 /// Longer ones are none.
 const MAX_BYTES: u64 = 4096;
 
-/// How a token is made.
+/// Command that makes a token.
 const MAKE: &str = "(umask 077; head -c 32 /dev/urandom | base64 -w0 > FILE)   makes one";
 
 /// A secret. It is never printed.
@@ -71,7 +71,7 @@ impl Token {
 
     fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let token = bytes.trim_ascii();
-        // What stands behind `Bearer` (RFC 6750, section 2.1).
+        // The token after `Bearer` (RFC 6750, section 2.1).
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
         if bytes.len() as u64 > MAX_BYTES || !token.iter().all(is_plain) {
             return Err("a token is one word of letters, digits and - . _ ~ + / =");
@@ -82,7 +82,7 @@ impl Token {
         Ok(Self(token.to_vec()))
     }
 
-    /// Whether `given` is this token. How long that takes tells nothing but whether the lengths are alike.
+    /// Tells whether `given` is this token. How long that takes tells nothing but whether the lengths are alike.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         self.0.ct_eq(given).into()
     }

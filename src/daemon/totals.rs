@@ -1,7 +1,7 @@
-//! What is made of a session's newest snapshot: itself, its accounting, an object of it, a profile.
+//! Answers made of a session's newest snapshot: itself, its accounting, an object of it, a profile.
 
 use super::Daemon;
-use super::answer::{Answer, full, json, json_bytes};
+use super::answer::{AnswerBody, full, json, json_bytes};
 use super::endpoint::{Endpoint, Route};
 use super::frame::Frame;
 use super::object;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// A snapshot that is younger is fresh enough for whoever asks for one.
 pub(super) const FRESH: Duration = Duration::from_millis(100);
 
-/// How long a fresh snapshot is waited for, before the one before is given.
+/// Time that a fresh snapshot is waited for, before the one before is given.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer of `route`; `object` is the key of an object where the path has one.
@@ -35,7 +35,7 @@ pub(super) async fn answer(
     session: &Arc<Session>,
     route: &Route,
     object: &str,
-) -> Result<Response<Answer>, ApiError> {
+) -> Result<Response<AnswerBody>, ApiError> {
     let Route { endpoint, success: ok, answer, .. } = *route;
     session.looked_at();
     match endpoint {
@@ -95,7 +95,7 @@ fn object_of(
     bytes(session, &object::layout(findings, id).ok_or_else(no_layout)?)
 }
 
-fn download(mut response: Response<Answer>, session: u64) -> Response<Answer> {
+fn download(mut response: Response<AnswerBody>, session: u64) -> Response<AnswerBody> {
     let name = format!("attachment; filename=\"session-{session}.pb.gz\"");
     if let Ok(name) = HeaderValue::from_str(&name) {
         response.headers_mut().insert(CONTENT_DISPOSITION, name);

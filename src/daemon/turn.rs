@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a turn is waited for.
+/// Time that a turn is waited for.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Requests of one user that may wait, beside the one whose turn it is.
@@ -16,14 +16,14 @@ const MAX_WAITING: usize = 1;
 /// The same of one who sees all, as several dashboards of root do.
 const MAX_WAITING_OF_TRUSTED: usize = 8;
 
-/// Whose requests are counted together.
-type User = (u32, bool);
+/// Client whose requests are counted together.
+type TurnUser = (u32, bool);
 
-/// Who waits for a turn. They come in the order in which they were asked for.
+/// Queue of those who wait for a turn, in the order in which they asked.
 #[derive(Debug)]
 pub(super) struct Turns {
     one: Arc<Semaphore>,
-    waiting: Mutex<Counts<User>>,
+    waiting: Mutex<Counts<TurnUser>>,
 }
 
 impl Default for Turns {
@@ -37,10 +37,10 @@ impl Turns {
     ///
     /// # Errors
     /// Where `peer` waits for one already, or it does not come in time.
-    pub(super) async fn take(&self, peer: &Peer) -> Result<Turn, ApiError> {
+    pub(super) async fn take(&self, peer: &Peer) -> Result<AnswerTurn, ApiError> {
         let _waiting = self.wait(peer)?;
         match tokio::time::timeout(WAIT, self.one.clone().acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(Turn { _permit: permit }),
+            Ok(Ok(permit)) => Ok(AnswerTurn { _permit: permit }),
             _ => Err(too_many("other profiles are being made: ask again later")),
         }
     }
@@ -54,7 +54,7 @@ impl Turns {
         Ok(Waiting { turns: self, user })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts<User>> {
+    fn lock(&self) -> MutexGuard<'_, Counts<TurnUser>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,7 +66,7 @@ fn too_many(message: &str) -> ApiError {
 /// A request that waits, until it is dropped.
 struct Waiting<'a> {
     turns: &'a Turns,
-    user: User,
+    user: TurnUser,
 }
 
 impl Drop for Waiting<'_> {
@@ -77,11 +77,11 @@ impl Drop for Waiting<'_> {
 
 /// The turn of a request.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct AnswerTurn {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Turn {
+impl AnswerTurn {
     /// Does `work` where it holds up neither other clients nor the watchdog. The turn lasts as long as
     /// the work does, which goes on where the client that asked has gone.
     ///

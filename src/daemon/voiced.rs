@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub(super) struct Voiced<S> {
     stream: S,
-    /// What is being written in place of what hyper wrote.
+    /// Bytes that are written in place of what hyper wrote.
     saying: Option<Saying>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Voiced<S> {
 struct Saying {
     bytes: Vec<u8>,
     n_written: usize,
-    /// What hyper is to believe was written.
+    /// Number of bytes that hyper is to believe were written.
     n_meant: usize,
 }
 
@@ -30,7 +30,7 @@ impl<S> Voiced<S> {
     }
 }
 
-/// What to say in place of `bytes`, if that is a refusal without a body. All of ours have one.
+/// Replacement for `bytes`, if that is a refusal without a body. All of ours have one.
 fn words(bytes: &[u8]) -> Option<Vec<u8>> {
     let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..4)?;
     let (code, message) = match status {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    /// What arrives of `bytes`, through a pipe that holds seven at a time.
+    /// Sends `bytes` through a pipe that holds seven at a time, and gives what arrives.
     fn written(bytes: &[u8]) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

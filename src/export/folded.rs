@@ -1,12 +1,12 @@
 //! Folded stacks, one a line, as flame graph tools take them: frames with `;` between them, a blank, and
 //! the samples.
 
-use super::stack::{self, Frame, LEFT_OUT};
+use super::stack::{self, LEFT_OUT, StackFrame};
 use crate::session::findings::Findings;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// What a line has beside its stack at most: a blank, the samples, the end of the line.
+/// Maximum length of a line beside its stack: a blank, the samples, the end of the line.
 const NUMBER_BYTES: usize = 22;
 
 /// Writes the stacks of `findings`, in the order of their names, in at most `max_bytes`: what has no
@@ -47,7 +47,7 @@ pub(crate) fn write(findings: &Findings, max_bytes: usize, out: &mut dyn Write) 
     out.flush()
 }
 
-fn joined(frames: &[Frame<'_>]) -> String {
+fn joined(frames: &[StackFrame<'_>]) -> String {
     // The separator is in names of types such as `[u8; 4]`, too.
     let names: Vec<String> = frames.iter().map(|frame| frame.name().replace(';', ",")).collect();
     names.join(";")

@@ -1,7 +1,7 @@
 //! Totals as a profile that `go tool pprof` reads: the protocol buffer of pprof's `profile.proto`,
 //! compressed with gzip.
 
-use super::stack::{self, Frame, LEFT_OUT, Values, event_names};
+use super::stack::{self, LEFT_OUT, StackFrame, Values, event_names};
 use crate::session::findings::Findings;
 use crate::text::visible;
 use flate2::Compression;
@@ -115,8 +115,8 @@ fn unit_of(event: &str) -> &'static str {
     if matches!(plain, "cpu-clock" | "task-clock") { "nanoseconds" } else { "count" }
 }
 
-/// What identifies a location: an object, or a function in a load object and unit.
-type Place = (String, Option<String>, Option<String>);
+/// Identity of a location: an object, or a function in a load object and unit.
+type LocationKey = (String, Option<String>, Option<String>);
 
 /// A profile as it grows.
 #[derive(Default)]
@@ -125,7 +125,7 @@ struct Profile {
     strings: Vec<String>,
     of_string: HashMap<String, u64>,
     /// Locations, of which each has one line, of the function with the same number.
-    of_place: HashMap<Place, u64>,
+    of_place: HashMap<LocationKey, u64>,
     of_mapping: HashMap<String, u64>,
     /// Bytes that samples may still take.
     room: usize,
@@ -133,17 +133,17 @@ struct Profile {
     left_out: Values,
 }
 
-/// What a number takes at most.
+/// Maximum length of a number.
 const NUMBER_BYTES: usize = 10;
 
-/// What a location and its function take at most, beside their strings.
+/// Maximum length of a location and its function, beside their strings.
 const PLACE_BYTES: usize = 128;
 
-fn place(frame: Frame<'_>) -> Place {
+fn place(frame: StackFrame<'_>) -> LocationKey {
     let name = frame.name().into_owned();
     match frame {
-        Frame::Object(_) => (name, None, None),
-        Frame::Function(scope) => {
+        StackFrame::Object(_) => (name, None, None),
+        StackFrame::Function(scope) => {
             let unit = scope.unit.as_ref().map(|unit| visible(unit).into_owned());
             (name, Some(visible(&scope.object).into_owned()), unit)
         }
@@ -168,9 +168,9 @@ impl Profile {
         self.message.message(of, &message);
     }
 
-    fn sample(&mut self, frames: &[Frame<'_>], values: &Values) {
+    fn sample(&mut self, frames: &[StackFrame<'_>], values: &Values) {
         // The innermost frame is the first.
-        let places: Vec<Place> = frames.iter().rev().map(|frame| place(*frame)).collect();
+        let places: Vec<LocationKey> = frames.iter().rev().map(|frame| place(*frame)).collect();
         let new = places.iter().filter(|place| !self.of_place.contains_key(*place));
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let n_new: usize = new
@@ -192,7 +192,7 @@ impl Profile {
         }
     }
 
-    fn add_sample(&mut self, places: Vec<Place>, values: &Values) {
+    fn add_sample(&mut self, places: Vec<LocationKey>, values: &Values) {
         let locations: Vec<u64> = places.into_iter().map(|place| self.location(place)).collect();
         let Values { samples, loads, stores, latency, ref events } = *values;
         let sums = [samples, loads, stores, latency].into_iter().chain(events.iter().copied());
@@ -203,7 +203,7 @@ impl Profile {
         self.message.message(field::SAMPLE, &message);
     }
 
-    fn location(&mut self, place: Place) -> u64 {
+    fn location(&mut self, place: LocationKey) -> u64 {
         let next = self.of_place.len() as u64 + 1;
         if let Some(known) = self.of_place.get(&place) {
             return *known;

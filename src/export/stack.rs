@@ -9,10 +9,10 @@ use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// How deep objects are nested at most; layouts end before that.
+/// Maximum depth of nested objects; layouts end before that.
 const MAX_DEPTH: usize = 256;
 
-/// What is summed over samples.
+/// Sums over samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Values {
     pub(super) samples: u64,
@@ -76,18 +76,18 @@ impl Values {
 }
 
 /// The stack to which those are charged that a bounded profile has no room for.
-pub(super) const LEFT_OUT: [Frame<'static>; 2] =
-    [Frame::Object("<Total>"), Frame::Object("<Left out>")];
+pub(super) const LEFT_OUT: [StackFrame<'static>; 2] =
+    [StackFrame::Object("<Total>"), StackFrame::Object("<Left out>")];
 
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Frame<'a> {
+pub(super) enum StackFrame<'a> {
     Object(&'a str),
     Function(&'a Scope),
 }
 
-impl<'a> Frame<'a> {
-    /// How long its name is at least, in bytes.
+impl<'a> StackFrame<'a> {
+    /// Minimum length of its name, in bytes.
     pub(super) fn min_bytes(self) -> usize {
         match self {
             Self::Object(object) => object.len(),
@@ -95,7 +95,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// What it is called; what a terminal would obey is written out.
+    /// Its name; what a terminal would obey is written out.
     pub(super) fn name(self) -> Cow<'a, str> {
         match self {
             Self::Object(object) => visible(object),
@@ -127,7 +127,7 @@ pub(super) fn event_names(snapshot: &Snapshot) -> Vec<&str> {
 pub(super) fn each<'a>(
     findings: &'a Findings,
     events: &[&str],
-    take: &mut dyn FnMut(&[Frame<'a>], &Values),
+    take: &mut dyn FnMut(&[StackFrame<'a>], &Values),
 ) {
     let Findings { snapshot, functions, .. } = findings;
     let objects = &snapshot.objects;
@@ -144,7 +144,7 @@ pub(super) fn each<'a>(
         let mut frames = Vec::new();
         let mut next = Some(idx);
         while let Some(idx) = next.filter(|_| frames.len() < MAX_DEPTH) {
-            frames.push(Frame::Object(&objects[idx].object));
+            frames.push(StackFrame::Object(&objects[idx].object));
             next = parent(idx);
         }
         frames.reverse();
@@ -158,7 +158,7 @@ pub(super) fn each<'a>(
         let values = Values::of_function(line, snapshot, events);
         own[idx].subtract(&values);
         let mut frames = stack_of(idx);
-        frames.push(Frame::Function(scope));
+        frames.push(StackFrame::Function(scope));
         take(&frames, &values);
     }
     for (idx, values) in own.iter().enumerate().filter(|(_, values)| !values.is_nothing()) {

@@ -18,11 +18,11 @@ use std::sync::Arc;
 /// A file's times are those of the last tick of a clock, and so is when a process began.
 const SLACK_S: i64 = 1;
 
-/// Who may have written a file, and since when.
+/// Process that may have written a file, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Writer {
     uid: u32,
-    /// What was last written to before is of another process that had the number, in seconds since
+    /// Begin of the process: a file last written before is of another one that had the number, in seconds since
     /// 1970.
     since_s: Option<i64>,
 }
@@ -98,7 +98,7 @@ fn process(task: i32) -> Option<Writer> {
     Some(Writer { uid, since_s: began_s(task) })
 }
 
-/// When a process began, in seconds since 1970.
+/// Time when a process began, in seconds since 1970.
 fn began_s(task: i32) -> Option<i64> {
     use rustix::time::{ClockId, clock_gettime};
     let stat = std::fs::read_to_string(format!("/proc/{task}/stat")).ok()?;

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where Debian and Fedora keep what dwz made.
+/// Directory in which Debian and Fedora keep what dwz made.
 const DWZ_DIR: &str = "/usr/lib/debug/.dwz";
 
 /// The files beside one load object.
@@ -36,7 +36,7 @@ impl Companions {
         }
     }
 
-    /// Where the compiler put it; else beside the program, as what is built elsewhere is shipped.
+    /// Opens it where the compiler put it; else beside the program, as what is built elsewhere is shipped.
     fn split_places(&self, name: &[u8], dir: Option<&[u8]>) -> Vec<PathBuf> {
         let name = Path::new(OsStr::from_bytes(name));
         let mut places = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether a user may read a file that is opened for a session of his, with privileges that he has
+//! Right of a user to read a file that is opened for a session of his, with privileges that he has
 //! not got: what his program's debug information names must not lead to what he may not see.
 
 use rustix::fs::{Stat, fstat, getxattr, stat};
@@ -24,7 +24,7 @@ const READ: u32 = 0o4;
 const SEARCH: u32 = 0o1;
 
 impl FileReader {
-    /// Whether he may read the file behind `found`, and search every directory above it. What
+    /// Tells whether the user may read the file of `found`, and search every directory above it. What
     /// cannot be told is a no: access control lists, files of another mount namespace.
     pub(super) fn may_read(&self, found: &OwnedFd) -> bool {
         let link = format!("/proc/self/fd/{}", found.as_raw_fd());
@@ -56,7 +56,7 @@ impl FileReader {
     }
 }
 
-/// Whether more than the mode decides, or that cannot be told.
+/// Tells whether more than the mode decides, or that cannot be told.
 fn has_access_list(path: &Path) -> bool {
     let mut value = [0_u8; 0];
     let found = getxattr(path.as_os_str().as_bytes(), "system.posix_acl_access", &mut value);

@@ -3,28 +3,28 @@
 use dataspace_analyzer::bytes::shedding::Shed;
 use std::time::{Duration, Instant};
 
-/// How far below the bound things are given up, if that is more than an eighth of it: what one question
+/// Room below the bound at which things are given up, if that is more than an eighth of it: what one question
 /// reads comes on top before it is looked again. So a question is begun only where there is as much for
 /// each that is worked on.
 const HEADROOM_BYTES: u64 = 16 << 20;
 
-/// How long a stage has to take effect before the next one is asked for.
+/// Time that a stage has to take effect before the next one is asked for.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// How long memory may be short and not plentiful, though the work was given up, before a session is to
+/// Time that memory may be short and not plentiful, though the work was given up, before a session is to
 /// be given up, and then the next.
 const LASTING: Duration = Duration::from_secs(1);
 
 /// Memory that is short again so soon was never plentiful.
 const RELAPSE: Duration = Duration::from_secs(10);
 
-/// How often that may happen before a session is to be given up.
+/// Number of times that this may happen before a session is to be given up.
 const MAX_RELAPSES: u32 = 2;
 
-/// How long memory has to be plentiful before work that was given up goes on: it takes memory.
+/// Time that memory has to be plentiful before work that was given up goes on: it takes memory.
 const EASING: Duration = Duration::from_secs(2);
 
-/// How much is left free below a bound.
+/// Memory that is left free below a bound.
 pub(super) fn headroom_bytes(max_bytes: u64) -> u64 {
     HEADROOM_BYTES.max(max_bytes / 8)
 }
@@ -42,12 +42,12 @@ pub(super) fn plentiful_bytes(max_bytes: u64) -> u64 {
 /// Decides what is to be given up.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    /// What was asked for last, while that was not enough.
+    /// Stage that was asked for last, while that was not enough.
     pub(super) last: Option<(Shed, Instant)>,
     plentiful_since: Option<Instant>,
     /// Since when it is short, or a session was asked for.
     short_since: Option<Instant>,
-    /// When it was short last.
+    /// Time when it was short last.
     short_at: Option<Instant>,
     n_relapses: u32,
 }
@@ -78,7 +78,7 @@ impl Judge {
         Some(stage)
     }
 
-    /// Whether a session is to be given up: memory is short and stays so without any work, or is so again
+    /// Tells whether a session is to be given up: memory is short and stays so without any work, or is so again
     /// and again.
     pub(super) fn wants_a_session(&mut self, is_plentiful: bool, now: Instant) -> bool {
         if !self.is_short() {

@@ -1,22 +1,22 @@
-//! Who may work on a question where memory is bounded: each that is worked on has room of its own below
+//! Room for work on questions where memory is bounded: each that is worked on has room of its own below
 //! the bound, and whoever waits for it has his turn.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long somebody waits before he looks whether he is to give something up, or to end.
+/// Time that somebody waits before he looks whether he is to give something up, or to end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Those who work, and those who wait.
 #[derive(Debug)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<RoomState>,
     moved: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct RoomState {
     n_working: u64,
     waiting: VecDeque<u64>,
     last_number: u64,
@@ -35,11 +35,11 @@ pub(super) struct Working<'a>(&'a Queue);
 
 impl Queue {
     pub(super) const fn new() -> Self {
-        let state = State { n_working: 0, waiting: VecDeque::new(), last_number: 0 };
+        let state = RoomState { n_working: 0, waiting: VecDeque::new(), last_number: 0 };
         Self { state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    /// Somebody comes, behind all others.
+    /// Somebody comes, after all others.
     pub(super) fn join(&self) -> Waiter<'_> {
         let mut state = self.lock();
         state.last_number += 1;
@@ -48,7 +48,7 @@ impl Queue {
         Waiter { queue: self, number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RoomState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,7 +56,7 @@ impl Queue {
 impl<'a> Waiter<'a> {
     /// Leave to work, if it is his turn and there `is_room` for so many who do; waits for it a moment.
     pub(super) fn work(&self, is_room: impl Fn(u64) -> bool) -> Option<Working<'a>> {
-        let may = |state: &State| {
+        let may = |state: &RoomState| {
             state.waiting.front() == Some(&self.number) && is_room(state.n_working + 1)
         };
         let mut state = self.queue.lock();
@@ -73,7 +73,7 @@ impl<'a> Waiter<'a> {
 }
 
 impl Working<'_> {
-    /// Whether there still `is_room` for so many as work.
+    /// Tells whether there still `is_room` for so many as work.
     pub(super) fn may_go_on(&self, is_room: impl Fn(u64) -> bool) -> bool {
         is_room(self.0.lock().n_working)
     }
@@ -107,7 +107,7 @@ mod tests {
         drop(first);
         assert!(second.work(is_room).is_none(), "there is room for one");
         assert!(working.may_go_on(is_room) && !working.may_go_on(|_| false));
-        // Who works and asks again comes behind the others.
+        // Who works and asks again comes after the others.
         let again = queue.join();
         drop(working);
         assert!(again.work(is_room).is_none() && third.work(is_room).is_none());

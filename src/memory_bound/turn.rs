@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long one works on questions before others have their turn: what was read for one serves the next,
+/// Time that one works on questions before others have their turn: what was read for one serves the next,
 /// as long as it is not given up for others.
 const SPELL: Duration = Duration::from_millis(500);
 
-/// How long somebody waits for room, which is thirty turns of others. After that his question is put off:
+/// Time that somebody waits for room, which is thirty turns of others. After that his question is put off:
 /// samples must not wait for it without end, and nobody be told.
 const ROOM_DEADLINE: Duration = Duration::from_secs(15);
 
-/// How long room is kept, for one question, while files are waited for: a disk that has to be read first
+/// Time that room is kept, for one question, while files are waited for: a disk that has to be read first
 /// takes less, and its questions are not worked on by turns, for what each has read so far stays.
 const FILES_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -29,16 +29,16 @@ pub(crate) struct Turn {
     bound: &'static MemoryBound,
     is_room: fn(&MemoryBound, u64) -> bool,
     deadline: Duration,
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TurnState {
     /// Room, and since when.
     room: Option<(Working<'static>, Instant)>,
     /// Of the question that is worked on, where the room was given back meanwhile.
     interrupted: Option<Asked>,
-    /// How long files were waited for with the room that the question has.
+    /// Time that files were waited for with the room that the question has.
     waited: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Turn {
     /// Has room for one more question, once there is, as long as it `is_wanted`.
     pub(crate) fn begin(&self, is_wanted: impl FnMut() -> bool) -> Result<(), NoTurn> {
         let mut state = self.lock();
-        *state = State { room: state.room.take(), ..State::default() };
+        *state = TurnState { room: state.room.take(), ..TurnState::default() };
         let is_spent = |working: &Working<'_>, since: Instant| {
             since.elapsed() >= SPELL || !working.may_go_on(|n| (self.is_room)(self.bound, n))
         };
@@ -81,7 +81,7 @@ impl Turn {
         Ok(())
     }
 
-    /// How long a file is waited for before the room is given back.
+    /// Time that a file is waited for before the room is given back.
     pub(crate) fn patience(&self) -> Duration {
         FILES_PATIENCE.saturating_sub(self.lock().waited).min(FILE_PATIENCE)
     }
@@ -100,7 +100,7 @@ impl Turn {
         }
     }
 
-    /// Whether what was read for a question that is interrupted is to be given up: nobody left room for it.
+    /// Tells whether what was read for a question that is interrupted is to be given up: nobody left room for it.
     pub(crate) fn is_to_give_way(&self) -> bool {
         let mut state = self.lock();
         let Some(asked) = &mut state.interrupted else { return false };
@@ -110,7 +110,7 @@ impl Turn {
 
     /// There is no question any more: the room is for others.
     pub(crate) fn end(&self) {
-        *self.lock() = State::default();
+        *self.lock() = TurnState::default();
     }
 
     fn have_room(&self, mut is_wanted: impl FnMut() -> bool) -> Result<(), NoTurn> {
@@ -131,7 +131,7 @@ impl Turn {
         Err(NoTurn::Unwanted)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What profiling costs: the profiler's own CPU time and memory, and what sampling takes from the
+//! Cost of profiling: the profiler's own CPU time and memory, and what sampling takes from the
 //! target.
 
 use dataspace_proto::snapshot::Cost;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// CPU time that one session takes for itself.
 #[derive(Clone, Debug)]
 pub(super) struct OwnCpu {
-    /// What this process had used before, where all of it is the session's from then on.
+    /// CPU time that this process had used before, where all of it is the session's from then on.
     before_ns: Option<u64>,
     /// Of the threads of the session, each of which keeps its own up to date. Readers of slow files are
     /// left out.
@@ -26,7 +26,7 @@ impl OwnCpu {
         Self { before_ns, reader_ns, analyzer_ns, index_ns }
     }
 
-    /// What it has used so far, in nanoseconds.
+    /// CPU time that it has used so far, in nanoseconds.
     pub(super) fn ns(&self) -> u64 {
         let of_threads = [&self.reader_ns, &self.analyzer_ns, &self.index_ns];
         match self.before_ns {
@@ -36,7 +36,7 @@ impl OwnCpu {
     }
 }
 
-/// What this process has cost so far, the target's part being `target_ns`.
+/// Cost of this process so far, the target's part being `target_ns`.
 pub(crate) fn so_far(target_ns: u64) -> Cost {
     Cost { own_cpu_ns: own_cpu_ns(), own_rss_bytes: resident_bytes(), target_ns }
 }

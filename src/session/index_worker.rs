@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a load object is left alone whose question took more memory than there was; each time twice as
+/// Time that a load object is left alone whose question took more memory than there was; each time twice as
 /// long, for what it takes is read again from the beginning.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The same at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether it has ended.
+/// Interval at which it is checked whether it has ended.
 const END_LOOK: Duration = Duration::from_millis(5);
 
 /// A thread that answers the analyzer's questions.
@@ -32,7 +32,7 @@ pub(super) struct IndexWorker {
     pub(super) responses: Receiver<Response>,
     /// Wakes it where it may have something to give up.
     nudges: Sender<()>,
-    /// When files give nothing more.
+    /// Time from which files give nothing more.
     end: Arc<FilesEnd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,11 +100,11 @@ impl IndexWorker {
     }
 }
 
-/// Where questions are worked on, as far as there is memory.
+/// Thread that works on questions, as far as there is memory.
 struct Desk {
     worker: Worker,
     end: Arc<FilesEnd>,
-    /// What was given up for want of memory.
+    /// Load objects that were given up for want of memory.
     asked: memory_bound::Asked,
     /// Load objects that took more memory than there was.
     broken_off: HashMap<LoadObjectIdx, BrokenOff>,
@@ -113,7 +113,7 @@ struct Desk {
 /// A load object that is left alone.
 #[derive(Clone, Copy)]
 struct BrokenOff {
-    /// How often it was broken off.
+    /// Number of times that it was broken off.
     n: u32,
     until: Instant,
     why: Delay,

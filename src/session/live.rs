@@ -31,13 +31,13 @@ pub(super) const N_BATCHES: usize = 64;
 /// Records in a batch. At the default rate a batch is sent long before it is full.
 pub(super) const BATCH_LEN: usize = 1024;
 
-/// How long the end of a session waits for debug information that is still being read.
+/// Time that the end of a session waits for debug information that is still being read.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The same, where that end is to be soon.
 const HURRIED_DEADLINE: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether it is.
+/// Interval at which it is checked whether it is.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
 /// A session on running tasks.
@@ -50,7 +50,7 @@ pub(super) struct LiveSession {
     own_cpu: OwnCpu,
 }
 
-/// What a session was when it ended to sample: what comes then, debug information that is still being
+/// Length and cost of a session when it ended to sample: what comes then, debug information that is still being
 /// read, is no part of its time.
 #[derive(Clone, Copy, Debug)]
 struct Sampled {
@@ -184,7 +184,7 @@ struct AnalyzerThread {
     own_cpu: OwnCpu,
     /// Those that were opened, until the analyzer has heard of them.
     events: Vec<EventLine>,
-    /// What it gave up for want of memory.
+    /// Requests to give memory up.
     asked: memory_bound::Asked,
     /// Ticks of the reader that have come.
     n_ticks: u64,

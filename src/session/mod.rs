@@ -87,7 +87,7 @@ pub(crate) fn start_live_hurried_by(
     Ok(Box::new(session.map_err(|error| failure(&error))?))
 }
 
-/// Whether each of `events` is spelled as one; it may still not be had on this machine.
+/// Tells whether each of `events` is spelled as one; it may still not be had on this machine.
 ///
 /// # Errors
 /// What is wrong with the first that is not.
@@ -104,7 +104,7 @@ pub(crate) fn comm_filter(comms: &Comms) -> CommFilter {
     CommFilter { include: names(&comms.include), exclude: names(&comms.exclude) }
 }
 
-/// What the collector is to open.
+/// Options of the collector.
 fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
     let target = match &options.target {
         LiveTarget::Processes(pids) => TargetSpec::Pids(pids.clone()),

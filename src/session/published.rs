@@ -11,13 +11,13 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Holds the newest findings. Making them costs, so none are made that nobody asks for.
 #[derive(Debug)]
 pub(super) struct Published {
-    state: Mutex<State>,
+    state: Mutex<PublishedState>,
     is_newer: Condvar,
     wishes: Sender<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PublishedState {
     newest: Findings,
     /// Of the reader, that had come to the analyzer when `newest` was made.
     n_ticks: u64,
@@ -29,8 +29,12 @@ impl Published {
     /// A holder of `first`, and the end at which wishes for newer ones arrive.
     pub(super) fn new(first: Findings) -> (Self, Receiver<()>) {
         let (wishes, wished) = bounded(1);
-        let state =
-            Mutex::new(State { newest: first, n_ticks: 0, n_published: 0, is_final: false });
+        let state = Mutex::new(PublishedState {
+            newest: first,
+            n_ticks: 0,
+            n_published: 0,
+            is_final: false,
+        });
         (Self { state, is_newer: Condvar::new(), wishes }, wished)
     }
 
@@ -43,7 +47,7 @@ impl Published {
         let n_before = state.n_published;
         // A wish that already waits there serves us too.
         let _ = self.wishes.try_send(());
-        let is_old = |state: &mut State| state.n_published == n_before && !state.is_final;
+        let is_old = |state: &mut PublishedState| state.n_published == n_before && !state.is_final;
         let waited = self.is_newer.wait_timeout_while(state, PATIENCE, is_old);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.newest.clone()
@@ -94,7 +98,7 @@ impl Published {
         self.is_newer.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PublishedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

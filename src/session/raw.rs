@@ -10,7 +10,7 @@ use dataspace_proto::event::Event;
 use dataspace_proto::record::Record;
 use std::time::Duration;
 
-/// How long a wait for records goes on without asking whether it is over.
+/// Time that a wait for records goes on without asking whether it is over.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// A session whose events are open: they count already, into the kernel's rings.

@@ -16,23 +16,23 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a wait for records goes on without asking whether it is over.
+/// Time that a wait for records goes on without asking whether it is over.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// A session whose events are open, with the file that it will be written to.
 pub(crate) struct RecordingSession {
     live: Live,
     recorder: Recorder,
-    /// What there was to say when the file began; it was said.
+    /// Warnings at the beginning of the file, which were said then.
     note: Option<String>,
 }
 
-/// How far a recording is.
+/// Progress of a recording.
 #[derive(Debug)]
-pub(crate) struct Status {
+pub(crate) struct RecordingStatus {
     pub(crate) n_samples: u64,
     pub(crate) n_bytes: u64,
-    /// What the kernel took and lost, as of the last second.
+    /// Samples that the kernel took and lost, as of the last second.
     pub(crate) collected: Collected,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Summary {
     /// The kernel's own figures.
     pub(crate) collected: Collected,
     pub(crate) warnings: Vec<String>,
-    /// What was said when it began.
+    /// Warnings that were said when it began.
     pub(crate) note: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl RecordingSession {
     pub(crate) fn run(
         self,
         is_given_up: &dyn Fn() -> bool,
-        mut is_over: impl FnMut(&Status) -> bool,
+        mut is_over: impl FnMut(&RecordingStatus) -> bool,
     ) -> anyhow::Result<Summary> {
         let progress = self.recorder.progress();
         let (sender, receiver) = batch::channel(N_BATCHES, BATCH_LEN);
@@ -100,8 +100,9 @@ impl RecordingSession {
             error => failure(&error),
         })?;
         let mut warnings = Vec::new();
-        let mut status = Status { n_samples: 0, n_bytes: 0, collected: Collected::default() };
-        let mut take = |status: &mut Status, record: &Record| match record {
+        let mut status =
+            RecordingStatus { n_samples: 0, n_bytes: 0, collected: Collected::default() };
+        let mut take = |status: &mut RecordingStatus, record: &Record| match record {
             Record::Warning(text) => warnings.push(text.to_string()),
             Record::Collected(collected) => status.collected = (**collected).clone(),
             _ => {}
@@ -126,7 +127,7 @@ impl RecordingSession {
     }
 }
 
-fn look(progress: &Arc<Progress>, status: &mut Status) {
+fn look(progress: &Arc<Progress>, status: &mut RecordingStatus) {
     status.n_samples = progress.n_samples();
     status.n_bytes = progress.n_bytes();
 }

@@ -4,7 +4,7 @@
 use dataspace_proto::window::Window;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key does.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
@@ -31,7 +31,7 @@ pub(super) enum Action {
 /// One line of the help screen.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// What it does.
+    /// Its effect.
     pub(super) action: Action,
     /// Any of these keys.
     pub(super) keys: &'static [KeyCode],
@@ -98,7 +98,7 @@ pub(super) const FILTER_CONTROLS: &[(KeyCode, &str)] =
 /// The keys while a page is open, for the help line.
 pub(super) const PAGE_ACTIONS: &[Action] = &[Action::Quit, Action::Back, Action::Up, Action::Down];
 
-/// What `key` does, where it is not typed into a filter.
+/// The effect of `key`, where it is not typed into a filter.
 pub(super) fn action(key: KeyEvent) -> Option<Action> {
     if is_ctrl_c(key) {
         return Some(Action::Quit);
@@ -109,12 +109,12 @@ pub(super) fn action(key: KeyEvent) -> Option<Action> {
     CONTROLS.iter().find(|control| control.keys.contains(&key.code)).map(|control| control.action)
 }
 
-/// Whether `key` is Ctrl-C, which is a key like any other in raw mode.
+/// Tells whether `key` is Ctrl-C, which is a key like any other in raw mode.
 pub(super) fn is_ctrl_c(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
-/// What the help screen says of `control` where a session has `windows`; `None` where it does nothing.
+/// Text of the help screen for `control` where a session has `windows`; `None` where it does nothing.
 pub(super) fn description(control: &Control, windows: &[Window]) -> Option<String> {
     match control.action {
         Action::NextWindow => {
@@ -130,7 +130,7 @@ pub(super) fn description(control: &Control, windows: &[Window]) -> Option<Strin
     }
 }
 
-/// How a key is written.
+/// Name of a key.
 pub(super) fn key_name(code: KeyCode) -> String {
     match code {
         KeyCode::Char(' ') => "Space".into(),

@@ -9,9 +9,9 @@ use std::io::{IsTerminal, stdin};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// What came of waiting for a key.
+/// Result of waiting for a key.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum KeyInput {
     /// Something happened.
     Event(Event),
     /// Nothing did.
@@ -44,7 +44,7 @@ impl Keyboard {
     /// Crossterm's own wait never returns once the terminal is gone: it takes the end of the file
     /// for "try again" and spins (0.29, `event/source/unix/mio.rs`). So we wait, and let it read
     /// only from a terminal that is there.
-    pub(super) fn wait(&self, wait: Duration) -> anyhow::Result<Input> {
+    pub(super) fn wait(&self, wait: Duration) -> anyhow::Result<KeyInput> {
         let timeout = Timespec::try_from(wait).context("a wait too long")?;
         let mut polled = [PollFd::new(&self.terminal, PollFlags::IN)];
         match poll(&mut polled, Some(&timeout)) {
@@ -54,11 +54,11 @@ impl Keyboard {
         }
         let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
         if polled[0].revents().intersects(gone) {
-            return Ok(Input::HungUp);
+            return Ok(KeyInput::HungUp);
         }
         if event::poll(Duration::ZERO).context("waiting for a key")? {
-            return Ok(Input::Event(event::read().context("reading a key")?));
+            return Ok(KeyInput::Event(event::read().context("reading a key")?));
         }
-        Ok(Input::Nothing)
+        Ok(KeyInput::Nothing)
     }
 }

@@ -1,4 +1,4 @@
-//! What the screen shows, and how keys change it: no widget, no terminal.
+//! State of the screen, and how keys change it: no widget, no terminal.
 
 use super::control::{Action, action, is_ctrl_c};
 use crate::arrangement::{Arrangement, Listing};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// The longest filter: no descriptor that fits on a screen needs more.
 const MAX_FILTER_LEN: usize = 200;
 
-/// What is shown first is over the longest window of at most so many seconds: long enough for figures
+/// Length of the longest window that is shown first, in seconds: long enough for figures
 /// that stand still, short enough to follow the target.
 const USUAL_WINDOW_S: u16 = 10;
 
-/// What has the keyboard.
+/// Receiver of the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The table.
@@ -30,11 +30,11 @@ pub(super) enum Mode {
 
 /// The state of the screen.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ScreenState {
     snapshot: Arc<Snapshot>,
     listing: Listing,
     arrangement: Arrangement,
-    /// What was chosen; a session need not have it.
+    /// The window that was chosen; a session need not have it.
     window: Option<Window>,
     mode: Mode,
     is_paused: bool,
@@ -45,14 +45,14 @@ pub(super) struct State {
     selected_id: Option<u32>,
     /// The first row that is visible.
     first_row: usize,
-    /// How many rows were visible in the last picture.
+    /// Number of rows that were visible in the last picture.
     n_visible_rows: usize,
     /// The first line of the open page that is visible, and the last one that may be.
     page_scroll: usize,
     max_page_scroll: usize,
 }
 
-impl State {
+impl ScreenState {
     /// The first picture.
     pub(super) fn new(snapshot: Arc<Snapshot>, options: &TopOptions) -> Self {
         let arrangement = Arrangement {
@@ -129,17 +129,17 @@ impl State {
         &self.arrangement
     }
 
-    /// What has the keyboard.
+    /// Receiver of the keyboard.
     pub(super) fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether the picture stands still.
+    /// Tells whether the picture stands still.
     pub(super) fn is_paused(&self) -> bool {
         self.is_paused
     }
 
-    /// Whether the screen is to be left.
+    /// Tells whether the screen is to be left.
     pub(super) fn is_left(&self) -> bool {
         self.is_left
     }

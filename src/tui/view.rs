@@ -8,7 +8,7 @@ mod theme;
 
 pub(super) use theme::Theme;
 
-use super::state::{Mode, State};
+use super::state::{Mode, ScreenState};
 use crate::header::{self, Segment, Shares, Tone};
 use crate::table::reason_of;
 use crate::text::visible;
@@ -28,7 +28,7 @@ const NARROW: usize = 60;
 const MIN_HEIGHT_FOR_NEWS: u16 = 12;
 
 /// Draws `state` over the whole frame.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, theme: &Theme) {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, theme: &Theme) {
     let area = frame.area();
     if area.width == 0 || area.height == 0 {
         return;
@@ -51,7 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, theme: &Theme) {
     frame.render_widget(Paragraph::new(footer), rows(header_height + body_height, footer_height));
 }
 
-fn draw_body(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: &Theme) {
+fn draw_body(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState, theme: &Theme) {
     let inner_width = usize::from(area.width.saturating_sub(4));
     let (title, lines) = match state.mode() {
         Mode::Table | Mode::Filter => return objects::draw(frame, area, state, theme),
@@ -71,7 +71,7 @@ fn draw_body(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: &Theme
 
 /// The header. Where there is no room for all of it, costs go first, then events; the accounting
 /// line stays, as whole as the screen can hold it.
-fn header_lines(state: &State, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
+fn header_lines(state: &ScreenState, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
     let snapshot = state.snapshot();
     let width = usize::from(area.width);
     let mut target = header::target(snapshot);
@@ -104,7 +104,7 @@ fn header_lines(state: &State, area: Rect, theme: &Theme) -> Vec<Line<'static>> 
 }
 
 /// The one line above the keys: the filter, what the selected reason means, or a warning.
-fn news(state: &State) -> Segment {
+fn news(state: &ScreenState) -> Segment {
     let filter = visible(&state.arrangement().selection.filter).into_owned();
     let listing = state.listing();
     let n_matches = listing.rows.iter().filter(|row| !row.is_context).count().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What `dataspace doctor` found, as one JSON object.
+//! Findings of `dataspace doctor`, as one JSON object.
 
 use dataspace_collector::capability::{Capabilities, LimitValue};
 use dataspace_collector::system::machine::Vendor;
@@ -9,7 +9,7 @@ use std::io::Write;
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct DoctorDocument<'a> {
     schema: u32,
     kernel: &'a str,
     architecture: &'a str,
@@ -61,9 +61,9 @@ pub(super) fn write(found: &Capabilities, out: &mut dyn Write) -> anyhow::Result
     Ok(())
 }
 
-fn document(found: &Capabilities) -> Document<'_> {
+fn document(found: &Capabilities) -> DoctorDocument<'_> {
     let processor = &found.processor;
-    Document {
+    DoctorDocument {
         schema: SCHEMA,
         kernel: &found.kernel,
         architecture: &found.architecture,

@@ -1,14 +1,14 @@
-//! Who looks at a session: one that ends unwatched does so when nobody has for a while.
+//! Clients that look at a session: one that ends unwatched does so when nobody has looked for a while.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Who looks at a session, by streams and by single requests.
+/// Clients that look at a session, by streams and by single requests.
 #[derive(Debug)]
 pub(super) struct Audience {
     n_streams: AtomicUsize,
     began: Instant,
-    /// When somebody last looked, since `began`.
+    /// Time when somebody last looked, since `began`.
     looked_ms: AtomicU64,
 }
 
@@ -36,7 +36,7 @@ impl Audience {
         self.n_streams.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nobody has looked for `time`.
+    /// Tells whether nobody has looked for `time`.
     pub(super) fn is_away_for(&self, time: Duration) -> bool {
         if self.n_streams.load(Ordering::Acquire) > 0 {
             return false;

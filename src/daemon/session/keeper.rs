@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long the end of a target, or of its belonging to its user, may go unnoticed.
+/// Time that the end of a target, or of its belonging to its user, may go unnoticed.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// How long a target that is not there is not looked for.
+/// Time after which a target that is not there is looked for again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The same where a privilege or the machine is in the way: that changes seldom.
@@ -131,7 +131,7 @@ impl Keeper {
         self.session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotPermitted));
     }
 
-    /// Whether the session was asked to end, which it is here where nobody looks at it any more.
+    /// Tells whether the session was asked to end, which it is here where nobody looks at it any more.
     fn is_to_leave(&self) -> bool {
         let session = &self.session;
         if !session.is_leaving() && session.is_abandoned() {
@@ -250,7 +250,7 @@ impl Keeper {
     }
 }
 
-/// What kind of failure `error` is, and when it may be another; `None`: never.
+/// Kind of failure of `error`, and the time after which it may be another; `None`: never.
 fn kind_of(error: &anyhow::Error) -> (ErrorCode, Option<Duration>) {
     match exit::code(error) {
         exit::USAGE => (ErrorCode::BadRequest, None),

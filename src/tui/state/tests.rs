@@ -6,7 +6,7 @@ use crate::config::{Output, Selection};
 use crate::fixture;
 use std::time::Duration;
 
-fn state() -> State {
+fn state() -> ScreenState {
     let options = TopOptions {
         output: Output::Screen,
         interval: Duration::from_secs(1),
@@ -15,12 +15,12 @@ fn state() -> State {
         window: None,
         has_color: true,
     };
-    let mut state = State::new(Arc::new(fixture::running()), &options);
+    let mut state = ScreenState::new(Arc::new(fixture::running()), &options);
     state.fit_rows(5);
     state
 }
 
-fn press(state: &mut State, keys: &str) {
+fn press(state: &mut ScreenState, keys: &str) {
     for c in keys.chars() {
         let code = match c {
             '\n' => KeyCode::Enter,
@@ -35,7 +35,7 @@ fn press(state: &mut State, keys: &str) {
     }
 }
 
-fn selected(state: &State) -> String {
+fn selected(state: &ScreenState) -> String {
     state.selected_object().map(|object| object.object.to_string()).unwrap_or_default()
 }
 

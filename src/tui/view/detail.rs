@@ -6,7 +6,7 @@ use crate::column::{Column, Scale, evidence};
 use crate::header::Tone;
 use crate::table::reason_of;
 use crate::text::{short_count, size, visible};
-use crate::tui::state::State;
+use crate::tui::state::ScreenState;
 use dataspace_proto::sample_line::{Evidence, Scope};
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
@@ -18,7 +18,7 @@ const NAME_WIDTH: usize = 12;
 const NUMBER_WIDTH: usize = 10;
 
 /// The page about the selected object.
-pub(super) fn page(state: &State, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn page(state: &ScreenState, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(object) = state.selected_object() else {
         return vec![styled("no object yet", theme.style(Tone::Faint))];
     };

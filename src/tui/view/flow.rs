@@ -4,7 +4,7 @@ use super::Theme;
 use crate::header::{Segment, Tone};
 use ratatui::text::{Line, Span};
 
-/// How far a line that goes on is set in.
+/// Indentation of a line that goes on.
 const INDENT: usize = 2;
 
 /// The lines that `segments` take, `separator` between two of them. A segment wider than a line
@@ -69,7 +69,7 @@ pub(super) fn elide(text: &str, width: usize) -> String {
     if width == 0 { String::new() } else { format!("{head}…{tail}") }
 }
 
-/// How many bytes of `text` fit into `width` columns.
+/// Number of bytes of `text` that fit into `width` columns.
 fn prefix_len(text: &str, width: usize) -> usize {
     let mut used = 0;
     let mut end_of_fitting = |(at, c): (usize, char)| {

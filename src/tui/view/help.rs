@@ -5,13 +5,13 @@ use crate::header::Tone;
 use crate::tui::control::{
     CONTROLS, Control, FILTER_CONTROLS, PAGE_ACTIONS, description, key_name,
 };
-use crate::tui::state::{Mode, State};
+use crate::tui::state::{Mode, ScreenState};
 use dataspace_proto::window::Window;
 use ratatui::text::{Line, Span};
 
 const GAP: &str = "  ";
 
-/// What the numbers mean, below the keys.
+/// Meanings of the numbers, below the keys.
 const LEGEND: &[&str] = &[
     "",
     "share    samples of the object among those of <Total>, in the window",
@@ -24,7 +24,7 @@ const LEGEND: &[&str] = &[
 ];
 
 /// As many keys as fit on one line.
-pub(super) fn line(state: &State, width: u16, theme: &Theme) -> Line<'static> {
+pub(super) fn line(state: &ScreenState, width: u16, theme: &Theme) -> Line<'static> {
     let pairs: Vec<(String, &str)> = match state.mode() {
         Mode::Filter => FILTER_CONTROLS.iter().map(|(key, word)| (key_name(*key), *word)).collect(),
         Mode::Table => shown().map(|control| (key_name(control.keys[0]), control.word)).collect(),
@@ -47,7 +47,7 @@ pub(super) fn line(state: &State, width: u16, theme: &Theme) -> Line<'static> {
 }
 
 /// All keys that do something in this session.
-pub(super) fn page(state: &State, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn page(state: &ScreenState, theme: &Theme) -> Vec<Line<'static>> {
     let windows: Vec<Window> = state.snapshot().window_lengths().windows().collect();
     let names = |control: &Control| {
         let names: Vec<String> = control.keys.iter().map(|key| key_name(*key)).collect();

@@ -6,7 +6,7 @@ use crate::arrangement::{Arrangement, Row, SortKey};
 use crate::column::{Column, Scale, evidence};
 use crate::header::Tone;
 use crate::text::short_count;
-use crate::tui::state::State;
+use crate::tui::state::ScreenState;
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine};
 use ratatui::Frame;
@@ -39,7 +39,7 @@ const WIDE_EVIDENCE: usize = 22;
 const WIDE: usize = 110;
 
 /// Draws the heading and the rows that fit.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: &Theme) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState, theme: &Theme) {
     let first = state.fit_rows(usize::from(area.height.saturating_sub(1)));
     let snapshot = state.snapshot();
     let arrangement = state.arrangement();
@@ -68,15 +68,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: 
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// What the rows are sorted by, where its column has no room.
-pub(super) fn hidden_sort(state: &State, width: usize) -> Option<String> {
+/// Name of the sort key, where its column has no room.
+pub(super) fn hidden_sort(state: &ScreenState, width: usize) -> Option<String> {
     let sorted = sorted_column(state.arrangement().sort)?;
     let is_shown = fitting(state, width).iter().any(|(column, _)| *column == sorted);
     (!is_shown).then(|| sorted.title().to_lowercase())
 }
 
 /// The columns that there is room for. Latency is one only where something has it.
-fn fitting(state: &State, width: usize) -> Vec<(Column, usize)> {
+fn fitting(state: &ScreenState, width: usize) -> Vec<(Column, usize)> {
     let window = state.arrangement().window;
     let has_latency =
         state.snapshot().objects.iter().any(|object| object.metrics.get(window).latency > 0);

@@ -13,7 +13,7 @@ use ratatui::style::{Color, Modifier};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn state(snapshot: Snapshot, keys: &str) -> State {
+fn state(snapshot: Snapshot, keys: &str) -> ScreenState {
     let options = TopOptions {
         output: Output::Screen,
         interval: Duration::from_secs(1),
@@ -22,7 +22,7 @@ fn state(snapshot: Snapshot, keys: &str) -> State {
         window: None,
         has_color: true,
     };
-    let mut state = State::new(Arc::new(snapshot), &options);
+    let mut state = ScreenState::new(Arc::new(snapshot), &options);
     for c in keys.chars() {
         let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
         state.press(KeyEvent::new(code, KeyModifiers::NONE));
@@ -30,7 +30,7 @@ fn state(snapshot: Snapshot, keys: &str) -> State {
     state
 }
 
-fn picture(state: &mut State, width: u16, height: u16, has_color: bool) -> Buffer {
+fn picture(state: &mut ScreenState, width: u16, height: u16, has_color: bool) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, state, &Theme::new(has_color))).unwrap();
     terminal.backend().buffer().clone()

@@ -3,7 +3,7 @@
 use crate::header::Tone;
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things are told apart.
+/// Styles that tell things apart.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tui) struct Theme {
     has_color: bool,
