@@ -2,7 +2,7 @@
 
 use crate::session::Source;
 use crate::session::findings::{Findings, Queues};
-use dataspace_analyzer::report::{FunctionLine, LayoutMember, TypeLayout};
+use dataspace_analyzer::session::report::{FunctionLine, LayoutMember, TypeLayout};
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
 use dataspace_proto::reason::Reason;

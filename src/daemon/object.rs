@@ -1,7 +1,7 @@
 //! One object in detail: the functions that access it, and its members against cache lines.
 
 use crate::session::findings::Findings;
-use dataspace_analyzer::report::{FunctionLine, LayoutMember, TypeLayout};
+use dataspace_analyzer::session::report::{FunctionLine, LayoutMember, TypeLayout};
 use dataspace_proto::object_detail::{
     CACHE_LINE_BYTES, CacheLine, FunctionSum, LayoutLine, ObjectDetail, ObjectLayout,
     ObjectReference,

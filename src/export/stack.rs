@@ -3,7 +3,7 @@
 
 use crate::session::findings::Findings;
 use crate::text::visible;
-use dataspace_analyzer::report::FunctionLine;
+use dataspace_analyzer::session::report::FunctionLine;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! A session's findings at one moment: the snapshot that goes over the wire, and the rest, which does not.
 
-use dataspace_analyzer::analyzer::Analyzer;
-use dataspace_analyzer::report::{FunctionLine, TypeLayout};
+use dataspace_analyzer::session::analyzer::Analyzer;
+use dataspace_analyzer::session::report::{FunctionLine, TypeLayout};
 use dataspace_proto::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;

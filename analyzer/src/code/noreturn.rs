@@ -8,7 +8,6 @@ use crate::x86_64::dead_end::is_dead_end;
 use crate::x86_64::exit::Destination;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
-use object::{Object, ObjectSymbol as _};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 

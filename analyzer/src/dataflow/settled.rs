@@ -56,7 +56,7 @@ struct FrameRun {
 
 /// What is known of a value.
 #[derive(Debug)]
-struct Kept {
+pub(crate) struct Kept {
     content: Content,
     /// What the debug information says of it.
     facts: Range<u32>,

@@ -10,9 +10,7 @@ use crate::limit;
 use dataspace_proto::address::{FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
-use object::{
-    Object, Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, ReadCache,
-};
+use object::{Object, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, ReadCache};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

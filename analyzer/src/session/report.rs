@@ -2,9 +2,9 @@
 
 use crate::attribution::access::Verdict;
 use crate::session::analyzer::{Analyzer, Decided};
+pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
-pub use crate::function_table::FunctionLine;
-pub use crate::type_layout::{LayoutMember, TypeLayout};
+pub use crate::totals::type_layout::{LayoutMember, TypeLayout};
 use dataspace_proto::accounting::{Accounting, Collected, Lost};
 use dataspace_proto::event::{Event, Sampling};
 use dataspace_proto::memory::Level;

@@ -3,13 +3,11 @@
 //! A sample is counted at the one object that it is charged to. What is around that object gets its
 //! share when a second closes or totals are looked at: once for many samples.
 
-use crate::function_table::{FunctionLine, FunctionTable};
 use crate::limit;
-use crate::totals::function_table::FunctionTable;
+use crate::totals::function_table::{FunctionLine, FunctionTable};
 use crate::totals::sums::{Charge, Sums};
-use crate::totals::type_layout;
+use crate::totals::type_layout::{self, TypeLayout};
 use crate::types::descriptor::{Content, DataObject, ObjectLevel};
-use crate::type_layout::{self, TypeLayout};
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;

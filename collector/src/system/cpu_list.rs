@@ -5,7 +5,6 @@ const MAX_CPUS: i32 = 8_192;
 
 /// The CPUs of a list such as `0-3,5`, in order; an empty list has none. `None` where it makes no
 /// sense.
-
 pub(crate) fn cpu_list(list: &str) -> Option<Vec<i32>> {
     let mut cpus = Vec::new();
     for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {

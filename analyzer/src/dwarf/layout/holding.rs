@@ -12,7 +12,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 /// What the aggregates of a unit are called, and which are named where another one is made.
 #[derive(Debug, Default)]
-pub(super) struct HolderIndex {
+pub(crate) struct HolderIndex {
     /// Of each aggregate, by offset.
     aggregates: Box<[Named]>,
     /// Pairs of what is held and what holds it, by their places in the list of all.

@@ -388,10 +388,10 @@ fn skip<R: gimli::Reader<Offset = usize>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dwarf;
     use super::super::abbreviation::{Table, Whole};
     use super::*;
     use crate::bytes::page::{Memory, PageCache, PagedSection};
+    use crate::dwarf::unit::reader::Dwarf;
     use object::{Object as _, ObjectSection as _};
     use std::sync::Arc;
 

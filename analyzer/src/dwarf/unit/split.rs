@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// How the sections of a split unit are had.
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// From the file of this name that holds the unit with this id.
     File {
         name: CompanionName,

@@ -10,7 +10,7 @@ use gimli::Reader as _;
 
 /// Places and the units that speak of them.
 #[derive(Debug, Default)]
-pub(super) struct AddressHints {
+pub(crate) struct AddressHints {
     found: Vec<(DataPlace, UnitIdx)>,
     /// All units before this one were looked through.
     pub(super) next: UnitIdx,

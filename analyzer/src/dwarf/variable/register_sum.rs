@@ -86,8 +86,9 @@ impl Linear {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Reader, location};
     use super::{Place, read};
+    use crate::dwarf::unit::reader::Reader;
+    use crate::dwarf::variable::location;
 
     // Operations, DWARF 5 section 7.7.1: DW_OP_breg1, 2 and 12 with what is added to them.
     const RDX: [u8; 2] = [0x71, 0];
