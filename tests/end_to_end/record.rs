@@ -1,6 +1,6 @@
 //! Recordings that we write: `perf` reads them like its own, and so do we.
 
-use crate::support::{Running, assert_balanced, compile, dataspace, run, sqlite};
+use crate::support::{Running, assert_balanced, compile, dataspace, lost, run, sqlite};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -33,6 +33,8 @@ fn perf(perf: &str, args: &[&str], file: &Path) -> String {
     command.args(args).arg("-i").arg(file).stdin(Stdio::null());
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    // What a ring had no room for is told so, and is no fault of the file.
+    let errors = errors.replace("warning:\nprocessed", "processed");
     assert!(output.status.success(), "{command:?}: {errors}");
     for word in ["warning", "error", "invalid", "failed", "unknown", "corrupt"] {
         assert!(!errors.contains(word), "{command:?}: {errors}");
@@ -145,11 +147,12 @@ fn a_stream_is_a_recording_too() {
         return;
     }
     std::fs::write(&file, &output.stdout).unwrap();
-    let kernel = report(&file)["accounting"]["kernel"].as_u64().unwrap();
-    assert!(kernel > 10);
+    let ours = report(&file);
+    let n_samples = ours["accounting"]["kernel"].as_u64().unwrap() - lost(&ours);
+    assert!(n_samples > 10);
     for reader in perfs() {
         perf(&reader, &["report", "--stdio"], &file);
-        assert_eq!(n_lines(&reader, &file), kernel, "{reader}");
+        assert_eq!(n_lines(&reader, &file), n_samples, "{reader}");
     }
 }
 
@@ -180,11 +183,12 @@ fn a_killed_recorder_leaves_a_recording_that_can_be_read() {
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     assert!(!file.exists());
-    let kernel = report(&part)["accounting"]["kernel"].as_u64().unwrap();
+    let ours = report(&part);
+    let kernel = ours["accounting"]["kernel"].as_u64().unwrap();
     assert!(kernel >= n_samples, "{kernel} of {n_samples}");
     for reader in perfs() {
         perf(&reader, &["report", "--stdio"], &part);
-        assert_eq!(n_lines(&reader, &part), kernel);
+        assert_eq!(n_lines(&reader, &part), kernel - lost(&ours));
     }
 }
 
@@ -377,7 +381,8 @@ fn what_cannot_be_recorded_is_told_by_its_exit_code_and_in_records_own_words() {
         check("mem-loads", "this machine has none");
         check("cpu/mem-loads/", "no PMU cpu");
     }
-    if has("msr") {
+    // Without the right to sample the kernel it is refused for that first.
+    if has("msr") && rustix::process::geteuid().is_root() {
         check("msr/tsc/", "counted and not sampled");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no file was left");
