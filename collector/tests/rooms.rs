@@ -37,6 +37,11 @@ fn files_of_a_room_import_each_other_in_small_circles_only() {
     assert_eq!(collector().large_circles(&LARGE_CIRCLES), [""; 0]);
 }
 
+#[test]
+fn each_name_is_of_one_type() {
+    assert_eq!(collector().shared_type_names(), [""; 0]);
+}
+
 /// A room may import from those before it in the order, also by way of re-exports.
 #[test]
 fn imports_upwards_are_found_in_all_spellings() {

@@ -35,7 +35,7 @@ pub struct Merge {
 
 #[derive(Debug, Default)]
 struct Queue {
-    places: VecDeque<Place>,
+    places: VecDeque<QueuedRecord>,
     /// How many came so far.
     n_added: u64,
     last_ns: u64,
@@ -43,7 +43,7 @@ struct Queue {
 }
 
 #[derive(Debug)]
-struct Place {
+struct QueuedRecord {
     time_ns: u64,
     /// Order of arrival, so that equal times keep it.
     arrival: u64,
@@ -55,7 +55,7 @@ impl Queue {
     fn add(&mut self, time_ns: u64, source: u32, record: Box<Record>) {
         self.is_out_of_order |= time_ns < self.last_ns && !self.places.is_empty();
         self.last_ns = time_ns;
-        self.places.push_back(Place { time_ns, arrival: self.n_added, source, record });
+        self.places.push_back(QueuedRecord { time_ns, arrival: self.n_added, source, record });
         self.n_added += 1;
     }
 
@@ -69,7 +69,7 @@ impl Queue {
     }
 
     /// The next one, if its time is not after `until_ns`.
-    fn next(&mut self, until_ns: u64) -> Option<Place> {
+    fn next(&mut self, until_ns: u64) -> Option<QueuedRecord> {
         if self.places.front()?.time_ns > until_ns {
             return None;
         }
@@ -139,9 +139,9 @@ impl Merge {
             // One with the rival's time is before it only in an earlier ring.
             let before_rival_ns = rival_ns.saturating_sub(u64::from(rival_idx < queue_idx));
             while let Some(place) = queue.next(until_ns.min(before_rival_ns)) {
-                let Place { time_ns, arrival, source, record } = place;
+                let QueuedRecord { time_ns, arrival, source, record } = place;
                 if let ControlFlow::Break(record) = take(source, record) {
-                    queue.places.push_front(Place { time_ns, arrival, source, record });
+                    queue.places.push_front(QueuedRecord { time_ns, arrival, source, record });
                     self.fronts.clear();
                     self.handed_on_to_ns = self.handed_on_to_ns.max(time_ns);
                     return Some(time_ns);

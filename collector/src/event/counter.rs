@@ -45,7 +45,7 @@ const PMU_SHIFT: u32 = 32;
 
 /// What is asked of every PMU that an event is planned on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct CounterRequest<'a> {
     pub(super) text: &'a str,
     pub(super) modifiers: Modifiers,
     pub(super) sampling: Option<Sampling>,
@@ -61,7 +61,7 @@ struct Coded<'a> {
     name: String,
 }
 
-impl Asked<'_> {
+impl CounterRequest<'_> {
     /// Plans an event of the kernel's own lists, or a raw one: on a hybrid machine one for each kind
     /// of core, because each has its own encodings and its own CPUs.
     pub(super) fn core_event(&self, wanted: &Wanted) -> Result<Vec<EventPlan>, Error> {

@@ -8,7 +8,7 @@
 //! - `ldlat` is what was asked for, not combined with the default of sysfs ([`Field::set`]);
 //! - `mem-loads-aux` counts and is not sampled ([`attr::leader`]);
 //! - a memory event is never imprecise, for it would tell neither address nor source
-//!   (`Asked::precision`), and begins at the precision that `caps/max_precise` names;
+//!   (`CounterRequest::precision`), and begins at the precision that `caps/max_precise` names;
 //! - registers and 256 bytes of stack come too, because the trigger is found with them, and time is
 //!   CLOCK_MONOTONIC, as in all records;
 //! - physical addresses and page sizes are asked for wherever they are to be had, not on request;

@@ -21,7 +21,7 @@ use crate::event::attr::{EventSource, Source};
 use crate::system::machine::Machine;
 use crate::system::tracefs::Tracefs;
 use breakpoint::Access;
-use counter::Asked;
+use counter::CounterRequest;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::{Event, EventKind, Sampling};
 use memory::{Accesses, Choice};
@@ -91,7 +91,7 @@ impl EventSelector {
             return Err(Error::ZeroSampling);
         }
         let (text, modifiers) = (self.text.as_str(), self.modifiers);
-        let counter = Asked { text, modifiers, sampling: asked, machine };
+        let counter = CounterRequest { text, modifiers, sampling: asked, machine };
         let (source, kind) = match &self.wanted {
             Wanted::Clock { config } | Wanted::PageFaults { config } => {
                 let config = u64::from(*config);

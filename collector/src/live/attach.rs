@@ -10,7 +10,7 @@ use crate::live::refusal::{Request, Scope};
 use crate::live::rings::{CpuOutputs, Rings};
 use crate::record::ring::{Joint, RingReader};
 use crate::record::side_band::{self, SideBand};
-use crate::sys::open::{self, Place};
+use crate::sys::open::{self, EventPlace};
 use crate::system::procfs::Procfs;
 use crate::target::Watched;
 use dataspace_proto::event::EventIdx;
@@ -156,8 +156,8 @@ impl<'a> Attacher<'a> {
     /// Opens events on every CPU, for all tasks or for those of `group`.
     pub(crate) fn cpus(&mut self, group: Option<BorrowedFd<'_>>) -> Result<(), Error> {
         let place = |cpu| match group {
-            Some(group) => Place::Cgroup { group, cpu },
-            None => Place::Cpu(cpu),
+            Some(group) => EventPlace::Cgroup { group, cpu },
+            None => EventPlace::Cpu(cpu),
         };
         // What happens to a mapping is told from before the first sample on.
         for cpu_idx in 0..self.rings.outputs.len() {
@@ -262,8 +262,10 @@ impl<'a> Attacher<'a> {
             return Ok(false);
         }
         let n_cpus = self.rings.outputs.len();
-        let place =
-            |this: &Self, cpu_idx: usize| Place::Task { tid, cpu: this.rings.outputs[cpu_idx].cpu };
+        let place = |this: &Self, cpu_idx: usize| EventPlace::Task {
+            tid,
+            cpu: this.rings.outputs[cpu_idx].cpu,
+        };
         if is_sampled {
             for event_idx in 0..self.plans.len() {
                 for cpu_idx in 0..n_cpus {
@@ -284,12 +286,17 @@ impl<'a> Attacher<'a> {
     }
 
     /// Opens the event that tells of mappings, names, births and deaths. Whether its task is there.
-    fn side_band(&mut self, place: Place<'_>, pid: i32, cpu_idx: usize) -> Result<bool, Error> {
+    fn side_band(
+        &mut self,
+        place: EventPlace<'_>,
+        pid: i32,
+        cpu_idx: usize,
+    ) -> Result<bool, Error> {
         let cpu = self.rings.outputs[cpu_idx].cpu;
         if !self.has_side_band_on(cpu) {
             return Ok(true);
         }
-        let inherit = matches!(place, Place::Task { .. });
+        let inherit = matches!(place, EventPlace::Task { .. });
         match open::open(&attr::side_band(self.features, inherit), place) {
             Ok(fd) => {
                 set_output(&fd, &self.rings.outputs[cpu_idx].side_band)?;
@@ -307,7 +314,7 @@ impl<'a> Attacher<'a> {
 
     fn sampled(
         &mut self,
-        place: Place<'_>,
+        place: EventPlace<'_>,
         (pid, tid): (i32, i32),
         event_idx: usize,
         cpu_idx: usize,
@@ -337,9 +344,9 @@ impl<'a> Attacher<'a> {
     }
 
     /// Whether there is nothing to count because the CPU went off line: not even this can be opened.
-    fn is_off(&mut self, place: Place<'_>, cpu: i32) -> bool {
+    fn is_off(&mut self, place: EventPlace<'_>, cpu: i32) -> bool {
         let attr = attr::side_band(KernelFeatures::default(), false);
-        let is_whole = !matches!(place, Place::Task { .. });
+        let is_whole = !matches!(place, EventPlace::Task { .. });
         let is_off = is_whole && matches!(open::open(&attr, place), Err(Errno::NODEV));
         if is_off && !self.attached.offline.contains(&cpu) {
             self.attached.offline.push(cpu);
@@ -350,7 +357,7 @@ impl<'a> Attacher<'a> {
     /// Opens the event; the first time, with less where the kernel refuses all of it.
     fn open_planned(
         &mut self,
-        place: Place<'_>,
+        place: EventPlace<'_>,
         event_idx: usize,
     ) -> Result<Opened<OwnedFd>, Errno> {
         open_planned(&mut self.plans[event_idx], self.binding, self.features, place)
@@ -406,7 +413,7 @@ impl<'a> Attacher<'a> {
 
 /// What the kernel tells of itself on one CPU, if it does.
 pub(crate) fn machine_on(output: &CpuOutputs, features: KernelFeatures) -> Option<OpenSideBand> {
-    let fd = match open::open(&attr::machine_side_band(features), Place::Cpu(output.cpu)) {
+    let fd = match open::open(&attr::machine_side_band(features), EventPlace::Cpu(output.cpu)) {
         Ok(fd) => fd,
         Err(errno) => {
             tracing::debug!(cpu = output.cpu, %errno, "the kernel does not tell of itself");
@@ -429,7 +436,7 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     use perf_event_open_sys::bindings as abi;
 
     let is_known = |attr: &attr::perf_event_attr| {
-        !matches!(open::open(attr, Place::OWN_THREAD), Err(Errno::INVAL | Errno::TOOBIG))
+        !matches!(open::open(attr, EventPlace::OWN_THREAD), Err(Errno::INVAL | Errno::TOOBIG))
     };
     let clock = attr::EventSource {
         source: Source::Software(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
@@ -439,7 +446,8 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     };
     let binding = Binding::default();
     let none = KernelFeatures::default();
-    let is_allowed = |attr: &attr::perf_event_attr| open::open(attr, Place::OWN_THREAD).is_ok();
+    let is_allowed =
+        |attr: &attr::perf_event_attr| open::open(attr, EventPlace::OWN_THREAD).is_ok();
     let with_build_id = KernelFeatures { build_id: true, ..none };
     let with_namespaces = KernelFeatures { namespaces: true, ..none };
     KernelFeatures {

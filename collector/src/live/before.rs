@@ -40,7 +40,7 @@ pub(crate) struct Before {
     /// Those of which nothing came for a while.
     aside: VecDeque<Reading>,
     /// A thread that is done.
-    idle: Option<Reader>,
+    idle: Option<SnapshotReader>,
     /// Processes whose mappings are not read, for as many readers as may be are held up.
     refused: Vec<i32>,
     /// How long was waited in all.
@@ -54,27 +54,27 @@ pub(crate) struct Before {
 struct HeldUp {
     places: Places,
     /// Processes that were given up: nobody need wait for them until their thread has come back.
-    processes: Mutex<Vec<Process>>,
+    processes: Mutex<Vec<ProcessKey>>,
 }
 
 /// A process: its number, and when it started, for numbers are used again.
-type Process = (i32, Option<u64>);
+type ProcessKey = (i32, Option<u64>);
 
 /// A process that is being read.
 #[derive(Debug)]
 struct Reading {
-    process: Process,
+    process: ProcessKey,
     /// Whose it is.
     user: ForUser,
-    reader: Reader,
+    reader: SnapshotReader,
     silent_since: Option<Instant>,
 }
 
 /// A thread, the way to it and back.
 #[derive(Debug)]
-struct Reader {
+struct SnapshotReader {
     jobs: Sender<Job>,
-    told: Receiver<Told>,
+    told: Receiver<ToldRecord>,
     /// The thread has it too, so that what is put in is given back by whoever leaves last.
     parting: Arc<OnceLock<LeftBehind>>,
 }
@@ -83,7 +83,7 @@ struct Reader {
 #[derive(Debug)]
 struct LeftBehind {
     held_up: &'static HeldUp,
-    process: Process,
+    process: ProcessKey,
     _place: Place,
 }
 
@@ -93,7 +93,7 @@ struct Job {
 }
 
 /// A record of a process, or that there are no more.
-type Told = Option<Record>;
+type ToldRecord = Option<Record>;
 
 impl Before {
     /// To be taken after the side-band events are open: a mapping is then in one of the two, or in
@@ -196,7 +196,7 @@ impl Before {
         }
         // Names and namespaces nobody can lock.
         let job = Job { pid, with_mappings: !is_known && has_room };
-        let reader = self.idle.take().or_else(|| Reader::begin(self.procfs.clone()));
+        let reader = self.idle.take().or_else(|| SnapshotReader::begin(self.procfs.clone()));
         match reader.filter(|reader| reader.jobs.send(job).is_ok()) {
             Some(reader) => {
                 self.reading = Some(Reading { process, user, reader, silent_since: None });
@@ -257,7 +257,7 @@ impl HeldUp {
         Self { places: Places::new(n_threads), processes: Mutex::new(Vec::new()) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Process>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ProcessKey>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -281,7 +281,7 @@ impl Drop for LeftBehind {
     }
 }
 
-impl Reader {
+impl SnapshotReader {
     /// A thread that reads one process after the other, for as long as anybody asks and listens.
     fn begin(procfs: Procfs) -> Option<Self> {
         let (jobs, asked) = bounded::<Job>(1);

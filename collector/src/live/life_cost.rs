@@ -5,7 +5,7 @@ use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::live::clock::now_ns;
 use crate::sys::mmap::MappedRing;
-use crate::sys::open::{self, Place};
+use crate::sys::open::{self, EventPlace};
 use crate::sys::spawn;
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
@@ -68,7 +68,7 @@ impl Heritage {
         let binding = Binding { inherit: true, ..Binding::default() };
         let (mut events, mut outputs) = (Vec::new(), Vec::new());
         for &cpu in cpus {
-            let place = Place::Task { tid: 0, cpu };
+            let place = EventPlace::Task { tid: 0, cpu };
             let output = open::open(&attr::ring_owner(1), place)?;
             // Before there is a ring nothing can be sent to it.
             let ring = MappedRing::new(output.as_fd(), RING_PAGES)?;

@@ -13,7 +13,7 @@ use crate::event::attr::{
     perf_event_attr,
 };
 use crate::event::meaning::counter_skid;
-use crate::sys::open::{self, Place};
+use crate::sys::open::{self, EventPlace};
 use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -38,7 +38,7 @@ pub(crate) fn open_planned(
     plan: &mut EventPlan,
     binding: Binding,
     features: KernelFeatures,
-    place: Place<'_>,
+    place: EventPlace<'_>,
 ) -> Result<Opened<OwnedFd>, Errno> {
     open_with(plan, binding, features, |attr, leader: Option<&OwnedFd>| {
         open::open_in_group(attr, place, leader.map(AsFd::as_fd))

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::event::attr;
 use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::rings::Rings;
-use crate::sys::open::{self, Place};
+use crate::sys::open::{self, EventPlace};
 use crate::sys::pidfd;
 use rustix::fd::{AsFd as _, OwnedFd};
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ impl Seen {
             // Of one that writes to no ring the kernel does not tell (`perf_poll()` in Linux
             // `kernel/events/core.c`).
             let output = output?;
-            let place = Place::Task { tid: pid, cpu: output.cpu };
+            let place = EventPlace::Task { tid: pid, cpu: output.cpu };
             let mark = open::open(&attr::mark(), place).ok()?;
             open::set_output(mark.as_fd(), output.side_band.as_fd()).ok()?;
             permission.may_see(pid).then_some((pid, mark))

@@ -6,7 +6,7 @@ use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, Counter, EventSource, Levels, Source};
 use crate::live::attach::kernel_features;
 use crate::live::opening::open_planned;
-use crate::sys::open::{self, Place};
+use crate::sys::open::{self, EventPlace};
 use crate::system::machine::{KernelRelease, Processor};
 use crate::system::procfs::Procfs;
 use dataspace_proto::event::Sampling;
@@ -48,11 +48,11 @@ pub(crate) enum Scope {
 
 impl Scope {
     /// Whom an event counts there.
-    pub(crate) const fn of(place: Place<'_>) -> Self {
+    pub(crate) const fn of(place: EventPlace<'_>) -> Self {
         match place {
-            Place::Task { .. } => Self::Task,
-            Place::Cpu(_) => Self::Cpu,
-            Place::Cgroup { .. } => Self::Cgroup,
+            EventPlace::Task { .. } => Self::Task,
+            EventPlace::Cpu(_) => Self::Cpu,
+            EventPlace::Cgroup { .. } => Self::Cgroup,
         }
     }
 }
@@ -123,7 +123,7 @@ impl<'a> Request<'a> {
         let Some(source) = self.source.filter(|_| self.counter().is_some()) else { return false };
         let opens = |place, period| open::open(&attr::bare(&source, period), place).is_ok();
         // Some count on whole CPUs only.
-        [Place::OWN_THREAD, Place::Cpu(0)]
+        [EventPlace::OWN_THREAD, EventPlace::Cpu(0)]
             .into_iter()
             .any(|place| opens(place, 0) && !opens(place, BARE_PERIOD))
     }
@@ -365,7 +365,7 @@ fn memlock() -> String {
 /// Why not.
 pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Result<(), Error> {
     let binding = Binding { enable_on_exec: true, ..Binding::default() };
-    match open_planned(plan, binding, kernel_features(), Place::OWN_THREAD) {
+    match open_planned(plan, binding, kernel_features(), EventPlace::OWN_THREAD) {
         Ok(_) => Ok(()),
         Err(errno) => {
             let pid = rustix::process::getpid().as_raw_nonzero().get();

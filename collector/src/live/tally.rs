@@ -2,7 +2,7 @@
 
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
-use crate::sys::open::{self, Counts};
+use crate::sys::open::{self, EventCounts};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::governance::Governance;
@@ -73,7 +73,12 @@ impl Read {
     ///
     /// What counts on one kind of core only (not `is_everywhere`) does not see the others, and that
     /// is no lost time: another event does. Each of them is enabled whenever the thread runs, and running when that is on its CPU.
-    fn add(&mut self, event: EventIdx, is_everywhere: bool, by_cpu: impl Iterator<Item = Counts>) {
+    fn add(
+        &mut self,
+        event: EventIdx,
+        is_everywhere: bool,
+        by_cpu: impl Iterator<Item = EventCounts>,
+    ) {
         let event_idx = usize::from(event.0);
         let (mut enabled_ns, mut running_ns) = (0, 0);
         for counts in by_cpu {
@@ -241,9 +246,9 @@ pub(crate) fn n_together(plans: &[EventPlan], n_cpus: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn counts(value: u64, enabled_ms: u64, running_ms: u64, n_lost: u64) -> Counts {
+    fn counts(value: u64, enabled_ms: u64, running_ms: u64, n_lost: u64) -> EventCounts {
         let (enabled_ns, running_ns) = (enabled_ms * 1_000_000, running_ms * 1_000_000);
-        Counts { value, enabled_ns, running_ns, n_lost }
+        EventCounts { value, enabled_ns, running_ns, n_lost }
     }
 
     #[test]

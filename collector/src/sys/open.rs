@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 /// Which tasks an event counts, and on which CPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum EventPlace<'a> {
     /// One thread (0: the calling one), on one CPU (−1: any).
     Task {
         /// The thread.
@@ -27,7 +27,7 @@ pub(crate) enum Place<'a> {
     },
 }
 
-impl Place<'_> {
+impl EventPlace<'_> {
     /// The calling thread, on any CPU.
     pub(crate) const OWN_THREAD: Self = Self::Task { tid: 0, cpu: -1 };
 
@@ -41,20 +41,20 @@ impl Place<'_> {
 }
 
 /// Opens an event.
-pub(crate) fn open(attr: &perf_event_attr, place: Place<'_>) -> Result<OwnedFd, Errno> {
+pub(crate) fn open(attr: &perf_event_attr, place: EventPlace<'_>) -> Result<OwnedFd, Errno> {
     open_in_group(attr, place, None)
 }
 
 /// Opens an event, in the group of `leader` if there is one.
 pub(crate) fn open_in_group(
     attr: &perf_event_attr,
-    place: Place<'_>,
+    place: EventPlace<'_>,
     leader: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd, Errno> {
     let (pid, cpu, flags) = match place {
-        Place::Task { tid, cpu } => (tid, cpu, 0),
-        Place::Cpu(cpu) => (-1, cpu, 0),
-        Place::Cgroup { group, cpu } => (group.as_raw_fd(), cpu, abi::PERF_FLAG_PID_CGROUP),
+        EventPlace::Task { tid, cpu } => (tid, cpu, 0),
+        EventPlace::Cpu(cpu) => (-1, cpu, 0),
+        EventPlace::Cgroup { group, cpu } => (group.as_raw_fd(), cpu, abi::PERF_FLAG_PID_CGROUP),
     };
     // The kernel writes the size it expects into the attr, so it gets a copy.
     let mut attr = *attr;
@@ -119,7 +119,7 @@ fn last_errno() -> Errno {
 
 /// What `read()` tells of one event and of all that inherited it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct EventCounts {
     /// Events.
     pub(crate) value: u64,
     /// Time in which it was enabled and its task ran.
@@ -133,7 +133,7 @@ pub(crate) struct Counts {
 /// Reads the counts of an event opened with [`super::attr::KernelFeatures::read_format`].
 ///
 /// `None` at end of file: the kernel has put the event into the error state.
-pub(crate) fn read_counts(fd: impl AsFd) -> Result<Option<Counts>, Errno> {
+pub(crate) fn read_counts(fd: impl AsFd) -> Result<Option<EventCounts>, Errno> {
     let mut bytes = [0u8; 40];
     let n_bytes = rustix::io::read(fd, &mut bytes)?;
     if n_bytes == 0 {
@@ -145,5 +145,5 @@ pub(crate) fn read_counts(fd: impl AsFd) -> Result<Option<Counts>, Errno> {
         *word = chunk.try_into().map_or(0, u64::from_ne_bytes);
     }
     let [value, enabled_ns, running_ns, _id, n_lost] = words;
-    Ok(Some(Counts { value, enabled_ns, running_ns, n_lost }))
+    Ok(Some(EventCounts { value, enabled_ns, running_ns, n_lost }))
 }

@@ -217,7 +217,7 @@ fn a_thread_reads_no_further_than_is_taken() {
     let procfs = FakeProc::new();
     let many: Vec<String> = (0..3 * MAX_RECORDS).map(|n| format!("/{n}")).collect();
     procfs.make(7, 0, &many);
-    let reader = Reader::begin(Procfs::new(procfs.root())).unwrap();
+    let reader = SnapshotReader::begin(Procfs::new(procfs.root())).unwrap();
     reader.jobs.send(Job { pid: 7, with_mappings: true }).unwrap();
     let mut n_told = 0;
     while !reader.told.is_full() {

@@ -277,7 +277,7 @@ fn this_kernel_opens_counts_and_closes_a_group() {
     });
     let features = crate::live::attach::kernel_features();
     let binding = Binding { inherit: true, ..Binding::default() };
-    let place = Place::Task { tid: 0, cpu: -1 };
+    let place = EventPlace::Task { tid: 0, cpu: -1 };
     let opened = match open_planned(&mut plan, binding, features, place) {
         Ok(opened) => opened,
         Err(errno) => {

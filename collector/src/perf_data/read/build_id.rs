@@ -16,20 +16,20 @@ const MAX_TABLE_BYTES: usize = 64 << 20;
 
 /// Build-ids by path, kernel and user apart.
 #[derive(Debug, Default)]
-pub(super) struct BuildIds {
+pub(super) struct KnownBuildIds {
     of_kernel: HashMap<Box<[u8]>, Box<[u8]>>,
     of_user: HashMap<Box<[u8]>, Box<[u8]>>,
     n_bytes: usize,
 }
 
 /// One `struct perf_record_header_build_id`.
-struct Entry<'a> {
+struct BuildIdEntry<'a> {
     is_kernel: bool,
     build_id: &'a [u8],
     path: &'a [u8],
 }
 
-impl BuildIds {
+impl KnownBuildIds {
     /// The build-id of the file that was mapped from `path`.
     pub(super) fn get(&self, mode: CpuMode, path: &[u8]) -> Option<&[u8]> {
         let build_id = match mode {
@@ -58,7 +58,7 @@ impl BuildIds {
         }
     }
 
-    fn add(&mut self, entry: &Entry<'_>) {
+    fn add(&mut self, entry: &BuildIdEntry<'_>) {
         let n_bytes = self.n_bytes.saturating_add(entry.path.len() + MAX_BUILD_ID_BYTES);
         if n_bytes <= MAX_TABLE_BYTES && !entry.path.is_empty() && !entry.build_id.is_empty() {
             self.n_bytes = n_bytes;
@@ -97,7 +97,7 @@ fn records(section: &[u8], endian: Endian) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// Reads one entry; `perf` before 2.6.34 wrote it without the process id.
-fn entry(misc: u16, payload: &[u8], endian: Endian, has_pid: bool) -> Option<Entry<'_>> {
+fn entry(misc: u16, payload: &[u8], endian: Endian, has_pid: bool) -> Option<BuildIdEntry<'_>> {
     let mut cursor = Cursor::new(payload, endian);
     if has_pid {
         cursor.u32()?; // −1 on the host; a guest's files are not ours
@@ -110,7 +110,11 @@ fn entry(misc: u16, payload: &[u8], endian: Endian, has_pid: bool) -> Option<Ent
     let mode = cpu_mode(misc);
     let path = until_nul(cursor.rest());
     let build_id = field.get(..len)?;
-    (mode != CpuMode::Other).then_some(Entry { is_kernel: mode == CpuMode::Kernel, build_id, path })
+    (mode != CpuMode::Other).then_some(BuildIdEntry {
+        is_kernel: mode == CpuMode::Kernel,
+        build_id,
+        path,
+    })
 }
 
 #[cfg(test)]
@@ -139,7 +143,7 @@ mod tests {
     fn kernel_and_user_files_of_one_name_are_two() {
         let mut section = record(USER | MISC_HAS_LEN, true, &[1; 16], b"/lib/ld.so");
         section.extend(record(KERNEL, true, &[2; 20], b"[kernel.kallsyms]"));
-        let mut ids = BuildIds::default();
+        let mut ids = KnownBuildIds::default();
         ids.add_section(&section, Endian::Little);
         assert_eq!(ids.get(CpuMode::User, b"/lib/ld.so"), Some(&[1; 16][..]));
         assert_eq!(ids.get(CpuMode::Kernel, b"[kernel.kallsyms]_text"), Some(&[2; 20][..]));
@@ -150,7 +154,7 @@ mod tests {
     fn the_oldest_tables_have_no_process_id() {
         let mut section = record(KERNEL, false, &[2; 20], b"[kernel.kallsyms]");
         section.extend(record(USER, false, &[3; 20], b"/bin/true"));
-        let mut ids = BuildIds::default();
+        let mut ids = KnownBuildIds::default();
         ids.add_section(&section, Endian::Little);
         assert_eq!(ids.get(CpuMode::User, b"/bin/true"), Some(&[3; 20][..]));
     }
@@ -162,7 +166,7 @@ mod tests {
         section.extend(record(USER, true, &[1; 20], b"/bin/true"));
         section.extend(record(USER, true, &[3; 20], b"/bin/false"));
         section.extend(record(USER, true, &[3; 20], b"/bin/false"));
-        let mut ids = BuildIds::default();
+        let mut ids = KnownBuildIds::default();
         ids.add_section(&section, Endian::Little);
         assert_eq!(ids.get(CpuMode::User, b"/bin/true"), None);
         assert_eq!(ids.get(CpuMode::User, b"/bin/false"), Some(&[3; 20][..]));
@@ -173,7 +177,7 @@ mod tests {
         let mut section = record(USER, true, &[1; 20], b"/bin/true");
         section.extend(record(USER, true, &[1; 20], b"/bin/false"));
         section.pop();
-        let mut ids = BuildIds::default();
+        let mut ids = KnownBuildIds::default();
         ids.add_section(&section, Endian::Little);
         assert!(ids.get(CpuMode::User, b"/bin/true").is_some());
         assert!(ids.get(CpuMode::User, b"/bin/false").is_none());

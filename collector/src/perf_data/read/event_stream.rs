@@ -4,7 +4,7 @@
 
 use super::decompress::Expander;
 use super::error::RecordingError;
-use super::source::Source;
+use super::source::RecordingSource;
 use crate::perf_data::format::user_record as user;
 use crate::record::decode::{Cursor, Endian};
 use crate::record::ring::{HEADER_BYTES, RawRecord};
@@ -29,7 +29,7 @@ impl Header {
 
 /// Where the record that [`EventStream::advance`] found lies.
 #[derive(Clone, Copy)]
-enum Place {
+enum FoundRecord {
     /// Its payload is in the buffer.
     Buffer(Header),
     /// It is at the front of the expander's output.
@@ -38,7 +38,7 @@ enum Place {
 
 /// Gives records until the end, or until damage behind which no record can be found.
 pub(super) struct EventStream {
-    source: Source,
+    source: RecordingSource,
     endian: Endian,
     buffer: Vec<u8>,
     expander: Expander,
@@ -51,7 +51,7 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    pub(super) const fn new(source: Source, endian: Endian) -> Self {
+    pub(super) const fn new(source: RecordingSource, endian: Endian) -> Self {
         Self {
             source,
             endian,
@@ -64,7 +64,7 @@ impl EventStream {
         }
     }
 
-    pub(super) const fn source(&self) -> &Source {
+    pub(super) const fn source(&self) -> &RecordingSource {
         &self.source
     }
 
@@ -77,8 +77,8 @@ impl EventStream {
     pub(super) fn next_record(&mut self) -> Result<Option<RawRecord<'_>>, RecordingError> {
         let (header, payload) = match self.advance()? {
             None => return Ok(None),
-            Some(Place::Buffer(header)) => (header, &self.buffer[..]),
-            Some(Place::Expanded(header)) => {
+            Some(FoundRecord::Buffer(header)) => (header, &self.buffer[..]),
+            Some(FoundRecord::Expanded(header)) => {
                 self.n_given = header.len;
                 let bytes = self.expander.output().get(HEADER_BYTES..header.len);
                 (header, bytes.unwrap_or_default())
@@ -87,11 +87,11 @@ impl EventStream {
         Ok(Some(RawRecord { kind: header.kind, misc: header.misc, payload }))
     }
 
-    fn advance(&mut self) -> Result<Option<Place>, RecordingError> {
+    fn advance(&mut self) -> Result<Option<FoundRecord>, RecordingError> {
         self.expander.consume(std::mem::take(&mut self.n_given));
         while !self.is_over {
             if let Some(header) = self.expanded_header() {
-                return Ok(Some(Place::Expanded(header)));
+                return Ok(Some(FoundRecord::Expanded(header)));
             }
             if self.is_over || self.expand() {
                 continue;
@@ -104,9 +104,9 @@ impl EventStream {
                 user::COMPRESSED | user::COMPRESSED2 => self.feed(header.kind, at),
                 user::AUXTRACE | user::HEADER_TRACING_DATA => {
                     self.skip_trailing_data(header.kind, at)?;
-                    return Ok(Some(Place::Buffer(header)));
+                    return Ok(Some(FoundRecord::Buffer(header)));
                 }
-                _ => return Ok(Some(Place::Buffer(header))),
+                _ => return Ok(Some(FoundRecord::Buffer(header))),
             }
         }
         Ok(None)
@@ -267,7 +267,7 @@ mod tests {
     fn stream(bytes: Vec<u8>) -> EventStream {
         let len = bytes.len() as u64;
         let reader = Box::new(io::Cursor::new(bytes));
-        let source = Source::new(reader, "perf.data".into(), 0, Some(len), Some(len));
+        let source = RecordingSource::new(reader, "perf.data".into(), 0, Some(len), Some(len));
         EventStream::new(source, Endian::Little)
     }
 

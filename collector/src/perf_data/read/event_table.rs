@@ -17,7 +17,7 @@ const MAX_TRACEPOINT_NAMES: usize = 1 << 16;
 
 /// One event.
 #[derive(Debug)]
-struct Entry {
+struct RecordedEvent {
     attr: Attr,
     name: Option<Box<str>>,
     /// What it is announced as.
@@ -29,7 +29,7 @@ struct Entry {
 pub(super) struct EventTable {
     endian: Endian,
     machine: Machine,
-    entries: Vec<Entry>,
+    entries: Vec<RecordedEvent>,
     entry_by_id: HashMap<u64, usize>,
     /// Where a sample's id stands, in every layout that has one.
     id_offset: Option<usize>,
@@ -83,7 +83,7 @@ impl EventTable {
             self.n_sampling += 1;
             self.last_sampling = entry;
         }
-        self.entries.push(Entry { attr, name: None, idx: None });
+        self.entries.push(RecordedEvent { attr, name: None, idx: None });
         self.add_ids(entry, ids);
     }
 

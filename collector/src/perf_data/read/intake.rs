@@ -2,13 +2,13 @@
 //! ones are read.
 
 use super::attr::Attr;
-use super::build_id::BuildIds;
+use super::build_id::KnownBuildIds;
 use super::event_table::EventTable;
 use super::feature;
 use super::home::Home;
 use super::order::Order;
 use super::side_band;
-use super::tally::Tally;
+use super::tally::RecordingTally;
 use crate::event::meaning;
 use crate::perf_data::format::bytes::until_nul;
 use crate::perf_data::format::feature as table;
@@ -32,9 +32,9 @@ const SAMPLES_PER_COLLECTED: u64 = 1 << 14;
 pub(super) struct Intake {
     endian: Endian,
     events: EventTable,
-    build_ids: BuildIds,
+    build_ids: KnownBuildIds,
     order: Order,
-    tally: Tally,
+    tally: RecordingTally,
     /// What goes out before anything in the queue.
     notices: VecDeque<Record>,
     machine: Machine,
@@ -52,9 +52,9 @@ impl Intake {
         Self {
             endian,
             events: EventTable::new(endian),
-            build_ids: BuildIds::default(),
+            build_ids: KnownBuildIds::default(),
             order: Order::default(),
-            tally: Tally::default(),
+            tally: RecordingTally::default(),
             notices: VecDeque::new(),
             machine: Machine::X86_64,
             is_machine_announced: false,

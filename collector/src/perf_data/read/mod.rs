@@ -33,7 +33,7 @@ use dataspace_proto::record::Record;
 use event_stream::EventStream;
 use header::Mode;
 use intake::Intake;
-use source::Source;
+use source::RecordingSource;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, SeekFrom};
@@ -129,11 +129,11 @@ impl Recording {
         len_bytes: Option<u64>,
     ) -> Self {
         let offset = PIPE_HEADER_BYTES;
-        let source = Source::new(reader, name, offset, len_bytes, len_bytes);
+        let source = RecordingSource::new(reader, name, offset, len_bytes, len_bytes);
         Self::new(source, Intake::new(endian), endian)
     }
 
-    const fn new(source: Source, intake: Intake, endian: Endian) -> Self {
+    const fn new(source: RecordingSource, intake: Intake, endian: Endian) -> Self {
         let stream = EventStream::new(source, endian);
         Self { stream, intake, is_read: false, is_over: false }
     }

@@ -4,7 +4,7 @@ use super::attr::Attr;
 use super::error::RecordingError;
 use super::feature;
 use super::intake::Intake;
-use super::source::{ReadSeek, Source, read_at};
+use super::source::{ReadSeek, RecordingSource, read_at};
 use crate::perf_data::format::bytes::until_nul;
 use crate::perf_data::format::header::{FileHeader, SECTION_BYTES, Section};
 use crate::record::decode::{Cursor, Endian};
@@ -23,7 +23,7 @@ pub(super) fn read(
     endian: Endian,
     len_bytes: u64,
     path: PathBuf,
-) -> Result<(Source, Intake), RecordingError> {
+) -> Result<(RecordingSource, Intake), RecordingError> {
     let intake = Intake::new(endian);
     let n_id_bytes_left = MAX_TABLE_BYTES;
     let mut tables = Tables { file, endian, len_bytes, path, intake, n_id_bytes_left };
@@ -37,7 +37,7 @@ pub(super) fn read(
         offset,
         source,
     })?;
-    Ok((Source::new(file, path, offset, Some(data_end), Some(len_bytes)), intake))
+    Ok((RecordingSource::new(file, path, offset, Some(data_end), Some(len_bytes)), intake))
 }
 
 struct Tables {

@@ -1,12 +1,12 @@
 //! What a recording tells of a mapping or a namespace elsewhere than in the record itself.
 
-use super::build_id::BuildIds;
+use super::build_id::KnownBuildIds;
 use super::home::Home;
 use crate::perf_data::format::user_record::KERNEL_PID;
 use dataspace_proto::record::{CpuMode, FileIdentity, Mmap, Record};
 
 /// Completes a record when its time has come.
-pub(super) fn complete(record: &mut Record, home: &mut Home, build_ids: &BuildIds) {
+pub(super) fn complete(record: &mut Record, home: &mut Home, build_ids: &KnownBuildIds) {
     match record {
         Record::Namespace(namespace) => home.seen(namespace),
         Record::Fork(fork) => home.born(fork),
@@ -17,7 +17,7 @@ pub(super) fn complete(record: &mut Record, home: &mut Home, build_ids: &BuildId
     }
 }
 
-fn identify(mmap: &mut Mmap, build_ids: &BuildIds) {
+fn identify(mmap: &mut Mmap, build_ids: &KnownBuildIds) {
     let mode = if mmap.pid == KERNEL_PID { CpuMode::Kernel } else { CpuMode::User };
     if let FileIdentity::None | FileIdentity::Inode { .. } = mmap.identity
         && let Some(build_id) = build_ids.get(mode, &mmap.path)
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn build_ids_by_path_are_those_of_the_recorders_own_namespace() {
-        let mut build_ids = BuildIds::default();
+        let mut build_ids = KnownBuildIds::default();
         let mut entry = vec![0xff; 4];
         entry.extend([7; 20]);
         entry.extend([20, 0, 0, 0]);

@@ -13,7 +13,7 @@ pub trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
 /// The rest of a recording, from front to back.
-pub(super) struct Source {
+pub(super) struct RecordingSource {
     reader: BufReader<Box<dyn Read + Send>>,
     path: PathBuf,
     offset: u64,
@@ -22,7 +22,7 @@ pub(super) struct Source {
     total_bytes: Option<u64>,
 }
 
-impl Source {
+impl RecordingSource {
     /// Records begin at `offset`, which is where `reader` stands, and end at `end`.
     pub(super) fn new(
         reader: Box<dyn Read + Send>,

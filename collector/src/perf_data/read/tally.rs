@@ -12,7 +12,7 @@ const MAX_LOST: u64 = 1 << 60;
 
 /// What was counted so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RecordingTally {
     /// Sample records in the recording, whole or not.
     pub(super) n_seen: u64,
     /// Samples handed out.
@@ -29,7 +29,7 @@ pub(super) struct Tally {
     throttled_since: HashMap<u64, u64>,
 }
 
-impl Tally {
+impl RecordingTally {
     pub(super) const fn lose_records(&mut self, n: u64) {
         self.n_lost_records = self.n_lost_records.saturating_add(n);
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn lost_samples_replace_lost_records_where_the_kernel_counts_them() {
-        let mut tally = Tally::default();
+        let mut tally = RecordingTally::default();
         tally.lose_records(10);
         assert_eq!((tally.n_lost(true), tally.is_lost_approximate(true)), (10, true));
         tally.lose_samples(0);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn throttled_time_is_summed_by_event() {
-        let mut tally = Tally::default();
+        let mut tally = RecordingTally::default();
         tally.throttle(1, 100);
         tally.throttle(2, 110);
         tally.throttle(1, 120);

@@ -19,7 +19,7 @@ const PROT_EXEC: u32 = 4;
 
 /// Files by path; of two that had one path, the later.
 #[derive(Debug)]
-pub(super) struct BuildIds {
+pub(super) struct BuildIdTable {
     by_path: BTreeMap<Box<[u8]>, BuildId>,
     kernel: Option<BuildId>,
     /// Those of which the kernel told none.
@@ -44,7 +44,7 @@ impl BuildId {
     }
 }
 
-impl BuildIds {
+impl BuildIdTable {
     pub(super) fn new() -> Self {
         Self { by_path: BTreeMap::new(), kernel: None, notes: FileNotes::new(), n_bytes: 0 }
     }
@@ -168,14 +168,14 @@ mod tests {
         payload
     }
 
-    fn see(ids: &mut BuildIds, payload: &[u8]) {
+    fn see(ids: &mut BuildIdTable, payload: &[u8]) {
         let misc = abi::PERF_RECORD_MISC_MMAP_BUILD_ID as u16;
         ids.see(&RawRecord { kind: abi::PERF_RECORD_MMAP2, misc, payload });
     }
 
     #[test]
     fn code_is_listed_once_and_data_is_not() {
-        let mut ids = BuildIds::new();
+        let mut ids = BuildIdTable::new();
         for payload in [
             mmap2(20, PROT_EXEC, b"/lib/a\0\0"),
             mmap2(3, PROT_EXEC, b"/lib/a\0\0"),
@@ -199,7 +199,7 @@ mod tests {
     fn no_record_adds_more_than_is_kept_free() {
         for n_path in [1, 7, 63, 64, 100, 4000] {
             let payload = mmap2(20, PROT_EXEC, &vec![b'a'; n_path]);
-            let mut ids = BuildIds::new();
+            let mut ids = BuildIdTable::new();
             see(&mut ids, &payload);
             assert!((1..=most_bytes(HEADER_BYTES + payload.len())).contains(&ids.n_bytes()));
         }
@@ -209,7 +209,7 @@ mod tests {
     fn every_cut_is_no_panic() {
         let payload = mmap2(20, PROT_EXEC, b"/lib/a");
         for n in 0..payload.len() {
-            see(&mut BuildIds::new(), &payload[..n]);
+            see(&mut BuildIdTable::new(), &payload[..n]);
         }
     }
 }

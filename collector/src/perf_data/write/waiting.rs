@@ -37,14 +37,14 @@ impl Owner {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<WaitingRecord>,
     n_added: u64,
     /// The first place whose turn has not come.
     next: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WaitingRecord {
     time_ns: u64,
     /// Order of arrival, so that equal times keep it.
     arrival: u64,
@@ -62,7 +62,14 @@ impl Waiting {
         let n_bytes = self.bytes.len() - start;
         let arrival = self.n_added;
         self.n_added += 1;
-        self.places.push(Place { time_ns, arrival, owner, start, n_bytes, is_taken: false });
+        self.places.push(WaitingRecord {
+            time_ns,
+            arrival,
+            owner,
+            start,
+            n_bytes,
+            is_taken: false,
+        });
     }
 
     /// What was added can be taken from now on, in the order of time.
@@ -99,7 +106,7 @@ impl Waiting {
         }
     }
 
-    fn pass(&mut self, is_over: impl Fn(&Place) -> bool, mut pass: impl FnMut(&[u8])) {
+    fn pass(&mut self, is_over: impl Fn(&WaitingRecord) -> bool, mut pass: impl FnMut(&[u8])) {
         while let Some(place) = self.places.get(self.next).filter(|place| is_over(place)) {
             if place.owner == Owner::Nobody
                 && let Some(bytes) = self.bytes.get(place.start..place.start + place.n_bytes)

@@ -3,7 +3,7 @@
 mod ending;
 
 use super::bound::Bound;
-use super::build_id::{self, BuildIds};
+use super::build_id::{self, BuildIdTable};
 use super::feature::{self, Clock, Feature};
 use super::front::{self, EventEntry, Front};
 use super::sink::Sink;
@@ -63,7 +63,7 @@ pub(crate) struct Writer {
     /// Of every record's end.
     sample_type: u64,
     features: Vec<Feature>,
-    build_ids: BuildIds,
+    build_ids: BuildIdTable,
     /// Of the samples: the first and the last.
     times_ns: Option<(u64, u64)>,
     n_samples: u64,
@@ -106,7 +106,7 @@ impl Writer {
             periods,
             sample_type,
             features,
-            build_ids: BuildIds::new(),
+            build_ids: BuildIdTable::new(),
             times_ns: None,
             n_samples: 0,
             n_too_long: 0,
