@@ -20,7 +20,7 @@ pub struct DataObject {
     /// Dotted member path.
     pub member: Option<Arc<str>>,
     /// Dotted member paths that the access may mean, where a union leaves it open; at most
-    /// [`limit::MAX_CANDIDATES`]. The object is then the union.
+    /// [`crate::limit::MAX_CANDIDATES`]. The object is then the union.
     pub candidates: Arc<[Arc<str>]>,
     /// Whether it is a scalar, whose metrics go to `<Scalars>` too.
     pub is_scalar: bool,

@@ -19,7 +19,7 @@ pub struct Entrances {
     /// The unwinder jumps here.
     pub is_landing_pad: bool,
     /// An indirect jump whose targets are not all known may lead here, nothing that is known
-    /// leads here, or more does than is weighed ([`limit::MAX_PREDECESSORS`]).
+    /// leads here, or more does than is weighed ([`crate::limit::MAX_PREDECESSORS`]).
     pub is_unknown: bool,
 }
 

@@ -3,7 +3,7 @@
 //! The records of the rings are copied as the reader passes over them, and written in the order of
 //! time when the session hands them on, so nothing is held longer than two rounds and one buffer.
 //! They are what the kernel wrote, but for two fields. Samples of a fixed period do not carry it
-//! (asking for it makes the kernel ignore it, see [`crate::event::period`]), so each gets it here from our
+//! (asking for it makes the kernel ignore it, see `event::period`), so each gets it here from our
 //! own log, and every reader weighs it rightly. And ids, which the kernel gives to each thread and
 //! CPU, and anew to each event that is opened while the session runs, are one for each event.
 //! Behind the last record come the samples that were lost, by the kernel's count, so that the
