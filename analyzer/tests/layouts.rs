@@ -6,7 +6,8 @@ use dataspace_analyzer::bytes::file::LoadObjectKey;
 use dataspace_analyzer::elf::data_symbol::DataPlace;
 use dataspace_analyzer::index::load_object::LoadObjectIndex;
 use dataspace_analyzer::index::static_data::Resident;
-use dataspace_analyzer::types::descriptor::{self, DataObject, Root};
+use dataspace_analyzer::types::data_object::{self, DataObject, Root};
+use dataspace_analyzer::types::descriptor::Spelling;
 use dataspace_analyzer::types::layout::Layout;
 use dataspace_analyzer::types::value_kind::ValueKind;
 use dataspace_proto::address::{Avma, Svma};
@@ -54,14 +55,14 @@ impl Globals {
 
     fn object(&mut self, key: &str, more: u64, size: u64, kind: ValueKind) -> DataObject {
         let (layout, name, offset) = self.variable(key, more);
-        descriptor::name_as(&layout, Root::Variable(&name), offset, size, kind).unwrap().0
+        data_object::name_as(&layout, Root::Variable(&name), offset, size, kind).unwrap().0
     }
 
     /// Holds the part at each key, of that many bytes, to its descriptor.
     fn check(&mut self, context: &str, rows: &[(&str, u64, &str)]) {
         for (key, size, expected) in rows {
             let object = self.object(key, 0, *size, ValueKind::Unknown);
-            assert_eq!(&*object.leaf().unwrap().descriptor, *expected, "{key} {context}");
+            assert_eq!(&*descriptor(&object), *expected, "{key} {context}");
             let at = self.program.truth(&format!("&{key}"));
             let (_, _, offset) = self.variable(key, 0);
             assert!(at >= offset);
@@ -81,6 +82,10 @@ fn c_globals() -> impl Iterator<Item = (Globals, String)> {
     builds.map(|(compiler, flags)| {
         (Globals::compile(compiler, "arms.c", flags), format!("{compiler} {flags}"))
     })
+}
+
+fn descriptor(object: &DataObject) -> Arc<str> {
+    Spelling::of(object).descriptor
 }
 
 /// gcc and clang spell some types in two ways.
@@ -134,9 +139,13 @@ fn an_arm_is_chosen_where_one_fits_and_listed_where_several_do() {
             ),
         ] {
             let object = globals.object(key, 0, size, kind);
-            let name = respelled(&object.leaf().unwrap().descriptor);
+            let name = respelled(&descriptor(&object));
             assert_eq!(name, expected, "{key} {size} {kind:?} {context}");
-            assert_eq!(object.candidates.join(" "), candidates, "{key} {size} {kind:?} {context}");
+            assert_eq!(
+                Spelling::of(&object).candidates.join(" "),
+                candidates,
+                "{key} {size} {kind:?} {context}"
+            );
         }
     }
 }
@@ -175,10 +184,10 @@ fn the_bits_that_a_mask_leaves_are_a_bit_field() {
             assert_eq!(found(first, width + 8), None, "more than it, {set} {context}");
         }
         let object = globals.object("flags", 0, 1, ValueKind::Unknown);
-        assert_eq!(&*object.leaf().unwrap().descriptor, "{structure:flags}", "{context}");
-        assert_eq!(object.candidates.join(" "), "a b", "{context}");
+        assert_eq!(&*descriptor(&object), "{structure:flags}", "{context}");
+        assert_eq!(Spelling::of(&object).candidates.join(" "), "a b", "{context}");
         let wide = globals.object("flags", 0, 4, ValueKind::Unknown);
-        assert_eq!(&*wide.leaf().unwrap().descriptor, "{structure:flags}", "{context}");
+        assert_eq!(&*descriptor(&wide), "{structure:flags}", "{context}");
     }
 }
 
@@ -213,9 +222,9 @@ fn arrays_are_found_at_every_depth_and_behind_the_size() {
         let data = 8 + globals.program.truth("struct open.data");
         assert!(data < globals.program.truth("sizeof struct wrapped"));
         for offset in [data, data + 6, data + 7, data + 1000] {
-            let (object, _) = descriptor::name(&layout, Root::Pointer("w"), offset, 1).unwrap();
+            let (object, _) = data_object::name(&layout, Root::Pointer("w"), offset, 1).unwrap();
             let expected = "{structure:wrapped}.{structure:open tail}.{array[]:char data}";
-            assert_eq!(&*object.leaf().unwrap().descriptor, expected, "{offset} {context}");
+            assert_eq!(&*descriptor(&object), expected, "{offset} {context}");
         }
     }
 }
@@ -250,7 +259,7 @@ fn classes_have_hidden_pointers_and_rooms_show_what_they_hold() {
             ("hash", 4, "{structure:shop::Hash<shop::Item>}.{array[16]:unsigned_char digest}".to_owned()),
         ] {
             let name = globals.object(key, 0, size, ValueKind::Unknown);
-            let leaf = &name.leaf().unwrap().descriptor;
+            let leaf = &descriptor(&name);
             let leaf = leaf.replace("_vptr$", "_vptr.").replace("+function__vtbl_ptr_type", "+function");
             assert_eq!(leaf, expected, "{key} {context}");
         }
@@ -263,8 +272,7 @@ fn classes_have_hidden_pointers_and_rooms_show_what_they_hold() {
             ("text.buffer", 8, ".{unsigned_long _M_allocated_capacity}"),
         ] {
             let name = globals.object(key, 0, size, ValueKind::Unknown);
-            let leaf =
-                name.leaf().unwrap().descriptor.replace("long_unsigned_int", "unsigned_long");
+            let leaf = descriptor(&name).replace("long_unsigned_int", "unsigned_long");
             assert!(leaf.ends_with(end), "{key}: {leaf} {context}");
         }
         let (layout, _, offset) = globals.variable("order.method", 0);
@@ -338,12 +346,16 @@ fn variants_are_arms_and_the_discriminant_is_a_member() {
             ),
         ] {
             let object = globals.object(key, 0, size, ValueKind::Unknown);
-            assert_eq!(&*object.leaf().unwrap().descriptor, expected, "{key} {flags}");
-            assert_eq!(object.candidates.join(" "), candidates, "{key} {flags}");
+            assert_eq!(&*descriptor(&object), expected, "{key} {flags}");
+            assert_eq!(Spelling::of(&object).candidates.join(" "), candidates, "{key} {flags}");
         }
         for (part, more) in [("data_ptr", 0), ("length", 8)] {
             let object = globals.object("slice", more, 8, ValueKind::Unknown);
-            assert_eq!(object.member.as_deref(), Some(&*format!("slice.{part}")), "{flags}");
+            assert_eq!(
+                Spelling::of(&object).member.as_deref(),
+                Some(&*format!("slice.{part}")),
+                "{flags}"
+            );
         }
     }
 }
@@ -383,11 +395,11 @@ fn fortran_has_derived_types_bounds_and_descriptors() {
         let object = globals.object("kept.price", 8, 8, ValueKind::Unknown);
         let lines =
             format!("{order}.{{array[]:real(kind=8) lines}}.{{pointer+real(kind=8) <data>}}");
-        assert_eq!(*object.leaf().unwrap().descriptor, *lines, "{flags}");
+        assert_eq!(*descriptor(&object), *lines, "{flags}");
         // The phase follows its descriptor, of which the bounds are a part.
         let object = globals.object("kept.price", 8 + 56, 8, ValueKind::Unknown);
         let lines = format!("{order}.{{array[]:real(kind=8) lines}}");
-        assert_eq!(*object.leaf().unwrap().descriptor, *lines, "{flags}");
+        assert_eq!(*descriptor(&object), *lines, "{flags}");
     }
 }
 

@@ -22,6 +22,7 @@ mod passing;
 mod peer;
 mod random_code;
 mod reasons;
+mod renaming;
 mod returned;
 mod single_step;
 mod sources;

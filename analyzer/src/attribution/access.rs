@@ -8,7 +8,7 @@ use crate::attribution::world::{Paths, World};
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::Needs;
 use crate::index::site::{Answer, Past, TypeAnswer, TypedAccess};
-use crate::types::descriptor::Root;
+use crate::types::data_object::Root;
 use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;

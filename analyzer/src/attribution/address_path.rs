@@ -11,7 +11,7 @@ use crate::index::question::{Needs, Question};
 use crate::index::site::TypedAccess;
 use crate::index::static_data::{Resident, UntypedObject};
 use crate::process::table::DataObjectAt;
-use crate::types::descriptor::{DataObject, Root};
+use crate::types::data_object::{DataObject, Root};
 use dataspace_proto::address::{Avma, Svma};
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ const CONTROL_BLOCK_BYTES: i64 = 64;
 /// What is there.
 static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
     start: Svma(0),
-    object: DataObject::made("{thread_control_block -}", "thread_control_block", 0),
+    object: DataObject::made("thread_control_block", Some("-"), 0),
     is_made: true,
 });
 

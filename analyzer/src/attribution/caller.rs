@@ -218,7 +218,7 @@ impl World {
             named,
             is_exact: spot.is_exact,
             is_erased: pointer.is_erased(),
-            is_of_member: matches!(pointer.root, OwnedRoot::Member { .. }),
+            is_of_member: matches!(pointer.root, OwnedRoot::Member(_)),
             calls_out: 0,
         })
     }

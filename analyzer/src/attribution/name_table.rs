@@ -9,10 +9,12 @@ use crate::index::site::Answer;
 use crate::index::static_data::UntypedObject;
 use crate::limit;
 use crate::types::containment::{self, Finer};
-use crate::types::descriptor::{self, Root};
+use crate::types::data_object::{self, Root};
+use crate::types::descriptor::Spelling;
 use crate::types::layout::{Layout, ScalarKind};
 use crate::types::value_kind::ValueKind;
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Which named object.
@@ -45,10 +47,18 @@ pub(crate) struct Named {
     pub(crate) answer: Answer,
     /// What it teaches, once that was asked.
     pub(crate) lesson: Option<Lesson>,
+    spelling: OnceCell<Spelling>,
     /// Nothing tells its type.
     is_untyped: bool,
     /// It is the compiler's own: [`UntypedObject::is_made`].
     is_made: bool,
+}
+
+impl Named {
+    /// How the object is spelled, worked out when it is first shown.
+    pub(crate) fn spelling(&self) -> &Spelling {
+        self.spelling.get_or_init(|| Spelling::of(&self.answer.object))
+    }
 }
 
 /// All names of a session.
@@ -122,7 +132,7 @@ impl NameTable {
         if let Some(known) = self.of_key.get(&key) {
             return *known;
         }
-        let named = descriptor::name_as(layout, root, offset, size, kind)
+        let named = data_object::name_as(layout, root, offset, size, kind)
             .map(|(object, offset)| self.add(Answer { object, offset }));
         self.of_key.insert(key, named);
         named
@@ -164,10 +174,9 @@ impl NameTable {
     /// after a pointer: a virtual call reads a table, not just some pointer to a function.
     pub(crate) fn is_made_for(&self, typed: NamedIdx, located: NamedIdx) -> bool {
         let object = &self.get(typed).answer.object;
-        let scalar = object.leaf().and_then(|leaf| leaf.content.scalar);
         self.get(located).is_made
             && object.variable.is_none()
-            && scalar == Some(ScalarKind::Pointer)
+            && self.scalar_kind(typed) == Some(ScalarKind::Pointer)
     }
 
     /// `<Stack>`.
@@ -182,7 +191,13 @@ impl NameTable {
 
     fn add(&mut self, answer: Answer) -> NamedIdx {
         let idx = NamedIdx(self.named.len() as u32);
-        let named = Named { answer, lesson: None, is_untyped: false, is_made: false };
+        let named = Named {
+            answer,
+            lesson: None,
+            spelling: OnceCell::new(),
+            is_untyped: false,
+            is_made: false,
+        };
         self.named.push(named);
         idx
     }
@@ -202,19 +217,19 @@ impl NameTable {
     /// known.
     pub(crate) fn is_bare_scalar(&self, named: NamedIdx) -> bool {
         let object = &self.get(named).answer.object;
-        object.is_scalar && object.variable.is_none()
+        object.is_scalar() && object.variable.is_none()
     }
 
     /// Whether a scalar can be the part of an object that another name is of.
     pub(crate) fn is_inside(&mut self, scalar: NamedIdx, around: NamedIdx) -> bool {
         let object = &self.get(around).answer.object;
-        !object.is_scalar
+        !object.is_scalar()
             && self.scalar_kind(scalar) == self.scalar_kind(around)
             && self.finer(scalar, around) == Some(around)
     }
 
     fn scalar_kind(&self, named: NamedIdx) -> Option<ScalarKind> {
-        self.get(named).answer.object.leaf().and_then(|leaf| leaf.content.scalar)
+        self.get(named).answer.object.leaf()?.step.scalar_kind()
     }
 
     fn compare(&self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {

@@ -5,7 +5,7 @@ use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::vote::{Found, Touch};
 use crate::attribution::world::{Paths, World};
 use crate::limit;
-use crate::types::descriptor::Root;
+use crate::types::data_object::Root;
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::Sample;

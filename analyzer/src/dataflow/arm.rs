@@ -129,10 +129,10 @@ pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
     }
     let pointers = candidates.paths.iter().filter_map(|path| {
         let name = member_names(union, &path.steps).into_iter().flatten().last()?;
-        Some((name, path.leaf.pointee?, &path.leaf.spelled))
+        Some((name, path.leaf.pointee?, &path.leaf.expression))
     });
     let found: Vec<_> = pointers.collect();
-    if found.iter().all(|(.., spelled)| *spelled == found[0].2) {
+    if found.iter().all(|(.., expression)| *expression == found[0].2) {
         return Vec::new();
     }
     found.into_iter().map(|(name, pointee, _)| (name, pointee)).collect()

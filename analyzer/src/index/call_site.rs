@@ -5,7 +5,7 @@ use crate::dataflow::{ArgumentSum, Derived};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::entry_name::Entries;
 use crate::index::site::OwnedRoot;
-use crate::types::descriptor::Root;
+use crate::types::data_object::Root;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use crate::x86_64::abi::N_ARGUMENTS;
 use dataspace_proto::address::Svma;

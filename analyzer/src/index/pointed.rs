@@ -3,7 +3,7 @@
 use crate::dataflow::Address;
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, named, owned_root};
-use crate::types::descriptor::Root;
+use crate::types::data_object::Root;
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::x86_64::access::MemoryAccess;
 use dataspace_proto::reason::Reason;
@@ -86,7 +86,7 @@ fn first_part(layout: &Layout, address: &Address, is_indexed: bool) -> Option<Ar
 /// Whether a byte is one of raw data: programs that read it in words say `unsigned char`, those that
 /// mean anything at all say `char` or `void`.
 fn is_buffer(element: &Layout) -> bool {
-    &*element.name == "unsigned char"
+    element.expression.is_unsigned_character()
 }
 
 /// The part that an access is to, of an object of which several places are possible.

@@ -5,7 +5,7 @@ use crate::dataflow::Number;
 use crate::index::call_site::Handed;
 use crate::index::thread_access::ThreadLink;
 use crate::limit;
-use crate::types::descriptor::DataObject;
+use crate::types::data_object::{DataObject, PointerMember, Root};
 use crate::types::layout::Layout;
 use crate::x86_64::access::{AddressRegister, MemoryAccess};
 use crate::x86_64::backtrack::Skid;
@@ -223,18 +223,13 @@ impl IndexedAnswer {
     }
 }
 
-/// [`crate::types::descriptor::Root`], owned.
+/// [`Root`], owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnedRoot {
     /// Through the pointer of this name.
     Pointer(Arc<str>),
     /// Through a pointer that is a member.
-    Member {
-        /// The descriptor of what it is a member of.
-        around: Arc<str>,
-        /// Its name.
-        name: Arc<str>,
-    },
+    Member(Arc<PointerMember>),
     /// Inside the variable of this name.
     Variable(Arc<str>),
 }
@@ -242,11 +237,11 @@ pub enum OwnedRoot {
 impl OwnedRoot {
     /// The borrowed form.
     #[must_use]
-    pub fn borrow(&self) -> crate::types::descriptor::Root<'_> {
+    pub fn borrow(&self) -> Root<'_> {
         match self {
-            Self::Pointer(name) => crate::types::descriptor::Root::Pointer(name),
-            Self::Member { around, name } => crate::types::descriptor::Root::Member(around, name),
-            Self::Variable(name) => crate::types::descriptor::Root::Variable(name),
+            Self::Pointer(name) => Root::Pointer(name),
+            Self::Member(member) => Root::Member(member),
+            Self::Variable(name) => Root::Variable(name),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::elf::image::Section;
 use crate::elf::linkage::Slot;
 use crate::elf::symbol_name::{self, SymbolName};
 use crate::limit;
-use crate::types::descriptor::DataObject;
+use crate::types::data_object::DataObject;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -101,9 +101,7 @@ impl StaticData<'_> {
             SymbolName::Variable(name) => {
                 (DataObject::untyped_variable(&name, symbol.len_bytes), false)
             }
-            SymbolName::Made(made) => {
-                (DataObject::made(&format!("{{{made}}}"), &made, symbol.len_bytes), true)
-            }
+            SymbolName::Made(made) => (DataObject::made(&made, None, symbol.len_bytes), true),
             SymbolName::Nameless => return None,
         };
         Some(Resident::Untyped(Arc::new(UntypedObject { start, object, is_made })))
@@ -130,12 +128,11 @@ impl StaticData<'_> {
             }
             match text {
                 Some(Text { is_literal: true, start, .. }) => {
-                    (start, DataObject::made("{string_literal -}", "string_literal", 0))
+                    (start, DataObject::made("string_literal", Some("-"), 0))
                 }
                 _ => {
-                    let descriptor = format!("{{{} -}}", section.name);
-                    let len_bytes = section.file_bytes;
-                    (section.start, DataObject::made(&descriptor, &section.name, len_bytes))
+                    let made = DataObject::made(&section.name, Some("-"), section.file_bytes);
+                    (section.start, made)
                 }
             }
         };
@@ -154,7 +151,7 @@ impl StaticData<'_> {
             ) => symbol_name::variable_name(symbol),
             _ => "-".to_owned(),
         };
-        DataObject::made(&format!("{{GOT {symbol}}}"), "GOT", SLOT_BYTES)
+        DataObject::made("GOT", Some(&symbol), SLOT_BYTES)
     }
 
     /// What the bytes around `at` read as. Linkers put literals, constants and jump tables into one

@@ -8,7 +8,7 @@ use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{Slot, ThreadTarget};
 use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
 use crate::limit;
-use crate::types::descriptor::{self, Root};
+use crate::types::data_object::{self, Root};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase, sampled_register};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -47,7 +47,7 @@ impl ThreadLink {
         }
         let root = Root::Variable(&variable.name);
         let size = u64::from(access.size);
-        let (object, offset) = descriptor::name(&variable.layout, root, into, size)?;
+        let (object, offset) = data_object::name(&variable.layout, root, into, size)?;
         Some(TypeAnswer::Object(Arc::new(Answer { object, offset })))
     }
 }

@@ -10,7 +10,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::pointed;
 use crate::index::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
-use crate::types::descriptor::{self, Root};
+use crate::types::data_object::{self, Root};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
@@ -463,16 +463,10 @@ pub(crate) fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
         None => OwnedRoot::Pointer("".into()),
         Some(PointerName::Variable(name)) => OwnedRoot::Pointer(Arc::clone(name)),
         Some(PointerName::Member(layout, offset)) => {
-            let named = descriptor::name(layout, Root::Pointer(""), *offset, 8);
-            let member = named.and_then(|(object, _)| {
-                let [.., around, _] = object.levels.as_slice() else { return None };
-                // The last member's own name may have a dot: `_vptr.Shape`.
-                let component = object.leaf()?.descriptor.get(around.descriptor.len()..)?;
-                let (_, name) = component.strip_suffix('}')?.rsplit_once(' ')?;
-                let around = Arc::clone(&around.descriptor);
-                Some(OwnedRoot::Member { around, name: name.into() })
-            });
-            member.unwrap_or_else(|| OwnedRoot::Pointer("".into()))
+            match data_object::pointer_member(layout, *offset) {
+                Some(member) => OwnedRoot::Member(Arc::new(member)),
+                None => OwnedRoot::Pointer("".into()),
+            }
         }
     }
 }
@@ -483,9 +477,9 @@ pub(crate) fn named(
     offset: u64,
     access: &MemoryAccess,
 ) -> TypeAnswer {
-    let of_bits = access.bits.and_then(|bits| descriptor::name_bits(layout, root, offset, bits));
+    let of_bits = access.bits.and_then(|bits| data_object::name_bits(layout, root, offset, bits));
     let size = u64::from(access.size);
-    match of_bits.or_else(|| descriptor::name_as(layout, root, offset, size, access.kind)) {
+    match of_bits.or_else(|| data_object::name_as(layout, root, offset, size, access.kind)) {
         Some((object, offset)) => TypeAnswer::Object(Arc::new(Answer { object, offset })),
         None => TypeAnswer::Unknown(Reason::Unidentified),
     }

@@ -1,6 +1,7 @@
 //! Totals as a [`Snapshot`], and decided samples as [`SampleLine`]s.
 
 use crate::attribution::access::Verdict;
+use crate::attribution::name_table::Named;
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
@@ -110,9 +111,10 @@ impl Analyzer {
         let Decided { sample, attribution } = decided;
         let event = self.events().get(usize::from(sample.event.0));
         let named = match attribution.verdict {
-            Verdict::Attributed { named, .. } => Some(&self.world.names.get(named).answer),
+            Verdict::Attributed { named, .. } => Some(self.world.names.get(named)),
             _ => None,
         };
+        let spelling = named.map(Named::spelling);
         let (evidence, reason) = match attribution.verdict {
             Verdict::Attributed { evidence, is_address_lost, .. } => {
                 (Some(evidence), is_address_lost.then_some(Reason::RegisterLoss))
@@ -135,17 +137,15 @@ impl Analyzer {
             addr_source: attribution.addr.map(|(_, source)| source),
             access: attribution.access,
             size: attribution.size,
-            object: named
-                .and_then(|named| named.object.leaf())
-                .map(|leaf| Arc::clone(&leaf.descriptor)),
+            object: spelling.map(|spelling| Arc::clone(&spelling.descriptor)),
             scope: self.world.scope(sample, attribution).map(|scope| Scope::clone(scope)),
-            type_name: named.map(|named| Arc::clone(&named.object.type_name)),
-            offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.offset),
-            member: named.and_then(|named| named.object.member.clone()),
-            candidates: named
-                .map(|named| Arc::clone(&named.object.candidates))
+            type_name: spelling.map(|spelling| Arc::clone(&spelling.type_name)),
+            offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.answer.offset),
+            member: spelling.and_then(|spelling| spelling.member.clone()),
+            candidates: spelling
+                .map(|spelling| Arc::clone(&spelling.candidates))
                 .filter(|candidates| !candidates.is_empty()),
-            variable: named.and_then(|named| named.object.variable.clone()),
+            variable: named.and_then(|named| named.answer.object.variable.clone()),
             evidence,
             reason,
             not_memory: attribution.verdict == Verdict::NotMemory,
@@ -172,7 +172,8 @@ impl Analyzer {
     }
 
     fn object_line(&self, idx: u32, totals: &ObjectTotals) -> ObjectLine {
-        let has_place = matches!(totals.level.kind, ObjectKind::Member | ObjectKind::Aggregate);
+        let kind = totals.level.step.kind();
+        let has_place = matches!(kind, ObjectKind::Member | ObjectKind::Aggregate);
         let mut metrics = Windows::new(self.totals.lengths(), |window| match window {
             Window::All => self.metrics(&totals.all),
             Window::Last(_) => self.metrics(&self.totals.window(ObjectIdx(idx), window)),
@@ -181,11 +182,11 @@ impl Analyzer {
         ObjectLine {
             id: idx,
             parent_id: totals.parent.map(|parent| parent.0),
-            object: Arc::clone(&totals.level.descriptor),
-            kind: totals.level.kind,
+            object: self.totals.descriptor(ObjectIdx(idx)),
+            kind,
             offset: has_place.then_some(totals.level.offset),
             size: (totals.level.size != 0).then_some(totals.level.size),
-            candidates: totals.candidates.clone(),
+            candidates: totals.candidates.iter().map(|it| it.to_string().into()).collect(),
             scope: totals.scopes.iter().map(|scope| Scope::clone(scope)).collect(),
             metrics,
         }

@@ -7,14 +7,15 @@ use crate::limit;
 use crate::totals::function_table::{FunctionLine, FunctionTable};
 use crate::totals::sums::{Charge, Sums};
 use crate::totals::type_layout::{self, TypeLayout};
-use crate::types::descriptor::{Content, DataObject, ObjectLevel};
+use crate::types::data_object::{Artificial, Candidate, DataObject, ObjectLevel, ObjectStep};
+use crate::types::layout::Layout;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::Scope;
-use dataspace_proto::snapshot::ObjectKind;
 use dataspace_proto::window::{Window, WindowLengths};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub(crate) struct ObjectIdx(pub(crate) u32);
 /// `<Total>`: the parent of all.
 pub(crate) const TOTAL: ObjectIdx = ObjectIdx(0);
 const SCALARS: ObjectIdx = ObjectIdx(1);
-const STACK: ObjectIdx = ObjectIdx(2);
+/// `<Stack>` is between them.
 const UNKNOWN: ObjectIdx = ObjectIdx(3);
 const OTHER: ObjectIdx = ObjectIdx(4);
 const FIRST_REASON: u32 = 5;
@@ -91,9 +92,10 @@ impl SpanSums {
 pub(crate) struct ObjectTotals {
     pub(crate) parent: Option<ObjectIdx>,
     pub(crate) level: ObjectLevel,
+    descriptor: OnceCell<Arc<str>>,
     pub(crate) scopes: Vec<Arc<Scope>>,
     /// What accesses that stay at this object may mean; at most [`limit::MAX_CANDIDATES`].
-    pub(crate) candidates: Vec<Arc<str>>,
+    pub(crate) candidates: Vec<Candidate>,
     pub(crate) threads: FxHashSet<i32>,
     /// The thread that was noted last.
     last_tid: Option<i32>,
@@ -129,11 +131,11 @@ impl ObjectTotals {
         }
     }
 
-    fn note_candidates(&mut self, candidates: &[Arc<str>]) {
+    fn note_candidates(&mut self, candidates: &[Candidate]) {
         for candidate in candidates {
             let is_full = self.candidates.len() >= limit::MAX_CANDIDATES;
             if !is_full && !self.candidates.contains(candidate) {
-                self.candidates.push(Arc::clone(candidate));
+                self.candidates.push(candidate.clone());
             }
         }
     }
@@ -146,7 +148,8 @@ pub(crate) struct Totals {
     lengths: WindowLengths,
     /// The closed seconds of each window of the first object, in the order of `lengths`, then of the next.
     windows: Vec<SpanSums>,
-    by_name: FxHashMap<(Arc<str>, u64), ObjectIdx>,
+    /// Each object by what is around it and the step from there.
+    inside: FxHashMap<(ObjectIdx, ObjectStep), ObjectIdx>,
     /// Closed seconds, newest last; as many as the longest window sums.
     ring: VecDeque<Vec<Delta>>,
     open: Vec<Delta>,
@@ -171,7 +174,7 @@ impl Totals {
             objects: Vec::new(),
             lengths,
             windows: Vec::new(),
-            by_name: FxHashMap::default(),
+            inside: FxHashMap::default(),
             ring: VecDeque::new(),
             open: Vec::new(),
             open_second: None,
@@ -183,13 +186,13 @@ impl Totals {
             n_members: 0,
             is_closed: false,
         };
-        totals.push(None, artificial("<Total>", ObjectKind::Total));
-        for name in ["<Scalars>", "<Stack>", "<Unknown>", "<Other>"] {
-            totals.push(Some(TOTAL), artificial(name, ObjectKind::Artificial));
+        totals.push(None, artificial(Artificial::Total));
+        for own in [Artificial::Scalars, Artificial::Stack, Artificial::Unknown, Artificial::Other]
+        {
+            totals.push(Some(TOTAL), artificial(own));
         }
         for reason in Reason::ALL {
-            let name = format!("<Unknown>.({})", reason.name());
-            totals.push(Some(UNKNOWN), artificial(&name, ObjectKind::Artificial));
+            totals.push(Some(UNKNOWN), artificial(Artificial::Reason(*reason)));
         }
         debug_assert_eq!(totals.objects.len(), FIRST_REASON as usize + N_REASONS);
         totals
@@ -198,20 +201,15 @@ impl Totals {
     /// The object that a named object's samples are charged to: made now if it is new, `<Other>`
     /// if there are too many.
     pub(crate) fn intern(&mut self, object: &DataObject) -> ObjectIdx {
-        if object.is_stack() {
-            return STACK;
-        }
-        let mut parent = if object.is_scalar { SCALARS } else { TOTAL };
+        let mut parent = if object.is_scalar() { SCALARS } else { TOTAL };
         for level in &object.levels {
-            let key = (Arc::clone(&level.descriptor), object.fingerprint);
-            parent = match self.by_name.get(&key) {
+            parent = match self.inside.get(&(parent, level.step.clone())) {
                 Some(known) => *known,
                 None if self.is_closed || self.objects.len() >= limit::MAX_OBJECTS => return OTHER,
                 None => {
                     let idx = self.push(Some(parent), level.clone());
-                    self.by_name.insert(key, idx);
-                    if level.kind == ObjectKind::Aggregate {
-                        self.keep_layout(idx, object);
+                    if let ObjectStep::Aggregate(layout) = &level.step {
+                        self.keep_layout(idx, layout);
                     }
                     idx
                 }
@@ -223,13 +221,11 @@ impl Totals {
         parent
     }
 
-    /// Keeps what the outermost aggregate of `object` looks like, as long as there is room.
-    fn keep_layout(&mut self, idx: ObjectIdx, object: &DataObject) {
+    /// Keeps what an outermost aggregate looks like, as long as there is room.
+    fn keep_layout(&mut self, idx: ObjectIdx, layout: &Layout) {
         let room = limit::MAX_LISTED_MEMBERS.min(limit::MAX_KEPT_MEMBERS - self.n_members);
-        let layout = object.element.as_ref().filter(|_| room > 0);
-        let Some(layout) = layout.and_then(|layout| type_layout::describe(layout, room)) else {
-            return;
-        };
+        let described = (room > 0).then(|| type_layout::describe(layout, room));
+        let Some(layout) = described.flatten() else { return };
         self.n_members += layout.members.len();
         self.objects[idx.0 as usize].layout = Some(Arc::new(layout));
     }
@@ -333,6 +329,18 @@ impl Totals {
         &self.objects
     }
 
+    /// The object's descriptor, which is made when it is first asked for.
+    pub(crate) fn descriptor(&self, idx: ObjectIdx) -> Arc<str> {
+        let Some(totals) = self.objects.get(idx.0 as usize) else { return Arc::default() };
+        let spell = || match (&totals.level.step, totals.parent) {
+            (step @ ObjectStep::Member { .. }, Some(around)) => {
+                format!("{}{step}", self.descriptor(around)).into()
+            }
+            (step, _) => step.to_string().into(),
+        };
+        Arc::clone(totals.descriptor.get_or_init(spell))
+    }
+
     /// Which windows there are.
     pub(crate) const fn lengths(&self) -> WindowLengths {
         self.lengths
@@ -385,9 +393,13 @@ impl Totals {
 
     fn push(&mut self, parent: Option<ObjectIdx>, level: ObjectLevel) -> ObjectIdx {
         let idx = ObjectIdx(self.objects.len() as u32);
+        if let Some(parent) = parent {
+            self.inside.insert((parent, level.step.clone()), idx);
+        }
         self.objects.push(ObjectTotals {
             parent,
             level,
+            descriptor: OnceCell::new(),
             scopes: Vec::new(),
             candidates: Vec::new(),
             threads: FxHashSet::default(),
@@ -467,8 +479,8 @@ fn apply(
     }
 }
 
-fn artificial(name: &str, kind: ObjectKind) -> ObjectLevel {
-    ObjectLevel { descriptor: name.into(), kind, offset: 0, size: 0, content: Content::default() }
+const fn artificial(own: Artificial) -> ObjectLevel {
+    ObjectLevel { step: ObjectStep::Artificial(own), offset: 0, size: 0 }
 }
 
 #[cfg(test)]
@@ -476,6 +488,8 @@ mod tests {
     use super::*;
     use dataspace_proto::window::{MAX_WINDOW_S, MAX_WINDOWS};
     use proptest::prelude::*;
+
+    const STACK: ObjectIdx = ObjectIdx(2);
 
     fn sample(time_ns: u64) -> Sample {
         Sample { time_ns, period: 3, ..Sample::default() }
@@ -492,10 +506,7 @@ mod tests {
         totals.share_out();
         let samples = |idx: ObjectIdx| totals.objects()[idx.0 as usize].all.sums.samples;
         assert_eq!((samples(TOTAL), samples(UNKNOWN), samples(SCALARS)), (1, 1, 0));
-        assert_eq!(
-            &*totals.objects()[Totals::reason(Reason::Kernel).0 as usize].level.descriptor,
-            "<Unknown>.(kernel)"
-        );
+        assert_eq!(&*totals.descriptor(Totals::reason(Reason::Kernel)), "<Unknown>.(kernel)");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) fn describe(layout: &Layout, room: usize) -> Option<TypeLayout> {
     let mut listing = Listing { members: Vec::new(), room, is_cut: false };
     listing.add(members, (0, 0), kind.has_arms());
     Some(TypeLayout {
-        type_name: layout.spelled.clone(),
+        type_name: layout.expression.to_string().into(),
         size: layout.size,
         is_union: kind.has_arms(),
         members: listing.members.into(),
@@ -84,7 +84,7 @@ impl Listing {
             };
             self.members.push(LayoutMember {
                 name: member.name.clone(),
-                type_name: member.layout.spelled.clone(),
+                type_name: member.layout.expression.to_string().into(),
                 offset,
                 size: member.layout.size,
                 bits,
@@ -101,33 +101,21 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::{AggregateKind, ScalarKind};
-
-    fn scalar(name: &str, size: u64) -> Arc<Layout> {
-        Arc::new(Layout::new(name.into(), name.into(), size, Shape::Scalar(ScalarKind::Number)))
-    }
-
-    fn member(name: &str, offset: u64, layout: Arc<Layout>) -> Member {
-        Member { name: name.into(), offset, bits: None, layout }
-    }
-
-    fn aggregate(kind: AggregateKind, size: u64, members: Vec<Member>) -> Arc<Layout> {
-        let shape = Shape::Aggregate { kind, members: members.into() };
-        Arc::new(Layout::new("structure:t".into(), "t".into(), size, shape))
-    }
+    use crate::types::layout::AggregateKind;
+    use crate::types::sample::{aggregate, member, number as scalar};
 
     fn outer() -> Arc<Layout> {
         let pair = aggregate(
             AggregateKind::Union,
+            "u",
             8,
-            vec![member("i", 0, scalar("int", 4)), member("d", 0, scalar("double", 8))],
+            vec![member("i", 0, &scalar("int", 4)), member("d", 0, &scalar("double", 8))],
         );
-        let pairs = Shape::Array { element: pair, count: Some(3) };
-        let pairs = Arc::new(Layout::new("array[3]:x".into(), "x".into(), 24, pairs));
-        let mut flag = member("flag", 0, scalar("int", 4));
+        let pairs = Arc::new(Layout::array_of(pair, Some(3)));
+        let mut flag = member("flag", 0, &scalar("int", 4));
         flag.bits = Some((35, 3));
-        let members = vec![member("key", 0, scalar("int", 4)), flag, member("pairs", 8, pairs)];
-        aggregate(AggregateKind::Structure, 40, members)
+        let members = vec![member("key", 0, &scalar("int", 4)), flag, member("pairs", 8, &pairs)];
+        aggregate(AggregateKind::Structure, "t", 40, members)
     }
 
     #[test]

@@ -282,25 +282,15 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::sample::{self, member, number as scalar};
     use std::sync::Arc;
 
-    fn scalar(name: &str, size: u64) -> Arc<Layout> {
-        Arc::new(Layout::new(name.into(), name.into(), size, Shape::Scalar(ScalarKind::Number)))
-    }
-
-    fn member(name: &str, offset: u64, layout: &Arc<Layout>) -> Member {
-        Member { name: name.into(), offset, bits: None, layout: Arc::clone(layout) }
-    }
-
     fn aggregate(kind: AggregateKind, size: u64, members: Vec<Member>) -> Arc<Layout> {
-        let shape = Shape::Aggregate { kind, members: members.into() };
-        Arc::new(Layout::new("structure:s".into(), "s".into(), size, shape))
+        sample::aggregate(kind, "s", size, members)
     }
 
     fn array(element: &Arc<Layout>, count: u64) -> Arc<Layout> {
-        let shape = Shape::Array { element: Arc::clone(element), count: Some(count) };
-        let spelled: Arc<str> = format!("array[{count}]:{}", element.spelled).into();
-        Arc::new(Layout::new(spelled, element.name.clone(), element.size * count, shape))
+        Arc::new(Layout::array_of(Arc::clone(element), Some(count)))
     }
 
     #[test]
@@ -318,7 +308,7 @@ mod tests {
         let path = line.descend(8 + 2 * 8 + 4, 4).unwrap();
         assert_eq!(path.steps, [Step::Member(1), Step::Element, Step::Member(1)]);
         assert_eq!((path.offset, path.into), (12, 0));
-        assert_eq!(&*path.leaf.spelled, "int");
+        assert_eq!(&*path.leaf.name, "int");
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! What a type looks like in memory: sizes, members, arrays; spelled as descriptors spell it.
+//! What a type looks like in memory: sizes, members, arrays.
 
 use crate::types::die::DieRef;
-use std::hash::{Hash as _, Hasher as _};
+use crate::types::type_expression::{Keyword, TypeExpression};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// One type's memory layout. Pointers are leaves here, so that containment is a tree; what a
 /// pointer points at is asked of the debug information.
 #[derive(Debug, Eq)]
 pub struct Layout {
-    /// As a descriptor spells the type: `structure:cell`, `pointer+structure:cell`, `long_int`.
-    pub spelled: Arc<str>,
+    /// The type by its parts: what a descriptor spells.
+    pub expression: Arc<TypeExpression>,
     /// As the debug information names it, without qualifiers and keyword: `cell`, `long int`.
     pub name: Arc<str>,
     /// Its size in bytes; 0 where it is not known.
@@ -35,8 +36,12 @@ pub struct Layout {
 impl PartialEq for Layout {
     fn eq(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
-            && (&self.spelled, &self.name, self.size) == (&other.spelled, &other.name, other.size)
-            && self.shape == other.shape
+    }
+}
+
+impl Hash for Layout {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fingerprint.hash(state);
     }
 }
 
@@ -90,13 +95,13 @@ pub enum AggregateKind {
 }
 
 impl AggregateKind {
-    /// The word of the descriptor grammar.
+    /// The word that the program says.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn keyword(self) -> Keyword {
         match self {
-            Self::Structure | Self::Variants => "structure",
-            Self::Class => "class",
-            Self::Union => "union",
+            Self::Structure | Self::Variants => Keyword::Structure,
+            Self::Class => Keyword::Class,
+            Self::Union => Keyword::Union,
         }
     }
 
@@ -146,10 +151,10 @@ pub enum Step {
 impl Layout {
     /// A layout with what follows from its parts.
     #[must_use]
-    pub fn new(spelled: Arc<str>, name: Arc<str>, size: u64, shape: Shape) -> Self {
+    pub fn new(expression: Arc<TypeExpression>, name: Arc<str>, size: u64, shape: Shape) -> Self {
         let mut hasher = rustc_hash::FxHasher::default();
         let mut places = rustc_hash::FxHasher::default();
-        (&spelled, size).hash(&mut hasher);
+        (&expression, size).hash(&mut hasher);
         size.hash(&mut places);
         let mut below = 0;
         match &shape {
@@ -176,7 +181,7 @@ impl Layout {
         }
         Self {
             open_from: open_from(size, &shape),
-            spelled,
+            expression,
             name,
             size,
             shape,
@@ -186,6 +191,15 @@ impl Layout {
             die: None,
             depth: below.saturating_add(1),
         }
+    }
+
+    /// The array of `count` elements.
+    #[must_use]
+    pub fn array_of(element: Arc<Self>, count: Option<u64>) -> Self {
+        let size = element.size.checked_mul(count.unwrap_or(0)).unwrap_or(0);
+        let expression = TypeExpression::array_of(&element.expression, count);
+        let name = Arc::clone(&element.name);
+        Self::new(expression, name, size, Shape::Array { element, count })
     }
 
     /// The element at the bottom of nested arrays; the layout itself if it is no array.
@@ -206,6 +220,12 @@ impl Layout {
             layout = element;
         }
         layout
+    }
+
+    /// Whether a program may reach a scalar of one type through a pointer to the other.
+    #[must_use]
+    pub fn is_alike_scalar(&self, other: &Self) -> bool {
+        self.size == other.size && self.expression.is_alike(&other.expression)
     }
 
     /// Whether it has members.

@@ -17,11 +17,15 @@ use dataspace_proto::sample_line::SampleLine;
 use std::fs::File;
 use std::io::{Error, Result};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files as they are on disk, without separate debug files.
-struct Files;
+#[derive(Default)]
+pub(crate) struct Files {
+    /// A file, and what is read in its place.
+    pub(crate) instead: Option<(PathBuf, PathBuf)>,
+}
 
 struct Opened {
     file: File,
@@ -43,7 +47,11 @@ impl FileBytes for Opened {
 impl FileSource for Files {
     fn load_object(&self, key: &LoadObjectKey) -> std::result::Result<Box<dyn FileBytes>, Reason> {
         let path = std::str::from_utf8(&key.path).map_err(|_| Reason::ObjectMissing)?;
-        let file = File::open(Path::new(path)).map_err(|_| Reason::ObjectMissing)?;
+        let path = match &self.instead {
+            Some((file, other)) if file == Path::new(path) => other,
+            _ => Path::new(path),
+        };
+        let file = File::open(path).map_err(|_| Reason::ObjectMissing)?;
         let len_bytes = file.metadata().map_err(|_| Reason::ObjectMissing)?.len();
         Ok(Box::new(Opened { file, len_bytes }))
     }
@@ -98,6 +106,10 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(mappings: &[Mapping]) -> Self {
+        Self::over(mappings, Files::default())
+    }
+
+    pub(crate) fn over(mappings: &[Mapping], files: Files) -> Self {
         let analyzers = Model::ALL.iter().map(|model| {
             let mut analyzer = Analyzer::new(model.config());
             set_up(&mut analyzer, model.event(), mappings);
@@ -110,7 +122,7 @@ impl Sessions {
             reference
         });
         Self {
-            worker: Worker::new(Box::new(Files)),
+            worker: Worker::new(Box::new(files)),
             analyzers: analyzers.collect(),
             references,
             last: Last::default(),

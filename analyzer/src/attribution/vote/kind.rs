@@ -2,7 +2,7 @@
 
 use crate::index::site::Answer;
 use crate::limit;
-use crate::types::containment;
+use crate::types::data_object::ObjectStep;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Kinds {
     kinds: Vec<Kind>,
-    of_name: FxHashMap<(Arc<str>, u64), KindIdx>,
+    of_object: FxHashMap<ObjectStep, KindIdx>,
     /// What [`Self::contains`] said.
     contained: FxHashMap<(KindIdx, u32, KindIdx), bool>,
     /// What [`Self::ask`] said.
@@ -63,7 +63,7 @@ impl Kinds {
     /// What an object that the instruction named teaches.
     pub(crate) fn lesson(&mut self, answer: &Answer) -> Lesson {
         let object = &answer.object;
-        let (Some(layout), None) = (&object.element, &object.variable) else {
+        let (Some(layout), None) = (object.element(), &object.variable) else {
             return Lesson::Nothing;
         };
         let Ok(size) = u32::try_from(layout.size) else { return Lesson::Nothing };
@@ -73,20 +73,18 @@ impl Kinds {
         match layout.shape {
             Shape::Scalar(ScalarKind::Byte) => Lesson::Bytes,
             Shape::Scalar(ScalarKind::Opaque) | Shape::Array { .. } => Lesson::Nothing,
-            Shape::Scalar(_) => self.intern(answer, layout, size),
+            Shape::Scalar(_) => self.intern(answer, &layout, size),
             // An aggregate that is named as a whole may be so because which part it is was not
             // known, and then neither is where it begins.
             Shape::Aggregate { .. } if object.levels.len() < 2 => Lesson::Nothing,
-            Shape::Aggregate { .. } => self.intern(answer, layout, size),
+            Shape::Aggregate { .. } => self.intern(answer, &layout, size),
         }
     }
 
     fn intern(&mut self, answer: &Answer, layout: &Arc<Layout>, size: u32) -> Lesson {
-        let object = &answer.object;
         let is_scalar = !layout.is_aggregate();
-        let Some(level) = object.levels.first() else { return Lesson::Nothing };
-        let key = (Arc::clone(&level.descriptor), object.fingerprint);
-        if let Some(known) = self.of_name.get(&key) {
+        let Some(outermost) = answer.object.outermost() else { return Lesson::Nothing };
+        if let Some(known) = self.of_object.get(outermost) {
             return Lesson::Kind(*known);
         }
         if self.kinds.len() >= limit::MAX_VOTE_KINDS {
@@ -95,7 +93,7 @@ impl Kinds {
         let idx = KindIdx(self.kinds.len() as u16);
         let scalar = is_scalar.then(|| Answer { offset: 0, ..answer.clone() });
         self.kinds.push(Kind { layout: Arc::clone(layout), scalar, size });
-        self.of_name.insert(key, idx);
+        self.of_object.insert(outermost.clone(), idx);
         Lesson::Kind(idx)
     }
 
@@ -189,9 +187,7 @@ fn is_same_type(one: &Layout, other: &Layout) -> bool {
     }
     match (&one.shape, &other.shape) {
         (Shape::Scalar(ScalarKind::Pointer), Shape::Scalar(ScalarKind::Pointer)) => true,
-        (Shape::Scalar(_), Shape::Scalar(_)) => {
-            containment::element_type(&one.spelled) == containment::element_type(&other.spelled)
-        }
-        _ => one.fingerprint == other.fingerprint && one.spelled == other.spelled,
+        (Shape::Scalar(_), Shape::Scalar(_)) => one.is_alike_scalar(other),
+        _ => one == other,
     }
 }

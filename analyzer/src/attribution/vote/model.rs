@@ -2,8 +2,9 @@
 
 use super::{Found, Lesson, Touch, Votes};
 use crate::index::site::Answer;
-use crate::types::descriptor::{self, Root};
-use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::types::data_object::{self, Root};
+use crate::types::layout::Layout;
+pub(super) use crate::types::sample::{number, structure};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use std::collections::BTreeMap;
@@ -13,32 +14,9 @@ pub(super) const PID: i32 = 7;
 pub(super) const HEAP: u64 = 0x5000_0000_0000;
 const PAGE: u64 = 4096;
 
-/// A number of 8 bytes, or another size.
-pub(super) fn number(name: &str, size: u64) -> Arc<Layout> {
-    let shape = Shape::Scalar(ScalarKind::Number);
-    Arc::new(Layout::new(name.into(), name.into(), size, shape))
-}
-
-/// A structure of members at offsets.
-pub(super) fn structure(
-    name: &str,
-    size: u64,
-    members: &[(&str, u64, &Arc<Layout>)],
-) -> Arc<Layout> {
-    let members = members.iter().map(|(name, offset, layout)| Member {
-        name: (*name).into(),
-        offset: *offset,
-        bits: None,
-        layout: Arc::clone(layout),
-    });
-    let members = members.collect::<Vec<_>>().into();
-    let shape = Shape::Aggregate { kind: AggregateKind::Structure, members };
-    Arc::new(Layout::new(format!("structure:{name}").into(), name.into(), size, shape))
-}
-
 /// A structure of so many longs.
 pub(super) fn longs(name: &str, n_longs: u64) -> Arc<Layout> {
-    let long = number("long_int", 8);
+    let long = number("long int", 8);
     let names: Vec<String> = (0..n_longs).map(|idx| format!("m{idx}")).collect();
     let members: Vec<_> =
         names.iter().zip(0..).map(|(name, idx)| (name.as_str(), idx * 8, &long)).collect();
@@ -47,7 +25,7 @@ pub(super) fn longs(name: &str, n_longs: u64) -> Arc<Layout> {
 
 /// What an instruction says that touched `size` bytes at `offset` through a pointer `p`.
 pub(super) fn typed(layout: &Arc<Layout>, offset: u64, size: u64) -> Answer {
-    let (object, offset) = descriptor::name(layout, Root::Pointer("p"), offset, size).unwrap();
+    let (object, offset) = data_object::name(layout, Root::Pointer("p"), offset, size).unwrap();
     Answer { object, offset }
 }
 

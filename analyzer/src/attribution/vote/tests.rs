@@ -2,8 +2,8 @@
 
 use super::model::{Ballots, HEAP, PID, longs, number, structure};
 use super::{SECOND_NS, Touch};
-use crate::types::layout::{Layout, ScalarKind, Shape};
-use std::sync::Arc;
+use crate::types::layout::ScalarKind;
+use crate::types::sample::scalar;
 
 fn found(name: &str, offset: u64) -> Option<(String, u64)> {
     Some((name.to_owned(), offset))
@@ -82,9 +82,9 @@ fn a_container_wins_over_its_member() {
     let link = structure(
         "link",
         16,
-        &[("next", 0, &number("long_int", 8)), ("prev", 8, &number("long_int", 8))],
+        &[("next", 0, &number("long int", 8)), ("prev", 8, &number("long int", 8))],
     );
-    let task = structure("task", 40, &[("id", 0, &number("long_int", 8)), ("link", 16, &link)]);
+    let task = structure("task", 40, &[("id", 0, &number("long int", 8)), ("link", 16, &link)]);
     for member_first in [true, false] {
         let mut ballots = Ballots::default();
         if member_first {
@@ -145,7 +145,7 @@ fn blocks_that_do_not_touch_need_more_neighbours() {
 #[test]
 fn scalars_are_named_in_a_run_of_their_own() {
     let mut ballots = Ballots::default();
-    let double = number("double", 8);
+    let double = scalar("double", 8, ScalarKind::Float);
     for idx in [10, 14, 12] {
         ballots.teach(HEAP + idx * 8, &double, 0, 8);
     }
@@ -155,13 +155,13 @@ fn scalars_are_named_in_a_run_of_their_own() {
     assert_eq!(ballots.find(HEAP + 13 * 8, 4), None, "half of one");
     ballots.teach(HEAP + 40 * 8, &double, 0, 8);
     assert_eq!(ballots.find(HEAP + 30 * 8, 8), None, "too far from both");
-    ballots.teach(HEAP + 13 * 8, &number("long_int", 8), 0, 8);
+    ballots.teach(HEAP + 13 * 8, &number("long int", 8), 0, 8);
     assert_eq!(ballots.find(HEAP + 12 * 8, 8), None, "not of one type");
 }
 
 #[test]
 fn a_run_of_numbers_speaks_against_elements_only_where_they_have_others() {
-    let (long, double) = (number("long_int", 8), number("double", 8));
+    let (long, double) = (number("long int", 8), scalar("double", 8, ScalarKind::Float));
     let members = [("x", 0, &double), ("id", 8, &long), ("y", 16, &double), ("z", 24, &double)];
     let body = structure("body", 32, &members);
     let near: &[u64] = &[0, 1, 2, 6, 7, 8];
@@ -193,9 +193,9 @@ fn a_number_read_out_of_an_object_does_not_unmake_it() {
     let mut ballots = Ballots::default();
     let node = longs("node", 3);
     ballots.teach(HEAP, &node, 0, 8);
-    ballots.teach(HEAP + 8, &number("long_int", 8), 0, 8);
+    ballots.teach(HEAP + 8, &number("long int", 8), 0, 8);
     assert_eq!(ballots.find(HEAP + 8, 8), found("node", 8), "a member by its own pointer");
-    ballots.teach(HEAP + 8, &number("double", 8), 0, 8);
+    ballots.teach(HEAP + 8, &scalar("double", 8, ScalarKind::Float), 0, 8);
     assert_eq!(ballots.find(HEAP, 8), None, "in doubt");
     for _ in 0..4 {
         ballots.teach(HEAP, &node, 0, 8);
@@ -205,9 +205,8 @@ fn a_number_read_out_of_an_object_does_not_unmake_it() {
 
 #[test]
 fn bytes_raise_doubt_where_the_object_has_none() {
-    let byte =
-        Arc::new(Layout::new("char".into(), "char".into(), 1, Shape::Scalar(ScalarKind::Byte)));
-    let text = structure("text", 16, &[("tag", 0, &byte), ("n", 8, &number("long_int", 8))]);
+    let byte = scalar("char", 1, ScalarKind::Byte);
+    let text = structure("text", 16, &[("tag", 0, &byte), ("n", 8, &number("long int", 8))]);
     let mut ballots = Ballots::default();
     ballots.teach(HEAP, &text, 8, 8);
     ballots.read_bytes(HEAP);

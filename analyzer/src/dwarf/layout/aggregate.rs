@@ -1,6 +1,5 @@
 //! Structures, classes, unions and what of a type is there in variants.
 
-use crate::bytes::name::spell;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::reader::Entry;
 use crate::dwarf::unit::reader::Reader;
@@ -9,6 +8,7 @@ use crate::limit;
 use crate::types::descent::DISCRIMINANT;
 use crate::types::die::DieRef;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::types::type_expression::TypeExpression;
 use gimli::Operation;
 use std::sync::Arc;
 
@@ -26,11 +26,13 @@ impl DebugInfo {
         entry: &Entry,
         kind: AggregateKind,
     ) -> Option<Arc<Layout>> {
-        let name = self.type_name(die).unwrap_or_else(|| "-".into());
-        let spelled = format!("{}:{}", kind.word(), spell(&name));
+        let name = self.type_name(die);
+        let keyword = kind.keyword();
+        let expression = Arc::new(TypeExpression::Named { keyword, name: name.clone() });
+        let name = name.unwrap_or_else(|| "-".into());
         if entry.attr_value(gimli::DW_AT_declaration).is_some() {
             let shape = Shape::Scalar(ScalarKind::Opaque);
-            return Some(Arc::new(Layout::new(spelled.into(), name, 0, shape)));
+            return Some(Arc::new(Layout::new(expression, name, 0, shape)));
         }
         let size = self.byte_size(die, entry).unwrap_or(0);
         let mut parts = Parts::default();
@@ -51,7 +53,7 @@ impl DebugInfo {
             self.fill_storage(held, &mut members);
         }
         let shape = Shape::Aggregate { kind, members: members.into() };
-        let layout = Layout::new(spelled.into(), name, size, shape);
+        let layout = Layout::new(expression, name, size, shape);
         Some(Arc::new(Layout { die: Some(die), ..layout }))
     }
 

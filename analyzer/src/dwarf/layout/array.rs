@@ -1,14 +1,15 @@
 //! Arrays: their dimensions, their elements' distance, and arrays behind a descriptor.
 
 use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::layout::expression::{CHARACTER, character};
 use crate::dwarf::layout::made::opaque;
-use crate::dwarf::layout::spelling::array_of;
 use crate::dwarf::unit::reader::Entry;
 use crate::dwarf::unit::reader::Reader;
 use crate::dwarf::variable::location;
 use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::types::type_expression::{Prefix, TypeExpression};
 use gimli::Operation;
 use std::sync::Arc;
 
@@ -35,12 +36,7 @@ impl DebugInfo {
         let mut stride = entry.attr_value(gimli::DW_AT_byte_stride).and_then(whole);
         for dimension in self.dimensions(die, entry) {
             layout = apart(layout, dimension.stride_bytes.or(stride.take()));
-            let count = dimension.count;
-            let size = layout.size.checked_mul(count.unwrap_or(0)).unwrap_or(0);
-            let spelled = array_of(count, &layout.spelled);
-            let name = Arc::clone(&layout.name);
-            let shape = Shape::Array { element: layout, count };
-            layout = Arc::new(Layout::new(spelled.into(), name, size, shape));
+            layout = Arc::new(Layout::array_of(layout, dimension.count));
         }
         Some(layout)
     }
@@ -49,11 +45,8 @@ impl DebugInfo {
     pub(super) fn text(&mut self, die: DieRef, entry: &Entry) -> Option<Arc<Layout>> {
         let count = self.byte_size(die, entry);
         let shape = Shape::Scalar(ScalarKind::Byte);
-        let element = Layout::new("character".into(), "character".into(), 1, shape);
-        let name = Arc::clone(&element.name);
-        let spelled = array_of(count, &element.spelled);
-        let shape = Shape::Array { element: Arc::new(element), count };
-        Some(Arc::new(Layout::new(spelled.into(), name, count.unwrap_or(0), shape)))
+        let element = Layout::new(character(), CHARACTER.into(), 1, shape);
+        Some(Arc::new(Layout::array_of(Arc::new(element), count)))
     }
 
     /// An array that is told by a descriptor, as those of Fortran whose shape is not known before:
@@ -67,19 +60,19 @@ impl DebugInfo {
     ) -> Option<Arc<Layout>> {
         let encoding = self.unit(die.unit)?.unit.encoding();
         let target = self.target(die, entry)?;
-        let element = self.spelled(target, 0);
-        let spelled = self.spelled(die, 0);
+        let of = self.expression(target, 0);
+        let whole = self.expression(die, 0);
         let name = self.type_name(target).unwrap_or_else(|| "-".into());
         let operations = expression(location, encoding)?;
         let [Operation::PushObjectAddress, rest @ .., Operation::Deref { space: false, .. }] =
             &operations[..]
         else {
-            return Some(opaque(&spelled));
+            return Some(opaque(whole));
         };
         let offset = match rest {
             [] => 0,
             [Operation::PlusConstant { value }] => *value,
-            _ => return Some(opaque(&spelled)),
+            _ => return Some(opaque(whole)),
         };
         let mut size = offset.saturating_add(8);
         self.for_each_child(
@@ -95,16 +88,13 @@ impl DebugInfo {
                 }
             },
         );
-        let pointer = Layout::new(
-            format!("pointer+{element}").into(),
-            "-".into(),
-            8,
-            Shape::Scalar(ScalarKind::Pointer),
-        );
+        let pointer = TypeExpression::Prefixed { prefix: Prefix::Pointer, of };
+        let shape = Shape::Scalar(ScalarKind::Pointer);
+        let pointer = Layout::new(pointer.into(), "-".into(), 8, shape);
         let layout = Arc::new(Layout { pointee: Some(target), ..pointer });
         let data = Member { name: DATA.into(), offset, bits: None, layout };
         let shape = Shape::Aggregate { kind: AggregateKind::Structure, members: [data].into() };
-        Some(Arc::new(Layout::new(spelled.into(), name, size, shape)))
+        Some(Arc::new(Layout::new(whole, name, size, shape)))
     }
 
     /// The dimensions, innermost in memory first; one of no length where the type tells none.
@@ -166,8 +156,8 @@ fn apart(element: Arc<Layout>, stride_bytes: Option<u64>) -> Arc<Layout> {
     };
     let member = Member { name: "-".into(), offset: 0, bits: None, layout: Arc::clone(&element) };
     let shape = Shape::Aggregate { kind: AggregateKind::Structure, members: [member].into() };
-    let (spelled, name) = (Arc::clone(&element.spelled), Arc::clone(&element.name));
-    Arc::new(Layout::new(spelled, name, stride_bytes, shape))
+    let (expression, name) = (Arc::clone(&element.expression), Arc::clone(&element.name));
+    Arc::new(Layout::new(expression, name, stride_bytes, shape))
 }
 
 fn expression(

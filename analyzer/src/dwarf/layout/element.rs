@@ -133,7 +133,8 @@ mod tests {
     use crate::dwarf::unit::section::SectionFile;
     use crate::elf::image::ElfImage;
     use crate::program::{Program, has_tool};
-    use crate::types::descriptor::{self, Root};
+    use crate::types::data_object::{self, Root};
+    use crate::types::descriptor::Spelling;
     use std::sync::Arc;
 
     fn info(program: &Program) -> DebugInfo {
@@ -174,11 +175,11 @@ mod tests {
         for offset in (0..layout.size).step_by(8) {
             let path = layout.descend(offset, 8).unwrap();
             let Some(contents) = info.contents(&layout, &path.steps) else { continue };
-            let (object, _) = descriptor::name(&layout, Root::Pointer("p"), offset, 8).unwrap();
+            let (object, _) = data_object::name(&layout, Root::Pointer("p"), offset, 8).unwrap();
             let (Contents::Elements(of) | Contents::Buckets(of) | Contents::Node(of)) = contents;
             let sort = format!("{contents:?}").split('(').next().unwrap().to_owned();
             let of = info.type_name(of).unwrap();
-            found.push((object.member.unwrap().to_string(), format!("{sort} {of}")));
+            found.push((Spelling::of(&object).member.unwrap().to_string(), format!("{sort} {of}")));
         }
         found
     }
@@ -273,8 +274,9 @@ mod tests {
         let layout = info.layout(die);
         for (member, size) in [("x", 8), ("sum", 8), ("name", 8)] {
             let at = program.truth(&format!("&walk.{member}")) - program.truth("&walk");
-            let (object, _) = descriptor::name(&layout, Root::Pointer("f"), at, size).unwrap();
-            let named = object.member.iter().chain(object.candidates.iter());
+            let (object, _) = data_object::name(&layout, Root::Pointer("f"), at, size).unwrap();
+            let spelling = Spelling::of(&object);
+            let named = spelling.member.iter().chain(spelling.candidates.iter());
             let is_there = named.into_iter().any(|path| path.split('.').any(|it| it == member));
             assert!(is_there, "{member} at {at}: {object:?}");
         }

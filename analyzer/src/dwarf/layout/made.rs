@@ -7,6 +7,7 @@ use crate::dwarf::unit::tag::is_transparent;
 use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::types::type_expression::TypeExpression;
 use std::sync::Arc;
 
 impl DebugInfo {
@@ -24,11 +25,11 @@ impl DebugInfo {
             || self.layouts.known.len() >= limit::MAX_LAYOUTS
             || self.layouts.n_members >= limit::MAX_LAYOUTS;
         if is_over_budget || !self.layouts.in_progress.insert(die) {
-            return opaque("-");
+            return opaque(TypeExpression::Unknown.into());
         }
         let made = self.make_layout(die);
         let layout = made.filter(|made| made.depth <= limit::MAX_TYPE_DEPTH);
-        let layout = layout.unwrap_or_else(|| opaque("-"));
+        let layout = layout.unwrap_or_else(|| opaque(TypeExpression::Unknown.into()));
         self.layouts.in_progress.remove(&die);
         self.layouts.known.insert(die, Arc::clone(&layout));
         layout
@@ -87,8 +88,8 @@ impl DebugInfo {
             (_, None) => return None,
         };
         let name = self.scalar_name(die, entry);
-        let spelled = self.spelled(die, 0);
-        let layout = Layout::new(spelled.into(), name, size, Shape::Scalar(kind));
+        let expression = self.expression(die, 0);
+        let layout = Layout::new(expression, name, size, Shape::Scalar(kind));
         let function = (tag == gimli::DW_TAG_subroutine_type).then_some(die);
         let pointee = target.filter(|_| is_pointer(tag));
         Some(Arc::new(Layout { pointee, die: function, ..layout }))
@@ -130,18 +131,18 @@ impl DebugInfo {
         "-".into()
     }
 
-    /// A typedef or qualifier: the layout below, respelled where that changes the spelling.
+    /// A typedef or qualifier: the layout below, under another expression where that changes it.
     fn transparent(&mut self, die: DieRef, entry: &Entry) -> Option<Arc<Layout>> {
         let target = self.target(die, entry)?;
         let below = self.layout(target);
-        let spelled = self.spelled(die, 0);
+        let expression = self.expression(die, 0);
         let is_typedef = entry.tag() == gimli::DW_TAG_typedef;
         let name = match self.type_name(die) {
             // C names an unnamed aggregate by its typedef.
             Some(name) if is_typedef && &*below.name == "-" => name,
             _ => Arc::clone(&below.name),
         };
-        if *spelled == *below.spelled && name == below.name {
+        if expression == below.expression && name == below.name {
             return Some(below);
         }
         let shape = match &below.shape {
@@ -162,12 +163,12 @@ impl DebugInfo {
             },
         };
         // An aggregate is one data object whether it is reached as const or not.
-        let spelled = if below.is_aggregate() && !is_typedef {
-            Arc::clone(&below.spelled)
+        let expression = if below.is_aggregate() && !is_typedef {
+            Arc::clone(&below.expression)
         } else {
-            spelled.into()
+            expression
         };
-        let layout = Layout::new(spelled, name, below.size, shape);
+        let layout = Layout::new(expression, name, below.size, shape);
         Some(Arc::new(Layout { pointee: below.pointee, die: below.die, ..layout }))
     }
 
@@ -266,7 +267,7 @@ fn base_kind(entry: &Entry) -> ScalarKind {
     }
 }
 
-pub(super) fn opaque(name: &str) -> Arc<Layout> {
-    let shape = Shape::Scalar(ScalarKind::Opaque);
-    Arc::new(Layout::new(name.into(), name.into(), 0, shape))
+pub(super) fn opaque(expression: Arc<TypeExpression>) -> Arc<Layout> {
+    let name = expression.to_string().into();
+    Arc::new(Layout::new(expression, name, 0, Shape::Scalar(ScalarKind::Opaque)))
 }

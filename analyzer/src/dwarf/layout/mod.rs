@@ -1,11 +1,11 @@
-//! Types as layouts: aggregates, arrays, spelling; what holds what, and what lies behind pointers.
+//! Types as layouts: aggregates, arrays, expressions; what holds what, and what lies behind pointers.
 
 pub(crate) mod aggregate;
 pub(crate) mod array;
 pub(crate) mod container;
 pub(crate) mod derivation;
 pub(crate) mod element;
+pub(crate) mod expression;
 pub(crate) mod holding;
 pub mod kept;
 pub mod made;
-pub(crate) mod spelling;
