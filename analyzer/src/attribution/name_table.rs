@@ -1,5 +1,6 @@
 //! Names made so far: each (trigger, offset) pair is named once, and its samples are charged by index.
 
+use crate::attribution::claim::Relation;
 use crate::attribution::site_table::{CallIdx, SiteIdx};
 use crate::attribution::vote::{KindIdx, Lesson};
 use crate::bytes::file::LoadObjectIdx;
@@ -18,10 +19,15 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Which named object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NamedIdx(u32);
 
 impl NamedIdx {
+    #[cfg(test)]
+    pub(crate) const fn at(place: u32) -> Self {
+        Self(place)
+    }
+
     /// Its place among all names since the last time they were forgotten.
     pub(crate) const fn place(self) -> usize {
         self.0 as usize
@@ -165,14 +171,29 @@ impl NameTable {
         named
     }
 
-    /// Whether nothing tells the object's type.
-    pub(crate) fn is_untyped(&self, idx: NamedIdx) -> bool {
-        self.get(idx).is_untyped
+    /// How the object that an instruction names goes together with the one at the address.
+    pub(crate) fn relation(&mut self, typed: NamedIdx, located: NamedIdx) -> Relation {
+        if self.is_made_for(typed, located) {
+            return Relation::Only(located);
+        }
+        // A name without a type neither confirms nor contradicts one.
+        if self.get(located).is_untyped {
+            return Relation::Only(typed);
+        }
+        self.finer(typed, located).map_or(Relation::Contradict, Relation::Agree)
+    }
+
+    /// How a scalar goes together with an object that is said to be around it.
+    pub(crate) fn relation_around(&mut self, scalar: NamedIdx, around: NamedIdx) -> Relation {
+        match self.is_inside(scalar, around) {
+            true => Relation::Agree(around),
+            false => Relation::Contradict,
+        }
     }
 
     /// Whether the compiler's own object at the address says more than what the instruction names
     /// after a pointer: a virtual call reads a table, not just some pointer to a function.
-    pub(crate) fn is_made_for(&self, typed: NamedIdx, located: NamedIdx) -> bool {
+    fn is_made_for(&self, typed: NamedIdx, located: NamedIdx) -> bool {
         let object = &self.get(typed).answer.object;
         self.get(located).is_made
             && object.variable.is_none()
@@ -204,7 +225,7 @@ impl NameTable {
 
     /// Of two answers for one access the finer one, if one contains the other; `None` if they
     /// contradict each other (design section 6).
-    pub(crate) fn finer(&mut self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
+    fn finer(&mut self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
         if let Some(known) = self.joined.get(&(typed, located)) {
             return *known;
         }
@@ -221,7 +242,7 @@ impl NameTable {
     }
 
     /// Whether a scalar can be the part of an object that another name is of.
-    pub(crate) fn is_inside(&mut self, scalar: NamedIdx, around: NamedIdx) -> bool {
+    fn is_inside(&mut self, scalar: NamedIdx, around: NamedIdx) -> bool {
         let object = &self.get(around).answer.object;
         !object.is_scalar()
             && self.scalar_kind(scalar) == self.scalar_kind(around)

@@ -1,12 +1,12 @@
 //! What attribution knows and learns: processes, workers' answers, names, votes, threads' storage.
 
-use crate::attribution::access::{Attribution, Located, Verdict};
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::NameTable;
 use crate::attribution::recent_site::{CodePlace, KnownCode, RecentSites};
 use crate::attribution::resumption;
 use crate::attribution::search::Search;
 use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
+use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::vote::Votes;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::CallSite;

@@ -1,6 +1,6 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
-use crate::attribution::access::{Attribution, Verdict};
+use crate::attribution::verdict::{Attribution, Verdict};
 use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::code_names::Names;
@@ -261,12 +261,13 @@ impl Analyzer {
                 self.counts.unknown[reason as usize] += 1;
                 (Totals::reason(reason), None)
             }
-            Verdict::Attributed { named, evidence, .. } => {
+            Verdict::Attributed(claim) => {
+                let evidence = claim.grounds.evidence();
                 self.counts.attributed += 1;
                 self.counts.conflicts += u64::from(evidence == Evidence::Conflict);
-                self.counts.voted += u64::from(attribution.votes != 0);
+                self.counts.voted += u64::from(claim.grounds.votes != 0);
                 let totals = &mut self.totals;
-                (self.charges.object(named, &self.world.names, totals), Some(evidence))
+                (self.charges.object(claim.named, &self.world.names, totals), Some(evidence))
             }
         };
         let scope = self.world.scope(sample, attribution);

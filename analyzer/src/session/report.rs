@@ -1,7 +1,8 @@
 //! Totals as a [`Snapshot`], and decided samples as [`SampleLine`]s.
 
-use crate::attribution::access::Verdict;
+use crate::attribution::claim::Placing;
 use crate::attribution::name_table::Named;
+use crate::attribution::verdict::Verdict;
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
@@ -16,7 +17,7 @@ use dataspace_proto::snapshot::{
 };
 use dataspace_proto::window::{Window, Windows};
 use std::collections::BTreeMap;
-use std::num::{NonZeroU8, NonZeroU64};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 impl Analyzer {
@@ -110,18 +111,16 @@ impl Analyzer {
     pub fn sample_line(&self, decided: Decided<'_>) -> SampleLine {
         let Decided { sample, attribution } = decided;
         let event = self.events().get(usize::from(sample.event.0));
-        let named = match attribution.verdict {
-            Verdict::Attributed { named, .. } => Some(self.world.names.get(named)),
-            _ => None,
-        };
+        let claim = attribution.claim();
+        let named = claim.map(|claim| self.world.names.get(claim.named));
         let spelling = named.map(Named::spelling);
-        let (evidence, reason) = match attribution.verdict {
-            Verdict::Attributed { evidence, is_address_lost, .. } => {
-                (Some(evidence), is_address_lost.then_some(Reason::RegisterLoss))
-            }
-            Verdict::Unknown(reason) => (None, Some(reason)),
-            Verdict::NotMemory => (None, None),
+        let reason = match attribution.verdict {
+            // Only the type is known of it.
+            Verdict::Attributed(_) => attribution.addr.is_none().then_some(Reason::RegisterLoss),
+            Verdict::Unknown(reason) => Some(reason),
+            Verdict::NotMemory => None,
         };
+        let is_part = claim.is_some_and(|claim| claim.placing >= Placing::Part);
         let source = sample.data_source.unwrap_or_default();
         let told = |latency: u16| (latency != 0).then_some(latency);
         SampleLine {
@@ -140,13 +139,13 @@ impl Analyzer {
             object: spelling.map(|spelling| Arc::clone(&spelling.descriptor)),
             scope: self.world.scope(sample, attribution).map(|scope| Scope::clone(scope)),
             type_name: spelling.map(|spelling| Arc::clone(&spelling.type_name)),
-            offset: named.filter(|_| !attribution.is_somewhere).map(|named| named.answer.offset),
+            offset: named.filter(|_| is_part).map(|named| named.answer.offset),
             member: spelling.and_then(|spelling| spelling.member.clone()),
             candidates: spelling
                 .map(|spelling| Arc::clone(&spelling.candidates))
                 .filter(|candidates| !candidates.is_empty()),
             variable: named.and_then(|named| named.answer.object.variable.clone()),
-            evidence,
+            evidence: claim.map(|claim| claim.grounds.evidence()),
             reason,
             not_memory: attribution.verdict == Verdict::NotMemory,
             latency: (sample.latency != 0).then_some(u64::from(sample.latency)),
@@ -166,8 +165,8 @@ impl Analyzer {
             phys_addr: sample.physical_addr.map(|address| address.0.get()),
             cgroup_id: sample.cgroup.map(NonZeroU64::get),
             cgroup: sample.cgroup.and_then(|id| self.cgroups.path(id.get())),
-            votes: (attribution.votes != 0).then_some(attribution.votes),
-            calls_out: evidence.and(NonZeroU8::new(attribution.calls_out)).map(NonZeroU8::get),
+            votes: claim.map(|claim| claim.grounds.votes).filter(|votes| *votes != 0),
+            calls_out: claim.map(|claim| claim.grounds.calls_out).filter(|calls| *calls != 0),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is given up where memory is short, and in which order. Nothing of what was counted is: only what
 //! can be found out again, and at the very end the finding out.
 
-use crate::attribution::access::Attribution;
+use crate::attribution::verdict::Attribution;
 use crate::bytes::file::LoadObjectIdx;
 use crate::bytes::shedding::Shed;
 use crate::index::question::{Delay, Question};

@@ -1,7 +1,9 @@
-//! Which objects on the heap are named after the votes of typed instructions, and which samples vote.
+//! Votes of typed instructions as a witness: which objects on the heap are named after them, and which
+//! samples vote.
 
-use crate::attribution::access::{Attribution, Verdict};
+use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
+use crate::attribution::verdict::Attribution;
 use crate::attribution::vote::{Found, Touch};
 use crate::attribution::world::{Paths, World};
 use crate::limit;
@@ -10,25 +12,26 @@ use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::Register;
-use dataspace_proto::sample_line::Evidence;
 
 impl World {
-    /// Names what no type names after the votes of typed instructions, and says whether there are
-    /// enough.
-    pub(crate) fn attribute_by_votes(
+    /// What votes say of the access at `avma`; `memory` is `None` where its instruction is not known.
+    pub(crate) fn voted(
         &mut self,
         sample: &Sample,
         avma: Avma,
         memory: Option<&MemoryAccess>,
-        attribution: &mut Attribution,
-    ) -> bool {
-        let Some(touch) = self.heap_access(sample, avma, memory) else { return false };
-        let Some(found) = self.votes.find(touch) else { return false };
-        let Some(named) = self.name_of_votes(found, touch.size) else { return false };
-        let evidence = Evidence::Address;
-        attribution.verdict = Verdict::Attributed { named, evidence, is_address_lost: false };
-        attribution.votes = found.votes;
-        true
+    ) -> Option<Claim> {
+        let touch = self.heap_access(sample, avma, memory)?;
+        let found = self.votes.find(touch)?;
+        self.claim_of_votes(found, touch.size)
+    }
+
+    fn claim_of_votes(&mut self, found: Found, size: u32) -> Option<Claim> {
+        let named = self.name_of_votes(found, size)?;
+        // What was learnt from votes is no vote.
+        let mut claim = Claim::of(Witness::Votes, named, Placing::Part);
+        claim.grounds.votes = found.votes;
+        Some(claim)
     }
 
     /// The touched memory, if votes may tell what is there.
@@ -67,47 +70,28 @@ impl World {
         }
     }
 
-    /// Names the object around what an instruction knows only as a number or a pointer, if votes say
-    /// that just such a one is there.
-    pub(crate) fn surround(
+    /// What votes say of the object around what an instruction knows only as a number or a pointer.
+    pub(crate) fn voted_around(
         &mut self,
         sample: &Sample,
+        avma: Avma,
         memory: &MemoryAccess,
-        attribution: &mut Attribution,
-    ) {
-        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
-            (attribution.verdict, attribution.addr)
-        else {
-            return;
-        };
-        if !attribution.is_placed || !self.names.is_bare_scalar(named) {
-            return;
-        }
-        let Some(touch) = self.heap_access(sample, avma, Some(memory)) else { return };
-        let Some(found) = self.votes.find_around(touch) else { return };
-        let Some(around) = self.name_of_votes(found, memory.size) else { return };
-        if self.names.is_inside(named, around) {
-            let evidence = Evidence::Both;
-            attribution.verdict =
-                Verdict::Attributed { named: around, evidence, is_address_lost: false };
-            attribution.votes = found.votes;
-            // What was learnt from votes is no vote.
-            attribution.is_placed = false;
-        }
+    ) -> Option<Claim> {
+        let touch = self.heap_access(sample, avma, Some(memory))?;
+        let found = self.votes.find_around(touch)?;
+        self.claim_of_votes(found, memory.size)
     }
 
     /// Votes with a sample that its instruction named.
     pub(crate) fn vote(&mut self, sample: &Sample, attribution: &Attribution) {
-        let (Verdict::Attributed { named, .. }, Some((avma, _))) =
-            (attribution.verdict, attribution.addr)
-        else {
+        let (Some(claim), Some((avma, _))) = (attribution.claim(), attribution.addr) else {
             return;
         };
-        if !attribution.is_placed || self.paths != Paths::Both {
+        if claim.placing != Placing::Addressed || self.paths != Paths::Both {
             return;
         }
         let Some(touch) = heap_touch(sample, avma, attribution.size.unwrap_or(0)) else { return };
-        let named = self.names.get_mut(named);
+        let named = self.names.get_mut(claim.named);
         let offset = named.answer.offset;
         let lesson = *named.lesson.get_or_insert_with(|| self.votes.lesson(&named.answer));
         self.votes.teach(touch, lesson, offset);

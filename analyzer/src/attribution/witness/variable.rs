@@ -1,10 +1,11 @@
-//! The address path outside the frame: objects in the data of load objects, there once for a process
-//! or once for each thread.
+//! Variables as witnesses: what the debug information says lies at an address, in the data of load
+//! objects, there once for a process or once for each thread, or in the frame.
 
-use crate::attribution::access::Located;
+use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::search::Candidate;
-use crate::attribution::world::World;
+use crate::attribution::verdict::Located;
+use crate::attribution::world::{Paths, World};
 use crate::bytes::file::LoadObjectIdx;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::question::{Needs, Question};
@@ -12,7 +13,9 @@ use crate::index::site::TypedAccess;
 use crate::index::static_data::{Resident, UntypedObject};
 use crate::process::table::DataObjectAt;
 use crate::types::data_object::{DataObject, Root};
+use crate::x86_64::access::Role;
 use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::sample_line::AddressSource;
 use std::sync::LazyLock;
 
 /// The first bytes above a thread's base are the control block of its C library: its own address,
@@ -27,6 +30,62 @@ static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
 });
 
 impl World {
+    /// What lies at an access: the object of an operand that is counted from the thread's base, else the
+    /// object at the data address.
+    pub(crate) fn variable(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        addr: Option<(Avma, AddressSource)>,
+    ) -> Result<Option<Claim>, Needs> {
+        if self.paths == Paths::Type {
+            return Ok(None);
+        }
+        let named = match (self.thread_operand(located, candidate, typed)?, addr) {
+            (None, Some((avma, _))) => self.object_at(located, candidate, typed, avma)?,
+            (named, _) => named,
+        };
+        let witness = match addr {
+            Some((_, AddressSource::Sampled)) => Witness::SampledAddress,
+            _ => Witness::ComputedAddress,
+        };
+        Ok(named.map(|named| Claim::of(witness, named, Placing::Part)))
+    }
+
+    /// The object at the data address: a static variable, or a variable in the frame.
+    fn object_at(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        avma: Avma,
+    ) -> Result<Option<NamedIdx>, Needs> {
+        let size = u64::from(typed.memory.size);
+        if let Some(named) = self.static_object(located.sample.pid, avma, size)? {
+            return Ok(Some(named));
+        }
+        for (slot_idx, slot) in typed.frame.iter().enumerate() {
+            let Ok(base) = slot.base.value(candidate.state) else { continue };
+            let start = base.wrapping_add_signed(slot.offset);
+            let Some(offset) = avma.0.checked_sub(start) else { continue };
+            if offset >= slot.layout.size {
+                continue;
+            }
+            let key = NameKey::Slot {
+                site: located.site,
+                trigger: candidate.survivor.trigger,
+                slot: slot_idx as u32,
+                offset,
+                size,
+            };
+            let root = Root::Variable(&slot.name);
+            return Ok(self.names.part(key, &slot.layout, root, (offset, size)));
+        }
+        let is_stack_slot = typed.memory.role == Role::StackSlot;
+        Ok(is_stack_slot.then(|| self.names.stack()))
+    }
+
     /// The object at `avma` in the data of process `pid`, or of one of its threads.
     pub(crate) fn static_object(
         &mut self,
@@ -49,7 +108,7 @@ impl World {
 
     /// The object of an operand that is counted from the thread's base, which nobody needs to know
     /// for it: the program's variables have the same distance in every thread.
-    pub(crate) fn thread_operand(
+    fn thread_operand(
         &mut self,
         located: Located<'_>,
         candidate: Candidate<'_>,

@@ -1,8 +1,9 @@
 //! One sample's answer from what the walk back left: one trigger, or several that agree.
 
-use crate::attribution::access::{Attribution, Located, Verdict};
 use crate::attribution::choice::{Choice, choose};
+use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::search::{self, Candidate, Search};
+use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::World;
 use crate::index::question::Needs;
 use crate::index::site::Past;
@@ -12,7 +13,7 @@ use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
-use dataspace_proto::sample_line::{AddressSource, Evidence};
+use dataspace_proto::sample_line::AddressSource;
 
 impl World {
     /// Attributes a sample whose site is known.
@@ -133,12 +134,10 @@ impl World {
     /// even so.
     fn in_common(&self, first: Attribution, second: Attribution) -> Attribution {
         let verdict = match (first.verdict, second.verdict) {
-            (
-                Verdict::Attributed { named, evidence, .. },
-                Verdict::Attributed { named: other, .. },
-            ) if self.names.is_same(named, other) => {
-                let is_address_lost = first.addr.is_none() || first.addr != second.addr;
-                Verdict::Attributed { named, evidence, is_address_lost }
+            (Verdict::Attributed(claim), Verdict::Attributed(other))
+                if self.names.is_same(claim.named, other.named) =>
+            {
+                Verdict::Attributed(claim.meet(other))
             }
             (same, other) if same == other => same,
             _ => Verdict::Unknown(Reason::Unresolvable),
@@ -150,10 +149,6 @@ impl World {
             addr: first.addr.filter(|_| first.addr == second.addr),
             site: first.site,
             verdict,
-            votes: first.votes,
-            is_placed: false,
-            calls_out: first.calls_out.max(second.calls_out),
-            is_somewhere: first.is_somewhere || second.is_somewhere,
         }
     }
 
@@ -161,11 +156,19 @@ impl World {
     /// the trigger, it touched the same address: the same object, if it is as wide.
     fn beside_rival(&self, confirmed: Attribution, rival: Attribution) -> Attribution {
         let common = self.in_common(confirmed, rival);
-        let is_nameless = matches!(rival.verdict, Verdict::Unknown(_)) || rival.votes != 0;
-        if is_nameless && confirmed.size == rival.size {
-            return Attribution { verdict: confirmed.verdict, ..common };
+        let is_nameless = match rival.verdict {
+            Verdict::Unknown(_) => true,
+            Verdict::Attributed(claim) => claim.grounds.votes != 0,
+            Verdict::NotMemory => false,
+        };
+        if !is_nameless || confirmed.size != rival.size {
+            return common;
         }
-        common
+        let verdict = match confirmed.verdict {
+            Verdict::Attributed(claim) => Verdict::Attributed(claim.without_vote()),
+            verdict => verdict,
+        };
+        Attribution { verdict, ..common }
     }
 
     /// The return of the callee, which read its address from the stack.
@@ -174,22 +177,13 @@ impl World {
         let sampled = located.sample.addr.map(|addr| (addr, AddressSource::Sampled));
         let read = stack.map(|stack| (Avma(stack.wrapping_sub(8)), AddressSource::Computed));
         let named = self.names.stack();
-        let addr = sampled.or(read);
         Attribution {
-            trigger: None,
             access: Some(Access::Load),
             size: Some(8),
-            addr,
+            addr: sampled.or(read),
             site: Some(located.site),
-            verdict: Verdict::Attributed {
-                named,
-                evidence: Evidence::Type,
-                is_address_lost: addr.is_none(),
-            },
-            votes: 0,
-            is_placed: false,
-            calls_out: 0,
-            is_somewhere: false,
+            verdict: Verdict::Attributed(Claim::of(Witness::Instruction, named, Placing::Part)),
+            ..Attribution::unknown(Reason::Unresolvable)
         }
     }
 

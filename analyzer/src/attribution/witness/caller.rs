@@ -1,11 +1,12 @@
-//! The address path by way of the callers: what a function without types touches through its arguments
-//! is what its caller passes, which the sampled stack leads to.
+//! The callers as witnesses: what a function without types touches through its arguments is what its
+//! caller passes, which the sampled stack leads to.
 
-use crate::attribution::access::{Attribution, Located, Verdict};
+use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::code_place::NotLocated;
-use crate::attribution::name_table::{NameKey, NamedIdx};
+use crate::attribution::name_table::NameKey;
 use crate::attribution::search::Candidate;
 use crate::attribution::site_table::CallIdx;
+use crate::attribution::verdict::Located;
 use crate::attribution::world::{Paths, World};
 use crate::dataflow::ArgumentSum;
 use crate::dwarf::code::frame::{FrameStep, SavedRegister};
@@ -16,23 +17,8 @@ use crate::limit;
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::register::Register;
-use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::stack::StackPiece;
 use std::sync::Arc;
-
-/// What a caller says an access is to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PassedObject {
-    named: NamedIdx,
-    /// The very part is known.
-    is_exact: bool,
-    /// It is but bytes behind a pointer: anything better goes before that.
-    pub(crate) is_erased: bool,
-    /// The pointer is a member, which says more than a variable.
-    is_of_member: bool,
-    /// How many calls further out.
-    calls_out: u8,
-}
 
 /// DWARF numbers of the registers that frames are found by.
 const DWARF_FRAME_POINTER: u16 = 6;
@@ -43,7 +29,11 @@ const RETURN_ADDRESS_BYTES: u64 = 8;
 
 /// What one call says.
 struct Hop {
-    found: Option<PassedObject>,
+    found: Option<Claim>,
+    /// It is but bytes behind a pointer.
+    is_bytes: bool,
+    /// The pointer is a member, which says more than a variable.
+    is_of_member: bool,
     /// What its own caller may say more of.
     further: Option<ArgumentSum>,
 }
@@ -97,13 +87,14 @@ impl<'a> Walk<'a> {
 }
 
 impl World {
-    /// What the callers of the trigger's function say it touches.
+    /// What the callers of the trigger's function say it touches: an object, by the witness
+    /// [`Witness::Caller`], or but bytes, by [`Witness::PassedBytes`].
     pub(crate) fn passed(
         &mut self,
         located: Located<'_>,
         candidate: Candidate<'_>,
         typed: &TypedAccess,
-    ) -> Result<Option<PassedObject>, Needs> {
+    ) -> Result<Option<Claim>, Needs> {
         let Some(handed) = &typed.handed else { return Ok(None) };
         if self.paths == Paths::Type {
             return Ok(None);
@@ -111,7 +102,12 @@ impl World {
         let Some(mut walk) = Walk::new(located, candidate.state) else { return Ok(None) };
         let (mut sum, mut frame) = (handed.sum, handed.frame);
         let (mut entries, mut object) = (Arc::clone(&handed.entries), located.object);
-        let mut erased: Option<PassedObject> = None;
+        // The address of a fault may be the second page's start.
+        let computed = candidate.state.effective_address(&typed.memory.address);
+        let is_addressed = computed
+            .is_ok_and(|computed| located.sample.addr.is_none_or(|sampled| sampled == computed));
+        // Bytes that are passed. Behind a pointer that is a member, they are told more of.
+        let mut bytes: Option<(Claim, bool)> = None;
         for calls_out in 1..=limit::MAX_CALLS_OUT {
             let Some(behind) = walk.step(&frame) else { break };
             let Some((idx, call, caller)) = self.call_site(located.sample.pid, behind)? else {
@@ -134,24 +130,26 @@ impl World {
                     let kind = typed.memory.kind;
                     NameKey::Passed { call: idx, onward, argument, spot, kind }
                 });
-                let found = hop.found.map(|object| PassedObject { calls_out, ..object });
-                if let Some(object) = found.filter(|object| !object.is_erased) {
-                    return Ok(Some(object));
+                let found = hop.found.map(|mut claim| {
+                    claim.grounds.calls_out = calls_out;
+                    claim
+                });
+                if let Some(claim) = found.filter(|_| !hop.is_bytes) {
+                    return Ok(Some(if is_addressed { claim } else { claim.without_vote() }));
                 }
-                erased = match (erased, found) {
-                    (Some(known), Some(outer)) if outer.is_of_member && !known.is_of_member => {
-                        Some(outer)
-                    }
-                    (known, outer) => known.or(outer),
+                bytes = match (bytes, found) {
+                    (Some((_, false)), Some(outer)) if hop.is_of_member => Some((outer, true)),
+                    (None, Some(first)) => Some((first, hop.is_of_member)),
+                    (known, _) => known,
                 };
-                let Some(further) = hop.further else { return Ok(erased) };
+                let Some(further) = hop.further else { return Ok(bytes.map(|it| it.0)) };
                 sum = further;
             }
             let Some(step) = call.frame else { break };
             (frame, object) = (step, caller);
             entries = Arc::clone(&call.entries);
         }
-        Ok(erased)
+        Ok(bytes.map(|it| it.0))
     }
 
     /// What one call says of a sum of its callee's arguments.
@@ -162,26 +160,27 @@ impl World {
         typed: &TypedAccess,
         key: impl Fn(u8, Spot) -> NameKey,
     ) -> Hop {
-        let (found, link) = match site.link(sum) {
+        let mut hop = Hop { found: None, is_bytes: false, is_of_member: false, further: None };
+        let link = match site.link(sum) {
             Link::Pointer { place, pointer, moved } => {
                 let spot = pointer.spot(moved, u64::from(typed.memory.size));
                 let is_doubtful = spot.is_some_and(|spot| spot.is_doubtful);
-                let spot = spot.filter(|_| !is_doubtful);
-                let named = spot.and_then(|spot| {
+                hop.is_bytes = pointer.is_erased();
+                hop.is_of_member = matches!(pointer.root, OwnedRoot::Member(_));
+                hop.found = spot.filter(|_| !is_doubtful).and_then(|spot| {
                     self.name_passed(key(place as u8, spot), pointer, spot, typed)
                 });
-                if !pointer.is_erased() && !is_doubtful {
-                    return Hop { found: named, further: None };
+                if !hop.is_bytes && !is_doubtful {
+                    return hop;
                 }
-                (named, site.further(sum))
+                site.further(sum)
             }
-            link => (None, link),
+            link => link,
         };
-        let further = match link {
-            Link::Further(further) => Some(further),
-            _ => None,
-        };
-        Hop { found, further }
+        if let Link::Further(further) = link {
+            hop.further = Some(further);
+        }
+        hop
     }
 
     /// The call that returns to `behind`, and the load object it is in.
@@ -210,33 +209,14 @@ impl World {
         pointer: &PassedPointer,
         spot: Spot,
         typed: &TypedAccess,
-    ) -> Option<PassedObject> {
+    ) -> Option<Claim> {
         let part = (spot.offset, spot.size, typed.memory.kind);
-        let root = pointer.root();
-        let named = self.names.part_as(key, &pointer.layout, root, part)?;
-        Some(PassedObject {
-            named,
-            is_exact: spot.is_exact,
-            is_erased: pointer.is_erased(),
-            is_of_member: matches!(pointer.root, OwnedRoot::Member(_)),
-            calls_out: 0,
+        let named = self.names.part_as(key, &pointer.layout, pointer.root(), part)?;
+        Some(match (spot.is_exact, pointer.is_erased()) {
+            (false, false) => Claim::of(Witness::Caller, named, Placing::Somewhere),
+            (true, false) => Claim::of(Witness::Caller, named, Placing::Addressed),
+            (false, true) => Claim::of(Witness::PassedBytes, named, Placing::Somewhere),
+            (true, true) => Claim::of(Witness::PassedBytes, named, Placing::Part),
         })
-    }
-
-    /// Takes what a caller says for the answer.
-    pub(crate) fn take_passed(
-        &self,
-        passed: PassedObject,
-        is_computed: bool,
-        attribution: &mut Attribution,
-    ) {
-        attribution.verdict = Verdict::Attributed {
-            named: passed.named,
-            evidence: Evidence::Address,
-            is_address_lost: attribution.addr.is_none(),
-        };
-        attribution.calls_out = passed.calls_out;
-        attribution.is_somewhere = !passed.is_exact;
-        attribution.is_placed = passed.is_exact && is_computed;
     }
 }

@@ -1,0 +1,79 @@
+//! Where a sample went, and what is known of its access.
+
+use crate::attribution::claim::Claim;
+use crate::attribution::site_table::SiteIdx;
+use crate::bytes::file::LoadObjectIdx;
+use crate::index::site::Past;
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::EventKind;
+use dataspace_proto::memory::Access;
+use dataspace_proto::reason::Reason;
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::Registers;
+use dataspace_proto::sample_line::AddressSource;
+
+/// Where a sample went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// To a data object.
+    Attributed(Claim),
+    /// To none, and why.
+    Unknown(Reason),
+    /// Its trigger touches no memory.
+    NotMemory,
+}
+
+/// A sample's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attribution {
+    pub(crate) trigger: Option<Avma>,
+    pub(crate) access: Option<Access>,
+    pub(crate) size: Option<u32>,
+    pub(crate) addr: Option<(Avma, AddressSource)>,
+    pub(crate) site: Option<SiteIdx>,
+    pub(crate) verdict: Verdict,
+}
+
+impl Attribution {
+    pub(crate) const fn unknown(reason: Reason) -> Self {
+        Self {
+            trigger: None,
+            access: None,
+            size: None,
+            addr: None,
+            site: None,
+            verdict: Verdict::Unknown(reason),
+        }
+    }
+
+    /// What was found out.
+    pub(crate) const fn claim(&self) -> Option<&Claim> {
+        match &self.verdict {
+            Verdict::Attributed(claim) => Some(claim),
+            Verdict::Unknown(_) | Verdict::NotMemory => None,
+        }
+    }
+}
+
+/// The sample and where its code is.
+#[derive(Clone, Copy)]
+pub(crate) struct Located<'a> {
+    pub(crate) sample: &'a Sample,
+    /// What its event counts.
+    pub(crate) kind: EventKind,
+    /// The registers of the code that the site is about.
+    pub(crate) registers: &'a Registers,
+    /// The load object of that code.
+    pub(crate) object: LoadObjectIdx,
+    /// What the loader added to the load object's addresses.
+    pub(crate) bias: u64,
+    pub(crate) site: SiteIdx,
+}
+
+impl Located<'_> {
+    /// Where in the process a trigger is.
+    pub(crate) fn trigger_avma(self, past: &Past, trigger: u8) -> Option<Avma> {
+        let trigger = past.triggers.get(usize::from(trigger))?;
+        Some(Avma(trigger.svma.0.wrapping_add(self.bias)))
+    }
+}

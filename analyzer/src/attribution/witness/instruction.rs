@@ -1,0 +1,123 @@
+//! The instruction as a witness: what the debug information says of its operand, else of objects that
+//! other registers point at.
+
+use crate::attribution::claim::{Claim, Placing, Witness};
+use crate::attribution::name_table::{NameKey, NamedIdx};
+use crate::attribution::search::{Candidate, Survivor};
+use crate::attribution::site_table::SiteIdx;
+use crate::attribution::verdict::Located;
+use crate::attribution::world::{Paths, World};
+use crate::index::site::{Answer, TypeAnswer, TypedAccess};
+use crate::types::data_object::Root;
+use crate::x86_64::access::{RegisterLoss, Role};
+use dataspace_proto::address::Avma;
+use dataspace_proto::event::EventKind;
+use dataspace_proto::reason::Reason;
+
+impl World {
+    /// What instruction and debug information say, else what live objects of a known type do. `avma` is
+    /// the data address, `computed` that of the operand.
+    pub(crate) fn instruction(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        (avma, computed): (Option<Avma>, Option<Avma>),
+    ) -> Result<Claim, Reason> {
+        if self.paths == Paths::Address {
+            return Err(Reason::Unidentified);
+        }
+        let named = self.type_path(located, candidate, typed).or_else(|reason| {
+            self.live_object(located, candidate, typed, avma.ok_or(reason)?).ok_or(reason)
+        })?;
+        let is_addressed = is_addressed(located, typed, computed);
+        let placing = if is_addressed { Placing::Addressed } else { Placing::Part };
+        Ok(Claim::of(Witness::Instruction, named, placing))
+    }
+
+    /// The object that instruction and debug information say.
+    fn type_path(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+    ) -> Result<NamedIdx, Reason> {
+        let Candidate { survivor, state } = candidate;
+        let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
+        match &typed.answer {
+            TypeAnswer::Unknown(reason) => Err(*reason),
+            TypeAnswer::Object(answer) => Ok(self.whole_object(located.site, survivor, answer)),
+            TypeAnswer::Indexed(answer) => {
+                let size = u64::from(typed.memory.size);
+                let (offset, size) = match answer.index.value(state) {
+                    Ok(index) => (answer.offset(index).ok_or(Reason::Unidentified)?, size),
+                    Err(RegisterLoss) => answer.any_part(size).ok_or(Reason::RegisterLoss)?,
+                };
+                let key = NameKey::Indexed { site: located.site, trigger, access, offset, size };
+                let root = answer.root.borrow();
+                let part = (offset, size, typed.memory.kind);
+                self.names.part_as(key, &answer.layout, root, part).ok_or(Reason::Unidentified)
+            }
+        }
+    }
+
+    fn whole_object(&mut self, site: SiteIdx, survivor: &Survivor, answer: &Answer) -> NamedIdx {
+        let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
+        if let Some(known) = self.sites.named(site, (trigger, access)) {
+            return known;
+        }
+        let key = NameKey::Object { site, trigger, access };
+        let named = self.names.whole(key, answer);
+        self.sites.set_named(site, (trigger, access), named);
+        named
+    }
+
+    /// The object around the data address that another register points at.
+    fn live_object(
+        &mut self,
+        located: Located<'_>,
+        candidate: Candidate<'_>,
+        typed: &TypedAccess,
+        avma: Avma,
+    ) -> Option<NamedIdx> {
+        let size = u64::from(typed.memory.size);
+        let mut found: Option<(usize, u64)> = None;
+        for (live_idx, live) in typed.live.iter().enumerate() {
+            let Ok(pointer) = live.register.value(candidate.state) else { continue };
+            let start = pointer.wrapping_add_signed(live.offset.wrapping_neg());
+            let offset = avma.0.wrapping_sub(start);
+            if offset >= live.layout.size || offset.saturating_add(size) > live.layout.size {
+                continue;
+            }
+            // The widest is around the others.
+            if found.is_none_or(|(best, _)| typed.live[best].layout.size < live.layout.size) {
+                found = Some((live_idx, offset));
+            }
+        }
+        let (live_idx, offset) = found?;
+        let key = NameKey::Live {
+            site: located.site,
+            trigger: candidate.survivor.trigger,
+            live: live_idx as u32,
+            offset,
+            size,
+        };
+        let layout = &typed.live[live_idx].layout;
+        self.names.part(key, layout, Root::Pointer(""), (offset, size))
+    }
+}
+
+/// Whether the sample's address is that of the operand which the type path named a part of.
+fn is_addressed(located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) -> bool {
+    typed.memory.role == Role::Operand
+        && match (computed, located.sample.addr) {
+            // The address of a fault may be the second page's start, of a breakpoint its own.
+            (Some(computed), Some(sampled)) => computed == sampled,
+            (Some(_), None) => true,
+            // Without its index only the outermost object is known, and not where it begins.
+            (None, Some(_)) => {
+                located.kind == EventKind::Memory && matches!(typed.answer, TypeAnswer::Object(_))
+            }
+            (None, None) => false,
+        }
+}
