@@ -2,13 +2,13 @@
 
 use crate::exit::{Failure, Kind};
 use anyhow::Context;
+use dataspace_collector::system::procfs::Procfs;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -53,7 +53,7 @@ impl Bundled {
         let mut file = File::from(descriptor);
         file.write_all(self.bytes)?;
         // The kernel opens the path before it closes the descriptor.
-        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let path = Procfs::default().own_file(&file);
         Ok(Started { child: self.spawn(&path)?, _file: None })
     }
 

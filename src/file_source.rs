@@ -15,6 +15,8 @@ use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{
     CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey, NamesFile,
 };
+use dataspace_collector::system::memory;
+use dataspace_collector::system::procfs::{Procfs, mapped_file};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -22,7 +24,7 @@ use rustix::io::ReadWriteFlags;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IoSliceMut;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -77,12 +79,12 @@ impl SystemFiles {
         let mut places = Vec::new();
         if self.policy.is_live && key.pid > 0 {
             let (start, end) = (key.range.0.0, key.range.1.0);
-            let task = living_task(key.pid);
-            let link = |link: String, must_name| FilePlace::Link { pid: task, link, must_name };
-            places.push(link(format!("map_files/{start:x}-{end:x}"), None));
-            places.push(link("exe".to_owned(), Some(key.path.to_vec())));
-            let root = PathBuf::from(format!("/proc/{task}/root"));
-            places.push(FilePlace::Inside { root, path: path.clone() });
+            let procfs = Procfs::default();
+            let task = procfs.living_task(key.pid);
+            let link = |link, must_name| FilePlace::Link { pid: task, link, must_name };
+            places.push(link(mapped_file(start, end), None));
+            places.push(link(PathBuf::from("exe"), Some(key.path.to_vec())));
+            places.push(FilePlace::Inside { root: procfs.root_of(task), path: path.clone() });
         }
         if let Some(symfs) = &self.policy.symfs {
             places.push(FilePlace::Inside { root: symfs.clone(), path: path.clone() });
@@ -134,7 +136,8 @@ impl SystemFiles {
         let mut roots = Vec::new();
         roots.extend(self.policy.symfs.clone().map(Some));
         if self.policy.is_live && pid > 0 {
-            roots.push(Some(PathBuf::from(format!("/proc/{}/root", living_task(pid)))));
+            let procfs = Procfs::default();
+            roots.push(Some(procfs.root_of(procfs.living_task(pid))));
         }
         roots.push(None);
         roots
@@ -200,7 +203,7 @@ impl FileSource for SystemFiles {
 enum FilePlace {
     /// A link in a process's directory of procfs that leads to the very file, wherever it is and even
     /// if it is deleted.
-    Link { pid: i32, link: String, must_name: Option<Vec<u8>> },
+    Link { pid: i32, link: PathBuf, must_name: Option<Vec<u8>> },
     /// A path below a directory, which no symbolic link may leave.
     Inside { root: PathBuf, path: PathBuf },
     /// A path of this machine.
@@ -220,7 +223,7 @@ impl FilePlace {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = match self {
             Self::Link { pid, link, must_name } => {
-                let found = open_link(*pid, Path::new(link), reader)?;
+                let found = open_link(*pid, link, reader)?;
                 if must_name
                     .as_ref()
                     .is_some_and(|name| name_of(&found).ok().as_ref() != Some(name))
@@ -245,8 +248,7 @@ impl FilePlace {
 fn open_link(pid: i32, link: &Path, reader: Option<&FileReader>) -> std::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let Some(FileReader { uid, gid, .. }) = reader else {
-        let link = Path::new("/proc").join(pid.to_string()).join(link);
-        return Ok(rustix::fs::open(link, flags, Mode::empty())?);
+        return Procfs::default().directory(pid)?.open_inside(link, flags);
     };
     let process = OwnProcess::open(pid, *uid, *gid);
     let denied = |_| std::io::Error::from(std::io::ErrorKind::PermissionDenied);
@@ -255,7 +257,7 @@ fn open_link(pid: i32, link: &Path, reader: Option<&FileReader>) -> std::io::Res
 
 /// The path by which the kernel knows an open file.
 fn name_of(found: &OwnedFd) -> std::io::Result<Vec<u8>> {
-    let link = std::fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    let link = std::fs::read_link(Procfs::default().own_file(found))?;
     Ok(link.into_os_string().into_vec())
 }
 
@@ -275,7 +277,7 @@ fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
-    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    let file = File::open(Procfs::default().own_file(found))?;
     let metadata = file.metadata()?;
     let state = FileState::of(&metadata);
     // stat(2) counts in units of 512 bytes, whatever the file system's blocks are. Some file
@@ -293,18 +295,6 @@ fn is_same_inode(file: &File, identity: &FileIdentity) -> bool {
         }
         _ => true,
     }
-}
-
-/// A task of process `pid` through which procfs shows its files: the first thread may have ended
-/// before the others, and shows nothing then.
-fn living_task(pid: i32) -> i32 {
-    let shows = |tid: i32| std::fs::read_link(format!("/proc/{tid}/exe")).is_ok();
-    if shows(pid) {
-        return pid;
-    }
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-    tids.find(|tid| shows(*tid)).unwrap_or(pid)
 }
 
 /// The path without the kernel's mark of a deleted file.
@@ -406,18 +396,8 @@ impl FileBytes for OpenFile {
 
 /// The vdso, which is no file: every process of this machine maps the same one, so ours is read.
 fn vdso() -> Result<Box<dyn FileBytes>, Reason> {
-    read_vdso().map(|bytes| Box::new(bytes) as Box<dyn FileBytes>).ok_or(Reason::ObjectMissing)
-}
-
-fn read_vdso() -> Option<Memory> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-    let start = u64::from_str_radix(start, 16).ok()?;
-    let end = u64::from_str_radix(end, 16).ok()?;
-    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
-    Some(Memory(bytes))
+    let bytes = memory::vdso().ok_or(Reason::ObjectMissing)?;
+    Ok(Box::new(Memory(bytes)))
 }
 
 /// A file image in memory.
@@ -529,13 +509,12 @@ mod tests {
     #[test]
     fn a_process_that_is_not_the_users_leads_to_no_file_for_him() {
         let pid = std::process::id().cast_signed();
-        let exe = FilePlace::Link { pid, link: "exe".to_owned(), must_name: None };
+        let exe = FilePlace::Link { pid, link: "exe".into(), must_name: None };
         assert!(exe.open(None).is_ok());
         let stranger = FileReader { uid: 4_000_000, gid: 4_000_000, groups: Arc::default() };
         let error = exe.open(Some(&stranger)).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
-        let other =
-            FilePlace::Link { pid, link: "exe".to_owned(), must_name: Some(b"/other".into()) };
+        let other = FilePlace::Link { pid, link: "exe".into(), must_name: Some(b"/other".into()) };
         assert_eq!(other.open(None).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     }
 

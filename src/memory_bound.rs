@@ -5,7 +5,6 @@ mod judge;
 mod room;
 mod turn;
 
-use crate::session::cost;
 use dataspace_analyzer::bytes::shedding::Shed;
 use dataspace_collector::system::memory;
 use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
@@ -145,7 +144,7 @@ pub(crate) fn state() -> Option<MemoryState> {
     let max_bytes = BOUND.max_bytes.load(Ordering::Relaxed);
     (max_bytes != 0).then(|| MemoryState {
         max_bytes,
-        resident_bytes: cost::resident_bytes(),
+        resident_bytes: memory::resident_bytes(),
         is_short: is_short(),
         n_sessions: BOUND.n_sessions.load(Ordering::Relaxed),
         n_shed: BOUND.n_asked.each_ref().map(|n| n.load(Ordering::Relaxed)),
@@ -164,7 +163,7 @@ pub(crate) fn is_used_up(n_bytes: usize) -> bool {
         return false;
     }
     let resident_bytes = match n_bytes {
-        LARGE_READ_BYTES.. => cost::resident_bytes(),
+        LARGE_READ_BYTES.. => memory::resident_bytes(),
         _ => BOUND.resident_bytes.load(Ordering::Relaxed),
     };
     let used_up_bytes = max_bytes.saturating_sub(headroom_bytes(max_bytes) / 2);
@@ -210,7 +209,7 @@ fn watch(bound: &MemoryBound) {
             return;
         }
         let max_bytes = bound.max_bytes.load(Ordering::Relaxed);
-        let resident_bytes = cost::resident_bytes();
+        let resident_bytes = memory::resident_bytes();
         // Without a descriptor left the kernel tells nothing; and the bound may just have gone.
         if resident_bytes != 0 && max_bytes != 0 {
             bound.keep(&mut judge, resident_bytes, max_bytes);
@@ -267,7 +266,7 @@ impl MemoryBound {
     fn is_room(&self, n_working: u64) -> bool {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let taken_bytes = headroom_bytes(max_bytes).saturating_mul(n_working);
-        max_bytes == 0 || cost::resident_bytes().saturating_add(taken_bytes) <= max_bytes
+        max_bytes == 0 || memory::resident_bytes().saturating_add(taken_bytes) <= max_bytes
     }
 
     /// Looks once.

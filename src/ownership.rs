@@ -3,16 +3,13 @@
 //! `security/commoncap.c`), asked for somebody else than ourselves.
 
 use dataspace_collector::live::Permission;
+use dataspace_collector::system::procfs::{Ids, ProcessDirectory, Procfs};
 use dataspace_collector::target::has_ended;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
-
-/// A process's status is 1.5 kB; its groups, one of the lines, may be 65,536 numbers.
-const MAX_STATUS_BYTES: u64 = 1 << 20;
 
 /// A process whose number cannot become another's unnoticed.
 #[derive(Debug)]
@@ -21,8 +18,7 @@ pub(crate) struct OwnProcess {
     uid: u32,
     gid: u32,
     pidfd: OwnedFd,
-    /// `/proc/PID`, of this very process.
-    directory: OwnedFd,
+    directory: ProcessDirectory,
 }
 
 /// The processes of a user.
@@ -67,9 +63,7 @@ impl OwnProcess {
         // The descriptor first: what is read of the number afterwards is this process's, as long as
         // it has not ended.
         let pidfd = pidfd_open(number, PidfdFlags::empty()).map_err(|_| Standing::Gone)?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty())
-            .map_err(|_| Standing::Gone)?;
+        let directory = Procfs::default().directory(pid).map_err(|_| Standing::Gone)?;
         let process = Self { pid, uid, gid, pidfd, directory };
         match process.standing() {
             Standing::Own => Ok(process),
@@ -84,7 +78,7 @@ impl OwnProcess {
         }
         let Self { pid, uid, gid, .. } = self;
         let foreign = |why: &str| Standing::Foreign(format!("process {pid} {why}"));
-        let Some((owner, status)) = self.status() else {
+        let Ok((owner, status)) = self.directory.status() else {
             return if has_ended(&self.pidfd) {
                 Standing::Gone
             } else {
@@ -94,7 +88,10 @@ impl OwnProcess {
         // Files of a process belong to its effective user, but to root where it is not dumpable
         // (`task_dump_owner()` in Linux `fs/proc/base.c`).
         let is_dumpable = owner == (*uid, *gid);
-        if ids(&status, "Uid:") != Some([*uid; 3]) || ids(&status, "Gid:") != Some([*gid; 3]) {
+        let all_are = |ids: Option<Ids>, id: u32| {
+            ids.is_some_and(|ids| [ids.real, ids.effective, ids.saved] == [id; 3])
+        };
+        if !all_are(status.users, *uid) || !all_are(status.groups, *gid) {
             return Standing::OfOthers(format!(
                 "process {pid} does not belong to this user with all its user and group ids"
             ));
@@ -102,10 +99,10 @@ impl OwnProcess {
         if !is_dumpable {
             return foreign("is not dumpable");
         }
-        if line(&status, "CapPrm:").is_none_or(|set| set.bytes().any(|digit| digit != b'0')) {
+        if status.permitted_capabilities != Some(0) {
             return foreign("has capabilities");
         }
-        if namespace_of(self.directory.as_fd()).is_none_or(|there| own_namespace() != Some(there)) {
+        if !is_in_our_namespace(&self.directory) {
             return foreign("is in another user namespace");
         }
         Standing::Own
@@ -113,7 +110,7 @@ impl OwnProcess {
 
     /// Opens what `path` leads to in its directory of `/proc`, if it is the user's all the while.
     pub(crate) fn open_in_directory(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let found = openat(&self.directory, path, flags, Mode::empty())?;
+        let found = self.directory.open_inside(path, flags)?;
         match self.standing() {
             Standing::Own => Ok(found),
             Standing::Gone => Err(io::ErrorKind::NotFound.into()),
@@ -125,44 +122,14 @@ impl OwnProcess {
 
     /// Number of its threads now; 0 where that cannot be told.
     pub(crate) fn n_threads(&self) -> u64 {
-        let number = |status: &str| line(status, "Threads:")?.parse().ok();
-        self.status().and_then(|(_, status)| number(&status)).unwrap_or(0)
-    }
-
-    /// Owner of the process's status, and the text.
-    fn status(&self) -> Option<((u32, u32), String)> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let status = openat(&self.directory, "status", flags, Mode::empty()).ok()?;
-        let stat = fstat(&status).ok()?;
-        let mut text = Vec::new();
-        File::from(status).take(MAX_STATUS_BYTES).read_to_end(&mut text).ok()?;
-        // The process's name may be any bytes.
-        Some(((stat.st_uid, stat.st_gid), String::from_utf8_lossy(&text).into_owned()))
+        self.directory.status().ok().and_then(|(_, status)| status.n_threads).unwrap_or(0)
     }
 }
 
-/// Identity of the user namespace of a process, whose `/proc` directory is given.
-pub(crate) fn namespace_of(directory: impl AsFd) -> Option<(u64, u64)> {
-    let stat = statat(directory, "ns/user", AtFlags::empty()).ok()?;
-    Some((stat.st_dev, stat.st_ino))
-}
-
-/// Identity of our own user namespace.
-pub(crate) fn own_namespace() -> Option<(u64, u64)> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    namespace_of(rustix::fs::open("/proc/self", flags, Mode::empty()).ok()?)
-}
-
-/// The rest of the line that begins with `key`. A process's own name is on the first line, its
-/// blanks and ends of line escaped.
-fn line<'a>(status: &'a str, key: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
-}
-
-/// Real, effective and saved id.
-fn ids(status: &str, key: &str) -> Option<[u32; 3]> {
-    let mut ids = line(status, key)?.split_whitespace().map(|id| id.parse().ok());
-    Some([ids.next()??, ids.next()??, ids.next()??])
+/// Tells whether a process, whose directory is given, is in our own user namespace.
+pub(crate) fn is_in_our_namespace(directory: &ProcessDirectory) -> bool {
+    let own = || Procfs::default().directory("self").ok()?.user_namespace();
+    directory.user_namespace().is_some_and(|there| own() == Some(there))
 }
 
 #[cfg(test)]
@@ -184,15 +151,6 @@ mod tests {
 
     fn pid(child: &Child) -> i32 {
         child.id().cast_signed()
-    }
-
-    #[test]
-    fn ids_are_real_effective_and_saved() {
-        let status = "Name:\tUid:\nUid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\n";
-        assert_eq!(ids(status, "Uid:"), Some([1, 2, 3]));
-        assert_eq!(ids(status, "Gid:"), Some([5, 5, 5]));
-        assert_eq!(ids("Uid:\t1\tx\t3\n", "Uid:"), None);
-        assert_eq!(ids("", "Uid:"), None);
     }
 
     #[test]

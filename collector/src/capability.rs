@@ -94,7 +94,7 @@ pub enum LimitValue {
 /// process, whatever the root.
 #[must_use]
 pub fn probe(root: &Path) -> Capabilities {
-    let procfs = Procfs::new(&root.join("proc"));
+    let procfs = Procfs::below(root);
     let own = procfs.status("self").unwrap_or_default();
     let held = own.effective_capabilities.unwrap_or(0);
     let machine = Machine::read(root);
@@ -129,13 +129,11 @@ fn limits(procfs: &Procfs, is_privileged: bool, held: u64) -> Vec<Limit> {
     let may_lock = held & 1 << 14 != 0;
     let sysctl = |name, path: &str, meaning, wanted: Option<&str>| Limit {
         name,
-        value: procfs
-            .number(&format!("sys/{path}"))
-            .map_or(LimitValue::Missing, LimitValue::Number),
+        value: procfs.sysctl(path).map_or(LimitValue::Missing, LimitValue::Number),
         meaning,
         remedy: wanted.map(|wanted| format!("sudo sysctl {}={wanted}", path.replace('/', "."))),
     };
-    let paranoid = procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(2);
+    let paranoid = procfs.paranoid();
     let mut limits = vec![
         sysctl(
             "perf_event_paranoid",
@@ -199,7 +197,7 @@ const fn paranoid_meaning(level: i64) -> &'static str {
 }
 
 fn events(machine: &Machine, root: &Path) -> Vec<EventCapability> {
-    let (procfs, tracefs) = (Procfs::new(&root.join("proc")), Tracefs::new(root));
+    let (procfs, tracefs) = (Procfs::below(root), Tracefs::new(root));
     let look = Look { machine, procfs: &procfs, tracefs: &tracefs };
     let mut events: Vec<_> = ["cpu-clock", "task-clock", "page-faults"]
         .into_iter()

@@ -5,6 +5,7 @@ use crate::cli::{Global, InstallUnitsArgs};
 use crate::diagnostic;
 use crate::text::visible;
 use anyhow::Context as _;
+use dataspace_collector::system::procfs::Procfs;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write, stdout};
 use std::os::unix::fs::PermissionsExt as _;
@@ -46,7 +47,7 @@ enum Outcome {
 /// Runs the command.
 pub(super) fn run(args: &InstallUnitsArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let binary = fs::read("/proc/self/exe").context("reading this binary")?;
+    let binary = Procfs::default().own_program().context("reading this binary")?;
     let root = fs::canonicalize(&args.root).or_else(|_| std::path::absolute(&args.root));
     let root = &root.with_context(|| format!("--root {}", args.root.display()))?;
     let mut out = stdout().lock();

@@ -1,10 +1,10 @@
 //! The client at the other end of a connection: what the kernel says of it, and what follows.
 
 use crate::file_source::FileReader;
-use crate::ownership::{namespace_of, own_namespace};
+use crate::ownership;
+use dataspace_collector::system::procfs::{Procfs, Status};
 use dataspace_collector::system::socket::SocketPeer;
 use dataspace_collector::target::has_ended;
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::net::SocketAddr;
@@ -46,7 +46,8 @@ impl Trusted {
     /// Members of the group called `group`; and the user that the daemon runs as, if it can do no
     /// more than he can himself.
     pub(super) fn of(group: &str) -> Self {
-        let trusted = Self { group: group_number(group), uid: own_user(&own_status()) };
+        let own_status = Procfs::default().status("self").unwrap_or_default();
+        let trusted = Self { group: group_number(group), uid: own_user(&own_status) };
         if trusted.group.is_none() && trusted.uid.is_none() {
             tracing::warn!(group, "there is no such group: only root may see all");
         }
@@ -54,13 +55,9 @@ impl Trusted {
     }
 }
 
-fn own_status() -> String {
-    std::fs::read_to_string("/proc/self/status").unwrap_or_default()
-}
-
 /// The user of a process without capabilities, whose status is given.
-fn own_user(status: &str) -> Option<u32> {
-    let is_plain = status.lines().any(|line| line == "CapPrm:\t0000000000000000");
+fn own_user(status: &Status) -> Option<u32> {
+    let is_plain = status.permitted_capabilities == Some(0);
     is_plain.then(|| rustix::process::geteuid().as_raw())
 }
 
@@ -123,8 +120,8 @@ impl Peer {
 }
 
 fn overflow_uid() -> u32 {
-    let text = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
-    text.trim().parse().unwrap_or(OVERFLOW_UID)
+    let uid = Procfs::default().sysctl("kernel/overflowuid");
+    uid.and_then(|uid| u32::try_from(uid).ok()).unwrap_or(OVERFLOW_UID)
 }
 
 /// Tells whether the process that connected is in our user namespace. One in another, such as a sandbox,
@@ -134,12 +131,9 @@ fn overflow_uid() -> u32 {
 fn is_in_our_namespace(pid: i32, pidfd: Option<OwnedFd>) -> bool {
     let by_number = || pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
     let Some(pidfd) = pidfd.or_else(by_number) else { return false };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty());
+    let Ok(directory) = Procfs::default().directory(pid) else { return false };
     // Not ended after the directory was opened: it is of this very process.
-    let Ok(directory) = directory else { return false };
-    !has_ended(&pidfd)
-        && namespace_of(&directory).is_some_and(|there| own_namespace() == Some(there))
+    !has_ended(&pidfd) && ownership::is_in_our_namespace(&directory)
 }
 
 /// The number of the group called `name`, which may be a number itself.
@@ -174,9 +168,11 @@ mod tests {
     #[test]
     fn the_daemons_own_user_is_trusted_only_where_it_has_no_capabilities() {
         let uid = rustix::process::geteuid().as_raw();
-        assert_eq!(own_user("Uid:\t1\nCapPrm:\t0000000000000000\nCapEff:\t0\n"), Some(uid));
-        assert_eq!(own_user("CapPrm:\t0000004000000000\n"), None);
-        assert_eq!(own_user(""), None);
+        let status =
+            |permitted_capabilities| Status { permitted_capabilities, ..Status::default() };
+        assert_eq!(own_user(&status(Some(0))), Some(uid));
+        assert_eq!(own_user(&status(Some(1 << 38))), None);
+        assert_eq!(own_user(&status(None)), None);
     }
 
     #[test]

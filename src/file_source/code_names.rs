@@ -1,10 +1,11 @@
 //! Opens the files in which runtimes name the code they make: `perf-PID.map` and `jit-PID.dump`. They
 //! are in directories that anyone may write to, and they grow.
 
-use super::{FileReader, Opened, SystemFiles, find_inside, living_task, open_regular, undeleted};
+use super::{FileReader, Opened, SystemFiles, find_inside, open_regular, undeleted};
 use crate::expendable::Expendable;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
+use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::record::FileIdentity;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
@@ -40,8 +41,9 @@ impl SystemFiles {
         let policy = self.policy.clone();
         let key = key.clone();
         let opened = self.expendable.run(move || {
-            let task = policy.is_live.then(|| living_task(key.pid));
-            let root = task.map(|task| PathBuf::from(format!("/proc/{task}/root")));
+            let procfs = Procfs::default();
+            let task = policy.is_live.then(|| procfs.living_task(key.pid));
+            let root = task.map(|task| procfs.root_of(task));
             let root = root.filter(|root| root.join(".").exists());
             let writer = match (task, &root) {
                 (Some(task), Some(_)) => process(task)?,
@@ -89,32 +91,26 @@ fn open(
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-/// The user of a running process, and when it began.
+/// The user of a running process whose files are made, and when it began.
 fn process(task: i32) -> Option<Writer> {
-    let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    // Real, effective, saved, file system: the last one makes files.
-    let uid = uids.split_whitespace().nth(3)?.parse().ok()?;
-    Some(Writer { uid, since_s: began_s(task) })
+    let users = Procfs::default().status(task).ok()?.users?;
+    Some(Writer { uid: users.file_system, since_s: began_s(task) })
 }
 
 /// Time when a process began, in seconds since 1970.
 fn began_s(task: i32) -> Option<i64> {
     use rustix::time::{ClockId, clock_gettime};
-    let stat = std::fs::read_to_string(format!("/proc/{task}/stat")).ok()?;
-    // Behind the name, which may hold anything: field 22, in ticks since boot.
-    let ticks: i64 = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?.parse().ok()?;
-    let per_second = i64::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+    let ticks = Procfs::default().start_time_ticks(task).ok()?;
+    let began_s = ticks.checked_div(rustix::param::clock_ticks_per_second())?;
     let booted_s =
         clock_gettime(ClockId::Realtime).tv_sec - clock_gettime(ClockId::Boottime).tv_sec;
-    Some(booted_s + ticks.checked_div(per_second)?)
+    Some(booted_s + i64::try_from(began_s).ok()?)
 }
 
 /// The number that a process has in the innermost namespace that it is in, which it knows itself by.
 fn innermost_pid(task: i32, pid: i32) -> i32 {
-    let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NStgid:"));
-    numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+    let status = Procfs::default().status(task);
+    status.ok().and_then(|status| status.innermost_pid).unwrap_or(pid)
 }
 
 /// A file that is written to while it is read: what is there now stays.

@@ -1,9 +1,10 @@
 //! Right of a user to read a file that is opened for a session of his, with privileges that he has
 //! not got: what his program's debug information names must not lead to what he may not see.
 
+use dataspace_collector::system::procfs::Procfs;
 use rustix::fs::{Stat, fstat, getxattr, stat};
 use rustix::io::Errno;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl FileReader {
     /// Tells whether the user may read the file of `found`, and search every directory above it. What
     /// cannot be told is a no: access control lists, files of another mount namespace.
     pub(super) fn may_read(&self, found: &OwnedFd) -> bool {
-        let link = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let link = Procfs::default().own_file(found);
         let (Ok(path), Ok(file)) = (std::fs::read_link(link), fstat(found)) else { return false };
         // The path is that of the file's own mount tree: here it may be another file's.
         let is_here =

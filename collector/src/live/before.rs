@@ -184,7 +184,7 @@ impl Before {
     }
 
     fn begin(&mut self, pid: i32) {
-        let uid = self.procfs.status(pid).ok().and_then(|status| status.effective_uid);
+        let uid = self.procfs.status(pid).ok().and_then(|status| Some(status.users?.effective));
         let user = uid.filter(|&uid| uid != 0);
         let process = (pid, self.procfs.start_time_ticks(pid).ok());
         let is_known = self.held_up.lock().contains(&process);

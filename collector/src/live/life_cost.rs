@@ -7,6 +7,7 @@ use crate::live::clock::now_ns;
 use crate::sys::mmap::MappedRing;
 use crate::sys::open::{self, EventPlace};
 use crate::sys::spawn;
+use crate::system::procfs::Procfs;
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 
@@ -97,6 +98,8 @@ impl Life {
     /// that is milliseconds.
     fn lead() -> Result<Self, Errno> {
         const SELF: &str = "thread-self";
+        let procfs = Procfs::default();
+        let delay_ns = |task| procfs.delay_ns(task);
         let (delayed_ns, began_ns) = (delay_ns(SELF), now_ns());
         let child = spawn::idle()?;
         let birth_ns = now_ns() - began_ns;
@@ -126,13 +129,6 @@ impl Life {
         }
         Ok(shortest)
     }
-}
-
-/// How long a task has waited for a CPU so far, a zombie too; 0 where the kernel does not count that (without
-/// `CONFIG_SCHED_INFO`). It is the second number of `schedstat` (Linux `Documentation/scheduler/sched-stats.rst`).
-fn delay_ns(task: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).unwrap_or_default();
-    text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

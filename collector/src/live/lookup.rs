@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn threads_that_are_not_needed_any_more_end_but_for_one() {
         static PLACES: Places = Places::new(64);
-        let procfs = Procfs::new(std::path::Path::new("/proc"));
+        let procfs = Procfs::default();
         let lookup = Lookup::within(&PLACES, &LONG_ANSWERS, procfs, None).unwrap();
         for _ in 0..40 {
             lookup.go_round();

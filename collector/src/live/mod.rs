@@ -162,7 +162,7 @@ impl Live {
     /// # Errors
     /// [`Error`], which says what would help.
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
-        let (procfs, machine) = (Procfs::new(Path::new("/proc")), Machine::read(Path::new("/")));
+        let (procfs, machine) = (Procfs::default(), Machine::read(Path::new("/")));
         let mut plans = plans(&config, &machine, &procfs)?;
         let mut target = Target::find(&config.target, config.command_output, &procfs)?;
         // After the fork: a command keeps the limit that its user gave it.

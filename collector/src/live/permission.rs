@@ -118,7 +118,6 @@ mod tests {
     use super::*;
     use crate::sys::spawn;
     use crate::system::procfs::Procfs;
-    use std::path::Path;
 
     #[derive(Debug)]
     struct Everybody;
@@ -137,7 +136,7 @@ mod tests {
     fn a_process_whose_mark_was_taken_away_was_not_seen_all_the_time() {
         let child = spawn::idle().unwrap();
         let pid = child.pid();
-        let procfs = Procfs::new(Path::new("/proc"));
+        let procfs = Procfs::default();
         let rings = match Rings::new(&[0], Some(1), &procfs) {
             Ok(rings) => rings,
             Err(error) => return eprintln!("not run: {error}"),

@@ -129,21 +129,21 @@ impl<'a> Request<'a> {
     }
 
     fn is_virtual(&self) -> bool {
-        Processor::parse(&self.procfs.text("cpuinfo").unwrap_or_default()).is_virtual
+        Processor::read(self.procfs).is_virtual
     }
 
     fn kernel(&self) -> KernelRelease {
-        KernelRelease::parse(&self.procfs.text("sys/kernel/osrelease").unwrap_or_default())
+        KernelRelease::read(self.procfs)
     }
 
     fn number(&self, sysctl: &str) -> String {
-        let value = self.procfs.number(&format!("sys/{sysctl}"));
+        let value = self.procfs.sysctl(sysctl);
         value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
     }
 
     fn not_permitted(&self, errno: Errno) -> Error {
         let (event, pid) = (self.event.to_owned(), self.pid);
-        let level = self.procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(PARANOID_KERNEL);
+        let level = self.procfs.paranoid();
         if self.procfs.is_privileged() {
             let why = guard(self.procfs);
             return Error::Refused { event, pid, errno, why };
@@ -162,7 +162,8 @@ impl<'a> Request<'a> {
             }
             _ => {}
         }
-        let uid = self.procfs.status(self.pid).ok().and_then(|status| status.effective_uid);
+        let uid =
+            self.procfs.status(self.pid).ok().and_then(|status| Some(status.users?.effective));
         match uid {
             Some(uid) if uid != geteuid().as_raw() && self.scope == Scope::Task => {
                 let why = format!("belongs to user {uid}");
@@ -240,7 +241,7 @@ impl<'a> Request<'a> {
     /// `EINVAL` in the words of what was asked.
     fn unacceptable(&self, errno: Errno) -> Error {
         let event = self.event.to_owned();
-        let max = self.procfs.number("sys/kernel/perf_event_max_sample_rate");
+        let max = self.procfs.sysctl("kernel/perf_event_max_sample_rate");
         let max_hz = max.and_then(|max| u64::try_from(max).ok()).unwrap_or(u64::MAX);
         if let Some(Sampling::FrequencyHz(hz)) = self.sampling
             && hz > max_hz
@@ -326,7 +327,7 @@ pub(crate) fn mapping(errno: Errno, n_pages: usize, wanted_kb: i64, procfs: &Pro
         Errno::PERM | Errno::NOMEM => Error::RingMemory {
             n_pages,
             errno,
-            mlock_kb: procfs.number("sys/kernel/perf_event_mlock_kb").unwrap_or(0),
+            mlock_kb: procfs.sysctl("kernel/perf_event_mlock_kb").unwrap_or(0),
             memlock: memlock(),
             wanted_kb,
         },
@@ -348,7 +349,7 @@ pub(crate) fn mapping(errno: Errno, n_pages: usize, wanted_kb: i64, procfs: &Pro
 
 /// The values that limit the rings of a user, for a person.
 pub(crate) fn may_lock(procfs: &Procfs) -> String {
-    let mlock_kb = procfs.number("sys/kernel/perf_event_mlock_kb");
+    let mlock_kb = procfs.sysctl("kernel/perf_event_mlock_kb");
     let mlock_kb = mlock_kb.map_or_else(|| "unknown".to_owned(), |kb| kb.to_string());
     let memlock = memlock();
     format!("perf_event_mlock_kb is {mlock_kb}, RLIMIT_MEMLOCK is {memlock}")
@@ -374,11 +375,9 @@ pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Resul
     }
 }
 
-/// Whether a filter of system calls is in force: `Seccomp: 2` (Linux `fs/proc/array.c`).
+/// Whether a filter of system calls is in force.
 fn is_filtered(procfs: &Procfs) -> bool {
-    let status = procfs.text("self/status").unwrap_or_default();
-    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
-    mode.is_some_and(|mode| mode.trim() == "2")
+    procfs.status("self").is_ok_and(|own| own.is_filtered)
 }
 
 /// Who may have refused where level and capabilities do not explain it.
@@ -388,10 +387,7 @@ fn guard(procfs: &Procfs) -> String {
                 perf_event_open in the container's profile"
             .to_owned();
     }
-    // The first user namespace maps all 2^32 - 1 users onto themselves.
-    let map = procfs.text("self/uid_map").unwrap_or_default();
-    let map: Vec<_> = map.split_whitespace().collect();
-    if !map.is_empty() && map != ["0", "0", "4294967295"] {
+    if !procfs.is_first_user_namespace() {
         return "our capabilities hold in this user namespace only: run outside of it".to_owned();
     }
     "a security module (SELinux, AppArmor, lockdown) forbids it: its log says which rule".to_owned()

@@ -184,11 +184,10 @@ fn no_room(sizes: Sizes, errno: Errno, procfs: &Procfs) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn a_cpu_that_comes_later_has_rings_of_the_same_size() {
-        let procfs = Procfs::new(Path::new("/proc"));
+        let procfs = Procfs::default();
         // Where even this is refused, other tests say why.
         let Ok(mut rings) = Rings::new(&[0], Some(1), &procfs) else { return };
         rings.add(0, &procfs).unwrap();

@@ -1,6 +1,7 @@
 //! Control groups as targets: where they are mounted, how a unit of systemd is found, who is in one.
 
 use crate::error::Error;
+use crate::system::procfs::Procfs;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ const MAX_PROCESSES: usize = 65_536;
 /// The longest `cgroup.procs` read: so many processes of 8 digits.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What a hierarchy can do for us.
+/// Use of a hierarchy for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Version 2: the kernel counts events by its groups.
@@ -43,6 +44,11 @@ pub(crate) struct Cgroup {
 }
 
 impl Hierarchies {
+    /// The hierarchies that are mounted where we are.
+    pub(crate) fn read(procfs: &Procfs) -> Self {
+        Self::new(&procfs.text("self/mounts").unwrap_or_default())
+    }
+
     /// The hierarchies that `mounts` (the text of `/proc/self/mounts`) tells of.
     pub(crate) fn new(mounts: &str) -> Self {
         let mut found: Vec<(PathBuf, Kind)> = mounts.lines().filter_map(mount).collect();
@@ -111,7 +117,7 @@ impl Cgroup {
         self.kind != Kind::Named
     }
 
-    /// What tells this group from a later one of the same path; `None` when it is gone.
+    /// Identity that tells this group from a later one of the same path; `None` when it is gone.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         let metadata = fs::metadata(&self.path).ok()?;
         Some((metadata.dev(), metadata.ino()))

@@ -1,11 +1,11 @@
-//! What a recording tells of the machine it was made on, below a root that tests can fake.
+//! The machine that a recording is made on, below a root that tests can fake.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-/// `/proc/cpuinfo` of the largest machines, and kernel symbols, which have some ten megabytes.
-const MAX_FILE_BYTES: u64 = 64 << 20;
+use crate::system::cpu_list::cpu_list;
+use crate::system::machine::KernelRelease;
+use crate::system::procfs::{Procfs, value, whole};
+use crate::system::sysfs;
+use std::fs::File;
+use std::path::Path;
 
 /// The machine as its kernel describes it. What it does not tell is empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct Host {
     pub(crate) kernel: Option<Kernel>,
 }
 
-/// Where a CPU is.
+/// Place of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuPlace {
     pub(crate) core: u32,
@@ -37,7 +37,7 @@ pub(crate) struct CpuPlace {
     pub(crate) in_core: String,
 }
 
-/// Where the kernel's code is.
+/// Place of the kernel's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kernel {
     pub(crate) start: u64,
@@ -54,78 +54,49 @@ pub(crate) struct Module {
     pub(crate) n_bytes: u64,
 }
 
-struct Root(PathBuf);
-
 impl Host {
     /// The machine whose `proc` and `sys` are below `root`.
     pub(crate) fn read(root: &Path) -> Self {
-        let root = Root(root.into());
-        let cpuinfo = root.text("proc/cpuinfo");
+        let procfs = Procfs::below(root);
+        let text = |path| procfs.text(path).unwrap_or_default();
+        let (cpuinfo, memory) = (text("cpuinfo"), text("meminfo"));
         let of_cpu = |key| value(&cpuinfo, key).unwrap_or_default().to_owned();
-        let n_cpus = |path| cpu_count(root.text(path).trim());
-        let n_cpus_present = n_cpus("sys/devices/system/cpu/present");
-        let memory = root.text("proc/meminfo");
+        let n_cpus = |list| cpu_count(&root.join("sys/devices/system/cpu").join(list));
+        let n_cpus_present = n_cpus("present");
         let memory = value(&memory, "MemTotal").and_then(|text| text.split(' ').next());
         Self {
-            name: root.text("proc/sys/kernel/hostname").trim().to_owned(),
-            os_release: root.text("proc/sys/kernel/osrelease").trim().to_owned(),
+            name: text("sys/kernel/hostname").trim().to_owned(),
+            os_release: KernelRelease::read(&procfs).text,
             arch: std::env::consts::ARCH,
             n_cpus_present,
-            n_cpus_online: n_cpus("sys/devices/system/cpu/online"),
+            n_cpus_online: n_cpus("online"),
             cpu_description: of_cpu("model name"),
             cpu_id: ["vendor_id", "cpu family", "model", "stepping"].map(of_cpu).join(","),
             total_memory_kb: memory.and_then(|kb| kb.parse().ok()).unwrap_or(0),
-            pmus: root.pmus(),
-            topology: (0..n_cpus_present).map_while(|cpu| root.cpu_place(cpu)).collect(),
-            kernel: root.kernel(),
+            pmus: pmus(&root.join(sysfs::PMUS)),
+            topology: (0..n_cpus_present).map_while(|cpu| CpuPlace::read(root, cpu)).collect(),
+            kernel: Kernel::read(root, &procfs),
         }
     }
 }
 
-impl Root {
-    fn bytes(&self, path: &str) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let file = File::open(self.0.join(path));
-        if let Err(error) = file.and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
-        {
-            tracing::debug!(%error, path, "the machine does not tell");
-        }
-        bytes
-    }
-
-    fn text(&self, path: &str) -> String {
-        String::from_utf8_lossy(&self.bytes(path)).into_owned()
-    }
-
-    fn number(&self, path: &str) -> Option<u32> {
-        self.text(path).trim().parse().ok()
-    }
-
-    fn pmus(&self) -> Vec<(u32, String)> {
-        const DEVICES: &str = "sys/bus/event_source/devices";
-        let entries = fs::read_dir(self.0.join(DEVICES)).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut pmus: Vec<(u32, String)> = names
-            .filter_map(|name| Some((self.number(&format!("{DEVICES}/{name}/type"))?, name)))
-            .collect();
-        pmus.sort_unstable();
-        pmus
-    }
-
-    fn cpu_place(&self, cpu: u32) -> Option<CpuPlace> {
-        let dir = format!("sys/devices/system/cpu/cpu{cpu}/topology");
-        let list = |name: &str| self.text(&format!("{dir}/{name}")).trim().to_owned();
-        Some(CpuPlace {
-            core: self.number(&format!("{dir}/core_id"))?,
-            socket: self.number(&format!("{dir}/physical_package_id"))?,
+impl CpuPlace {
+    fn read(root: &Path, cpu: u32) -> Option<Self> {
+        let topology = root.join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+        let list = |name| sysfs::text(&topology.join(name)).unwrap_or_default().trim().to_owned();
+        Some(Self {
+            core: sysfs::number(&topology.join("core_id"))?,
+            socket: sysfs::number(&topology.join("physical_package_id"))?,
             in_socket: list("core_siblings_list"),
             in_core: list("thread_siblings_list"),
         })
     }
+}
 
+impl Kernel {
     /// `None` where addresses are kept from us (`kernel.kptr_restrict`).
-    fn kernel(&self) -> Option<Kernel> {
-        let symbols = self.bytes("proc/kallsyms");
+    fn read(root: &Path, procfs: &Procfs) -> Option<Self> {
+        let symbols = procfs.bytes("kallsyms").unwrap_or_default();
         let (mut start, mut end) = (0, 0);
         for line in symbols.split(|&byte| byte == b'\n') {
             let mut words = line.split(|&byte| byte == b' ').filter_map(|w| str::from_utf8(w).ok());
@@ -143,28 +114,30 @@ impl Root {
                 break;
             }
         }
-        let build_id = gnu_build_id(&self.bytes("sys/kernel/notes"));
-        (start != 0 && start < end).then(|| Kernel {
+        let notes = File::open(root.join("sys/kernel/notes")).and_then(whole);
+        let modules = procfs.text("modules").unwrap_or_default();
+        (start != 0 && start < end).then(|| Self {
             start,
             end,
-            build_id,
-            modules: self.text("proc/modules").lines().filter_map(module).collect(),
+            build_id: notes.ok().and_then(|notes| gnu_build_id(&notes)),
+            modules: modules.lines().filter_map(module).collect(),
         })
     }
 }
 
-/// `KEY : VALUE` or `KEY: VALUE`, the first of them.
-fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (found, value) = line.split_once(':')?;
-        (found.trim() == key).then(|| value.trim())
-    })
+/// Numbers and names of the PMUs, in order.
+fn pmus(devices: &Path) -> Vec<(u32, String)> {
+    let names = sysfs::names(devices, sysfs::MAX_PMUS).into_iter();
+    let kind = |name: &String| sysfs::number(&devices.join(name).join("type"));
+    let mut pmus: Vec<_> = names.filter_map(|name| Some((kind(&name)?, name))).collect();
+    pmus.sort_unstable();
+    pmus
 }
 
-/// How many CPUs there are up to the last of a list such as `0-3,5`.
-fn cpu_count(list: &str) -> u32 {
-    let last = list.rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
-    last.map_or(0, |last| last.saturating_add(1))
+/// Number of CPUs up to the last of a list such as `0-3,5`.
+fn cpu_count(list: &Path) -> u32 {
+    let cpus = sysfs::text(list).ok().and_then(|list| cpu_list(list.trim())).unwrap_or_default();
+    cpus.last().map_or(0, |last| last.unsigned_abs() + 1)
 }
 
 /// `name size uses users state 0xaddress`.
@@ -194,6 +167,7 @@ pub(crate) fn gnu_build_id(notes: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn machine(files: &[(&str, &[u8])]) -> Host {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,8 @@
-//! The allocator's own memory: here because all unsafe code of the project is.
+//! This process's memory: what the allocator keeps of it, what is resident, the kernel's page of code.
+
+use crate::system::procfs::Procfs;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 
 /// Has the allocator keep little of what is freed, from now on, and in few heaps: `malloc_trim` gives nothing
 /// back of the top of a thread's own heap, and that may be some 10 MB for each thread. To be called before
@@ -11,4 +15,24 @@ pub fn keep_little() {
 /// heap, and a process's resident memory would not fall with what it uses. Takes some milliseconds.
 pub fn give_back() {
     crate::sys::memory::give_back();
+}
+
+/// Resident memory, as the kernel counts it; 0 where it does not tell.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let statm = Procfs::default().text("self/statm").unwrap_or_default();
+    // Size, resident, shared, in pages (proc_pid_statm(5)).
+    let n_pages: Option<u64> = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    n_pages.unwrap_or_default() * rustix::param::page_size() as u64
+}
+
+/// The vdso, which is an ELF file in memory.
+#[must_use]
+pub fn vdso() -> Option<Vec<u8>> {
+    let procfs = Procfs::default();
+    let mut mappings = procfs.own_mappings().ok()?.flatten();
+    let vdso = mappings.find(|mapping| &*mapping.path == b"[vdso]")?;
+    let mut bytes = vec![0; usize::try_from(vdso.len_bytes).ok()?];
+    File::open(procfs.path("self/mem")).ok()?.read_exact_at(&mut bytes, vdso.start.0).ok()?;
+    Some(bytes)
 }

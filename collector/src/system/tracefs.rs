@@ -1,13 +1,18 @@
-//! Where the kernel describes its tracepoints.
+//! The kernel's descriptions of its tracepoints.
 
 use crate::error::Error;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 const MOUNT: &str = "sudo mount -t tracefs nodev /sys/kernel/tracing";
 const READ: &str =
     "run as root, or: sudo mount -o remount,mode=755 /sys/kernel/tracing (root of it is 0700)";
+
+/// A format has some hundred bytes; all formats of `trace_printk` some ten thousand.
+const MAX_FILE_BYTES: usize = 4 << 20;
+/// More than the longest of the files that can be read but once.
+const PIECE_BYTES: usize = 1 << 16;
 
 /// The tracefs of a machine, below a root that tests can fake.
 #[derive(Clone, Debug)]
@@ -70,6 +75,24 @@ impl Tracefs {
         }
         Err(reason)
     }
+}
+
+/// Reads a file of tracefs.
+///
+/// Some of these files give all they have to the first read, whatever its length, and nothing to a
+/// second (`show_header()` in Linux `kernel/trace/trace_events.c`): not for `read_to_end`, which
+/// begins with a short one.
+pub(crate) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    while bytes.len() < MAX_FILE_BYTES {
+        match file.read(&mut piece)? {
+            0 => break,
+            n_bytes => bytes.extend_from_slice(&piece[..n_bytes]),
+        }
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Target {
         output: CommandOutput,
         procfs: &Procfs,
     ) -> Result<Self, Error> {
-        let hierarchies = || Hierarchies::new(&procfs.text("self/mounts").unwrap_or_default());
+        let hierarchies = || Hierarchies::read(procfs);
         match spec {
             TargetSpec::Cgroup(path) => Self::group(hierarchies().group(path)?, "cgroup", procfs),
             TargetSpec::Unit(name) => Self::group(hierarchies().unit(name)?, "unit", procfs),

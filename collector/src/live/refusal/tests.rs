@@ -297,7 +297,7 @@ fn a_pmu_that_only_counts_is_told_by_trying() {
         let selector = EventSelector::parse(event).unwrap();
         selector.plan(None, &machine, &Tracefs::new(root)).unwrap().remove(0)
     };
-    let procfs = Procfs::new(std::path::Path::new("/proc"));
+    let procfs = Procfs::default();
     let mut msr = plan("msr/tsc/");
     let error = opens_on_ourselves(&mut msr, &procfs).unwrap_err();
     match &error {

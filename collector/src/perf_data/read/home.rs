@@ -3,7 +3,6 @@
 use crate::system::procfs::Procfs;
 use dataspace_proto::record::{Fork, Namespace};
 use std::collections::HashSet;
-use std::path::Path;
 
 /// The first mount namespace of a machine: the fixed number that it has since Linux 6.18
 /// (`MNT_NS_INIT_INO`), and the first ones that were given out before.
@@ -30,7 +29,7 @@ const MAX_ELSEWHERE: usize = 1 << 15;
 
 impl Default for Home {
     fn default() -> Self {
-        let own = Procfs::new(Path::new("/proc")).mount_namespace("self");
+        let own = Procfs::default().mount_namespace("self");
         Self { of_init: None, own, elsewhere: HashSet::new(), is_full: false }
     }
 }

@@ -6,10 +6,10 @@
 
 use crate::record::decode::{Cursor, NATIVE};
 use crate::system::host::gnu_build_id;
+use crate::system::procfs::Procfs;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -50,9 +50,10 @@ impl FileNotes {
     /// Without a thread there are no answers.
     pub(super) fn new() -> Self {
         let ((requests, queue), (to, answers)) = (channel::<Mapped>(), channel());
+        let procfs = Procfs::default();
         let work = move || {
             for mapped in queue {
-                let build_id = build_id(Path::new("/proc"), &mapped);
+                let build_id = build_id(&procfs, &mapped);
                 if build_id.is_some_and(|id| to.send((mapped.path, id)).is_err()) {
                     break;
                 }
@@ -92,14 +93,13 @@ impl FileNotes {
     }
 }
 
-/// The build-id of the file that is mapped there, below the `proc` of a machine.
-fn build_id(proc: &Path, mapped: &Mapped) -> Option<Vec<u8>> {
+/// The build-id of the file that is mapped there.
+fn build_id(procfs: &Procfs, mapped: &Mapped) -> Option<Vec<u8>> {
     let Mapped { pid, start, end, inode, path } = mapped;
-    let process = proc.join(pid.to_string());
     // The very file, where we may; else what its process sees under that name, if it is that still.
-    let very = process.join(format!("map_files/{start:x}-{end:x}"));
-    let named =
-        path.strip_prefix(b"/").map(|path| process.join("root").join(OsStr::from_bytes(path)));
+    let very = procfs.mapped_file(*pid, *start, *end);
+    let below_root = |path| procfs.root_of(*pid).join(OsStr::from_bytes(path));
+    let named = path.strip_prefix(b"/").map(below_root);
     let candidates: [Option<PathBuf>; 2] = [Some(very), named];
     let notes = |path: PathBuf| of_elf(&open(&path, *inode)?);
     candidates.into_iter().flatten().find_map(notes)
@@ -110,7 +110,7 @@ fn build_id(proc: &Path, mapped: &Mapped) -> Option<Vec<u8>> {
 fn open(path: &Path, inode: u64) -> Option<File> {
     let there = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
     let is_it = there.metadata().is_ok_and(|there| there.is_file() && there.ino() == inode);
-    is_it.then(|| File::open(format!("/proc/self/fd/{}", there.as_raw_fd())).ok())?
+    is_it.then(|| File::open(Procfs::default().own_file(&there)).ok())?
 }
 
 /// What the notes of an ELF file of this machine's byte order say.
@@ -153,7 +153,6 @@ fn of_elf(file: &File) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::procfs::Procfs;
     use dataspace_proto::record::{FileIdentity, Mmap};
     use std::process::Command;
 
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn our_own_libraries_have_the_build_ids_that_readelf_reads() {
-        let mappings = Procfs::new(Path::new("/proc")).mappings(std::process::id() as i32).unwrap();
+        let mappings = Procfs::default().mappings(std::process::id() as i32).unwrap();
         let mut notes = FileNotes::new();
         for mapped in mappings.iter().filter(|mmap| mmap.is_executable).filter_map(mapped) {
             notes.ask(mapped, 100);
@@ -199,9 +198,10 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         std::fs::copy(own, root.join("a")).unwrap();
         let inode = root.join("a").metadata().unwrap().ino();
+        let procfs = Procfs::new(dir.path());
         let of = |inode| Mapped { pid: 7, start: 0, end: 1, inode, path: (*b"/a").into() };
-        assert_eq!(build_id(dir.path(), &of(inode)), told(&root.join("a")));
-        assert_eq!(build_id(dir.path(), &of(inode + 1)), None);
+        assert_eq!(build_id(&procfs, &of(inode)), told(&root.join("a")));
+        assert_eq!(build_id(&procfs, &of(inode + 1)), None);
     }
 
     #[test]

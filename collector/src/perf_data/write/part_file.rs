@@ -173,8 +173,7 @@ fn check_place(path: &Path) -> Result<(), RecorderError> {
 }
 
 fn owns_all_files() -> bool {
-    let own = Procfs::new(Path::new("/proc")).status("self").unwrap_or_default();
-    own.effective_capabilities.is_some_and(|bits| bits & 1 << CAP_FOWNER != 0)
+    Procfs::default().status("self").is_ok_and(|own| own.holds(CAP_FOWNER))
 }
 
 /// A file beside `part` that nobody else knows, locked.

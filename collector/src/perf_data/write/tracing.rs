@@ -4,22 +4,17 @@
 //! Source: Linux `tools/perf/util/trace-event-info.c`, and `trace-event-read.c` for what is read.
 
 use crate::perf_data::format::bytes::Bytes;
-use std::fs::File;
-use std::io::{self, Read};
+use crate::system::tracefs;
 use std::path::Path;
 
 /// What it begins with, up to the version.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing0.6\0";
-/// A format has some hundred bytes; all formats of `trace_printk` some ten thousand.
-const MAX_FILE_BYTES: usize = 4 << 20;
-/// More than the longest of the files that can be read but once.
-const PIECE_BYTES: usize = 1 << 16;
 
 /// The formats of `tracepoints`, which are pairs of a system and a name, from the tracefs at
 /// `place`. What cannot be read is left empty: samples are then shown without their fields.
 pub(crate) fn data(place: &Path, tracepoints: &[(String, String)]) -> Vec<u8> {
     let read = |path: &str| {
-        read(&place.join(path)).unwrap_or_else(|error| {
+        tracefs::bytes(&place.join(path)).unwrap_or_else(|error| {
             tracing::debug!(%error, path, "not recorded");
             Vec::new()
         })
@@ -56,22 +51,6 @@ pub(crate) fn data(place: &Path, tracepoints: &[(String, String)]) -> Vec<u8> {
     bytes.bytes(&formats);
     bytes.u64(0); // of the names of tasks none: they are records
     bytes.0
-}
-
-/// Some of these files give all they have to the first read, whatever its length, and nothing to a
-/// second (`show_header()` in Linux `kernel/trace/trace_events.c`): not for `read_to_end`, which
-/// begins with a short one.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut bytes = Vec::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    while bytes.len() < MAX_FILE_BYTES {
-        match file.read(&mut piece)? {
-            0 => break,
-            n_bytes => bytes.extend_from_slice(&piece[..n_bytes]),
-        }
-    }
-    Ok(bytes)
 }
 
 fn file(bytes: &mut Bytes, content: &[u8]) {

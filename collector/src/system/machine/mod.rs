@@ -19,13 +19,6 @@ use crate::system::sysfs;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a kernel without the sysctl does: from this level on nobody without privilege sees the
-/// kernel (`sysctl_perf_event_paranoid` in Linux `kernel/events/core.c`).
-const DEFAULT_PARANOID: i64 = 2;
-
-/// PMUs looked at: a server with eight sockets has about 500, most of them uncore.
-const MAX_PMUS: usize = 4_096;
-
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -63,9 +56,10 @@ impl fmt::Display for KernelRelease {
 }
 
 impl KernelRelease {
-    /// Reads what `/proc/sys/kernel/osrelease` holds.
+    /// The release of the running kernel; empty if it does not tell.
     #[must_use]
-    pub fn parse(text: &str) -> Self {
+    pub fn read(procfs: &Procfs) -> Self {
+        let text = procfs.text("sys/kernel/osrelease").unwrap_or_default();
         let text = text.trim();
         let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
         let version = match (numbers.next(), numbers.next()) {
@@ -87,27 +81,26 @@ impl Machine {
     /// a session on a clock needs none of it. PMUs are read when they are asked for.
     #[must_use]
     pub fn read(root: &Path) -> Self {
-        let procfs = Procfs::new(&root.join("proc"));
-        let text = |path| procfs.text(path).unwrap_or_default();
-        let processor = Processor::parse(&text("cpuinfo"));
-        let devices = root.join("sys/bus/event_source/devices");
-        let architecture = match text("sys/kernel/arch").trim() {
+        let procfs = Procfs::below(root);
+        let processor = Processor::read(&procfs);
+        let devices = root.join(sysfs::PMUS);
+        let architecture = match procfs.text("sys/kernel/arch").unwrap_or_default().trim() {
             // Before Linux 6.1.
             "" => processor.architecture().to_owned(),
             said => said.to_owned(),
         };
-        let max_rate = procfs.number("sys/kernel/perf_event_max_sample_rate");
+        let max_rate = procfs.sysctl("kernel/perf_event_max_sample_rate");
         Self {
-            pmus: sysfs::names(&devices, MAX_PMUS),
+            pmus: sysfs::names(&devices, sysfs::MAX_PMUS),
             devices,
             processor,
-            kernel: KernelRelease::parse(&text("sys/kernel/osrelease")),
+            kernel: KernelRelease::read(&procfs),
             architecture,
             online_cpus: online_cpus(root).unwrap_or_else(|| {
                 let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
                 (0..i32::try_from(n_cpus).unwrap_or(1)).collect()
             }),
-            paranoid: procfs.number("sys/kernel/perf_event_paranoid").unwrap_or(DEFAULT_PARANOID),
+            paranoid: procfs.paranoid(),
             max_sample_rate_hz: max_rate.and_then(|max| u64::try_from(max).ok()),
             is_privileged: procfs.is_privileged(),
         }

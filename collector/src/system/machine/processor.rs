@@ -1,6 +1,8 @@
 //! The processor as `/proc/cpuinfo` describes its first CPU.
 
-/// Who made a processor.
+use crate::system::procfs::{Procfs, value};
+
+/// Maker of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vendor {
     /// `GenuineIntel`.
@@ -17,7 +19,7 @@ pub enum Vendor {
 /// A processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// Who made it.
+    /// Its maker.
     pub vendor: Vendor,
     /// `cpu family`.
     pub family: u32,
@@ -30,35 +32,30 @@ pub struct Processor {
 }
 
 impl Processor {
+    /// The processor of a machine.
+    #[must_use]
+    pub fn read(procfs: &Procfs) -> Self {
+        Self::parse(&procfs.text("cpuinfo").unwrap_or_default())
+    }
+
     /// Reads the first CPU of a `cpuinfo`. What it does not say is 0 or empty.
     #[must_use]
     pub fn parse(cpuinfo: &str) -> Self {
-        let mut processor = Self::default();
-        for line in cpuinfo.lines() {
-            if line.trim().is_empty() {
-                break;
-            }
-            let Some((key, value)) = line.split_once(':') else { continue };
-            let value = value.trim();
-            match key.trim() {
-                "vendor_id" => {
-                    processor.vendor = match value {
-                        "GenuineIntel" => Vendor::Intel,
-                        "AuthenticAMD" | "HygonGenuine" => Vendor::Amd,
-                        _ => Vendor::Other,
-                    }
-                }
-                "CPU implementer" => processor.vendor = Vendor::Arm,
-                "cpu family" => processor.family = value.parse().unwrap_or(0),
-                "model" => processor.model = value.parse().unwrap_or(0),
-                "model name" => value.clone_into(&mut processor.name),
-                "flags" => {
-                    processor.is_virtual = value.split(' ').any(|flag| flag == "hypervisor");
-                }
-                _ => {}
-            }
+        let said = |key| value(cpuinfo, key).unwrap_or_default();
+        let number = |key| said(key).parse().unwrap_or(0);
+        let vendor = match said("vendor_id") {
+            "GenuineIntel" => Vendor::Intel,
+            "AuthenticAMD" | "HygonGenuine" => Vendor::Amd,
+            _ if value(cpuinfo, "CPU implementer").is_some() => Vendor::Arm,
+            _ => Vendor::Other,
+        };
+        Self {
+            vendor,
+            family: number("cpu family"),
+            model: number("model"),
+            name: said("model name").to_owned(),
+            is_virtual: said("flags").split(' ').any(|flag| flag == "hypervisor"),
         }
-        processor
     }
 
     /// The instruction set that the vendor implies, in the kernel's name for it; empty if none.

@@ -1,19 +1,26 @@
-//! What `/proc` says of a process, below a root that tests can fake.
+//! Processes and settings as `/proc` tells of them, below a root that tests can fake.
 //!
 //! Everything here is the target's to shape: names, paths, the number of its mappings. Parsers
 //! take what they can read, and none panics.
+
+mod directory;
+mod status;
+
+pub use directory::ProcessDirectory;
+pub(crate) use status::{CAP_PERFMON, CAP_SYS_ADMIN};
+pub use status::{Ids, Status};
 
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::record::{FileIdentity, Mmap};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Take};
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::{Path, PathBuf};
 
-/// Number of `CAP_SYS_ADMIN`.
-pub(crate) const CAP_SYS_ADMIN: u32 = 21;
-/// Number of `CAP_PERFMON`.
-pub(crate) const CAP_PERFMON: u32 = 38;
+/// `kernel.perf_event_paranoid` of a kernel without the sysctl: from this level on nobody without privilege sees
+/// the kernel (`sysctl_perf_event_paranoid` in Linux `kernel/events/core.c`).
+const DEFAULT_PARANOID: i64 = 2;
 
 /// The longest file read: 65,530 mappings (`vm.max_map_count`) of 1 KiB a line.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -24,7 +31,7 @@ const MAX_HELD_BYTES: u64 = 16 << 20;
 /// What most processes' mappings take, of which there are 2,500 then, is read without asking.
 const SHORT_FILE_BYTES: u64 = 256 << 10;
 
-/// What of a process was read.
+/// The mappings of a process that were read.
 #[derive(Debug)]
 pub(crate) struct Mappings {
     pub(crate) mappings: Vec<Mmap>,
@@ -41,6 +48,13 @@ pub(crate) struct MappingReader {
     line: Vec<u8>,
     n_bytes: u64,
     is_over: bool,
+}
+
+impl MappingReader {
+    fn open(path: &Path, pid: i32) -> io::Result<Self> {
+        let file = BufReader::new(File::open(path)?.take(MAX_FILE_BYTES));
+        Ok(Self { pid, file, line: Vec::new(), n_bytes: 0, is_over: false })
+    }
 }
 
 impl Iterator for MappingReader {
@@ -74,24 +88,10 @@ pub struct Procfs {
     root: PathBuf,
 }
 
-/// What `/proc/TID/status` says, as far as we ask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// The process of the thread.
-    pub pid: Option<i32>,
-    /// Its effective user.
-    pub effective_uid: Option<u32>,
-    /// Its effective capabilities, a bit each.
-    pub effective_capabilities: Option<u64>,
-}
-
-impl Status {
-    /// Whether `perf_event_paranoid` does not apply to it (`perfmon_capable()` in Linux
-    /// `include/linux/capability.h`).
-    #[must_use]
-    pub fn is_privileged(&self) -> bool {
-        let held = self.effective_capabilities.unwrap_or(0);
-        held & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN) != 0
+impl Default for Procfs {
+    /// The `/proc` of this machine.
+    fn default() -> Self {
+        Self::below(Path::new("/"))
     }
 }
 
@@ -102,10 +102,18 @@ impl Procfs {
         Self { root: root.to_path_buf() }
     }
 
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(self.root.join(path))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
+    /// The `/proc` of the machine whose root directory is `root`.
+    #[must_use]
+    pub fn below(root: &Path) -> Self {
+        Self::new(&root.join("proc"))
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    pub(super) fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        whole(File::open(self.path(path))?)
     }
 
     /// The threads of process `pid`.
@@ -113,7 +121,7 @@ impl Procfs {
     /// # Errors
     /// Those of reading the directory: there is no such process, most often.
     pub fn tasks(&self, pid: i32) -> io::Result<Vec<i32>> {
-        let entries = fs::read_dir(self.root.join(format!("{pid}/task")))?;
+        let entries = fs::read_dir(self.path(&format!("{pid}/task")))?;
         // An entry that cannot be read is a thread that ended.
         Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
     }
@@ -155,11 +163,7 @@ impl Procfs {
     /// # Errors
     /// Those of opening and reading the file.
     pub(crate) fn mapping_reader(&self, pid: i32) -> io::Result<MappingReader> {
-        let open = |path: String| -> io::Result<MappingReader> {
-            let file = File::open(self.root.join(path))?;
-            let file = BufReader::new(file.take(MAX_FILE_BYTES));
-            Ok(MappingReader { pid, file, line: Vec::new(), n_bytes: 0, is_over: false })
-        };
+        let open = |path: String| MappingReader::open(&self.path(&path), pid);
         let mut reader = open(format!("{pid}/maps"))?;
         if reader.file.fill_buf()?.is_empty() {
             // The first thread has ended before the others: one of those shows the mappings.
@@ -176,24 +180,29 @@ impl Procfs {
         Ok(reader)
     }
 
+    /// Our own mappings.
+    pub(super) fn own_mappings(&self) -> io::Result<MappingReader> {
+        MappingReader::open(&self.path("self/maps"), std::process::id().cast_signed())
+    }
+
     /// The name of thread `tid` of process `pid`.
     ///
     /// # Errors
     /// Those of reading the file.
     pub fn comm(&self, pid: i32, tid: i32) -> io::Result<Box<[u8]>> {
-        let mut name = self.read(&format!("{pid}/task/{tid}/comm"))?;
+        let mut name = self.bytes(&format!("{pid}/task/{tid}/comm"))?;
         if name.last() == Some(&b'\n') {
             name.pop();
         }
         Ok(name.into())
     }
 
-    /// Process and user of a thread, which is a number or `self`.
+    /// The status of a thread, which is a number or `self`.
     ///
     /// # Errors
     /// Those of reading the file.
     pub fn status(&self, tid: impl fmt::Display) -> io::Result<Status> {
-        Ok(status(&self.read(&format!("{tid}/status"))?))
+        Ok(Status::parse(&self.bytes(&format!("{tid}/status"))?))
     }
 
     /// Whether we [are privileged](Status::is_privileged).
@@ -207,52 +216,134 @@ impl Procfs {
     /// # Errors
     /// Those of reading the file; `InvalidData` if it does not say.
     pub fn start_time_ticks(&self, pid: i32) -> io::Result<u64> {
-        start_time(&self.read(&format!("{pid}/stat"))?).ok_or(io::ErrorKind::InvalidData.into())
+        start_time(&self.bytes(&format!("{pid}/stat"))?).ok_or(io::ErrorKind::InvalidData.into())
     }
 
     /// The inode number of the mount namespace of a process, which is a number or `self`; `None` if
     /// it may not be seen.
     #[must_use]
     pub fn mount_namespace(&self, pid: impl fmt::Display) -> Option<u64> {
-        let link = fs::read_link(self.root.join(format!("{pid}/ns/mnt"))).ok()?;
+        let link = fs::read_link(self.path(&format!("{pid}/ns/mnt"))).ok()?;
         // mnt:[4026531841]
         link.to_str()?.strip_prefix("mnt:[")?.strip_suffix(']')?.parse().ok()
     }
 
-    /// The number in a file such as `sys/kernel/perf_event_paranoid`; `None` if there is none.
+    /// The directory of a process, which is a number or `self`, to be held open.
+    ///
+    /// # Errors
+    /// Those of opening it: there is no such process, most often.
+    pub fn directory(&self, pid: impl fmt::Display) -> io::Result<ProcessDirectory> {
+        ProcessDirectory::open(&self.path(&pid.to_string()))
+    }
+
+    /// A task of process `pid` by which its files are shown: the first thread may have ended before the others,
+    /// and shows nothing then.
     #[must_use]
-    pub fn number(&self, path: &str) -> Option<i64> {
-        str::from_utf8(&self.read(path).ok()?).ok()?.trim().parse().ok()
+    pub fn living_task(&self, pid: i32) -> i32 {
+        let shows = |tid: &i32| fs::read_link(self.path(&format!("{tid}/exe"))).is_ok();
+        let others = || self.tasks(pid).ok()?.into_iter().find(shows);
+        if shows(&pid) { pid } else { others().unwrap_or(pid) }
+    }
+
+    /// The root directory of a task, as a path: through it another mount namespace is reached.
+    #[must_use]
+    pub fn root_of(&self, task: i32) -> PathBuf {
+        self.path(&format!("{task}/root"))
+    }
+
+    /// The very file that is mapped there in process `pid`, wherever it is now, for who may look.
+    pub(crate) fn mapped_file(&self, pid: i32, start: u64, end: u64) -> PathBuf {
+        self.path(&pid.to_string()).join(mapped_file(start, end))
+    }
+
+    /// The path in the hierarchy whose events the kernel counts, of process `pid`'s control group:
+    /// `/system.slice/redis.service`.
+    pub(crate) fn control_group(&self, pid: i32) -> Option<String> {
+        control_group(&self.text(&format!("{pid}/cgroup"))?)
+    }
+
+    /// How long a task, which is a number or `thread-self`, has waited for a CPU so far, a zombie too; 0 where
+    /// the kernel does not count that (without `CONFIG_SCHED_INFO`).
+    pub(crate) fn delay_ns(&self, task: &str) -> u64 {
+        let text = self.text(&format!("{task}/schedstat")).unwrap_or_default();
+        // The second number of schedstat (Linux Documentation/scheduler/sched-stats.rst).
+        text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+
+    /// Whether our numbers of users are the machine's: we are in the first user namespace, which maps all
+    /// 2^32 - 1 users onto themselves, or the kernel has no others.
+    pub(crate) fn is_first_user_namespace(&self) -> bool {
+        let map = self.text("self/uid_map").unwrap_or_default();
+        map.trim().is_empty() || map.split_whitespace().eq(["0", "0", "4294967295"])
+    }
+
+    /// A path that leads to one of our own open files, whatever name it has now.
+    #[must_use]
+    pub fn own_file(&self, file: impl AsFd) -> PathBuf {
+        self.path(&format!("self/fd/{}", file.as_fd().as_raw_fd()))
+    }
+
+    /// The bytes of the program that we are, even if its file was replaced.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn own_program(&self) -> io::Result<Vec<u8>> {
+        fs::read(self.path("self/exe"))
+    }
+
+    /// The number that a sysctl such as `kernel/perf_event_mlock_kb` has; `None` if there is none.
+    #[must_use]
+    pub fn sysctl(&self, path: &str) -> Option<i64> {
+        self.text(&format!("sys/{path}"))?.trim().parse().ok()
+    }
+
+    /// `kernel.perf_event_paranoid`.
+    #[must_use]
+    pub fn paranoid(&self) -> i64 {
+        self.sysctl("kernel/perf_event_paranoid").unwrap_or(DEFAULT_PARANOID)
     }
 
     /// The text of a file; `None` if it cannot be read or is not UTF-8.
-    #[must_use]
-    pub fn text(&self, path: &str) -> Option<String> {
-        String::from_utf8(self.read(path).ok()?).ok()
+    pub(super) fn text(&self, path: &str) -> Option<String> {
+        String::from_utf8(self.bytes(path).ok()?).ok()
     }
 }
 
-fn status(bytes: &[u8]) -> Status {
-    let mut status = Status::default();
-    for line in bytes.split(|&byte| byte == b'\n').filter_map(|line| str::from_utf8(line).ok()) {
-        let Some((key, value)) = line.split_once(':') else { continue };
-        let mut words = value.split_whitespace();
-        match key {
-            "Tgid" => status.pid = words.next().and_then(|word| word.parse().ok()),
-            // Real, effective, saved, file system.
-            "Uid" => status.effective_uid = words.nth(1).and_then(|word| word.parse().ok()),
-            "CapEff" => {
-                status.effective_capabilities =
-                    words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-            }
-            _ => {}
-        }
-    }
-    status
+/// The link in a process's directory that leads to the very file that is mapped there.
+#[must_use]
+pub fn mapped_file(start: u64, end: u64) -> PathBuf {
+    PathBuf::from(format!("map_files/{start:x}-{end:x}"))
+}
+
+/// All bytes of a file, up to the longest that is read.
+pub(super) fn whole(file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The value in the first line `KEY : VALUE` or `KEY: VALUE` of this key, as in `cpuinfo` and `meminfo`.
+pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == key).then(|| value.trim())
+    })
+}
+
+/// Of lines such as `0::/system.slice/redis.service` the path.
+fn control_group(text: &str) -> Option<String> {
+    let line = |wanted: &str| {
+        text.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            controllers.split(',').any(|one| one == wanted).then(|| path.to_owned())
+        })
+    };
+    line("perf_event").or_else(|| line(""))
 }
 
 /// Field 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and parentheses, so counting
-/// begins behind its last one.
+/// begins after its last one.
 fn start_time(stat: &[u8]) -> Option<u64> {
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
@@ -265,8 +356,8 @@ fn mapping(pid: i32, line: &[u8]) -> Option<Mmap> {
     let mut rest = line;
     let mut next = || {
         let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
-        let (field, behind) = rest.split_at(end);
-        rest = behind.strip_prefix(b" ").unwrap_or(behind);
+        let (field, after) = rest.split_at(end);
+        rest = after.strip_prefix(b" ").unwrap_or(after);
         str::from_utf8(field).ok()
     };
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -304,13 +395,13 @@ fn unescaped(path: &[u8]) -> Box<[u8]> {
     const ESCAPED: &[u8] = b"\\012";
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;
-    while let Some((&byte, behind)) = rest.split_first() {
-        if let Some(behind) = rest.strip_prefix(ESCAPED) {
+    while let Some((&byte, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(ESCAPED) {
             out.push(b'\n');
-            rest = behind;
+            rest = after;
         } else {
             out.push(byte);
-            rest = behind;
+            rest = after;
         }
     }
     out.into()
@@ -398,16 +489,25 @@ mod tests {
         assert_eq!(tasks, [7, 9]);
         assert_eq!(&*procfs.comm(7, 9).unwrap(), b"\xff\n");
         let status = procfs.status(9).unwrap();
-        assert_eq!((status.pid, status.effective_uid), (Some(7), Some(33)));
+        assert_eq!((status.pid, status.users.map(|users| users.effective)), (Some(7), Some(33)));
         assert_eq!(status.effective_capabilities, Some(0xc0_0000_0000));
         assert!(procfs.tasks(8).is_err());
+    }
+
+    #[test]
+    fn the_group_is_that_of_the_hierarchy_that_counts() {
+        let unified = "9:name=systemd:/a\n1:cpu,cpuacct:/b\n0::/system.slice/x:y.service\n";
+        assert_eq!(control_group(unified).as_deref(), Some("/system.slice/x:y.service"));
+        let older = "9:name=systemd:/a\n5:perf_event:/c\n0::/\n";
+        assert_eq!(control_group(older).as_deref(), Some("/c"));
+        assert_eq!(control_group("broken"), None);
     }
 
     proptest! {
         #[test]
         fn garbage_never_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = mapping(1, &line);
-            let _ = status(&line);
+            let _ = control_group(&String::from_utf8_lossy(&line));
             let _ = start_time(&line);
             let _ = unescaped(&line);
         }

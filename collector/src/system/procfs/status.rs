@@ -1,0 +1,122 @@
+//! The status of a process or a thread.
+
+/// Number of `CAP_SYS_ADMIN`.
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
+/// Number of `CAP_PERFMON`.
+pub(crate) const CAP_PERFMON: u32 = 38;
+
+/// A process's users or groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ids {
+    /// Of whom it is.
+    pub real: u32,
+    /// Whose rights it has.
+    pub effective: u32,
+    /// Whose rights it may take again.
+    pub saved: u32,
+    /// Who owns the files that it makes.
+    pub file_system: u32,
+}
+
+/// The part of `/proc/TID/status` that we ask for. What it does not tell is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The process of the thread.
+    pub pid: Option<i32>,
+    /// The number of that process in the innermost namespace that it is in, by which it knows itself.
+    pub innermost_pid: Option<i32>,
+    /// Its users.
+    pub users: Option<Ids>,
+    /// Its groups.
+    pub groups: Option<Ids>,
+    /// The number of the process's threads.
+    pub n_threads: Option<u64>,
+    /// The capabilities that it may take, a bit each.
+    pub permitted_capabilities: Option<u64>,
+    /// Its effective capabilities, a bit each.
+    pub effective_capabilities: Option<u64>,
+    /// Whether a filter of system calls is in force: `Seccomp: 2` (Linux `fs/proc/array.c`).
+    pub is_filtered: bool,
+}
+
+impl Status {
+    /// Whether a capability is effective.
+    #[must_use]
+    pub fn holds(&self, capability: u32) -> bool {
+        self.effective_capabilities.is_some_and(|held| held & 1 << capability != 0)
+    }
+
+    /// Whether `perf_event_paranoid` does not apply to it (`perfmon_capable()` in Linux
+    /// `include/linux/capability.h`).
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        self.holds(CAP_PERFMON) || self.holds(CAP_SYS_ADMIN)
+    }
+
+    /// Reads the text, in which a process's name has its blanks and ends of line escaped.
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        let mut status = Self::default();
+        for line in bytes.split(|&byte| byte == b'\n').filter_map(|line| str::from_utf8(line).ok())
+        {
+            let Some((key, value)) = line.split_once(':') else { continue };
+            let mut words = value.split_whitespace();
+            match key {
+                "Tgid" => status.pid = number(words.next()),
+                "NStgid" => status.innermost_pid = number(words.last()),
+                "Uid" => status.users = ids(words),
+                "Gid" => status.groups = ids(words),
+                "Threads" => status.n_threads = number(words.next()),
+                "CapPrm" => status.permitted_capabilities = capabilities(words.next()),
+                "CapEff" => status.effective_capabilities = capabilities(words.next()),
+                "Seccomp" => status.is_filtered = words.next() == Some("2"),
+                _ => {}
+            }
+        }
+        status
+    }
+}
+
+fn number<T: std::str::FromStr>(word: Option<&str>) -> Option<T> {
+    word?.parse().ok()
+}
+
+fn capabilities(word: Option<&str>) -> Option<u64> {
+    u64::from_str_radix(word?, 16).ok()
+}
+
+fn ids<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Ids> {
+    let mut next = || number(words.next());
+    Some(Ids { real: next()?, effective: next()?, saved: next()?, file_system: next()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_status_is_read_line_by_line() {
+        let status = Status::parse(
+            b"Name:\tUid:\\n\xff\nTgid:\t7\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nNStgid:\t7\t1\n\
+              Threads:\t9\nCapPrm:\t0000000000000000\nCapEff:\t000000c000000000\nSeccomp:\t2\n",
+        );
+        let users = Ids { real: 1, effective: 2, saved: 3, file_system: 4 };
+        assert_eq!(
+            (status.pid, status.innermost_pid, status.users),
+            (Some(7), Some(1), Some(users))
+        );
+        assert_eq!(status.groups.map(|groups| groups.effective), Some(6));
+        assert_eq!((status.n_threads, status.permitted_capabilities), (Some(9), Some(0)));
+        assert!(status.holds(CAP_PERFMON) && !status.holds(CAP_SYS_ADMIN) && status.is_filtered);
+        for damaged in ["", "Uid:\t1\tx\t3\t4\n", "Uid:\t1\t2\t3\n"] {
+            assert_eq!(Status::parse(damaged.as_bytes()), Status::default(), "{damaged:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Status::parse(&line);
+        }
+    }
+}
