@@ -2,6 +2,7 @@
 //! sample tells.
 
 use crate::attribution::search::{Evidence, Search, Survivor};
+use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
 use dataspace_proto::reason::Reason;
 
 /// What the walk back came to.
@@ -21,9 +22,6 @@ pub(crate) enum Choice {
     /// Nothing can be told.
     Unknown(Reason),
 }
-
-/// Bytes of a return address.
-const RETURN_ADDRESS_BYTES: u64 = 8;
 
 /// Weighs what is left, and drops what the sample rules out.
 pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Choice {
@@ -73,9 +71,9 @@ pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Cho
 fn is_return_possible(search: &Search, evidence: Evidence) -> bool {
     use dataspace_proto::memory::Access;
     let Some(addr) = evidence.addr else { return evidence.access != Some(Access::Store) };
-    search
-        .returned
-        .is_none_or(|stack| stack.wrapping_sub(addr.0).wrapping_sub(1) < RETURN_ADDRESS_BYTES)
+    search.returned.is_none_or(|stack| {
+        stack.wrapping_sub(addr.0).wrapping_sub(1) < u64::from(RETURN_ADDRESS_BYTES)
+    })
 }
 
 /// The trigger that all survivors are, if they are one.

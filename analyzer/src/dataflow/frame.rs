@@ -5,12 +5,10 @@ use super::value::{Frame, Slot};
 use crate::dwarf::code::frame::{CfaRule, FrameRule};
 use crate::dwarf::variable::location::{Base, Place};
 use crate::limit;
+use crate::x86_64::abi::{FRAME_POINTER, STACK_POINTER};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// DWARF number of the stack pointer.
-const DWARF_RSP: u16 = 7;
 
 /// How far below the CFA the stack pointer is in most of a range of code, for ranges that were asked.
 type Depths = FxHashMap<(u64, u64), Option<i64>>;
@@ -51,11 +49,11 @@ impl Typing<'_, '_> {
         offset: i64,
         depths: &mut Depths,
     ) -> Option<Slot> {
-        if base == Base::Register(DWARF_RSP) {
+        if base == Base::Register(STACK_POINTER) {
             let depth = depths
                 .entry((code.start, code.end))
                 .or_insert_with(|| most(self.rules(code).map(depth_of)));
-            let rule = CfaRule { register: DWARF_RSP, offset: (*depth)? };
+            let rule = CfaRule { register: STACK_POINTER, offset: (*depth)? };
             return frame_slot(FrameRule::Known(rule), base, offset);
         }
         let mut prologue = self.rules(code).take(limit::MAX_PROLOGUE);
@@ -76,7 +74,7 @@ impl Typing<'_, '_> {
 
 /// How far below the CFA the stack pointer is, where the CFA is told by it.
 fn depth_of(rule: FrameRule) -> Option<i64> {
-    rule.cfa().filter(|rule| rule.register == DWARF_RSP).map(|rule| rule.offset)
+    rule.cfa().filter(|rule| rule.register == STACK_POINTER).map(|rule| rule.offset)
 }
 
 /// The depth that is there most often; of several the largest.
@@ -95,8 +93,8 @@ fn frame_slot(rule: FrameRule, base: Base, offset: i64) -> Option<Slot> {
         (Base::Register(register), FrameRule::Known(rule)) if register == rule.register => {
             offset.checked_sub(rule.offset)?
         }
-        (Base::Register(6), FrameRule::Expression) => {
-            return Some(Slot { frame: Frame::Register(6), offset });
+        (Base::Register(FRAME_POINTER), FrameRule::Expression) => {
+            return Some(Slot { frame: Frame::Register(FRAME_POINTER as u8), offset });
         }
         _ => return None,
     };

@@ -5,7 +5,7 @@ use super::sum::number;
 use super::value::{Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
 use super::vector::takes_lane;
 use crate::dwarf::code::frame::FrameRule;
-use crate::x86_64::abi::RETURNED;
+use crate::x86_64::abi::{FRAME_POINTER, POINTER_BYTES, RETURNED, STACK_POINTER, dwarf_number};
 use crate::x86_64::access::{self, Address, SegmentBase};
 use crate::x86_64::arithmetic::Operation;
 use crate::x86_64::effect::{self, Arithmetic, Effect, Operand, Part};
@@ -16,15 +16,6 @@ use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
 };
 use std::collections::BTreeSet;
-
-/// Bytes of a pointer, and of a slot.
-pub(super) const POINTER_BYTES: u32 = 8;
-
-/// DWARF number of the register that compilers address an aligned frame by.
-const FRAME_REGISTER: u8 = 6;
-
-/// DWARF number of the stack pointer.
-const STACK_POINTER: u8 = 7;
 
 /// One pass over a function's instructions.
 pub(super) struct Transfer<'a> {
@@ -92,7 +83,7 @@ impl<'a> Transfer<'a> {
             FrameRule::Known(rule) if rule.register == u16::from(register) => {
                 Some(Slot { frame: Frame::Cfa, offset: displacement.checked_sub(rule.offset)? })
             }
-            FrameRule::Expression if register == FRAME_REGISTER => {
+            FrameRule::Expression if u16::from(register) == FRAME_POINTER => {
                 Some(Slot { frame: Frame::Register(register), offset: displacement })
             }
             _ => None,
@@ -100,7 +91,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn stack_top(&mut self, at: u32, displacement: i64) -> Option<Slot> {
-        self.slot(at, STACK_POINTER, displacement)
+        self.slot(at, STACK_POINTER as u8, displacement)
     }
 
     fn step(&mut self, at: u32, instruction: &Instruction) {
@@ -201,7 +192,7 @@ impl<'a> Transfer<'a> {
     }
 
     pub(super) fn register(&mut self, at: u32, register: Register) -> ValueIdx {
-        self.graph.before(at, Place::Register(access::dwarf_number(register) as u8))
+        self.graph.before(at, Place::Register(dwarf_number(register) as u8))
     }
 
     /// The value of a register's part; a narrow one is a number.
@@ -226,7 +217,7 @@ impl<'a> Transfer<'a> {
             // The upper bits stay: nothing but a number is kept in such a register.
             _ => self.graph.define(Definition::Number),
         };
-        let place = Place::Register(access::dwarf_number(to.register) as u8);
+        let place = Place::Register(dwarf_number(to.register) as u8);
         self.graph.write(at, place, value);
     }
 

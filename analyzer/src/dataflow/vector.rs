@@ -1,7 +1,8 @@
 //! Pointers that go through vector registers: compilers load several at once and take them apart.
 
-use super::transfer::{POINTER_BYTES, Transfer};
+use super::transfer::Transfer;
 use super::value::{Definition, Place, Sum, ValueIdx};
+use crate::x86_64::abi::POINTER_BYTES;
 use crate::x86_64::access;
 use crate::x86_64::effect::Part;
 use iced_x86::{Instruction, Mnemonic as M, OpAccess, OpKind, Register};

@@ -9,6 +9,7 @@ use crate::elf::linkage::{Slot, ThreadTarget};
 use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
 use crate::limit;
 use crate::types::data_object::{self, Root};
+use crate::x86_64::abi::is_callee_saved;
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase, sampled_register};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -148,9 +149,7 @@ impl Trace<'_> {
                 let given = target.map_or(Given::Other, |target| Given::Thread(target, false));
                 return Some(Some(given));
             }
-            // A function keeps rbx, rbp and r12 to r15 (psABI 3.2.1).
-            use Register as R;
-            let is_kept = matches!(register, R::RBX | R::RBP | R::R12 | R::R13 | R::R14 | R::R15);
+            let is_kept = sampled_register(register).is_some_and(is_callee_saved);
             return Some((!is_kept).then_some(Given::Other));
         }
         let used = self.factory.info(here).used_registers();

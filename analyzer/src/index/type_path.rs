@@ -13,16 +13,13 @@ use crate::index::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswe
 use crate::types::data_object::{self, Root};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
+use crate::x86_64::abi::{FRAME_POINTER, STACK_POINTER};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
-
-/// DWARF numbers of the registers that hold a frame's address.
-const DWARF_RBP: u16 = 6;
-const DWARF_RSP: u16 = 7;
 
 /// Control bytes that hashbrown compares at once.
 const CONTROL_GROUP_BYTES: u32 = 16;
@@ -410,7 +407,8 @@ pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>)
 
 /// Whether the register with this DWARF number holds the frame's address.
 fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
-    number == DWARF_RSP || number == DWARF_RBP && cfa.is_some_and(|cfa| cfa.register == DWARF_RBP)
+    number == STACK_POINTER
+        || number == FRAME_POINTER && cfa.is_some_and(|cfa| cfa.register == FRAME_POINTER)
 }
 
 /// What an access is to through a pointer that may be one of several.

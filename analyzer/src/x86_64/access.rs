@@ -1,5 +1,6 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
+use super::abi::{dwarf_number, general_register};
 use super::state::State;
 use crate::types::bit_range::BitRange;
 use crate::types::value_kind::ValueKind;
@@ -282,7 +283,7 @@ fn address_register(register: Register) -> Option<AddressRegister> {
 /// The register with DWARF number `number`: what a frame or a variable is counted from.
 #[must_use]
 pub fn register_of_dwarf(number: u16) -> Option<AddressRegister> {
-    let register = DWARF_ORDER.get(usize::from(number)).copied()?;
+    let register = general_register(number)?;
     Some(AddressRegister { register: Some(register), dwarf: Some(number), is_32_bit: false })
 }
 
@@ -308,32 +309,6 @@ pub fn sampled_register(register: Register) -> Option<Sampled> {
         Register::R15 => Sampled::R15,
         _ => return None,
     })
-}
-
-/// DWARF register numbers of x86-64 (psABI, figure 3.36).
-const DWARF_ORDER: [Sampled; 16] = [
-    Sampled::Rax,
-    Sampled::Rdx,
-    Sampled::Rcx,
-    Sampled::Rbx,
-    Sampled::Rsi,
-    Sampled::Rdi,
-    Sampled::Rbp,
-    Sampled::Rsp,
-    Sampled::R8,
-    Sampled::R9,
-    Sampled::R10,
-    Sampled::R11,
-    Sampled::R12,
-    Sampled::R13,
-    Sampled::R14,
-    Sampled::R15,
-];
-
-pub(crate) fn dwarf_number(register: Sampled) -> u16 {
-    let found = DWARF_ORDER.iter().position(|candidate| *candidate == register);
-    // RIP and RFLAGS never address memory; 16 is the return address column.
-    found.map_or(16, |number| number as u16)
 }
 
 #[cfg(test)]

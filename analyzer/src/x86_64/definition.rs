@@ -1,5 +1,6 @@
 //! Where a register's value comes from: the instructions that wrote it last, on every way there.
 
+use super::{abi, access};
 use crate::limit;
 use crate::x86_64::view::{View, immediate};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
@@ -191,6 +192,5 @@ fn is_conditional_move(here: &Instruction) -> bool {
 
 /// Whether a callee leaves the register as it was.
 fn is_kept(register: Register) -> bool {
-    use Register as R;
-    matches!(register, R::RBX | R::RBP | R::RSP | R::R12 | R::R13 | R::R14 | R::R15)
+    access::sampled_register(register).is_some_and(abi::is_callee_saved)
 }

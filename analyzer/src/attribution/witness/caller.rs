@@ -14,18 +14,12 @@ use crate::index::call_site::{CallSite, Link, PassedPointer, Spot};
 use crate::index::question::{Needs, Question};
 use crate::index::site::{OwnedRoot, TypedAccess};
 use crate::limit;
+use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS_BYTES, STACK_POINTER};
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::register::Register;
 use dataspace_proto::stack::StackPiece;
 use std::sync::Arc;
-
-/// DWARF numbers of the registers that frames are found by.
-const DWARF_FRAME_POINTER: u16 = 6;
-const DWARF_STACK_POINTER: u16 = 7;
-
-/// Bytes of a return address.
-const RETURN_ADDRESS_BYTES: u64 = 8;
 
 /// What one call says.
 struct Hop {
@@ -64,12 +58,12 @@ impl<'a> Walk<'a> {
     /// Steps to the caller's frame and gives the address to return to. Frames only ever lie further up.
     fn step(&mut self, step: &FrameStep) -> Option<Avma> {
         let base = match step.cfa.register {
-            DWARF_STACK_POINTER => self.stack_pointer,
-            DWARF_FRAME_POINTER => self.frame_pointer?,
+            STACK_POINTER => self.stack_pointer,
+            FRAME_POINTER => self.frame_pointer?,
             _ => return None,
         };
         let cfa = base.wrapping_add_signed(step.cfa.offset);
-        let saved = cfa.checked_sub(RETURN_ADDRESS_BYTES)?;
+        let saved = cfa.checked_sub(RETURN_ADDRESS_BYTES.into())?;
         if saved < self.stack_pointer {
             return None;
         }

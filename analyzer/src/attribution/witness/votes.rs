@@ -8,6 +8,7 @@ use crate::attribution::vote::{Found, Touch};
 use crate::attribution::world::{Paths, World};
 use crate::limit;
 use crate::types::data_object::Root;
+use crate::x86_64::abi::RED_ZONE_BYTES;
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::Sample;
@@ -106,6 +107,3 @@ fn heap_touch(sample: &Sample, avma: Avma, size: u32) -> Option<Touch> {
     let Sample { pid, time_ns, .. } = *sample;
     (!is_stack).then_some(Touch { pid, time_ns, addr: avma.0, size })
 }
-
-/// Bytes below the stack pointer that a function may use (psABI, section 3.2.2).
-const RED_ZONE_BYTES: u64 = 128;

@@ -5,6 +5,7 @@ use crate::dwarf::unit::section::SectionFile;
 use crate::dwarf::variable::location::Base;
 use crate::elf::image::ElfImage;
 use crate::limit;
+use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_BYTES};
 use dataspace_proto::address::Svma;
 use gimli::{Reader as _, UnwindSection};
 
@@ -69,21 +70,14 @@ pub enum SavedRegister {
     Lost,
 }
 
-/// DWARF numbers (psABI, figure 3.36).
-const FRAME_POINTER: gimli::Register = gimli::Register(6);
-const RETURN_ADDRESS: gimli::Register = gimli::Register(16);
-
-/// How far below the CFA a call puts the return address.
-const RETURN_ADDRESS_BELOW: i64 = 8;
-
 impl FrameStep {
     fn of(row: &gimli::UnwindTableRow<usize>) -> Option<Self> {
         let cfa = FrameRule::of(row.cfa()).cfa()?;
         let is_returned_to = matches!(
-            row.register(RETURN_ADDRESS),
-            Some(gimli::RegisterRule::Offset(offset)) if offset == -RETURN_ADDRESS_BELOW
+            row.register(gimli::Register(RETURN_ADDRESS)),
+            Some(gimli::RegisterRule::Offset(offset)) if offset == -i64::from(RETURN_ADDRESS_BYTES)
         );
-        let frame_pointer = match row.register(FRAME_POINTER) {
+        let frame_pointer = match row.register(gimli::Register(FRAME_POINTER)) {
             None | Some(gimli::RegisterRule::Undefined | gimli::RegisterRule::SameValue) => {
                 SavedRegister::Kept
             }
