@@ -48,32 +48,41 @@ fn graph(program: &Program, function: &str) -> Arc<FunctionCode> {
     index(program).function(Svma(program.function_range(function).0)).unwrap()
 }
 
-fn instructions(graph: &FunctionCode) -> Vec<(usize, Instruction)> {
-    let all = (0..graph.n_instructions()).map(|at| (at, graph.instruction(at)));
-    all.filter_map(|(at, here)| Some((at, *here?))).collect()
+fn instruction(program: &Program, graph: &FunctionCode, at: usize) -> Option<Instruction> {
+    let code = graph.code(at)?;
+    let mut here = program.decode(code.start, code.end - code.start)[0];
+    here.set_ip(code.start);
+    Some(here)
+}
+
+fn instructions(program: &Program, graph: &FunctionCode) -> Vec<(usize, Instruction)> {
+    let all = (0..graph.n_instructions()).map(|at| (at, instruction(program, graph, at)));
+    all.filter_map(|(at, here)| Some((at, here?))).collect()
 }
 
 /// The addresses that the graph says come before the instruction at `index`.
 fn sources(graph: &FunctionCode, index: usize) -> Vec<u64> {
     let from = graph.predecessors(index).iter().map(|from| from.from as usize);
-    from.map(|from| graph.instruction(from).unwrap().ip()).collect()
+    from.map(|from| graph.code(from).unwrap().start).collect()
 }
 
 /// What fills up to an alignment and is not reached.
-fn is_filler(graph: &FunctionCode, index: usize, here: &Instruction) -> bool {
+fn is_filler(program: &Program, graph: &FunctionCode, index: usize, here: &Instruction) -> bool {
     matches!(here.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
         && graph.predecessors(index).iter().all(|from| {
-            let before = graph.instruction(from.from as usize).unwrap();
+            let before = instruction(program, graph, from.from as usize).unwrap();
             matches!(before.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
         })
 }
 
 /// Instructions of which the graph does not know what comes before.
-fn unknown(graph: &FunctionCode) -> Vec<u64> {
-    let all = instructions(graph).into_iter();
-    all.filter(|(at, here)| graph.entrances(*at).is_unknown && !is_filler(graph, *at, here))
-        .map(|(_, here)| here.ip())
-        .collect()
+fn unknown(program: &Program, graph: &FunctionCode) -> Vec<u64> {
+    let all = instructions(program, graph).into_iter();
+    all.filter(|(at, here)| {
+        graph.entrances(*at).is_unknown && !is_filler(program, graph, *at, here)
+    })
+    .map(|(_, here)| here.ip())
+    .collect()
 }
 
 #[test]
@@ -81,7 +90,7 @@ fn a_label_is_reached_by_the_jumps_through_its_table() {
     for (program, build) in programs("flow.c", &["gcc", "clang"]) {
         for function in ["by_address", "by_distance"] {
             let graph = graph(&program, function);
-            let jumps: BTreeSet<u64> = instructions(&graph)
+            let jumps: BTreeSet<u64> = instructions(&program, &graph)
                 .into_iter()
                 .filter(|(_, here)| here.flow_control() == FlowControl::IndirectBranch)
                 .map(|(_, here)| here.ip())
@@ -105,11 +114,11 @@ fn every_way_into_compiled_code_is_known() {
     for (program, build) in programs("flow.c", &["gcc", "clang"]) {
         for function in functions {
             let graph = graph(&program, function);
-            assert_eq!(unknown(&graph), [0; 0], "{function} {build}");
+            assert_eq!(unknown(&program, &graph), [0; 0], "{function} {build}");
         }
     }
     for (program, build) in programs("unwound.cpp", &["g++", "clang++"]) {
-        assert_eq!(unknown(&graph(&program, "catcher")), [0; 0], "{build}");
+        assert_eq!(unknown(&program, &graph(&program, "catcher")), [0; 0], "{build}");
     }
 }
 
@@ -117,7 +126,7 @@ fn every_way_into_compiled_code_is_known() {
 fn a_case_of_a_switch_is_entered_by_its_own_jump() {
     for (program, build) in programs("flow.c", &["gcc", "clang"]) {
         let graph = graph(&program, "chosen");
-        let all = instructions(&graph);
+        let all = instructions(&program, &graph);
         let jumps = all.iter().filter(|(_, h)| h.flow_control() == FlowControl::IndirectBranch);
         let [(jump, _)] = jumps.collect::<Vec<_>>()[..] else { panic!("one table {build}") };
         let targets = all.iter().filter(|(at, _)| {
@@ -133,7 +142,7 @@ fn a_case_of_a_switch_is_entered_by_its_own_jump() {
 fn landing_pads_are_entered_by_the_unwinder() {
     for (program, build) in programs("unwound.cpp", &["g++", "clang++"]) {
         let graph = graph(&program, "catcher");
-        let all = instructions(&graph);
+        let all = instructions(&program, &graph);
         let n = all.iter().filter(|(at, _)| graph.entrances(*at).is_landing_pad).count();
         assert!(n >= 1, "{build}");
     }
@@ -143,9 +152,9 @@ fn landing_pads_are_entered_by_the_unwinder() {
 fn a_tail_call_through_a_method_table_leads_elsewhere() {
     let program = Program::c("flow.c", "-O2 -fPIE -pie");
     let graph = graph(&program, "tail");
-    let all = instructions(&graph);
+    let all = instructions(&program, &graph);
     assert!(all.iter().any(|(_, here)| here.flow_control() == FlowControl::IndirectBranch));
-    assert_eq!(unknown(&graph), [0; 0]);
+    assert_eq!(unknown(&program, &graph), [0; 0]);
 }
 
 #[test]
@@ -153,8 +162,8 @@ fn a_part_that_was_moved_away_is_in_the_graph_without_symbols_too() {
     let program = Program::c("flow.c", "-O2 -fPIE -pie");
     let (start, len) = program.function_range("split");
     let with_symbols = graph(&program, "split");
-    let outside = instructions(&with_symbols);
-    let outside = outside.iter().find(|(_, here)| !(start..start + len).contains(&here.ip()));
+    let all = instructions(&program, &with_symbols);
+    let outside = all.iter().find(|(_, here)| !(start..start + len).contains(&here.ip()));
     let (_, moved) = outside.expect("gcc moves what seldom runs");
     let same = index(&program).function(Svma(moved.ip())).unwrap();
     assert_eq!(same.n_instructions(), with_symbols.n_instructions());
@@ -162,9 +171,9 @@ fn a_part_that_was_moved_away_is_in_the_graph_without_symbols_too() {
     for svma in [start, moved.ip()] {
         let without = index(&stripped).function(Svma(svma)).unwrap();
         assert_eq!(without.n_instructions(), with_symbols.n_instructions());
-        for (at, here) in instructions(&with_symbols) {
+        for (at, here) in &all {
             let same = without.index_of(Svma(here.ip())).unwrap();
-            assert_eq!(sources(&without, same), sources(&with_symbols, at), "{:#x}", here.ip());
+            assert_eq!(sources(&without, same), sources(&with_symbols, *at), "{:#x}", here.ip());
         }
     }
 }

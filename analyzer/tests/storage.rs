@@ -1,6 +1,8 @@
 //! Thread-local variables, held against the addresses that the threads of a program tell.
 
-use crate::support::program::{Program, has_memory_operand, has_tool, run, source};
+use crate::support::program::{
+    Program, has_memory_operand, has_tool, run, sampled_register, source,
+};
 use crate::support::session::{CLOCK, EXACT, Hand, PID, Session, object, sample, with};
 use dataspace_proto::record::{Fork, Record, Sample};
 use dataspace_proto::register::Register::{self, Rax, Rdi};
@@ -274,7 +276,7 @@ fn what_a_threads_own_pointer_leads_to_is_named() {
     let (_program, library) = with_library("initial-exec");
     let mut session = Session::new(&library);
     let store = library.access("put", library.truth("struct cache.slots"));
-    let base = dataspace_analyzer::x86_64::access::sampled_register(store.memory_base());
+    let base = sampled_register(store.memory_base());
     let heap = 0x7000_1234_5000;
     let line = session.exact(store.ip(), &with(&[(base.unwrap(), heap), (Rdi, 3)]));
     assert_eq!(object(&line), "{structure:cache}.{array[8]:int slots}");

@@ -4,8 +4,9 @@
 //! hand-written assembly shares its tails so. One pass over all code finds them.
 
 use crate::limit;
+use crate::x86_64::exit::Exit;
+use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 /// The direct jumps and calls of a load object that lead into the middle of a function.
 #[derive(Debug, Default)]
@@ -39,20 +40,17 @@ impl Crossings {
 
     fn search_function(&mut self, start: u64, code: &[u8], starts: &Starts) {
         let end = start + code.len() as u64;
-        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-        let mut here = Instruction::default();
-        while decoder.can_decode() && self.by_target.len() < limit::MAX_CROSSINGS {
-            decoder.decode_out(&mut here);
-            if here.op0_kind() != OpKind::NearBranch64 {
-                continue;
-            }
-            let target = here.near_branch_target();
+        for (source, exit) in scan::direct_exits(Svma(start), code) {
+            let Some(Svma(target)) = exit.target() else { continue };
             if (start..end).contains(&target) || is_entered(target, starts) {
                 continue;
             }
-            match here.flow_control() {
-                FlowControl::Call => self.called.push(target),
-                _ => self.by_target.push((target, here.ip())),
+            if self.by_target.len() >= limit::MAX_CROSSINGS {
+                return;
+            }
+            match exit {
+                Exit::Call(_) => self.called.push(target),
+                _ => self.by_target.push((target, source.0)),
             }
         }
     }

@@ -9,8 +9,8 @@ use crate::elf::relocation::CodePointers;
 use crate::limit;
 use crate::x86_64::exit::Destination;
 use crate::x86_64::image_bytes::ImageBytes;
+use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -86,13 +86,8 @@ impl CodeImage {
     }
 
     /// The pointer that a stub of the linkage table at `svma` jumps through.
-    pub(crate) fn linkage_slot(&self, svma: Svma) -> Option<u64> {
-        let code = self.bytes_at(svma, 16)?;
-        let stub = Decoder::with_ip(64, &code, svma.0, DecoderOptions::NONE).into_iter().take(2);
-        let jump = stub.into_iter().find(|here| here.flow_control() != FlowControl::Next)?;
-        let is_slot =
-            jump.flow_control() == FlowControl::IndirectBranch && jump.is_ip_rel_memory_operand();
-        is_slot.then(|| jump.memory_displacement64())
+    pub(crate) fn linkage_slot(&self, svma: Svma) -> Option<Svma> {
+        scan::linkage_slot(svma, &self.bytes_at(svma, 16)?)
     }
 }
 

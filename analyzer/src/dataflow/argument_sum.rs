@@ -7,9 +7,9 @@ use crate::dwarf::code::frame::FrameTable;
 use crate::limit;
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
+use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use iced_x86::FlowControl;
 use std::sync::Arc;
 
 /// A sum of arguments and a number.
@@ -224,24 +224,18 @@ impl ArgumentSums {
     pub(crate) fn jumps_out(&self) -> Option<Vec<Svma>> {
         let mut jumps = Vec::new();
         for at in 0..self.function.n_instructions() {
-            let Some(here) = self.function.instruction(at) else { continue };
-            let is_out = match here.flow_control() {
-                FlowControl::UnconditionalBranch => {
-                    self.function.index_of(Svma(here.near_branch_target())).is_none()
-                }
+            let is_outside = |target| self.function.index_of(Svma(target)).is_none();
+            let is_out = match self.function.exit(at) {
+                Exit::Jump(target) => is_outside(target),
                 // Where others lead, such as those of a `switch`, is not looked into.
-                FlowControl::IndirectBranch => here.is_ip_rel_memory_operand(),
-                FlowControl::ConditionalBranch
-                    if self.function.index_of(Svma(here.near_branch_target())).is_none() =>
-                {
-                    return None;
-                }
+                Exit::Indirect => self.function.destination(at).is_some(),
+                Exit::Branch(target) if is_outside(target) => return None,
                 _ => false,
             };
             if is_out && jumps.len() >= limit::MAX_JUMPS_OUT {
                 return None;
             }
-            jumps.extend(is_out.then(|| Svma(here.ip())));
+            jumps.extend(self.function.svma(at).filter(|_| is_out));
         }
         Some(jumps)
     }
@@ -249,17 +243,10 @@ impl ArgumentSums {
     /// What the call or jump at `svma` calls.
     pub(crate) fn callee(&self, svma: Svma) -> Callee {
         let Some(at) = self.function.index_of(svma) else { return Callee::Unknown };
-        let Some(call) = self.function.instruction(at) else { return Callee::Unknown };
-        match call.flow_control() {
-            FlowControl::Call | FlowControl::UnconditionalBranch => {
-                return Callee::At(Svma(call.near_branch_target()));
-            }
-            FlowControl::IndirectCall | FlowControl::IndirectBranch
-                if call.is_ip_rel_memory_operand() =>
-            {
-                return Callee::InSlot(Svma(call.memory_displacement64()));
-            }
-            _ => {}
+        match self.function.destination(at) {
+            Some(Destination::Code(start)) => return Callee::At(start),
+            Some(Destination::Slot(slot)) => return Callee::InSlot(slot),
+            None => {}
         }
         let value = self.graph.call_at(at as u32).and_then(|call| call.callee);
         let value = value.map(|value| self.graph.canonical(value));

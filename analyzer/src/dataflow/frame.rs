@@ -64,8 +64,8 @@ impl Typing<'_, '_> {
     fn rules(&self, code: &Range<u64>) -> impl Iterator<Item = FrameRule> {
         let first = super::first_in(self.around.function, code).unwrap_or(usize::MAX);
         let is_in = move |at: &usize| {
-            let instruction = self.around.function.instruction(*at);
-            instruction.is_none_or(|instruction| code.contains(&instruction.ip()))
+            let here = self.around.function.code(*at);
+            here.is_none_or(|here| code.contains(&here.start))
         };
         let range = first..self.graph.frames.len();
         range.take_while(is_in).filter_map(|at| self.graph.frames.get(at).copied())

@@ -6,9 +6,9 @@ use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, Store, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
 use crate::limit;
+use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use iced_x86::FlowControl;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -445,10 +445,7 @@ fn is_straight(function: &FunctionCode, at: usize) -> bool {
 }
 
 fn is_behind_call(function: &FunctionCode, at: usize) -> bool {
-    let call = at.checked_sub(1).and_then(|call| function.instruction(call));
-    call.is_some_and(|call| {
-        matches!(call.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
-    })
+    at.checked_sub(1).is_some_and(|call| matches!(function.exit(call), Exit::Call(_)))
 }
 
 fn ways_into(function: &FunctionCode, at: usize) -> Vec<Way> {

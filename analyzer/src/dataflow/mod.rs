@@ -54,7 +54,6 @@ use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use fact::{Fact, Part};
 use graph::ValueGraph;
-use iced_x86::Instruction;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -189,7 +188,7 @@ fn frame_rules(function: &FunctionCode, frames: &FrameTable) -> Vec<FrameRule> {
     let mut rows: Vec<FrameRow> = Vec::new();
     let mut row = 0;
     for at in 0..function.n_instructions() {
-        let Some(svma) = function.instruction(at).map(Instruction::ip) else {
+        let Some(Range { start: svma, .. }) = function.code(at) else {
             rules.push(FrameRule::Unknown);
             continue;
         };
@@ -213,8 +212,7 @@ fn frame_rules(function: &FunctionCode, frames: &FrameTable) -> Vec<FrameRule> {
 /// The first instruction in a range of code.
 fn first_in(function: &FunctionCode, code: &Range<u64>) -> Option<usize> {
     let at = function.first_from(Svma(code.start));
-    let instruction = function.instruction(at)?;
-    code.contains(&instruction.ip()).then_some(at)
+    code.contains(&function.code(at)?.start).then_some(at)
 }
 
 /// A variable's part that a value is: which variable, which of its places.

@@ -8,7 +8,6 @@ use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use dataspace_proto::address::Svma;
-use iced_x86::{FlowControl, Instruction};
 use std::sync::Arc;
 
 /// What argument registers hold.
@@ -35,8 +34,8 @@ impl Typing<'_, '_> {
 
     /// The entry of the function that is called.
     pub(super) fn callee(&mut self, call: &Call) -> Option<DieRef> {
-        let instruction = self.around.function.instruction(call.at as usize)?;
-        let target = direct_target(instruction);
+        let code = self.around.function.code(call.at as usize)?;
+        let target = self.direct_target(call);
         // The very function, if it is of this unit: what the call is said to be of may be what it was
         // made from.
         let own = self.around.scope.unit;
@@ -46,7 +45,7 @@ impl Typing<'_, '_> {
         {
             return Some(callee);
         }
-        let behind = Svma(instruction.next_ip());
+        let behind = Svma(code.end);
         let calls = &self.around.scope.calls;
         let first = calls.partition_point(|(at, _)| *at < behind);
         let said = calls.get(first).filter(|(at, _)| *at == behind).map(|(_, origin)| *origin);
@@ -55,6 +54,11 @@ impl Typing<'_, '_> {
             Some(target) => self.around.debug.function_entered_at(target),
             None => self.pointed_function(call),
         })
+    }
+
+    /// Where a direct call, or jump out of the function, leads.
+    fn direct_target(&self, call: &Call) -> Option<Svma> {
+        self.around.function.exit(call.at as usize).target()
     }
 
     /// The type of the function that a value is the address of.
@@ -79,8 +83,7 @@ impl Typing<'_, '_> {
 
     fn read_parameters(&mut self, call: &Call, callee: DieRef) -> [Content; N_ARGUMENTS] {
         let mut contents = [const { Content::Unknown }; N_ARGUMENTS];
-        let instruction = self.around.function.instruction(call.at as usize);
-        if let Some(entry) = instruction.and_then(direct_target)
+        if let Some(entry) = self.direct_target(call)
             && let Some(known) = self.around.debug.parameters_at_entry(callee, entry)
         {
             for (register, type_die) in known {
@@ -142,11 +145,4 @@ impl Typing<'_, '_> {
             }
         }
     }
-}
-
-/// Where a direct call or jump leads.
-fn direct_target(instruction: &Instruction) -> Option<Svma> {
-    let is_direct =
-        matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch);
-    is_direct.then(|| Svma(instruction.near_branch_target()))
 }

@@ -234,10 +234,7 @@ impl<'a> Transfer<'a> {
                 self.set(at, to, value);
             }
             Effect::ThreadBaseRead { to } => self.make(at, to, Definition::ThreadPointer),
-            Effect::Constant { to, value, is_address: true } => {
-                self.make(at, to, Definition::StaticAddress(Svma(value)));
-            }
-            Effect::Constant { to, value, .. } => {
+            Effect::Constant { to, value } => {
                 self.make(at, to, Definition::Constant(value.cast_signed()));
             }
             Effect::Zeroed { to, .. } => self.make(at, to, Definition::Constant(0)),

@@ -423,7 +423,7 @@ impl<'a, 'b> Typing<'a, 'b> {
     }
 
     pub(super) fn svma(&self, at: u32) -> u64 {
-        self.around.function.instruction(at as usize).map_or(0, iced_x86::Instruction::ip)
+        self.around.function.code(at as usize).map_or(0, |code| code.start)
     }
 
     /// Notes what calls return, and, by `found`, what their parameters are.

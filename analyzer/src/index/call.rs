@@ -13,10 +13,10 @@ use crate::types::layout::{ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use crate::x86_64::call_table::is_jump;
+use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
-use iced_x86::FlowControl;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -58,12 +58,12 @@ impl LoadObjectIndex {
     fn find_call_site(&mut self, behind: Svma) -> Option<CallSite> {
         let inside = Svma(behind.0.checked_sub(1)?);
         let function = self.function(inside).ok()?;
-        let call = function.instruction(function.first_from(behind).checked_sub(1)?)?;
-        let is_call = matches!(call.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
-        if !is_call || call.next_ip() != behind.0 {
+        let at = function.first_from(behind).checked_sub(1)?;
+        let call = function.code(at)?;
+        if !matches!(function.exit(at), Exit::Call(_)) || call.end != behind.0 {
             return None;
         }
-        let site = self.site_of(Svma(call.ip()), &function)?;
+        let site = self.site_of(Svma(call.start), &function)?;
         let onward = match &site.callee {
             CallTarget::At(starts) => match **starts {
                 [start] => self.onward(start),
@@ -132,8 +132,8 @@ impl LoadObjectIndex {
             if from.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS {
                 continue;
             }
-            let jump = from.index_of(site).and_then(|at| from.instruction(at));
-            if jump.is_none_or(|jump| jump.near_branch_target() != target.0) {
+            let led_to = from.index_of(site).and_then(|at| from.exit(at).target());
+            if led_to != Some(target) {
                 continue;
             }
             let passed = self.with_sums(&from, |sums| sums.passed(site));
@@ -200,7 +200,7 @@ impl LoadObjectIndex {
     fn target(&self, callee: Callee) -> CallTarget {
         let slot = match callee {
             Callee::At(start) => match self.code.linkage_slot(start) {
-                Some(slot) => Svma(slot),
+                Some(slot) => slot,
                 None => return CallTarget::At([start].into()),
             },
             Callee::InSlot(slot) => slot,

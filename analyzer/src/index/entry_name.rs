@@ -9,8 +9,8 @@ use crate::limit;
 use crate::x86_64::abi::N_ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
+use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use object::LittleEndian;
 use object::elf::{self, Sym64};
 use rustc_hash::FxHashMap;
@@ -97,11 +97,11 @@ impl EntryNames {
     pub(crate) fn of(&self, function: &FunctionCode) -> Entries {
         let mut entries = Entries::default();
         for at in 0..function.n_instructions() {
-            let Some(instruction) = function.instruction(at) else { continue };
+            let Some(code) = function.code(at) else { continue };
             if !function.entrances(at).is_entry || entries.starts.len() >= limit::MAX_ENTRIES {
                 continue;
             }
-            let start = Svma(instruction.ip());
+            let start = Svma(code.start);
             entries.starts.push(start);
             entries.names.extend(self.of.get(&start).into_iter().flatten().cloned());
         }
@@ -114,7 +114,7 @@ impl EntryNames {
 fn stubs(code: &CodeImage, frames: &FrameTable) -> FxHashMap<Svma, Vec<Svma>> {
     let mut found: FxHashMap<Svma, Vec<Svma>> = FxHashMap::default();
     for stub in code.stubs() {
-        let slot = code.linkage_slot(stub).map(Svma);
+        let slot = code.linkage_slot(stub);
         if let Some(Slot::Chosen(resolver)) = slot.and_then(|slot| code.linkage().at(slot)) {
             for choice in choices(code, frames, *resolver) {
                 found.entry(choice).or_default().push(stub);
@@ -133,20 +133,10 @@ pub(crate) fn choices(code: &CodeImage, frames: &FrameTable, resolver: Svma) -> 
     let n_bytes = usize::try_from(n_bytes.min(MAX_RESOLVER_BYTES)).unwrap_or(0);
     let bytes = code.bytes_at(resolver, n_bytes).unwrap_or_default();
     let mut found = Vec::new();
-    for here in Decoder::with_ip(64, &bytes, resolver.0, DecoderOptions::NONE) {
-        if here.is_invalid() || found.len() >= limit::MAX_ENTRIES {
+    for choice in scan::addresses(resolver, &bytes) {
+        if found.len() >= limit::MAX_ENTRIES {
             break;
         }
-        let address = match here.mnemonic() {
-            Mnemonic::Lea if here.is_ip_rel_memory_operand() => here.memory_displacement64(),
-            // Where code has fixed addresses.
-            Mnemonic::Mov if here.op_count() == 2 => match here.try_immediate(1) {
-                Ok(number) => number,
-                Err(_) => continue,
-            },
-            _ => continue,
-        };
-        let choice = Svma(address);
         if code.image.is_code(choice) && !found.contains(&choice) {
             found.push(choice);
         }

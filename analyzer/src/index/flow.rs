@@ -181,9 +181,9 @@ impl LoadObjectIndex {
     /// The values of the function that calls `entry` at `site`, without what its own callers pass.
     fn caller_flow(&mut self, site: Svma, entry: Svma) -> Option<Box<Dataflow>> {
         let function = self.function(site).ok()?;
-        let call = function.instruction(function.index_of(site)?)?;
+        let call = function.exit(function.index_of(site)?);
         // The table holds bytes that look like a call.
-        if call.near_branch_target() != entry.0
+        if call.target() != Some(entry)
             || function.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS
         {
             return None;

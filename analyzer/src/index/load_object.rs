@@ -25,14 +25,13 @@ use crate::index::static_data::{DataRange, StaticData};
 use crate::index::thread_access::{self, ThreadLink};
 use crate::index::type_path::{TypePath, is_own_place};
 use crate::limit;
-use crate::x86_64::backtrack::{self, CodeSource};
+use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::call_table::CallTable;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::{access, bit_use};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
-use iced_x86::{Instruction, InstructionInfoFactory};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -57,7 +56,6 @@ pub struct LoadObjectIndex {
     /// Made when it is first asked for.
     calls: Option<CallTable>,
     pub(crate) call_cache: CallCache,
-    factory: InstructionInfoFactory,
 }
 
 impl LoadObjectIndex {
@@ -118,7 +116,6 @@ impl LoadObjectIndex {
             flows: FlowCache::default(),
             calls: None,
             call_cache: CallCache::default(),
-            factory: InstructionInfoFactory::new(),
         };
         index.describe_known(|| source.companions(&query), pages);
         if let Some(debug) = &mut index.debug {
@@ -210,8 +207,8 @@ impl LoadObjectIndex {
     }
 
     fn past(&mut self, query: SiteQuery) -> Result<Past, Reason> {
-        let (trail, instructions) = backtrack::trail(self, query.ip, query.skid)?;
-        let triggers = instructions.iter().map(|instruction| self.trigger(instruction)).collect();
+        let (trail, triggers) = backtrack::trail(self, query.ip, query.skid)?;
+        let triggers = triggers.into_iter().map(|code| self.trigger(code)).collect();
         Ok(Past { trail, triggers })
     }
 
@@ -251,9 +248,7 @@ impl LoadObjectIndex {
         Ok(function)
     }
 
-    fn trigger(&mut self, instruction: &Instruction) -> Trigger {
-        let svma = Svma(instruction.ip());
-        let mut memory = access::accesses(instruction, &mut self.factory);
+    fn trigger(&mut self, (svma, mut memory): TriggerCode) -> Trigger {
         self.note_bits(svma, &mut memory);
         let accesses =
             if memory.is_empty() { Vec::new() } else { self.typed_accesses(svma, memory) };
@@ -267,7 +262,7 @@ impl LoadObjectIndex {
         };
         let Ok(function) = self.function(svma) else { return };
         let at = function.index_of(svma);
-        operand.bits = at.and_then(|at| bit_use::used(&function, at, &mut self.factory));
+        operand.bits = at.and_then(|at| bit_use::used(&function, at));
     }
 
     fn typed_accesses(

@@ -217,7 +217,7 @@ impl Trace<'_> {
     fn index_argument(&self, call: &Instruction, at: usize) -> Option<ThreadTarget> {
         let slot = match call.op0_kind() {
             OpKind::Memory if call.is_ip_rel_memory_operand() => call.memory_displacement64(),
-            OpKind::NearBranch64 => self.code.linkage_slot(Svma(call.near_branch64()))?,
+            OpKind::NearBranch64 => self.code.linkage_slot(Svma(call.near_branch64()))?.0,
             _ => return None,
         };
         let is_it = matches!(self.code.linkage().at(Svma(slot)),

@@ -7,9 +7,10 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::prototype::{self, Known, Prototype};
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
+use crate::x86_64::exit::Exit;
 use crate::x86_64::image_bytes::ImageBytes as _;
+use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -77,10 +78,9 @@ impl LoadObjectIndex {
     fn callees(&self, caller: &Known) -> Vec<Svma> {
         let n_bytes = usize::try_from(caller.n_bytes).unwrap_or(0);
         let bytes = self.code.bytes_at(caller.start, n_bytes).unwrap_or_default();
-        let code = Decoder::with_ip(64, &bytes, caller.start.0, DecoderOptions::NONE).into_iter();
-        let is_direct = |flow| matches!(flow, FlowControl::Call | FlowControl::UnconditionalBranch);
-        let leaving = code.filter(|here| is_direct(here.flow_control()));
-        let targets = leaving.map(|here| Svma(here.near_branch_target()));
+        let exits = scan::direct_exits(caller.start, &bytes);
+        let leaving = exits.filter(|(_, exit)| !matches!(exit, Exit::Branch(_)));
+        let targets = leaving.filter_map(|(_, exit)| exit.target());
         let mut targets: Vec<Svma> = targets.filter(|target| !caller.holds(*target)).collect();
         targets.sort_unstable();
         targets.dedup();

@@ -113,7 +113,7 @@ impl AddressRegister {
 /// The memory accesses of `instruction`: written-out operands first. `lea`, `nop` and branches
 /// without a memory operand have none.
 #[must_use]
-pub fn accesses(
+pub(super) fn accesses(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
 ) -> Vec<MemoryAccess> {
@@ -154,7 +154,7 @@ const UNKNOWN_REGISTER: AddressRegister =
 /// Whether the operand is only the start of a string of bits, in which a register counts (SDM
 /// volume 2, BT).
 #[must_use]
-pub fn is_bit_string(instruction: &Instruction) -> bool {
+pub(super) fn is_bit_string(instruction: &Instruction) -> bool {
     use iced_x86::Mnemonic as M;
     matches!(instruction.mnemonic(), M::Bt | M::Bts | M::Btr | M::Btc)
         && instruction.op1_kind() == OpKind::Register
@@ -162,7 +162,7 @@ pub fn is_bit_string(instruction: &Instruction) -> bool {
 
 /// The address of the written-out memory operand, whether it is touched or not.
 #[must_use]
-pub fn operand(instruction: &Instruction) -> Address {
+pub(crate) fn operand(instruction: &Instruction) -> Address {
     Address {
         base: address_register(instruction.memory_base()),
         index: address_register(instruction.memory_index()),
@@ -183,7 +183,7 @@ fn segment(register: Register) -> SegmentBase {
 
 /// Whether the instruction only asks for a line.
 #[must_use]
-pub fn is_prefetch(instruction: &Instruction) -> bool {
+pub(super) fn is_prefetch(instruction: &Instruction) -> bool {
     use iced_x86::Mnemonic as M;
     matches!(
         instruction.mnemonic(),
@@ -289,7 +289,7 @@ pub fn register_of_dwarf(number: u16) -> Option<AddressRegister> {
 
 /// The sampled register that iced's full register is.
 #[must_use]
-pub fn sampled_register(register: Register) -> Option<Sampled> {
+pub(crate) fn sampled_register(register: Register) -> Option<Sampled> {
     Some(match register {
         Register::RAX => Sampled::Rax,
         Register::RBX => Sampled::Rbx,

@@ -31,7 +31,7 @@ pub enum Operation {
 impl Operation {
     /// The operation of an instruction.
     #[must_use]
-    pub const fn of(mnemonic: Mnemonic) -> Option<Self> {
+    pub(super) const fn of(mnemonic: Mnemonic) -> Option<Self> {
         Some(match mnemonic {
             Mnemonic::Add => Self::Add,
             Mnemonic::Sub => Self::Sub,

@@ -1,5 +1,6 @@
 //! From the reported IP back to the instructions that may have caused the sample.
 
+use super::access::{self, MemoryAccess};
 use super::effect::{self, Effect, Part};
 use super::function::FunctionCode;
 use super::trail::{BranchCondition, Node, Trail, Way};
@@ -43,8 +44,11 @@ pub trait CodeSource {
     fn callers(&mut self, entry: Svma) -> Vec<Svma>;
 }
 
-/// The trail of a sample at `ip`, and the instructions of those of its nodes that may be the
-/// trigger, in the order of [`Node::trigger`].
+/// An instruction that may be the trigger, and the memory that it accesses: written-out operands first.
+pub type TriggerCode = (Svma, Vec<MemoryAccess>);
+
+/// The trail of a sample at `ip`, and those of its nodes that may be the trigger, in the order of
+/// [`Node::trigger`].
 ///
 /// # Errors
 /// The reason why nothing can be told.
@@ -52,7 +56,7 @@ pub fn trail(
     source: &mut dyn CodeSource,
     ip: Svma,
     skid: Skid,
-) -> Result<(Trail, Vec<Instruction>), Reason> {
+) -> Result<(Trail, Vec<TriggerCode>), Reason> {
     let function = source.function(ip)?;
     let index = function.index_of(ip).ok_or(Reason::Unverifiable)?;
     let here = function.instruction(index).ok_or(Reason::Unverifiable)?;
@@ -327,25 +331,26 @@ impl<'a> Walk<'a> {
     }
 
     /// Numbers the nodes that may be the trigger.
-    fn finish(mut self) -> (Trail, Vec<Instruction>) {
+    fn finish(mut self) -> (Trail, Vec<TriggerCode>) {
         let reach = self.reach;
         let is_own_predecessor = self
             .steps
             .iter()
             .any(|step| step.depth < reach && step.node.ways.iter().any(|way| way.from == 0));
-        let mut instructions = Vec::new();
+        let mut triggers = Vec::new();
         for step in &mut self.steps {
             let is_in_reach = match step.depth {
                 0 => reach == 0 || is_own_predecessor,
                 depth => depth <= reach,
             };
-            if is_in_reach && let Ok(trigger) = u8::try_from(instructions.len()) {
+            if is_in_reach && let Ok(trigger) = u8::try_from(triggers.len()) {
                 step.node.trigger = Some(trigger);
-                instructions.push(step.instruction);
+                let accesses = access::accesses(&step.instruction, &mut self.factory);
+                triggers.push((step.node.svma, accesses));
             }
         }
         let nodes = self.steps.into_iter().map(|step| step.node).collect();
-        (Trail { nodes, reach }, instructions)
+        (Trail { nodes, reach }, triggers)
     }
 }
 

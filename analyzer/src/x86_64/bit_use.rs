@@ -10,11 +10,7 @@ use iced_x86::{
 
 /// The bits of the written-out operand of the instruction at `at` that are looked at or changed, where
 /// the code tells; `None` where it may be all of them.
-pub(crate) fn used(
-    function: &FunctionCode,
-    at: usize,
-    factory: &mut InstructionInfoFactory,
-) -> Option<BitRange> {
+pub(crate) fn used(function: &FunctionCode, at: usize) -> Option<BitRange> {
     let instruction = function.instruction(at)?;
     let n_bits = u32::try_from(instruction.memory_size().size()).ok()?.checked_mul(8)?;
     if !(8..=64).contains(&n_bits) {
@@ -32,7 +28,7 @@ pub(crate) fn used(
     }
     let register = instruction.op0_register().full_register();
     let loaded = Extract { register, low: 0, high: n_bits, shifted_up: 0 };
-    let bits = loaded.follow(function, at, factory)?;
+    let bits = loaded.follow(function, at, &mut InstructionInfoFactory::new())?;
     (bits.width < n_bits).then_some(bits)
 }
 
@@ -235,7 +231,7 @@ mod tests {
     /// The bits that code uses of what its first instruction touches.
     fn bits(code: &[u8]) -> Option<(u32, u32)> {
         let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
-        let used = used(&function, 0, &mut InstructionInfoFactory::new());
+        let used = used(&function, 0);
         used.map(|bits| (bits.first, bits.width))
     }
 

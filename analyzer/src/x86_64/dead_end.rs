@@ -4,7 +4,7 @@ use super::exit::{Destination, Exit};
 use crate::limit;
 use crate::x86_64::image_bytes::ImageBytes;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// The longest instruction (SDM volume 2, 2.3.11).
 const MAX_INSTRUCTION_BYTES: usize = 15;
@@ -30,7 +30,7 @@ pub(crate) fn is_dead_end(
             n_seen += 1;
             let Some(here) = decode(start, &code, at) else { return false };
             // Bytes that are no code tell nothing.
-            if here.is_invalid() || here.flow_control() == FlowControl::Return {
+            if here.is_invalid() {
                 return false;
             }
             if Destination::of(&here).is_some_and(is_noreturn) {
@@ -38,9 +38,9 @@ pub(crate) fn is_dead_end(
             }
             match Exit::of(&here) {
                 Exit::Never => break,
-                Exit::Indirect => return false,
+                Exit::Indirect | Exit::Return => return false,
                 Exit::Jump(target) => at = target,
-                Exit::Next | Exit::Call(_) => at = here.next_ip(),
+                Exit::Next | Exit::Call(_) | Exit::System => at = here.next_ip(),
                 Exit::Branch(target) => {
                     work.push(target);
                     at = here.next_ip();

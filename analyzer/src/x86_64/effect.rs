@@ -29,7 +29,7 @@ impl Part {
 
     /// The part that iced's register is; `None` for one that is no general register.
     #[must_use]
-    pub fn of(register: Iced) -> Option<Self> {
+    pub(crate) fn of(register: Iced) -> Option<Self> {
         if !register.is_gpr() {
             return None;
         }
@@ -93,8 +93,8 @@ pub enum Effect {
     Overwritten(Part),
     /// The same, and perhaps nothing was written.
     Unfollowed(Part),
-    /// A constant; for an address in the file's terms the loader's bias is added.
-    Constant { to: Part, value: u64, is_address: bool },
+    /// A constant.
+    Constant { to: Part, value: u64 },
     /// Zero, by `xor` or `sub` of a register with itself.
     Zeroed { to: Part, modified: u32 },
     /// A register's value.
@@ -131,7 +131,10 @@ pub enum Effect {
 
 /// What `instruction` does, in the order of undoing.
 #[must_use]
-pub fn effects(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Box<[Effect]> {
+pub(crate) fn effects(
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+) -> Box<[Effect]> {
     let info = factory.info(instruction);
     let mut found = known(instruction, info).unwrap_or_else(|| unfollowed(instruction, info));
     found.extend(touched(instruction, info));
@@ -198,7 +201,7 @@ fn moved(instruction: &Instruction) -> Option<Vec<Effect>> {
     }
     if let Some(value) = immediate(instruction, 1) {
         let value = value & (to.mask() >> to.shift());
-        return Some(vec![Effect::Constant { to, value, is_address: false }]);
+        return Some(vec![Effect::Constant { to, value }]);
     }
     if !is_memory(instruction, 1) {
         return None;

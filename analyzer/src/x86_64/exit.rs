@@ -16,7 +16,11 @@ pub(crate) enum Exit {
     Indirect,
     /// To a function, at this address where it is written out, and from there to the next one.
     Call(Option<u64>),
-    /// Not within the function: `ret`, and what only faults.
+    /// To the kernel or a hypervisor, and from there to the next one.
+    System,
+    /// To the caller.
+    Return,
+    /// Nowhere: it only faults.
     Never,
 }
 
@@ -44,22 +48,33 @@ impl Exit {
             FlowControl::XbeginXabortXend => target.map_or(Self::Next, Self::Branch),
             FlowControl::UnconditionalBranch => target.map_or(Self::Never, Self::Jump),
             FlowControl::IndirectBranch => Self::Indirect,
-            // iced-x86 counts `syscall`, `vmcall` and their like as calls: they go on behind.
+            // iced-x86 counts `syscall`, `vmcall` and their like as calls.
             FlowControl::Call | FlowControl::IndirectCall => match instruction.mnemonic() {
                 // The instruction behind is called: a way to read the instruction pointer.
                 Mnemonic::Call if target == Some(instruction.next_ip()) => {
                     Self::Jump(instruction.next_ip())
                 }
                 Mnemonic::Call => Self::Call(target),
-                _ => Self::Next,
+                _ => Self::System,
             },
-            FlowControl::Return | FlowControl::Exception => Self::Never,
+            FlowControl::Return => Self::Return,
+            FlowControl::Exception => Self::Never,
         }
     }
 
     /// Whether what stands behind can run next, or after the callee.
     pub(super) fn goes_on(self) -> bool {
-        matches!(self, Self::Next | Self::Branch(_) | Self::Call(_))
+        matches!(self, Self::Next | Self::Branch(_) | Self::Call(_) | Self::System)
+    }
+
+    /// The address that is written out.
+    pub(crate) fn target(self) -> Option<Svma> {
+        match self {
+            Self::Branch(target) | Self::Jump(target) | Self::Call(Some(target)) => {
+                Some(Svma(target))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -79,7 +94,7 @@ impl Destination {
             Exit::Indirect | Exit::Call(None) => instruction
                 .is_ip_rel_memory_operand()
                 .then(|| Self::Slot(Svma(instruction.memory_displacement64()))),
-            Exit::Next | Exit::Branch(_) | Exit::Never => None,
+            Exit::Next | Exit::Branch(_) | Exit::System | Exit::Return | Exit::Never => None,
         }
     }
 }

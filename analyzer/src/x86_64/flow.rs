@@ -135,7 +135,7 @@ impl<'a> Flow<'a> {
         let is_reached = footing == Footing::Reached;
         self.reaches_invalid |= is_reached && here.is_invalid();
         match Exit::of(&here) {
-            Exit::Next => self.add_edge(from, next, false, footing),
+            Exit::Next | Exit::System => self.add_edge(from, next, false, footing),
             Exit::Branch(target) => {
                 self.add_edge(from, next, false, footing);
                 self.add_edge(from, target, true, footing);
@@ -148,7 +148,7 @@ impl<'a> Flow<'a> {
             Exit::Jump(target) => self.add_edge(from, target, true, footing),
             Exit::Indirect if is_reached => self.indirect.push(from),
             Exit::Call(target) => self.follow_call(from, &here, target, footing),
-            Exit::Indirect | Exit::Never => {}
+            Exit::Indirect | Exit::Return | Exit::Never => {}
         }
     }
 
@@ -267,7 +267,8 @@ impl<'a> Flow<'a> {
         self.by_address().into_iter().any(|idx| {
             let here = &self.sweep.instructions[idx as usize];
             let exit = Exit::of(here);
-            let is_left_over = is_behind_call && matches!(exit, Exit::Jump(_) | Exit::Never);
+            let is_left_over =
+                is_behind_call && matches!(exit, Exit::Jump(_) | Exit::Return | Exit::Never);
             is_behind_call = matches!(exit, Exit::Call(_));
             cut.is_head(self, idx) && self.is_free(idx) && !is_left_over
         })
@@ -386,7 +387,7 @@ mod tests {
     fn sources(function: &FunctionCode, svma: u64) -> Vec<u64> {
         let at = function.index_of(Svma(svma)).unwrap();
         let from = function.predecessors(at).iter().map(|from| from.from as usize);
-        from.map(|from| function.instruction(from).unwrap().ip()).collect()
+        from.map(|from| function.code(from).unwrap().start).collect()
     }
 
     fn entrances(function: &FunctionCode, svma: u64) -> Entrances {

@@ -1,5 +1,6 @@
 //! One function, decoded once: its instructions, and for each what can have run just before it.
 
+use super::exit::{Destination, Exit};
 use super::flow::Flow;
 use crate::limit;
 use crate::x86_64::edge::{Entrances, Predecessor};
@@ -8,6 +9,7 @@ use crate::x86_64::outline::{Outline, Part};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use iced_x86::Instruction;
+use std::ops::Range;
 
 /// A function's flow graph: the instructions of all its parts, and the ways from one to another.
 #[derive(Debug)]
@@ -90,12 +92,27 @@ impl FunctionCode {
     /// that are none.
     #[must_use]
     pub fn start(&self) -> Option<Svma> {
-        self.instruction(0).map(|first| Svma(first.ip()))
+        self.code(0).map(|first| Svma(first.start))
+    }
+
+    /// From its first byte to its end, the instruction at `index`; `None` for bytes that are none.
+    #[must_use]
+    pub fn code(&self, index: usize) -> Option<Range<u64>> {
+        self.instruction(index).map(|here| here.ip()..here.next_ip())
+    }
+
+    /// Where control goes from the instruction at `index`.
+    pub(crate) fn exit(&self, index: usize) -> Exit {
+        self.instruction(index).map_or(Exit::Never, Exit::of)
+    }
+
+    /// What the call or jump at `index` leads to, as far as it is written out.
+    pub(crate) fn destination(&self, index: usize) -> Option<Destination> {
+        Destination::of(self.instruction(index)?)
     }
 
     /// The instruction at `index`; `None` for bytes that are none.
-    #[must_use]
-    pub fn instruction(&self, index: usize) -> Option<&Instruction> {
+    pub(crate) fn instruction(&self, index: usize) -> Option<&Instruction> {
         self.instructions.get(index).filter(|instruction| !instruction.is_invalid())
     }
 

@@ -18,6 +18,7 @@ mod guard;
 pub mod image_bytes;
 mod jump_table;
 pub mod outline;
+pub(crate) mod scan;
 pub mod state;
 mod sweep;
 mod table;

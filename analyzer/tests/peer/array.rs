@@ -1,9 +1,8 @@
 //! Arrays: the index register, loops that compilers unroll, arrays in data.
 
 use super::{HEAP, Misses, by_type, names};
-use crate::support::program::{Program, has_memory_operand, has_tool};
+use crate::support::program::{Program, has_memory_operand, has_tool, sampled_register};
 use crate::support::session::{object, with};
-use dataspace_analyzer::x86_64::access::sampled_register;
 use dataspace_proto::register::Register::{Rdi, Rsi};
 use iced_x86::Instruction;
 

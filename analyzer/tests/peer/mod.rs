@@ -20,11 +20,10 @@ mod pointer;
 mod register;
 mod rust_type;
 
-use crate::support::program::{Program, has_memory_operand, run, source};
+use crate::support::program::{Program, has_memory_operand, run, sampled_register, source};
 use crate::support::session::{Session, object, with};
 use dataspace_analyzer::attribution::world::Paths;
 use dataspace_analyzer::session::analyzer::Config;
-use dataspace_analyzer::x86_64::access::sampled_register;
 use dataspace_proto::register::Register;
 use iced_x86::{Instruction, Register as Named};
 use object::{Object as _, ObjectSymbol as _};

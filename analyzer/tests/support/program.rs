@@ -1,5 +1,6 @@
 //! A small program: compiled, run once for what it tells of itself, and decoded.
 
+use dataspace_proto::register::Register;
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
 use object::read::elf::ProgramHeader as _;
 use object::{Object as _, ObjectSymbol as _};
@@ -229,6 +230,12 @@ impl Program {
 
 fn is_frame_register(register: iced_x86::Register) -> bool {
     matches!(register, iced_x86::Register::RSP | iced_x86::Register::RBP)
+}
+
+/// The sampled register that an operand names.
+pub(crate) fn sampled_register(register: iced_x86::Register) -> Option<Register> {
+    let name = format!("{:?}", register.full_register());
+    Register::ALL.into_iter().find(|other| format!("{other:?}").eq_ignore_ascii_case(&name))
 }
 
 /// Whether the instruction touches memory by a written-out operand.

@@ -4,7 +4,7 @@ use crate::truth::step::{Random, State};
 use crate::truth::trace::{CodeBytes, decode};
 use crate::truth::tracee::{self, Outcome};
 use dataspace_analyzer::x86_64::backtrack::{self, CodeSource, Skid};
-use dataspace_analyzer::x86_64::effect::{self, Effect, Part};
+use dataspace_analyzer::x86_64::effect::{Effect, Part};
 use dataspace_analyzer::x86_64::flags::FlagSet;
 use dataspace_analyzer::x86_64::function::FunctionCode;
 use dataspace_analyzer::x86_64::image_bytes::ImageBytes;
@@ -12,7 +12,7 @@ use dataspace_analyzer::x86_64::state::{self, Contradiction};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
-use iced_x86::{Code, ConditionCode, Instruction, InstructionInfoFactory, Mnemonic};
+use iced_x86::{Code, ConditionCode, Instruction, Mnemonic};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{Error, Result};
 use std::os::unix::fs::FileExt as _;
@@ -298,10 +298,10 @@ pub(crate) fn walk(
 impl Undoing {
     fn of(ip: u64, bytes: &CodeBytes) -> Self {
         let instruction = decode(ip, bytes);
-        let effects = effect::effects(&instruction, &mut InstructionInfoFactory::new());
         let mut code = OneInstruction(ip, &bytes[..instruction.len()]);
-        let round = backtrack::trail(&mut code, Svma(ip), Skid::Round);
-        let round = round.ok().and_then(|(trail, _)| trail.nodes.first()?.round.clone());
+        let node = backtrack::trail(&mut code, Svma(ip), Skid::Round);
+        let node = node.ok().and_then(|(trail, _)| trail.nodes.into_iter().next());
+        let (effects, round) = node.map(|node| (node.effects, node.round)).unwrap_or_default();
         Self { bytes: *bytes, instruction, effects, round }
     }
 }

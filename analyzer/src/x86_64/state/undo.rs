@@ -23,8 +23,7 @@ impl State {
                 self.forget(to);
                 Ok(())
             }
-            Effect::Constant { to, value, is_address } => {
-                let value = if is_address { value.wrapping_add(self.bias) } else { value };
+            Effect::Constant { to, value } => {
                 self.require(to, value)?;
                 self.overwritten(to)
             }
