@@ -91,11 +91,11 @@ impl Evidence<'_> {
     /// By debug information: a function's entry, else a sequence of lines.
     fn debug_extent(&mut self, svma: Svma) -> Option<Extent> {
         let debug = self.debug.as_mut()?;
-        let unit = debug.unit_of_code(svma)?;
-        let unit = debug.unit(unit)?;
-        if let Some(range) = unit.function_range_at(svma) {
+        if let Some(range) = debug.function_range_at(svma) {
             return Some(Extent::new(range));
         }
+        let unit = debug.unit_of_code(svma)?;
+        let unit = debug.unit(unit)?;
         Some(Extent { is_coarse: true, ..Extent::new(unit.line_sequence_at(svma)?) })
     }
 

@@ -3,15 +3,16 @@
 //! Everything is asked by a worker, lazily: a unit is walked when a sample first touches its code, a
 //! type is laid out when an answer first needs it.
 
-use crate::bytes::file::CompanionFiles;
+use crate::bytes::file::{CompanionFiles, NoCompanions};
 use crate::bytes::page::PageCache;
 use crate::dwarf::code::kept::{CopyingCodes, FunctionScope};
+use crate::dwarf::declared::Declared;
 use crate::dwarf::layout::kept::{ContainerTable, DerivationTable, InnerTypes, LayoutTable};
 use crate::dwarf::unit::abbreviation::Whole;
 use crate::dwarf::unit::parsed::{self, ParsedUnit};
-use crate::dwarf::unit::reader::{Dwarf, Entry, Reader};
+use crate::dwarf::unit::reader::{Entry, Reader};
 use crate::dwarf::unit::section::{self, SectionFile};
-use crate::dwarf::unit::source::{self, Sources};
+use crate::dwarf::unit::source::Sources;
 use crate::dwarf::unit::split::SplitFiles;
 use crate::dwarf::unit::{code_range, supplementary};
 use crate::dwarf::variable::index::VariableIndex;
@@ -40,6 +41,8 @@ pub struct DebugInfo {
     /// The functions that are entered at these addresses.
     pub(crate) entered: FxHashMap<Svma, Option<DieRef>>,
     pub(crate) containers: ContainerTable,
+    /// Functions that no unit describes.
+    pub(crate) declared: Declared,
 }
 
 type FunctionTable = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<FunctionScope>>;
@@ -56,19 +59,22 @@ impl DebugInfo {
     ) -> Option<Self> {
         let loaded = section::load(image, file, section::Naming::Linked)?;
         let supplementary = supplementary::open(image, file.bytes(), pages, companions.as_ref());
-        Self::of(loaded.dwarf, supplementary, companions, pages)
+        let split = SplitFiles::new(companions, Arc::clone(pages));
+        let mut sources = Sources::new(supplementary, split);
+        sources.add_own(loaded.dwarf)?;
+        let mut info = Self::of(sources);
+        info.read_roots(info.sources.main_units());
+        Some(info)
     }
 
-    /// What `dwarf` says; `None` where it has no units.
-    pub(crate) fn of(
-        dwarf: Dwarf,
-        supplementary: Option<Arc<Dwarf>>,
-        companions: Box<dyn CompanionFiles>,
-        pages: &Arc<PageCache>,
-    ) -> Option<Self> {
-        let split = SplitFiles::new(companions, Arc::clone(pages));
-        let sources = Sources::new(dwarf, supplementary, split)?;
-        let mut info = Self {
+    /// That of a file which has none.
+    pub(crate) fn empty(pages: &Arc<PageCache>) -> Self {
+        let split = SplitFiles::new(Box::new(NoCompanions), Arc::clone(pages));
+        Self::of(Sources::new(None, split))
+    }
+
+    fn of(sources: Sources) -> Self {
+        Self {
             sources,
             code_ranges: Vec::new(),
             layouts: LayoutTable::default(),
@@ -79,9 +85,8 @@ impl DebugInfo {
             inner_types: FxHashMap::default(),
             entered: FxHashMap::default(),
             containers: ContainerTable::default(),
-        };
-        info.read_roots(info.sources.main_units());
-        Some(info)
+            declared: Declared::default(),
+        }
     }
 
     /// Gives up what can be read again in little time.
@@ -95,10 +100,10 @@ impl DebugInfo {
     }
 
     /// Adds what is known of code that the file does not describe.
-    pub(crate) fn add(&mut self, dwarf: Dwarf) {
-        let container = self.sources.add(source::Origin::Kept, Arc::new(dwarf), usize::MAX);
-        let units = container.and_then(|container| self.sources.units_of(container));
-        self.read_roots(units.unwrap_or_default());
+    pub(crate) fn declare(&mut self, declared: Declared) {
+        self.code_ranges.extend(declared.code_ranges());
+        self.code_ranges.sort_unstable();
+        self.declared = declared;
     }
 
     /// Reads the address ranges in the root entry of every unit of some.
@@ -175,7 +180,7 @@ impl DebugInfo {
     /// Name and type of a variable, member or parameter, which may be said by the entry it was
     /// made from (`DW_AT_abstract_origin`, `DW_AT_specification`).
     pub(crate) fn name_and_type(&mut self, die: DieRef) -> (Option<Arc<str>>, Option<DieRef>) {
-        let (mut name, mut type_die) = (None, None);
+        let (mut name, mut type_die) = (None, self.declared.result(die));
         let mut next = Some(die);
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let Some(die) = next.take() else { break };

@@ -2,7 +2,7 @@
 
 pub mod code;
 pub mod debug_info;
+pub(crate) mod declared;
 pub mod layout;
-pub(crate) mod prototype;
 pub mod unit;
 pub mod variable;

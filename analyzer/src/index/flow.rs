@@ -100,7 +100,8 @@ impl LoadObjectIndex {
         open: &[u8],
         n_sites: &mut usize,
     ) -> Vec<Argument> {
-        let entry = self.debug.as_mut().and_then(|debug| debug.function_scope_start(svma));
+        let range = self.debug.as_mut().and_then(|debug| debug.function_range_at(svma));
+        let entry = range.map(|(start, _)| start);
         let Some(entry) = entry.filter(|entry| function.index_of(*entry).is_some()) else {
             return Vec::new();
         };

@@ -117,7 +117,7 @@ impl LoadObjectIndex {
             calls: None,
             call_cache: CallCache::default(),
         };
-        index.describe_known(|| source.companions(&query), pages);
+        index.describe_known(pages);
         if let Some(debug) = &mut index.debug {
             debug.set_data_facts(data_facts(&index.code));
         }

@@ -1,10 +1,9 @@
 //! Functions that are known although no debug information describes them: by their symbols, and what
 //! nothing but those calls.
 
-use crate::bytes::file::CompanionFiles;
 use crate::bytes::page::PageCache;
 use crate::dwarf::debug_info::DebugInfo;
-use crate::dwarf::prototype::{self, Known, Prototype};
+use crate::dwarf::declared::{Declared, Known, Prototype};
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
 use crate::x86_64::exit::Exit;
@@ -16,17 +15,12 @@ use std::sync::Arc;
 
 impl LoadObjectIndex {
     /// Describes the functions whose symbols tell what they are, as if the file did.
-    pub(crate) fn describe_known(
-        &mut self,
-        companions: impl FnOnce() -> Box<dyn CompanionFiles>,
-        pages: &Arc<PageCache>,
-    ) {
+    pub(crate) fn describe_known(&mut self, pages: &Arc<PageCache>) {
         let mut known = self.named_functions();
         self.add_callees(&mut known);
-        let Some(dwarf) = prototype::dwarf(&known) else { return };
-        match &mut self.debug {
-            Some(debug) => debug.add(dwarf),
-            None => self.debug = DebugInfo::of(dwarf, None, companions(), pages),
+        if !known.is_empty() {
+            let debug = self.debug.get_or_insert_with(|| DebugInfo::empty(pages));
+            debug.declare(Declared::new(&known));
         }
     }
 

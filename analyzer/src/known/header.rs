@@ -1,12 +1,14 @@
 //! Declarations of library headers, as tables write them.
 
 /// A type as a header writes it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     /// One that the header declares, by its qualified name.
     Declared(&'static str),
-    /// A type of the language: its name as gcc spells it, its bytes, its encoding.
-    Base(&'static str, u64, gimli::DwAte),
+    /// A whole number or truth value of the language: its name as gcc spells it, and its bytes.
+    Number(&'static str, u64),
+    /// The same, a floating-point number.
+    Float(&'static str, u64),
     Pointer(&'static Self),
     Reference(&'static Self),
     Const(&'static Self),
@@ -21,22 +23,9 @@ pub(crate) enum Declaration {
         members: &'static [(&'static str, u64, Type)],
     },
     Enumeration {
-        underlying: Type,
         n_bytes: u64,
-        /// In their order, from 0 on.
-        values: &'static [&'static str],
     },
     Alias(Type),
-}
-
-impl Declaration {
-    pub(crate) const fn tag(&self) -> gimli::DwTag {
-        match self {
-            Self::Structure { .. } => gimli::DW_TAG_structure_type,
-            Self::Enumeration { .. } => gimli::DW_TAG_enumeration_type,
-            Self::Alias(_) => gimli::DW_TAG_typedef,
-        }
-    }
 }
 
 /// A function that is in a library, all of whose parameters are passed in general registers.
@@ -56,7 +45,13 @@ pub(crate) struct Function {
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) name: &'static str,
-    /// What is around others stands before them.
     pub(crate) types: &'static [(&'static str, Declaration)],
     pub(crate) functions: &'static [Function],
+}
+
+impl Header {
+    /// What it declares under this name.
+    pub(crate) fn declaration(&self, name: &str) -> Option<&'static Declaration> {
+        self.types.iter().find(|(known, _)| *known == name).map(|(_, declaration)| declaration)
+    }
 }

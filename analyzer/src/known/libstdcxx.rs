@@ -7,10 +7,10 @@ use crate::known::header::{Declaration, Function, Header, Type};
 pub(crate) static HEADERS: &[&Header] =
     &[&TREE, &LIST, &LIST_WITHOUT_DETAIL, &LIST_UNDER_DEBUG, &HASHTABLE];
 
-const BOOL: Type = Type::Base("bool", 1, gimli::DW_ATE_boolean);
-const FLOAT: Type = Type::Base("float", 4, gimli::DW_ATE_float);
-const UNSIGNED: Type = Type::Base("unsigned int", 4, gimli::DW_ATE_unsigned);
-const UNSIGNED_LONG: Type = Type::Base("long unsigned int", 8, gimli::DW_ATE_unsigned);
+const BOOL: Type = Type::Number("bool", 1);
+const FLOAT: Type = Type::Float("float", 4);
+const UNSIGNED: Type = Type::Number("unsigned int", 4);
+const UNSIGNED_LONG: Type = Type::Number("long unsigned int", 8);
 const SIZE: Type = Type::Declared("std::size_t");
 
 const TREE_NODE: Type = Type::Declared("std::_Rb_tree_node_base");
@@ -23,14 +23,7 @@ const CONST_TREE_NODE_POINTER: Type = Type::Pointer(&CONST_TREE_NODE);
 static TREE: Header = Header {
     name: "bits/stl_tree.h",
     types: &[
-        (
-            "std::_Rb_tree_color",
-            Declaration::Enumeration {
-                underlying: UNSIGNED,
-                n_bytes: 4,
-                values: &["_S_red", "_S_black"],
-            },
-        ),
+        ("std::_Rb_tree_color", Declaration::Enumeration { n_bytes: 4 }),
         (
             "std::_Rb_tree_node_base",
             Declaration::Structure {

@@ -18,6 +18,9 @@ impl DebugInfo {
     /// The function around `svma`; `None` where no unit has code there.
     pub(crate) fn function_at(&mut self, svma: Svma) -> Option<Arc<FunctionScope>> {
         let unit_idx = self.unit_of_code(svma)?;
+        if let Some(die) = self.declared.function_at(unit_idx, svma) {
+            return self.declared.scope(die).map(Arc::new);
+        }
         let unit = self.unit(unit_idx)?;
         let offset = unit.function_at(svma);
         if let Some(known) = self.functions.get(&(unit_idx, offset)) {
@@ -45,21 +48,27 @@ impl DebugInfo {
     }
 
     fn find_function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
-        let unit_idx = self.unit_of_code(svma)?;
-        let unit = self.unit(unit_idx)?;
-        let (start, _) = unit.function_range_at(svma)?;
-        let offset = unit.function_at(svma).filter(|_| start == svma)?;
-        Some(DieRef { unit: unit_idx, offset })
+        let unit = self.unit_of_code(svma)?;
+        self.function_range_at(svma).filter(|(start, _)| *start == svma)?;
+        let described = |info: &mut Self| {
+            let offset = info.unit(unit)?.function_at(svma)?;
+            Some(DieRef { unit, offset })
+        };
+        self.declared.function_at(unit, svma).or_else(|| described(self))
     }
 
-    /// Where the function around `svma` begins.
-    pub(crate) fn function_scope_start(&mut self, svma: Svma) -> Option<Svma> {
-        let unit_idx = self.unit_of_code(svma)?;
-        self.unit(unit_idx)?.function_range_at(svma).map(|(start, _)| start)
+    /// Where the function around `svma` begins and ends.
+    pub(crate) fn function_range_at(&mut self, svma: Svma) -> Option<(Svma, Svma)> {
+        let unit = self.unit_of_code(svma)?;
+        let declared = self.declared.range_at(unit, svma);
+        declared.or_else(|| self.unit(unit)?.function_range_at(svma))
     }
 
     /// The types of a function's parameters, in their order. They stop where one has none.
     pub(crate) fn parameter_types(&mut self, function: DieRef) -> Vec<DieRef> {
+        if let Some(declared) = self.declared.scope(function) {
+            return declared.variables.iter().map(|parameter| parameter.type_die).collect();
+        }
         let mut next = Some(function);
         // What is only declared, or inlined elsewhere, is described by its origin.
         for _ in 0..limit::MAX_TYPE_DEPTH {

@@ -11,6 +11,10 @@ impl DebugInfo {
     /// The unit and function at `svma`, without variables; `None` where no unit has code there.
     pub(crate) fn function_scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
         let unit_idx = self.unit_of_code(svma)?;
+        if self.declared.function_at(unit_idx, svma).is_some() {
+            let scope = self.scope_at(svma)?;
+            return Some(CodeScope { variables: Vec::new(), ..scope });
+        }
         let unit = self.unit(unit_idx)?;
         let mut scope = CodeScope { unit_name: unit.name.clone(), ..CodeScope::default() };
         if let Some(offset) = unit.function_at(svma) {

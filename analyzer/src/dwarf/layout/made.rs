@@ -49,6 +49,9 @@ impl DebugInfo {
     }
 
     fn make_layout(&mut self, die: DieRef) -> Option<Arc<Layout>> {
+        if let Some(declared) = self.declared.layout(die) {
+            return Some(Arc::new(declared));
+        }
         let (_, entry) = self.entry(die)?;
         let size = self.byte_size(die, &entry);
         match entry.tag() {

@@ -97,23 +97,22 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// The units of `dwarf`; `None` where it has none.
-    pub(crate) fn new(
-        mut dwarf: Dwarf,
-        supplementary: Option<Arc<Dwarf>>,
-        split: split::SplitFiles,
-    ) -> Option<Self> {
-        dwarf.sup.clone_from(&supplementary);
-        let mut sources = Self {
+    /// No units yet.
+    pub(crate) fn new(supplementary: Option<Arc<Dwarf>>, split: split::SplitFiles) -> Self {
+        Self {
             containers: Vec::new(),
             slots: Vec::new(),
             parsed: VecDeque::new(),
             n_parsed_bytes: 0,
             supplementary: Supplementary::new(supplementary),
             split,
-        };
-        sources.add(Origin::Kept, Arc::new(dwarf), usize::MAX)?;
-        Some(sources)
+        }
+    }
+
+    /// Takes in the file's own units, before all others; `None` where it has none.
+    pub(crate) fn add_own(&mut self, mut dwarf: Dwarf) -> Option<ContainerIdx> {
+        dwarf.sup = self.supplementary.unread();
+        self.add(Origin::Kept, Arc::new(dwarf), usize::MAX)
     }
 
     /// Takes in a container with at most `max_units` units; `None` where it has none.

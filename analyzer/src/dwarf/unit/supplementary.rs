@@ -24,6 +24,10 @@ impl Supplementary {
         Self { unread: dwarf, container: None }
     }
 
+    pub(super) fn unread(&self) -> Option<Arc<Dwarf>> {
+        self.unread.clone()
+    }
+
     pub(super) fn take_unread(&mut self) -> Option<Arc<Dwarf>> {
         self.unread.take()
     }
