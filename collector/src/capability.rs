@@ -1,4 +1,4 @@
-//! What this machine and these privileges allow, and the one command that would allow more.
+//! Permissions of this machine and these privileges, and the one command that would allow more.
 
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
@@ -10,7 +10,7 @@ use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
-/// What lets an unprivileged user sample the kernel's side too.
+/// Setting that lets an unprivileged user sample the kernel's side too.
 const PARANOID: &str = "sudo sysctl kernel.perf_event_paranoid=1";
 
 /// The capabilities that matter, by their bit (Linux `include/uapi/linux/capability.h`).
@@ -23,7 +23,7 @@ const PRIVILEGES: [(&str, u32, &str); 6] = [
     ("CAP_SYS_ADMIN", CAP_SYS_ADMIN, "all of it, on kernels before 5.8"),
 ];
 
-/// What `dataspace doctor` shows.
+/// Content of `dataspace doctor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The kernel's release, as `uname -r` says it.
@@ -32,22 +32,22 @@ pub struct Capabilities {
     pub processor: Processor,
     /// The instruction set in the kernel's name for it; empty if unknown.
     pub architecture: String,
-    /// Whether each event can be had.
+    /// Availability of each event.
     pub events: Vec<EventCapability>,
-    /// Whether this process has each capability.
+    /// The capabilities of this process, held or not.
     pub privileges: Vec<Privilege>,
-    /// What the kernel and the shell limit.
+    /// Limits of the kernel and the shell.
     pub limits: Vec<Limit>,
 }
 
-/// Whether an event can be had.
+/// Availability of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCapability {
     /// Its name, or that of its kind.
     pub name: String,
-    /// Whether it can be opened on our own process.
+    /// True if it can be opened on our own process.
     pub is_available: bool,
-    /// What is the matter, or what is worth knowing.
+    /// The reason why not, or something worth knowing.
     pub detail: String,
     /// The command that would help, if one would.
     pub remedy: Option<String>,
@@ -58,9 +58,9 @@ pub struct EventCapability {
 pub struct Privilege {
     /// `CAP_…`.
     pub name: &'static str,
-    /// Whether it is effective.
+    /// True if it is effective.
     pub is_held: bool,
-    /// What it is good for.
+    /// Its use.
     pub purpose: &'static str,
     /// The command that would grant it, where it is not held.
     pub remedy: Option<String>,
@@ -73,13 +73,13 @@ pub struct Limit {
     pub name: &'static str,
     /// Its value.
     pub value: LimitValue,
-    /// What follows from it.
+    /// Its consequence.
     pub meaning: &'static str,
     /// The command that would lift it, where it limits.
     pub remedy: Option<String>,
 }
 
-/// What a limit is.
+/// Value of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitValue {
     /// So much.
@@ -211,7 +211,7 @@ fn events(machine: &Machine, root: &Path) -> Vec<EventCapability> {
     events
 }
 
-/// What is looked at.
+/// Sources that are looked at.
 struct Look<'a> {
     machine: &'a Machine,
     procfs: &'a Procfs,
@@ -228,7 +228,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether each event that `selector` stands for can be had; called `name`, or what it is called.
+    /// Tells whether each event that `selector` stands for can be had; called `name`, or what it is called.
     fn selected(&self, name: Option<&str>, selector: &str) -> Vec<EventCapability> {
         let plans = EventSelector::parse(selector)
             .map_err(Error::from)

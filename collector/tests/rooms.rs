@@ -42,6 +42,22 @@ fn each_name_is_of_one_type() {
     assert_eq!(collector().shared_type_names(), [""; 0]);
 }
 
+#[test]
+fn doc_comments_of_the_collector_open_with_a_phrase() {
+    assert_eq!(collector().clauses_for_titles(), [""; 0]);
+}
+
+/// Formats of `/proc`, `/sys` and tracefs are known in one room, which the binary asks too.
+#[test]
+fn only_system_reads_what_the_kernel_tells_in_files() {
+    const ROOTS: [&str; 2] = ["/proc", "/sys"];
+    assert_eq!(collector().paths_outside("system", &ROOTS), [""; 0]);
+    let binary = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"));
+    // It writes there, which is its job, and reads back what it writes over.
+    let written = ["daemon/oom.rs:7: /proc/self/oom_score_adj"];
+    assert_eq!(binary.paths_outside("none", &ROOTS), written);
+}
+
 /// A room may import from those before it in the order, also by way of re-exports.
 #[test]
 fn imports_upwards_are_found_in_all_spellings() {
@@ -126,6 +142,27 @@ fn names_of_types_are_compared_across_files() {
         ("b.rs", "type D = u8; struct E; struct C<T>(T);"),
     ]);
     assert_eq!(sources.shared_type_names(), ["C: a.rs:1, b.rs:1", "D: a.rs:2, b.rs:1"]);
+}
+
+/// Words that only begin like a directory are none of it; nor are comments, tests and the room itself.
+#[test]
+fn paths_are_found_in_all_literals() {
+    let sources = Sources::of(&[
+        (
+            "a.rs",
+            r##"//! "/proc/1"
+            const A: &str = "/proc"; fn f() { g(b"/proc/self/maps"); h(r#"proc/self"#, "process", '⇟'); }
+            mod inner { const B: &str = "/sys/x"; }
+            #[cfg(test)]
+            mod tests { const C: &str = "/proc/1"; }"##,
+        ),
+        ("system/mod.rs", "const A: &str = \"/proc\"; mod deep;"),
+        ("system/deep.rs", "const A: &str = \"/proc\";"),
+    ]);
+    assert_eq!(
+        sources.paths_outside("system", &["/proc", "/sys"]),
+        ["a.rs:2: /proc", "a.rs:2: /proc/self/maps", "a.rs:2: proc/self", "a.rs:3: /sys/x"]
+    );
 }
 
 #[test]

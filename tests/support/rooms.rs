@@ -38,6 +38,8 @@ struct Content {
     names: BTreeSet<String>,
     /// Types that are declared here, outside of functions, with their lines.
     types: Vec<(String, usize)>,
+    /// Contents of literals, with their lines.
+    literals: Vec<(String, usize)>,
 }
 
 /// One name that a `use` brings in.
@@ -160,6 +162,28 @@ impl Sources {
         }
         places.retain(|_, places| places.len() > 1);
         places.iter().map(|(name, places)| format!("{name}: {}", places.join(", "))).collect()
+    }
+
+    /// Literals outside of `room` that are, or begin, the path of a directory in `roots`, each as it is or without
+    /// its first slash.
+    pub(crate) fn paths_outside(&self, room: &str, roots: &[&str]) -> Vec<String> {
+        let is_below = |text: &str, root: &str| {
+            [root, root.trim_start_matches('/')].iter().any(|root| {
+                text.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        let mut wrong = Vec::new();
+        for (module, content) in &self.modules {
+            if room_of(&[room], module).is_some() {
+                continue;
+            }
+            let file = self.file_of(module);
+            let file = self.modules[&file].file.as_deref().unwrap_or_default();
+            let literals = content.literals.iter();
+            let paths = literals.filter(|(text, _)| roots.iter().any(|root| is_below(text, root)));
+            wrong.extend(paths.map(|(text, line)| format!("{file}:{line}: {text}")));
+        }
+        wrong
     }
 
     /// Doc comments whose first line opens with a relative clause or a question.
@@ -379,6 +403,11 @@ impl Reader<'_> {
                     self.read_path();
                     continue;
                 }
+                literal if literal.starts_with(['"', '\'']) => {
+                    let text = literal.trim_matches(['"', '#', '\'']).to_owned();
+                    let line = self.words[self.at].line;
+                    self.content().literals.push((text, line));
+                }
                 _ => {}
             }
             self.at += 1;
@@ -542,7 +571,7 @@ fn words(text: &str) -> Vec<Word> {
             b'\'' => {
                 let after = text[at + 1..].chars().next().map_or(0, char::len_utf8);
                 if byte(at + 1) == b'\\' || byte(at + 1 + after) == b'\'' {
-                    at += 2;
+                    at += 1 + after;
                     // A quote after a backslash does not end it.
                     at += usize::from(byte(at - 1) == b'\\');
                     at += text
@@ -581,9 +610,8 @@ fn words(text: &str) -> Vec<Word> {
         let word = &text[start..at];
         let is_comment = word.starts_with("//") || word.starts_with("/*");
         if !is_comment && !word.trim().is_empty() {
-            // What is in a literal is nobody's name.
-            let is_literal = word.contains(['"', '\'']);
-            let text = if is_literal { "\"\"" } else { word };
+            // From its quote on: what is in a literal is nobody's name.
+            let text = &word[word.find(['"', '\'']).unwrap_or(0)..];
             words.push(Word { text: text.to_owned(), line });
         }
         line += word.matches('\n').count();

@@ -7,7 +7,7 @@ use dataspace_proto::record::Record;
 /// The collector's CPU wrote the records last. Work on three of them takes as long as to fetch one.
 const N_AHEAD: usize = 3;
 
-/// What of a record is always looked at: all but the stack of a sample.
+/// The part of a record that is always looked at: all but the stack of a sample.
 pub(crate) const RECORD_BYTES: usize = 448;
 
 /// Gives each record of `batch` to `take`, in order.

@@ -24,13 +24,13 @@ impl Batch {
         self.into_iter()
     }
 
-    /// How many records there are.
+    /// Number of records.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -152,7 +152,7 @@ impl BatchSender {
         into.extend(self.slots.drain(n_kept..));
     }
 
-    /// Whether the current batch has reached its length.
+    /// Tells whether the current batch has reached its length.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.batch.len() >= self.batch_len
@@ -209,7 +209,7 @@ impl BatchSender {
         }
     }
 
-    /// Whether `n_batches` or more are on their way to the analyzer.
+    /// Tells whether `n_batches` or more are on their way to the analyzer.
     #[must_use]
     pub fn is_behind(&self, n_batches: usize) -> bool {
         self.to_analyzer.len() >= n_batches
@@ -240,7 +240,7 @@ impl BatchSender {
         self.n_dropped_samples
     }
 
-    /// Whether the analyzer is gone.
+    /// Tells whether the analyzer is gone.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.is_closed

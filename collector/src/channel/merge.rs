@@ -36,7 +36,7 @@ pub struct Merge {
 #[derive(Debug, Default)]
 struct Queue {
     places: VecDeque<QueuedRecord>,
-    /// How many came so far.
+    /// Number of records so far.
     n_added: u64,
     last_ns: u64,
     is_out_of_order: bool,
@@ -94,7 +94,7 @@ impl Merge {
         self.slots.pop().unwrap_or_else(|| Box::new(Record::Tick { time_ns: 0 }))
     }
 
-    /// Where slots go that are not needed any more.
+    /// Destination of slots that are not needed any more.
     pub const fn slots(&mut self) -> &mut Slots {
         &mut self.slots
     }
@@ -118,7 +118,7 @@ impl Merge {
         });
     }
 
-    /// The same, up to a record that `take` gives back: it waits on, and so does all behind it. Its
+    /// The same, up to a record that `take` gives back: it waits on, and so does all after it. Its
     /// time, if there is one.
     pub fn hand_on_while(
         &mut self,
@@ -163,7 +163,7 @@ impl Merge {
         self.hand_on(u64::MAX, take);
     }
 
-    /// How many records came after their time had been handed on. They were kept, and handed on
+    /// Number of records that came after their time had been handed on. They were kept, and handed on
     /// out of order.
     #[must_use]
     pub const fn n_late(&self) -> u64 {
@@ -183,13 +183,13 @@ impl Merge {
         waiting.map(|place| place.time_ns).max()
     }
 
-    /// How many records wait.
+    /// Number of records that wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queues.iter().map(|queue| queue.places.len()).sum()
     }
 
-    /// Whether none waits.
+    /// Tells whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(|queue| queue.places.is_empty())

@@ -1,4 +1,4 @@
-//! Why a live session cannot be opened, with the values that decided and what would help.
+//! Reasons why a live session cannot be opened, with the values that decided and what would help.
 
 mod recorder;
 mod selector;
@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a live session cannot be opened.
+/// Reason why a live session cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -25,11 +25,11 @@ pub enum Error {
     /// A control group, or the unit that has one, is not there.
     #[error("control group {name}: {why}; {remedy}")]
     Cgroup {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// What is the matter.
+        /// The reason.
         why: String,
-        /// Where to look.
+        /// The place to look.
         remedy: &'static str,
     },
     /// None of the target's processes or threads is there.
@@ -41,7 +41,7 @@ pub enum Error {
     /// The number is that of a thread that is not its process's first.
     #[error("{tid} is a thread of process {process}: use -t {tid} for it alone, or -p {process}")]
     ThreadNotProcess {
-        /// What was asked for.
+        /// The event that was asked for.
         tid: i32,
         /// Its process.
         process: i32,
@@ -57,7 +57,7 @@ pub enum Error {
         event: String,
         /// The process; −1 where it is all of them.
         pid: i32,
-        /// What the level forbids.
+        /// The thing that the level forbids.
         what: String,
         /// The sysctl's value.
         level: i64,
@@ -71,7 +71,7 @@ pub enum Error {
     ForeignProcess {
         /// The process.
         pid: i32,
-        /// Whose it is.
+        /// Its owner, in words.
         why: String,
     },
     /// The kernel forbids it for no reason that we can tell.
@@ -83,7 +83,7 @@ pub enum Error {
         pid: i32,
         /// `EACCES` or `EPERM`.
         errno: Errno,
-        /// Who is likely to have done it, and what helps.
+        /// The likely cause, and what helps.
         why: String,
     },
     /// The rings do not fit what this user may lock.
@@ -111,9 +111,9 @@ pub enum Error {
         event: String,
         /// `ENOENT`, `ENODEV`, `EOPNOTSUPP` or `ENOSYS`.
         errno: Errno,
-        /// What has not got it.
+        /// The thing that lacks it.
         why: String,
-        /// What would help, if anything.
+        /// The way to help, if there is one.
         remedy: &'static str,
     },
     /// The machine has no such PMU.
@@ -174,7 +174,7 @@ pub enum Error {
     LatencyOutOfRange {
         /// The event.
         event: String,
-        /// What was asked for, in cycles.
+        /// The latency that was asked for, in cycles.
         latency: u64,
         /// The least, in cycles.
         min: u64,
@@ -186,7 +186,7 @@ pub enum Error {
     Sysfs {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The files that describe tracepoints are not there or may not be read.
@@ -194,7 +194,7 @@ pub enum Error {
     Tracepoint {
         /// The event.
         event: String,
-        /// What is missing.
+        /// The thing that is missing.
         why: String,
         /// The command that helps.
         remedy: &'static str,
@@ -228,7 +228,7 @@ pub enum Error {
     FrequencyTooHigh {
         /// The event.
         event: String,
-        /// What was asked for.
+        /// The event that was asked for.
         hz: u64,
         /// The sysctl's value.
         max_hz: u64,
@@ -242,9 +242,9 @@ pub enum Error {
          open; raise it with: ulimit -n, or LimitNOFILE= in the unit"
     )]
     TooManyFiles {
-        /// How many threads the targets have.
+        /// Number of threads of the targets.
         n_threads: usize,
-        /// How many CPUs are on line.
+        /// Number of CPUs on line.
         n_cpus: usize,
         /// `RLIMIT_NOFILE`.
         limit: u64,
@@ -254,7 +254,7 @@ pub enum Error {
     Command {
         /// The command's name.
         name: OsString,
-        /// What `execvp` said; `ENOENT` where it was not found.
+        /// The errno of `execvp`; `ENOENT` where it was not found.
         errno: Errno,
     },
     /// The kernel does not open the event, or map its ring.
@@ -262,19 +262,19 @@ pub enum Error {
     NotOpened {
         /// The event.
         event: String,
-        /// What the kernel said.
+        /// The errno of the kernel.
         errno: Errno,
-        /// What that means here, and what helps.
+        /// The meaning of that here, and what helps.
         why: String,
-        /// What the caller can do about it.
+        /// The kind of thing that the caller can do about it.
         kind: ErrorKind,
     },
     /// Any other system call failed.
     #[error("{call} failed: {errno}")]
     System {
-        /// What we were doing.
+        /// The call that failed.
         call: &'static str,
-        /// Why not.
+        /// The reason.
         errno: Errno,
     },
     /// The recording cannot be written.
@@ -294,7 +294,7 @@ pub enum Error {
     LookupsHeldUp,
 }
 
-/// What the caller can do about an [`enum@Error`]: exit codes follow from it.
+/// Kind of thing that the caller can do about an [`enum@Error`]: exit codes follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// More privilege would help.
@@ -308,7 +308,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// What the caller can do about it.
+    /// The kind of thing that the caller can do about it.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

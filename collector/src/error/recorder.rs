@@ -1,10 +1,10 @@
-//! Why a recording cannot be written.
+//! Reasons why a recording cannot be written.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a recording cannot be written.
+/// Reason why a recording cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecorderError {
@@ -33,18 +33,18 @@ pub enum RecorderError {
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
         /// `EPERM`, as the kernel will say.
         source: io::Error,
     },
-    /// What has the name of an unfinished recording is none.
+    /// The file with the name of an unfinished recording is none.
     #[error(
         "{} is no file, and a recording is called so until it is whole; -o names another place",
         path.display()
     )]
     NoFile {
-        /// What is in the way.
+        /// The thing in the way.
         path: PathBuf,
     },
     /// No file can be made there: no such directory, or no permission.
@@ -52,7 +52,7 @@ pub enum RecorderError {
     NotCreated {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// Nobody opened the named pipe for reading.
@@ -78,27 +78,27 @@ pub enum RecorderError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was being done, as in "cannot be written".
+        /// The step that failed, as in "cannot be written".
         what: &'static str,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The recording broke off: what was written before is there.
     #[error("the first {n_bytes} bytes of the recording are in {} and can be read", part.display())]
     BrokenOff {
-        /// What failed.
+        /// The fault.
         source: Box<RecorderError>,
         /// The unfinished recording.
         part: PathBuf,
-        /// How much of it is whole.
+        /// Length of its whole part.
         n_bytes: u64,
     },
     /// The recording is whole and could not get its name.
     #[error("the recording is whole, and is called {}", part.display())]
     Unnamed {
-        /// What failed.
+        /// The fault.
         source: Box<RecorderError>,
-        /// Where it is.
+        /// Its place.
         part: PathBuf,
     },
     /// The session ended without finishing its recording.

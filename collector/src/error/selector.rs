@@ -1,8 +1,8 @@
-//! Why an event selector cannot be read.
+//! Reasons why an event selector cannot be read.
 
 use thiserror::Error;
 
-/// Why a selector cannot be read.
+/// Reason why a selector cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EventParseError {
@@ -14,7 +14,7 @@ pub enum EventParseError {
          /sys/bus/event_source/devices describes: PMU/TERMS/, or an event's name"
     )]
     UnknownName(String),
-    /// A modifier behind the last colon or slash has no meaning here.
+    /// A modifier after the last colon or slash has no meaning here.
     #[error("{text} has the modifier {modifier}: known are {known}")]
     UnknownModifier {
         /// The selector.
@@ -47,7 +47,7 @@ pub enum EventParseError {
         pmu: String,
         /// The term.
         term: String,
-        /// What it knows.
+        /// The terms that it knows.
         known: String,
     },
     /// The value does not fit the term's bits.
@@ -57,7 +57,7 @@ pub enum EventParseError {
         text: String,
         /// The term.
         term: String,
-        /// What was asked for.
+        /// The value that was asked for.
         value: u64,
         /// The most that fits.
         max: u64,

@@ -14,11 +14,11 @@ const ID_FIELDS: u64 = (abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_TIME
     | abi::PERF_SAMPLE_CPU) as u64;
 
-/// What each sample carries. No `PERF_SAMPLE_PERIOD`: see [`EventSource::sampling`].
+/// Fields of each sample. No `PERF_SAMPLE_PERIOD`: see [`EventSource::sampling`].
 const SAMPLE_FIELDS: u64 =
     ID_FIELDS | (abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_ADDR | abi::PERF_SAMPLE_REGS_USER) as u64;
 
-/// Which of the newer parts of the interface the running kernel has, and gives us.
+/// The newer parts of the interface that the running kernel has, and gives us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelFeatures {
     /// `PERF_FORMAT_LOST` (6.0).
@@ -43,7 +43,7 @@ impl KernelFeatures {
     }
 }
 
-/// What the kernel is asked to count.
+/// Thing that the kernel is asked to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// `PERF_TYPE_SOFTWARE` with this config.
@@ -56,7 +56,7 @@ pub(crate) enum Source {
     Breakpoint {
         /// First watched byte.
         address: u64,
-        /// How many.
+        /// Number of them.
         len_bytes: u64,
         /// `HW_BREAKPOINT_*`.
         access: u32,
@@ -70,19 +70,19 @@ pub(crate) struct Counter {
     pub(crate) kind: u32,
     /// `config`, `config1` … `config4`.
     pub(crate) config: [u64; N_CONFIG_WORDS],
-    /// How close to the trigger samples have to be: 0 (anywhere) to 3 (at it, and evenly spread).
+    /// Distance of samples from the trigger: 0 (anywhere) to 3 (at it, and evenly spread).
     pub(crate) precise_ip: u8,
-    /// What each sample tells of the access, for an event of memory.
+    /// The fields of each sample that tell of the access, for an event of memory.
     pub(crate) access: Option<AccessFields>,
     /// `config` of the event that has to lead a group with this one: `mem-loads-aux`.
     pub(crate) leader: Option<u64>,
-    /// How levels that were not asked for are left out.
+    /// The way to leave out levels that were not asked for.
     pub(crate) levels: Levels,
-    /// Whether a hypervisor's level was asked for (`:h`).
+    /// True if a hypervisor's level was asked for (`:h`).
     pub(crate) has_hypervisor: bool,
 }
 
-/// What samples tell of a memory access beside its address.
+/// Facts about a memory access that samples tell beside its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccessFields {
     /// Latencies: three figures (`PERF_SAMPLE_WEIGHT_STRUCT`, Linux 5.12) or one.
@@ -93,7 +93,7 @@ pub(crate) struct AccessFields {
     pub(crate) has_physical: bool,
 }
 
-/// How a PMU leaves out user code, or the kernel.
+/// Way in which a PMU leaves out user code, or the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Levels {
     /// By the `exclude_*` bits, in hardware.
@@ -123,13 +123,13 @@ impl EventSource {
         matches!(self.source, Source::Software(_))
     }
 
-    /// Whether the registers of a sample may be other than those that the kernel has of the user: what
+    /// Tells whether the registers of a sample may be other than those that the kernel has of the user: what
     /// hardware records is, and else the two are one wherever user code was interrupted.
     const fn has_own_registers(&self) -> bool {
         matches!(self.source, Source::Counter(_))
     }
 
-    /// Whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
+    /// Tells whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
     /// what a tracepoint stands at is in the kernel.
     const fn has_stack(&self) -> bool {
         matches!(self.source, Source::Software(_) | Source::Counter(_))
@@ -155,7 +155,7 @@ impl EventSource {
     }
 }
 
-/// How an event is bound to its tasks.
+/// Binding of an event to its tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Binding {
     /// Threads and children born later are counted too.
@@ -356,7 +356,7 @@ pub(crate) fn mark() -> perf_event_attr {
     attr
 }
 
-/// What events count here.
+/// Things that events count here.
 pub(crate) const MACHINE: Machine =
     if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Other };
 

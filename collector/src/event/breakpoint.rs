@@ -5,7 +5,7 @@ use super::wanted::Wanted;
 use crate::error::EventParseError;
 use perf_event_open_sys::bindings as abi;
 
-/// What a breakpoint watches for.
+/// Accesses that a breakpoint watches for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -38,11 +38,11 @@ pub(super) fn breakpoint<'a>(
     if address % u64::from(len_bytes) != 0 {
         return Err(EventParseError::Misaligned { text: text.to_owned(), address, len_bytes });
     }
-    let (first, behind) = rest.split_once(':').unwrap_or((rest, ""));
+    let (first, after) = rest.split_once(':').unwrap_or((rest, ""));
     let (access, modifiers) = match first {
-        "r" => (Access::Read, behind),
-        "w" => (Access::Write, behind),
-        "rw" | "wr" => (Access::ReadWrite, behind),
+        "r" => (Access::Read, after),
+        "w" => (Access::Write, after),
+        "rw" | "wr" => (Access::ReadWrite, after),
         _ if first.contains('x') => return Err(EventParseError::Execution(text.to_owned())),
         _ => (Access::ReadWrite, rest),
     };

@@ -35,15 +35,15 @@ const SOFTWARE_PMUS: [(&str, &str); 5] = [
     ("uprobe", "uprobes:NAME, after perf probe has made it"),
 ];
 
-/// How the names begin that the kernel gives to events of processors' PMUs in sysfs
+/// Beginnings of the names that the kernel gives to events of processors' PMUs in sysfs
 /// (`*_events_attrs` in Linux `arch/x86/events/intel/core.c`).
 const KERNEL_NAMES: [&str; 8] =
     ["mem-loads", "mem-stores", "topdown-", "slots", "tx-", "el-", "cycles-t", "cycles-ct"];
 
-/// Where the number of a PMU stands in the config of a generic event (`PERF_PMU_TYPE_SHIFT`).
+/// Place of the number of a PMU in the config of a generic event (`PERF_PMU_TYPE_SHIFT`).
 const PMU_SHIFT: u32 = 32;
 
-/// What is asked of every PMU that an event is planned on.
+/// Properties asked of every PMU that an event is planned on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CounterRequest<'a> {
     pub(super) text: &'a str,
@@ -99,7 +99,7 @@ impl CounterRequest<'_> {
         pmus.iter().map(on).collect()
     }
 
-    /// Why no PMU here names the event: it has none such, or nobody has.
+    /// Reason why no PMU here names the event: it has none such, or nobody has.
     fn unnamed(&self, event: &str) -> Result<Error, Error> {
         // A vendor's own name, of the tables that perf brings along, has a dot.
         let is_known = KERNEL_NAMES.iter().any(|prefix| event.starts_with(prefix));
@@ -196,7 +196,7 @@ impl CounterRequest<'_> {
         Ok(if is_ibs || self.is_forwarded() { plan.by_ibs() } else { plan })
     }
 
-    /// How precise to be at first, and at least.
+    /// Precision at first, and at least.
     ///
     /// A memory event that is not precise has neither address nor data source, so it never is, and
     /// without a modifier is as precise as there is; perf opens it all the same.
@@ -212,20 +212,20 @@ impl CounterRequest<'_> {
         }
     }
 
-    /// Whether not to leave out a hypervisor's level. AMD's counters know none, and IBS refuses to
+    /// Tells whether not to leave out a hypervisor's level. AMD's counters know none, and IBS refuses to
     /// leave it out.
     fn has_hypervisor(&self) -> bool {
         self.modifiers.has_hypervisor || self.is_forwarded()
     }
 
-    /// Whether IBS takes the event over, as it does with those of AMD's counters that are to be
+    /// Tells whether IBS takes the event over, as it does with those of AMD's counters that are to be
     /// precise (`forward_event_to_ibs()`).
     fn is_forwarded(&self) -> bool {
         let is_precise = self.modifiers.precision != Precision::Unasked;
         is_precise && self.machine.processor.vendor == Vendor::Amd
     }
 
-    /// Which of the newer fields to ask for: the physical address only where the kernel shows its
+    /// Newer fields to ask for: the physical address only where the kernel shows its
     /// own addresses too (`PERF_SAMPLE_PHYS_ADDR` in `perf_event_open()`).
     const fn access(&self) -> AccessFields {
         AccessFields {
@@ -257,7 +257,7 @@ impl CounterRequest<'_> {
         Ok(())
     }
 
-    /// Whether every sample is of a memory access, and tells its address.
+    /// Tells whether every sample is of a memory access, and tells its address.
     fn is_memory(&self, coded: &Coded<'_>) -> bool {
         let Coded { pmu, kind, encoding, .. } = coded;
         if pmu.is_some_and(|pmu| pmu.name == "ibs_op") {
@@ -311,7 +311,7 @@ fn leader(pmu: Option<&Pmu>, encoding: &Encoding) -> Option<u64> {
     Encoding::of("mem-loads-aux", pmu, &terms).ok().map(|encoding| encoding.words[0])
 }
 
-/// How the PMU leaves out levels. IBS knows none: newer kernels filter by themselves when told to
+/// Way in which the PMU leaves out levels. IBS knows none: newer kernels filter by themselves when told to
 /// (`swfilt`), with older ones we do.
 fn levels(pmu: Option<&Pmu>) -> Levels {
     let Some(pmu) = pmu.filter(|pmu| pmu.name.starts_with("ibs_")) else { return Levels::Bits };

@@ -9,12 +9,12 @@ use dataspace_proto::event::Sampling;
 /// Terms that every PMU has.
 const COMMON_TERMS: &str = "period, freq, name, config, config1, config2, config3, config4";
 
-/// What terms amount to.
+/// Sum of terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Encoding {
     pub(super) words: [u64; N_CONFIG_WORDS],
     pub(super) sampling: Option<Sampling>,
-    /// What the event is to be called.
+    /// The name for the event.
     pub(super) name: Option<String>,
     /// The event of sysfs that was named.
     pub(super) alias: Option<String>,

@@ -44,7 +44,7 @@ const FIELDS: u64 =
 const ACCESS: u64 = 1 << 15 | 1 << 22 | 1 << 24;
 const PHYSICAL: u64 = 1 << 19;
 
-/// What differs between one attr and another.
+/// Fields in which one attr differs from another.
 #[derive(Clone, Copy)]
 struct Expected {
     kind: u32,

@@ -1,4 +1,4 @@
-//! Which event samples memory accesses on this machine: `-e mem`, `-e loads`, `-e stores`.
+//! Events that sample memory accesses on this machine: `-e mem`, `-e loads`, `-e stores`.
 
 use super::modifier::Modifiers;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use dataspace_proto::memory::Access;
 /// first-level hit takes 4 or 5, and would be nearly all that is seen.
 const LOAD_LATENCY_CYCLES: u64 = 30;
 
-/// Which accesses are wanted.
+/// Kind of accesses that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accesses {
     All,
@@ -17,7 +17,7 @@ pub(super) enum Accesses {
     Stores,
 }
 
-/// What the machine has for them.
+/// Means that the machine has for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// Events in perf's spelling, and what a person should know of them.

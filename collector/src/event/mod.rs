@@ -76,7 +76,7 @@ impl EventSelector {
         }
     }
 
-    /// What to open for this selector on `machine`, sampled as `asked` or as is sane for the event:
+    /// Plans for this selector on `machine`, sampled as `asked` or as is sane for the event:
     /// one plan, or more where there are several kinds of core or of access.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl EventSelector {
         Sampling::Period(period_ns.max(MIN_CLOCK_PERIOD_NS))
     }
 
-    /// What to say where a clock cannot be sampled as often as was asked for.
+    /// Words for a clock that cannot be sampled as often as was asked for.
     fn capped(&self, asked: Option<Sampling>, machine: &Machine) -> Option<String> {
         let Wanted::Clock { .. } = self.wanted else { return None };
         let (what, period_ns) = match asked? {
@@ -262,7 +262,7 @@ impl EventSelector {
     }
 }
 
-/// What a session samples that was not told what to: memory accesses where the machine has a PMU for
+/// Plans of a session that was not told what to sample: memory accesses where the machine has a PMU for
 /// them and `opens` says that the kernel lets us have it, else the clock.
 ///
 /// `opens` tries a plan on a place of the caller's choice, and says why not.
@@ -307,7 +307,7 @@ pub(crate) fn memory_events(machine: &Machine) -> Result<Result<Vec<String>, Str
     })
 }
 
-/// What `text` asks for, and the letters of its modifiers.
+/// Event that `text` asks for, and the letters of its modifiers.
 fn wanted(text: &str) -> Result<(Wanted, &str), EventParseError> {
     if let Some(rest) = text.strip_prefix("mem:")
         && (rest.is_empty() || !are_modifiers(rest))

@@ -1,8 +1,8 @@
-//! The letters behind an event: which levels it counts, and how precise its samples are.
+//! The letters after an event: which levels it counts, and how precise its samples are.
 
 use crate::error::EventParseError;
 
-/// What stands behind an event.
+/// Letters after an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Modifiers {
     pub(super) exclude_user: bool,
@@ -11,7 +11,7 @@ pub(super) struct Modifiers {
     pub(super) precision: Precision,
 }
 
-/// How close samples have to be to their triggers.
+/// The wanted distance of samples from their triggers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Precision {
     /// Nothing was asked for.
@@ -32,7 +32,7 @@ const ALL: &str = "u (user), k (kernel), h (hypervisor), p, pp, ppp (precise) an
 /// Every letter that perf takes for a modifier: what is made of these only is no tracepoint's name.
 const PERF_LETTERS: &str = "ukhpPGHSDIWebR";
 
-/// Whether `text` can only be modifiers.
+/// Tells whether `text` can only be modifiers.
 pub(super) fn are_modifiers(text: &str) -> bool {
     text.chars().all(|letter| PERF_LETTERS.contains(letter))
 }

@@ -1,4 +1,4 @@
-//! Which period an event had at which time: the weight of its samples.
+//! Periods of an event over time: the weights of its samples.
 //!
 //! Samples cannot be asked. `PERF_SAMPLE_PERIOD` makes software events and breakpoints ignore
 //! their period, and a clock whose period was changed goes on telling the old one.

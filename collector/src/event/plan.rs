@@ -1,4 +1,4 @@
-//! What is opened for a selector.
+//! Events that are opened for a selector.
 
 use crate::event::attr::{Counter, EventSource, Levels, Source};
 use dataspace_proto::event::{Event, Sampling};
@@ -9,7 +9,7 @@ use dataspace_proto::memory::Access;
 const MIN_IBS_PERIOD: u64 = 0x90;
 const IBS_PERIOD_BITS: u64 = !0xf;
 
-/// What is opened for a selector; one of several on a machine with several kinds of core.
+/// Event that is opened for a selector; one of several on a machine with several kinds of core.
 #[derive(Clone, Debug)]
 pub(crate) struct EventPlan {
     /// As the analyzer is told.
@@ -18,21 +18,21 @@ pub(crate) struct EventPlan {
     pub(crate) source: EventSource,
     /// The CPUs that have it; `None` where all have.
     pub(crate) cpus: Option<Vec<i32>>,
-    /// Whether samples of operations that access no memory come too, to be dropped and counted.
+    /// True if samples of operations that access no memory come too, to be dropped and counted.
     pub(crate) drops_non_memory: bool,
     /// The only kind of access that was asked for, of an event that samples the others too.
     pub(crate) only: Option<Access>,
     /// AMD's IBS counts for it, or may.
     pub(crate) is_ibs: bool,
-    /// Whether samples of user code come though they were not asked for.
+    /// True if samples of user code come though they were not asked for.
     pub(crate) drops_user: bool,
-    /// Whether samples of the kernel come though they were not asked for.
+    /// True if samples of the kernel come though they were not asked for.
     pub(crate) drops_kernel: bool,
-    /// How imprecise its samples may become where the kernel refuses better ones.
+    /// The lowest precision of its samples where the kernel refuses better ones.
     pub(crate) lowest_precise_ip: u8,
-    /// Whether it was opened once, and what the kernel accepts is known.
+    /// True if it was opened once, and what the kernel accepts is known.
     pub(crate) is_settled: bool,
-    /// What a person should know.
+    /// Notes for a person.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl EventPlan {
         plan
     }
 
-    /// Whether it is to be opened on `cpu`.
+    /// Tells whether it is to be opened on `cpu`.
     pub(crate) fn is_on(&self, cpu: i32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }
@@ -70,7 +70,7 @@ impl EventPlan {
         self.follow_source();
     }
 
-    /// What the event's hardware makes of `sampling`, so that weights are what was counted.
+    /// Sampling that the event's hardware makes of `sampling`, so that weights are what was counted.
     pub(crate) fn rounded(&self, sampling: Sampling) -> Sampling {
         match sampling {
             Sampling::Period(period) if self.is_ibs => {

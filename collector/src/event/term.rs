@@ -38,7 +38,7 @@ pub(super) fn raw(text: &str) -> Option<u64> {
     hex.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(hex, 16).ok())?
 }
 
-/// A number in base ten, or behind `0x` in base sixteen.
+/// A number in base ten, or after `0x` in base sixteen.
 pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

@@ -1,4 +1,4 @@
-//! What the analyzer is told before the first sample: events, and names, namespaces and mappings from
+//! Records for the analyzer before the first sample: events, and names, namespaces and mappings from
 //! [before] the session.
 //!
 //! [before]: crate::live::before
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 /// Threads of a process whose names are read without asking.
 const MAX_SHORT_THREADS: usize = 2_048;
-/// How long one wait for the analyzer may be, until it is looked whether it is there.
+/// Longest wait for the analyzer at one time, until it is looked whether it is there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Whether whoever reads is waited for.
+/// Patience with whoever reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// It is at work: no more is on its way to it than it takes.
@@ -69,7 +69,7 @@ fn flush(sender: &mut BatchSender, pace: Pace) {
     sender.flush_or_drop_samples();
 }
 
-/// What is there of a process, each read when it is taken; its mappings, which it may keep locked, only if
+/// Records of a process that is there, each read when it is taken; its mappings, which it may keep locked, only if
 /// they are asked for.
 pub(crate) fn records(
     pid: i32,

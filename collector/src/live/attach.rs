@@ -46,7 +46,7 @@ pub(crate) struct OpenEvent {
     /// `None` once it was found to double an inherited one. Its samples and counts are then as if
     /// they had never been.
     pub(crate) fd: Option<OwnedFd>,
-    /// What leads its group: kept open, not read.
+    /// The event that leads its group: kept open, not read.
     pub(crate) leader: Option<OwnedFd>,
     pub(crate) event: EventIdx,
     /// −1 where it counts all of a CPU's tasks, or those of a control group.
@@ -73,7 +73,7 @@ pub(crate) struct Attached {
     pub(crate) side_band: Vec<OpenSideBand>,
     /// Threads that turned up late: their events may double inherited ones.
     pub(crate) suspects: HashSet<i32>,
-    /// What the side-band rings held while we were still opening.
+    /// Content of the side-band rings while we were still opening.
     pub(crate) early: Vec<Record>,
     pub(crate) warnings: Vec<String>,
     /// CPUs that were found off line.
@@ -127,7 +127,7 @@ impl<'a> Attacher<'a> {
         Self { max_events, ..self }
     }
 
-    /// Whether there is no room for another thread; then a warning tells.
+    /// Tells whether there is no room for another thread; then a warning tells.
     fn is_full(&mut self, pid: i32) -> bool {
         let n_open = self.attached.events.len() + self.attached.side_band.len();
         let n_each = self.rings.outputs.len() * (self.plans.len() + 1);
@@ -148,7 +148,7 @@ impl<'a> Attacher<'a> {
         Self { side_band_cpus: Some(cpus), ..self }
     }
 
-    /// Whether side-band events are to be opened on `cpu`.
+    /// Tells whether side-band events are to be opened on `cpu`.
     fn has_side_band_on(&self, cpu: i32) -> bool {
         self.side_band_cpus.is_none_or(|cpus| cpus.contains(&cpu))
     }
@@ -343,7 +343,7 @@ impl<'a> Attacher<'a> {
         Ok(true)
     }
 
-    /// Whether there is nothing to count because the CPU went off line: not even this can be opened.
+    /// Tells whether there is nothing to count because the CPU went off line: not even this can be opened.
     fn is_off(&mut self, place: EventPlace<'_>, cpu: i32) -> bool {
         let attr = attr::side_band(KernelFeatures::default(), false);
         let is_whole = !matches!(place, EventPlace::Task { .. });
@@ -411,7 +411,7 @@ impl<'a> Attacher<'a> {
     }
 }
 
-/// What the kernel tells of itself on one CPU, if it does.
+/// Side-band event of the kernel on one CPU, if it gives one.
 pub(crate) fn machine_on(output: &CpuOutputs, features: KernelFeatures) -> Option<OpenSideBand> {
     let fd = match open::open(&attr::machine_side_band(features), EventPlace::Cpu(output.cpu)) {
         Ok(fd) => fd,

@@ -1,4 +1,4 @@
-//! What was there before a session, read in `/proc` on threads that may be left behind: a process that
+//! Records of the time before a session, read in `/proc` on threads that may be left behind: a process that
 //! keeps its mappings locked, as while a file system does not answer it, holds up whoever reads them.
 
 use crate::live::announce;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long nothing may come of a process: 65,530 mappings are read in a tenth of a second.
+/// Time in which something has to come of a process: 65,530 mappings are read in a tenth of a second.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// One of which nothing came for so long is waited for beside the next ones.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long all processes together are waited for: there may be any number that let a little come now and
+/// Time for which all processes together are waited for: there may be any number that let a little come now and
 /// then, and a request to attach waits ten seconds. Then each has [`LOOK`].
 const MAX_WAIT: Duration = Duration::from_secs(8);
-/// How often it is looked whether anybody still wants it.
+/// Interval between two looks whether anybody still wants it.
 const LOOK: Duration = Duration::from_millis(20);
 /// Processes that are waited for at once: as many as one user may hold up, so that they take one deadline.
 const MAX_ASIDE: usize = 16;
@@ -34,7 +34,7 @@ pub(crate) struct Before {
     procfs: Procfs,
     /// Those that are not begun.
     pids: std::vec::IntoIter<i32>,
-    /// What is to be taken next.
+    /// Records to be taken next.
     ready: VecDeque<Record>,
     reading: Option<Reading>,
     /// Those of which nothing came for a while.
@@ -43,7 +43,7 @@ pub(crate) struct Before {
     idle: Option<SnapshotReader>,
     /// Processes whose mappings are not read, for as many readers as may be are held up.
     refused: Vec<i32>,
-    /// How long was waited in all.
+    /// Time waited in all.
     waited: Duration,
     deadline: Duration,
     held_up: &'static HeldUp,
@@ -64,7 +64,7 @@ type ProcessKey = (i32, Option<u64>);
 #[derive(Debug)]
 struct Reading {
     process: ProcessKey,
-    /// Whose it is.
+    /// Its user.
     user: ForUser,
     reader: SnapshotReader,
     silent_since: Option<Instant>,
@@ -79,7 +79,7 @@ struct SnapshotReader {
     parting: Arc<OnceLock<LeftBehind>>,
 }
 
-/// What a thread takes that may be held up, until it comes back.
+/// Mark of a thread that may be held up, until it comes back.
 #[derive(Debug)]
 struct LeftBehind {
     held_up: &'static HeldUp,
@@ -102,7 +102,7 @@ impl Before {
         Self::within(&HELD_UP, DEADLINE, pids, procfs)
     }
 
-    /// What was taken already.
+    /// Records that were taken already.
     pub(crate) fn taken(records: Vec<Record>) -> Self {
         let nowhere = Procfs::new(std::path::Path::new(""));
         let mut taken = Self::of(Vec::new(), &nowhere);

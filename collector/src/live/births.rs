@@ -1,4 +1,4 @@
-//! Which threads that turn up while a process is being attached to are counted already.
+//! Threads that turn up while a process is being attached to, and whether they are counted already.
 //!
 //! Threads are found by reading `/proc/PID/task` again until nothing new appears. A thread that is
 //! new there was born before its parent's events were open, and is not counted, or after, and has
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// `copy_process()` itself was held up so long; then the thread would not be seen.
 const BIRTH_NS: u64 = 10_000_000;
 
-/// What is known of the threads of the targets.
+/// Known threads of the targets.
 #[derive(Debug, Default)]
 pub(crate) struct Births {
     opened_at: HashMap<i32, u64>,
@@ -46,12 +46,12 @@ impl Births {
         }
     }
 
-    /// Whether the events of `tid` are open, by us or by inheritance.
+    /// Tells whether the events of `tid` are open, by us or by inheritance.
     pub(crate) fn is_counted(&self, tid: i32) -> bool {
         self.opened_at.contains_key(&tid) || self.heirs.contains(&tid)
     }
 
-    /// How many threads we opened events on.
+    /// Number of threads that we opened events on.
     pub(crate) fn n_opened(&self) -> usize {
         self.opened_at.len()
     }

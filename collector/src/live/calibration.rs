@@ -1,4 +1,4 @@
-//! What sampling costs whoever is sampled, measured on ourselves while a session begins.
+//! Cost of sampling for whoever is sampled, measured on ourselves while a session begins.
 
 use crate::event::EventPlan;
 use crate::event::attr::KernelFeatures;

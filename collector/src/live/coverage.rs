@@ -1,4 +1,4 @@
-//! Whether a target is covered thread by thread or by events on whole CPUs: by cost.
+//! Choice between events on single threads and on whole CPUs: by cost.
 
 use crate::system::cgroup::{Cgroup, Hierarchies};
 use crate::system::procfs::Procfs;
@@ -31,7 +31,7 @@ pub(crate) fn widen(target: &mut Target, n_cpus: usize, n_plans: usize, procfs: 
     };
 }
 
-/// Whether events on whole CPUs are permitted (`perf_allow_cpu()` in Linux
+/// Tells whether events on whole CPUs are permitted (`perf_allow_cpu()` in Linux
 /// `include/linux/perf_event.h`).
 fn may_watch_cpus(procfs: &Procfs) -> bool {
     procfs.paranoid() <= 0 || procfs.is_privileged()

@@ -1,4 +1,4 @@
-//! Which CPUs come on line and go off line while a session runs.
+//! CPUs that come on line and go off line while a session runs.
 //!
 //! Events on a task stay through both, also those on a CPU that is off line (`perf_event_open()` in
 //! Linux `kernel/events/core.c` asks only of those on whole CPUs); events on whole CPUs end with
@@ -14,7 +14,7 @@ pub(crate) struct CpuWatch {
     online: Vec<i32>,
 }
 
-/// What happened to CPUs.
+/// Changes of CPUs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuChange {
     pub(crate) came: Vec<i32>,

@@ -54,7 +54,7 @@ pub(crate) struct Drain {
     /// The first thread of a process has left its events: perhaps by exec of a set-uid program.
     pub(crate) saw_leader_exit: bool,
     pub(crate) saw_loss: bool,
-    /// What births and ends cost; `None` where tasks have no events.
+    /// Cost of births and ends; `None` where tasks have no events.
     pub(crate) lives: Option<Lives>,
     /// A task was born since events were opened, and has inherited them.
     pub(crate) saw_birth: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Drain {
     pub(crate) joint: Joint,
     /// Gets every record as it stands in its ring.
     pub(crate) recorder: Option<Writer>,
-    /// Which of the rings is read: each has its own queue in the merge.
+    /// The ring that is read: each has its own queue in the merge.
     ring: u32,
     /// The time of the first record that this round took from it.
     first_ns: Option<u64>,
@@ -143,7 +143,7 @@ impl Drain {
         }
         self.joint = joint;
         if n_behind != 0 {
-            // What is left came behind so much that it cannot be older than the first of it.
+            // What is left came after so much that it cannot be older than the first of it.
             let until_ns = self.first_ns.map_or(0, |first_ns| first_ns.saturating_sub(1));
             self.read_to_ns = Some(self.read_to_ns.map_or(until_ns, |known| known.min(until_ns)));
         }
@@ -171,7 +171,7 @@ impl Drain {
         }
     }
 
-    /// How many samples stood behind the damage nobody knows: at least one.
+    /// Number of samples after the damage, which nobody knows: at least one.
     fn corrupt(&mut self, carries_samples: bool) {
         self.n_corrupt_rings += 1;
         self.tally.n_undecodable += u64::from(carries_samples);
@@ -205,7 +205,7 @@ impl Drain {
         }
     }
 
-    /// Whether the event took what was not asked for, and this is of it.
+    /// Tells whether the event took what was not asked for, and this is of it.
     fn leaves_out(&self, open: &OpenEvent, sample: &Sample) -> bool {
         let drops = self.drops[usize::from(open.event.0)];
         drops.user && sample.is_user()
@@ -244,7 +244,7 @@ impl Drain {
         Ok(())
     }
 
-    /// Whose sample it is. Inherited events have the id of the one that was opened.
+    /// Event of a sample. Inherited events have the id of the one that was opened.
     fn open_event<'a>(
         &mut self,
         raw: &RawRecord<'_>,
@@ -316,14 +316,14 @@ pub(crate) struct Drops {
 }
 
 impl Drops {
-    /// Whether `record` is a sample that accesses no memory, of an event that takes such too.
+    /// Tells whether `record` is a sample that accesses no memory, of an event that takes such too.
     pub(crate) fn is_no_access(self, record: &Record) -> bool {
         let is_access =
             |sample: &Sample| sample.data_source.is_some_and(|one| one.access.is_some());
         self.non_memory && matches!(record, Record::Sample(sample) if !is_access(sample))
     }
 
-    /// Whether `sample` is of the other kind of access. One that is of both is of either.
+    /// Tells whether `sample` is of the other kind of access. One that is of both is of either.
     fn is_other_access(self, sample: &Sample) -> bool {
         let Some(wanted) = self.but else { return false };
         let access = sample.data_source.and_then(|source| source.access);

@@ -12,7 +12,7 @@ use rustix::fd::OwnedFd;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How old a sample may be that waits for its process to be looked up: reading 65,530 mappings takes
+/// Greatest age of a sample that waits for its process to be looked up: reading 65,530 mappings takes
 /// a tenth of that. All that is younger waits with it, for order's sake.
 const MAX_WAIT_NS: u64 = 1_000_000_000;
 /// So many records may come meanwhile: 23 MB.
@@ -24,21 +24,21 @@ const MAX_KEPT: usize = 4_096;
 /// Records that are told of processes between two looks at the rings: each takes a slot, and slots that
 /// are made take a microsecond or two.
 const MAX_TOLD: usize = 2_048;
-/// How long one wait for an answer may be, between two looks at the rings.
+/// Longest wait for an answer, between two looks at the rings.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// What becomes of a record.
+/// Fate of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is of the target.
     Admitted,
     /// It is another's.
     Outside,
-    /// It is not known yet: the record, and all behind it, is to be shown again.
+    /// It is not known yet: the record, and all after it, is to be shown again.
     Waits,
 }
 
-/// What is known while records are handed on.
+/// State while records are handed on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) time_ns: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Moment {
     pub(crate) n_waiting: usize,
 }
 
-/// Whose records reach the analyzer.
+/// The processes whose records reach the analyzer.
 #[derive(Debug)]
 pub(crate) struct Gate {
     membership: Membership,
@@ -68,7 +68,7 @@ struct Asked {
     n_waiting: usize,
     /// Its samples are not kept waiting any more.
     is_overdue: bool,
-    /// What came of it since then, to be told behind the answer.
+    /// Records of it since then, to be told after the answer.
     kept: Vec<Record>,
 }
 
@@ -96,12 +96,12 @@ impl Gate {
         })
     }
 
-    /// Whether every sample is of the target: none has to be looked at.
+    /// Tells whether every sample is of the target: none has to be looked at.
     pub(crate) const fn is_open(&self) -> bool {
         self.lookup.is_none()
     }
 
-    /// Whether `record` is of the target.
+    /// Tells whether `record` is of the target.
     pub(crate) fn admits(&mut self, record: &Record, moment: Moment) -> Verdict {
         let is_admitted = match record {
             Record::Sample(_) if self.lookup.is_none() => true,
@@ -206,12 +206,12 @@ impl Gate {
         }
     }
 
-    /// Whether there is more to tell at once.
+    /// Tells whether there is more to tell at once.
     pub(crate) fn is_telling(&self) -> bool {
         self.telling.is_some() || self.lookup.as_ref().is_some_and(Lookup::has_answer)
     }
 
-    /// Whether a record was told to wait since answers were last taken.
+    /// Tells whether a record was told to wait since answers were last taken.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
     }

@@ -55,12 +55,12 @@ impl Governing {
         }
     }
 
-    /// Whether any period is not what it was at first.
+    /// Tells whether any period is not what it was at first.
     pub(super) const fn has_changed(&self) -> bool {
         self.governor.has_changed()
     }
 
-    /// What samples and lives cost, once that is measured.
+    /// Costs of samples and lives, once they are measured.
     fn calibrated(&mut self) -> Option<Calibration> {
         let is_there = self.calibration.as_ref().is_some_and(JoinHandle::is_finished);
         let measured = self.calibration.take_if(|_| is_there)?.join().ok()?;

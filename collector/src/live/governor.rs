@@ -14,19 +14,19 @@ pub(crate) const DECISION_NS: u64 = 250_000_000;
 const OWN_MEMORY: f64 = 16.0;
 /// Breakpoints are switched on again so often.
 const CYCLE_NS: u64 = 1_000_000_000;
-/// What a breakpoint may have saved, in cycles: a few thousand hits in a burst are all seen.
+/// Savings that a breakpoint may have, in cycles: a few thousand hits in a burst are all seen.
 const MAX_SAVED_CYCLES: f64 = 10.0;
 /// Decisions in a row that have to find too much before a period is raised, unless it is far too
 /// much: reading debug information at the start is not to slow a session for its life.
 const PATIENCE: u32 = 3;
 /// So many times the budget is far too much.
 const FAR_TOO_MUCH: f64 = 2.0;
-/// What is aimed at when a period is changed, as a share of the budget: room for chance.
+/// Aim when a period is changed, as a share of the budget: room for chance.
 const AIM: f64 = 0.85;
-/// What samples may cost at least, as a share of the budget: where the births, mappings and ends of a whole
+/// Least cost of samples that is allowed, as a share of the budget: where the births, mappings and ends of a whole
 /// machine's tasks take all of it, no period helps, and the last samples are not given up for nothing.
 const LEAST: f64 = 0.25;
-/// What our threads take for a sample among few; of many it is a tenth. What they take beyond is not for
+/// Time of our threads for a sample among few; of many it is a tenth. What they take beyond is not for
 /// samples, and no period lowers it.
 const OWN_SAMPLE_NS: f64 = 4_000.0;
 /// Below this share of the budget a raised period may come down again.
@@ -38,13 +38,13 @@ const MIN_SAMPLES_PER_SECOND: f64 = 20.0;
 /// Changes that are shown.
 const N_CHANGES_SHOWN: usize = 16;
 
-/// What was used since the session began.
+/// Time used since the session began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) time_ns: u64,
     /// CPU time of the collector's and the analyzer's threads.
     pub(crate) own_cpu_ns: u64,
-    /// How many CPUs the target keeps busy, as far as it is known.
+    /// Number of CPUs that the target keeps busy, as far as it is known.
     pub(crate) n_target_cpus: f64,
     /// Samples that the kernel took, by event, as far as they found room.
     pub(crate) n_samples: Vec<u64>,
@@ -52,7 +52,7 @@ pub(crate) struct Usage {
     pub(crate) n_lost: u64,
 }
 
-/// What is to be done.
+/// Decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Decision {
     /// The event is to have this period, or frequency.
@@ -71,9 +71,9 @@ struct Governed {
     cost_ns: u64,
     /// Since when it is off.
     off_since_ns: Option<u64>,
-    /// When the cycle of a breakpoint began, and how many samples there were then.
+    /// The begin of a breakpoint's cycle, and the number of samples then.
     cycle_began: (u64, u64),
-    /// What it may cost in this cycle, for a budget of all of it.
+    /// Cycles that it may cost now, for a budget of all of them.
     saved_cycles: f64,
     /// Its period was asked for, and says which events are samples: it stays.
     is_fixed: bool,
@@ -131,14 +131,14 @@ impl Governor {
         }
     }
 
-    /// What a sample costs was measured.
+    /// Takes the measured cost of a sample.
     pub(crate) fn set_costs(&mut self, costs: &SampleCosts) {
         for event in &mut self.events {
             event.cost_ns = costs.of(event.kind);
         }
     }
 
-    /// Whether it is time to [decide](Self::decide).
+    /// Tells whether it is time to [decide](Self::decide).
     pub(crate) const fn is_due(&self, time_ns: u64) -> bool {
         time_ns >= self.last.time_ns + DECISION_NS
     }
@@ -173,7 +173,7 @@ impl Governor {
         self.last.clone_from(usage);
     }
 
-    /// Whether it is governed by being switched off.
+    /// Tells whether it is governed by being switched off.
     const fn rests(event: &Governed) -> bool {
         matches!(event.kind, EventKind::Breakpoint { .. })
     }
@@ -192,7 +192,7 @@ impl Governor {
         counts.map(|(now, last)| now.saturating_sub(*last)).sum()
     }
 
-    /// What the kernel spent on the `wanted` events' samples since the last decision.
+    /// Time that the kernel spent on the `wanted` events' samples since the last decision.
     fn kernel_ns(&self, usage: &Usage, wanted: impl Fn(&Governed) -> bool) -> f64 {
         let counts = usage.n_samples.iter().zip(&self.last.n_samples);
         let costs = self.events.iter().zip(counts).filter(|(event, _)| wanted(event));
@@ -280,7 +280,7 @@ impl Governor {
         }
     }
 
-    /// Whether any period is not what it was at first.
+    /// Tells whether any period is not what it was at first.
     pub(crate) const fn has_changed(&self) -> bool {
         self.n_changes != 0
     }
@@ -291,7 +291,7 @@ impl Governor {
         events.filter(|(_, event)| event.off_since_ns.is_some()).map(|(idx, _)| idx).collect()
     }
 
-    /// What a person is told.
+    /// Words for a person.
     pub(crate) fn governance(&self, time_ns: u64, n_samples: &[u64]) -> Governance {
         let of = |event: &Governed| EventGovernance {
             period: match event.now {

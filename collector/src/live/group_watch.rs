@@ -8,7 +8,7 @@ use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::time::{Duration, Instant};
 
-/// How often a unit's group that is gone is looked for elsewhere: all groups of the machine are gone through.
+/// Interval at which a unit's group that is gone is looked for elsewhere: all groups of the machine are gone through.
 const SEARCH: Duration = Duration::from_secs(5);
 
 /// A group that is open.
@@ -17,11 +17,11 @@ pub(crate) struct GroupWatch {
     group: Cgroup,
     directory: OwnedFd,
     identity: Option<(u64, u64)>,
-    /// When it was removed, or looked for elsewhere last.
+    /// Time when it was removed, or looked for elsewhere last.
     gone_since: Option<Instant>,
 }
 
-/// What became of a group.
+/// Fate of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupChange {
     /// It was removed: the unit stopped.

@@ -1,4 +1,4 @@
-//! What a task pays for events in its life, to be born with them and to end with them: measured on
+//! Cost of events for a task in its life, to be born with them and to end with them: measured on
 //! children of our own.
 
 use crate::event::EventPlan;
@@ -16,14 +16,14 @@ use rustix::io::Errno;
 const MIN_RUNS: usize = 4;
 /// And at most, as long as they take no longer than [`PATIENCE_NS`].
 const MAX_RUNS: usize = 32;
-/// How long runs go on: a session begins behind them.
+/// Time that runs may take: a session begins after them.
 const PATIENCE_NS: u64 = 20_000_000;
 /// Events on so many CPUs are enough to tell what one costs.
 const MAX_CPUS: usize = 4;
 /// Pages of a ring that nobody reads.
 const RING_PAGES: usize = 1;
 
-/// What one event adds to the life of a task, in nanoseconds.
+/// Time that one event adds to the life of a task, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LifeCost {
     /// To its birth, if it is inherited.
@@ -86,7 +86,7 @@ impl Heritage {
     }
 }
 
-/// How long a child took to be born, and to end.
+/// Times that a child took to be born, and to end.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     birth_ns: u64,

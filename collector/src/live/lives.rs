@@ -1,4 +1,4 @@
-//! How many tasks were born and ended with a session's events, and what that cost them.
+//! Number of tasks that were born and ended with a session's events, and what that cost them.
 
 use crate::event::EventPlan;
 use crate::live::attach::OpenEvent;
@@ -26,7 +26,7 @@ impl Lives {
         Self { n_events, cost: LifeCost::USUAL, n_births: 0, n_ends: 0, n_alive: 0 }
     }
 
-    /// What an event costs was measured.
+    /// Takes the measured cost of an event.
     pub(crate) const fn set_cost(&mut self, cost: LifeCost) {
         self.cost = cost;
     }
@@ -48,7 +48,7 @@ impl Lives {
         self.n_alive -= 1;
     }
 
-    /// What a person is told.
+    /// Words for a person.
     pub(crate) const fn told(&self) -> governance::Lives {
         let birth_cost_ns = self.n_events * self.cost.birth_ns;
         let end_cost_ns = self.n_events * self.cost.end_ns;

@@ -28,12 +28,12 @@ static THREADS: Places = Places::new(64);
 /// they are read until all of them is told: one for one user, three for who is trusted. Else all threads
 /// that are let go together would have one each.
 static LONG_ANSWERS: Places = Places::new(4);
-/// How long such a place is waited for. Then the answer is cut short: one who has it may be held up.
+/// Time that such a place is waited for. Then the answer is cut short: one who has it may be held up.
 const MAX_LONG_WAIT: Duration = Duration::from_secs(1);
 /// A thread that nothing was asked of for so long ends, if another one waits for questions too.
 const MAX_IDLE: Duration = Duration::from_secs(1);
 
-/// What `/proc` says of a process.
+/// Answer of `/proc` about a process.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) question: Question,
@@ -42,11 +42,11 @@ pub(crate) struct Found {
     pub(crate) n_threads: usize,
     /// Names of its threads, its namespace, its mappings.
     pub(crate) before: std::vec::IntoIter<Record>,
-    /// Where there is much of it.
+    /// Places for long answers.
     _long: Option<Place>,
 }
 
-/// Which process is asked about, and the how manieth question it is: process numbers are used again.
+/// The process asked about, and the number of the question: process numbers are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) pid: i32,
@@ -59,7 +59,7 @@ pub(crate) struct Lookup {
     questions: Sender<Question>,
     answers: Receiver<Found>,
     bell: Arc<OwnedFd>,
-    /// What a thread gets.
+    /// Work of a thread.
     desk: Desk,
     places: &'static Places,
 }
@@ -106,7 +106,7 @@ impl Desk {
         }
     }
 
-    /// What this thread is asked next; `None` when it is to end.
+    /// The next question for this thread; `None` when it is to end.
     fn next(&self) -> Option<Question> {
         self.n_idle.fetch_add(1, Ordering::Relaxed);
         loop {
@@ -182,7 +182,7 @@ impl Lookup {
         begun.map(drop)
     }
 
-    /// How many threads there are.
+    /// Number of threads.
     fn n_threads(&self) -> usize {
         self.desk.n_threads.load(Ordering::Relaxed)
     }
@@ -195,7 +195,7 @@ impl Lookup {
         }
     }
 
-    /// Whether every thread there may be is held up, if so many answers are overdue.
+    /// Tells whether every thread there may be is held up, if so many answers are overdue.
     pub(crate) fn is_held_up(&self, n_overdue: usize) -> bool {
         let n_threads = self.n_threads();
         let is_last = n_threads >= MAX_THREADS || !self.places.has_room(self.desk.user);
@@ -224,7 +224,7 @@ impl Lookup {
         self.answers.try_recv().ok()
     }
 
-    /// Whether one is there.
+    /// Tells whether one is there.
     pub(crate) fn has_answer(&self) -> bool {
         !self.answers.is_empty()
     }

@@ -66,23 +66,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// What to attach to, and how.
+/// Target and settings of a session.
 #[derive(Clone, Debug)]
 pub struct LiveConfig {
-    /// What to profile.
+    /// The target.
     pub target: TargetSpec,
-    /// What to sample; empty: the best that is there.
+    /// The events; empty: the best that is there.
     pub events: Vec<EventSelector>,
-    /// How often; `None`: as is sane for each event.
+    /// The rate; `None`: as is sane for each event.
     pub sampling: Option<Sampling>,
     /// Pages of each sample ring, rounded up to a power of two; `None`: 512 KiB a CPU, or what is
     /// allowed.
     pub ring_pages: Option<usize>,
-    /// Where the output of a command goes.
+    /// Destination of a command's output.
     pub command_output: CommandOutput,
     /// Processes of which names belong to the target.
     pub comms: CommFilter,
-    /// What sampling may cost at most, as a share of the target's CPU time or of one CPU (0.01):
+    /// Most that sampling may cost, as a share of the target's CPU time or of one CPU (0.01):
     /// beyond it periods are raised. `None`: they stay as they are.
     pub max_overhead: Option<f64>,
     /// With a period that was asked for, every Nth fault, breakpoint and tracepoint stays a sample,
@@ -93,7 +93,7 @@ pub struct LiveConfig {
     pub consumer_cpu_ns: Arc<AtomicU64>,
     /// The other way: CPU time that the collector's own thread has used, told four times a second.
     pub reader_cpu_ns: Arc<AtomicU64>,
-    /// Which processes may be seen, where our own privileges do not decide that. The caller answers
+    /// Judge of which processes may be seen, where our own privileges do not decide that. The caller answers
     /// for those of `target`; this is asked of their children where events are opened again.
     pub permission: Option<Arc<dyn Permission>>,
 }
@@ -130,7 +130,7 @@ pub struct Live {
     events: Vec<Event>,
 }
 
-/// What the reader thread takes over.
+/// State that the reader thread takes over.
 #[derive(Debug)]
 struct Parts {
     rings: Rings,
@@ -139,7 +139,7 @@ struct Parts {
     features: KernelFeatures,
     binding: Binding,
     watched: Vec<Watched>,
-    /// Where events are on whole CPUs for a control group.
+    /// The group, where events are on whole CPUs for a control group.
     group: Option<GroupWatch>,
     cpu_watch: CpuWatch,
     gate: Gate,
@@ -321,12 +321,12 @@ pub struct Running {
     thread: JoinHandle<Outcome>,
 }
 
-/// How a session ended.
+/// End of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The final counts.
     pub collected: Collected,
-    /// How the command ended, if there was one and it has.
+    /// The command's exit status, if there was one and it has ended.
     pub exit_status: Option<ExitStatus>,
 }
 
@@ -338,7 +338,7 @@ impl Running {
         let _ = rustix::io::write(&self.shared.wake, &1u64.to_ne_bytes());
     }
 
-    /// Whether the session has ended, its last record sent.
+    /// Tells whether the session has ended, its last record sent.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
@@ -393,7 +393,7 @@ fn plans(config: &LiveConfig, machine: &Machine, procfs: &Procfs) -> Result<Vec<
     Ok(plans)
 }
 
-/// How the events of a session on `target` hang together with its tasks.
+/// Binding of the events of a session on `target` to its tasks.
 fn binding(asked: &TargetSpec, target: &Target) -> Binding {
     let is_cpu_wide = target.coverage != Coverage::Tasks;
     Binding {
@@ -403,7 +403,7 @@ fn binding(asked: &TargetSpec, target: &Target) -> Binding {
     }
 }
 
-/// What a command is called.
+/// Name of a command.
 fn command_name(target: TargetSpec) -> Option<OsString> {
     match target {
         TargetSpec::Command(argv) => argv.into_iter().next(),
@@ -426,14 +426,14 @@ fn widen_or_confine(
     }
 }
 
-/// What the target had mapped, which is read when it is told.
+/// Mappings that the target had, which are read when they are told.
 fn before(gate: &Gate, binding: Binding, procfs: &Procfs) -> Before {
     // What a forked command has mapped now is our own, and goes with exec.
     let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
     Before::of(known, procfs)
 }
 
-/// Whose records reach the analyzer.
+/// Gate for the processes whose records reach the analyzer.
 fn gate(
     target: &Target,
     comms: CommFilter,

@@ -1,4 +1,4 @@
-//! What the reader tells besides samples: counts, losses, and what a person should know.
+//! Records of the reader besides samples: counts, losses, and what a person should know.
 
 use crate::live::reader::{Reader, Watch};
 use crate::sys::pidfd;
@@ -14,7 +14,7 @@ const MAX_READ_EACH_SECOND: usize = 512;
 /// CPU time that is enough to tell whether samples stand for it.
 const SHORT_LIVES_NS: u64 = 1_000_000_000;
 
-/// What was told already.
+/// Figures that were told already.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     n_side_band_lost: u64,
@@ -74,7 +74,7 @@ impl Reader {
         }
     }
 
-    /// Counts go behind the samples that they count, and those have met a full channel or not.
+    /// Counts go after the samples that they count, and those have met a full channel or not.
     fn tell_collected(&mut self) {
         self.sender.flush_or_drop_samples();
         let collected = self.collected();
@@ -125,7 +125,7 @@ impl Reader {
         }
     }
 
-    /// Where each event makes a sample, the kernel's two figures have to agree. While a thread of
+    /// Compares the kernel's two figures, which agree where each event makes a sample. While a thread of
     /// the target lives they may not: one being cloned escapes the disabling for a moment.
     pub(super) fn tell_imbalance(&mut self) {
         for event_idx in 0..self.plans.len() {

@@ -74,7 +74,7 @@ pub(crate) fn open_with<F>(
     }
 }
 
-/// What is tried next.
+/// The next attempt.
 struct Attempt {
     source: EventSource,
     highest_precise_ip: u8,
@@ -193,7 +193,7 @@ impl Attempt {
     }
 }
 
-/// What `plan` is without that was asked for `before`, in a person's words.
+/// Loss of `plan` against what was asked for `before`, in a person's words.
 fn lacks(before: &EventSource, plan: &EventPlan) -> Vec<String> {
     let mut lacks = Vec::new();
     let after = &plan.source;

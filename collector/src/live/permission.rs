@@ -1,4 +1,4 @@
-//! Which processes a session may have events on, where that is not decided by our own privileges.
+//! Processes that a session may have events on, where that is not decided by our own privileges.
 
 use crate::error::Error;
 use crate::event::attr;
@@ -20,21 +20,21 @@ const MAX_EVENTS: usize = 4_096;
 /// away when a task gets other privileges by exec; on whole CPUs such a task would stay part of the
 /// target. They sample user code only.
 pub trait Permission: Debug + Send + Sync {
-    /// Who they are.
+    /// Their user.
     fn uid(&self) -> u32;
 
-    /// Whether events on process `pid`, as it is now, are for them to have.
+    /// Tells whether events on process `pid`, as it is now, are for them to have.
     fn may_see(&self, pid: i32) -> bool;
 }
 
-/// How much a session for `permission` may open; `None` where nothing bounds it.
+/// Number of events that a session for `permission` may open; `None` where nothing bounds it.
 pub(super) fn max_events(permission: Option<&dyn Permission>) -> Option<usize> {
     permission.map(|_| MAX_EVENTS)
 }
 
 /// Processes that were to be seen before events are opened on them.
 ///
-/// That they are so behind it too does not say that they were all the time: one that executes a
+/// That they are so after it too does not say that they were all the time: one that executes a
 /// set-uid program which gives its privileges up again, and another, is the user's before and after,
 /// and events opened in between are there to stay. So each has an event of ours from before: the
 /// kernel takes that away with such an exec.
@@ -68,10 +68,10 @@ impl Seen {
         self.marks.keys().copied().collect()
     }
 
-    /// Whether process `pid` is to be seen now, and was all the time.
+    /// Tells whether process `pid` is to be seen now, and was all the time.
     fn is_still(&self, permission: &dyn Permission, pid: i32) -> bool {
         let mark = self.marks.get(&pid);
-        // The question first: an exec behind it takes the events away itself.
+        // The question first: an exec after it takes the events away itself.
         permission.may_see(pid) && mark.is_some_and(|mark| !pidfd::is_hung_up(mark))
     }
 
@@ -94,7 +94,7 @@ impl Seen {
         side_band.retain(|open| is_seen(open.pid));
     }
 
-    /// Whether all of `pids` are to be seen now, and were all the time.
+    /// Tells whether all of `pids` are to be seen now, and were all the time.
     ///
     /// # Errors
     /// [`Error::ForeignProcess`] for the first that is not.

@@ -30,10 +30,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often the analyzer is told the time, samples or not. Also the longest wait for a ring to
+/// Interval at which the analyzer is told the time, samples or not. Also the longest wait for a ring to
 /// fill to its mark.
 const TICK_NS: u64 = 100_000_000;
-/// How often the counts are told.
+/// Interval at which the counts are told.
 const COUNTS_NS: u64 = 1_000_000_000;
 /// So many batches on their way to the analyzer are work enough for it: with one the two would take turns
 /// where each has a CPU.
@@ -43,7 +43,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Other things have to be done too.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
-/// What the reader waits for: rings to fill, answers to come, targets to end, a call to stop.
+/// Things that the reader waits for: rings to fill, answers to come, targets to end, a call to stop.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
     /// Of the threads that look processes up.
@@ -301,7 +301,7 @@ impl Reader {
 
     /// Closes the events of threads that turned out to have inherited their parent's.
     ///
-    /// A breakpoint, fault or tracepoint writes the samples of both into one ring, one behind the
+    /// A breakpoint, fault or tracepoint writes the samples of both into one ring, one after the
     /// other, so the double is still in the merge when it is found out, and is dropped there.
     pub(super) fn close_doubled(&mut self) {
         while let Some(tid) = self.drain.doubled.pop() {
@@ -351,7 +351,7 @@ pub(super) fn disable(events: &[OpenEvent]) {
     }
 }
 
-/// How long a command gets to end after SIGTERM before it is left alone.
+/// Time that a command gets to end after SIGTERM before it is left alone.
 const TERMINATION_NS: u64 = 1_000_000_000;
 
 /// Waits until there is something to do, or until `deadline_ns`. A signal ends the wait too.
@@ -378,7 +378,7 @@ fn forget_ended(fds: &mut Vec<PollFd<'_>>, n_not_targets: usize) {
     }
 }
 
-/// How the command ended. One that still runs was started for this session and ends with it, as
+/// The command's exit status. One that still runs was started for this session and ends with it, as
 /// under perf; `None` if it does not take the signal.
 fn exit_status(child: &Child, watch: &Watch<'_>) -> Option<ExitStatus> {
     let has_ended = |watched: &Watched| pidfd::has_ended(&watched.pidfd);

@@ -9,7 +9,7 @@ use crate::live::cpu_watch::CpuChange;
 use crate::live::permission::{Seen, max_events};
 use crate::live::reader::{self, Reader, Watch};
 
-/// How often all that waits is handed on: side-band records go on coming, and an event that was being
+/// Interval at which all that waits is handed on: side-band records go on coming, and an event that was being
 /// inherited while it was disabled may have made a last sample.
 const MAX_SETTLING: usize = 3;
 

@@ -1,4 +1,4 @@
-//! What is handed on, to the channel and to a recording; what a recording begins and ends with.
+//! Records that are handed on, to the channel and to a recording; begin and end of a recording.
 
 use crate::channel::batch::BatchSender;
 use crate::error::Error;
@@ -23,7 +23,7 @@ use rustix::fd::AsFd;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// What goes to the channel of a session that is recorded.
+/// The way to the channel of a session that is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heard {
     /// All that goes there without a recording.
@@ -229,7 +229,7 @@ impl Drain {
         }
     }
 
-    /// Whether the recording has reached its length, or cannot go on.
+    /// Tells whether the recording has reached its length, or cannot go on.
     pub(crate) fn is_recording_over(&self) -> bool {
         self.recorder.as_ref().is_some_and(Writer::is_over)
     }

@@ -1,4 +1,4 @@
-//! What an errno of `perf_event_open` or of a ring's mapping means here: who refused, on which value,
+//! Meaning of an errno of `perf_event_open` or of a ring's mapping: who refused, on which value,
 //! what is the least that would help.
 
 use crate::error::{Error, ErrorKind};
@@ -23,7 +23,7 @@ const PARANOID_CPU: i64 = 1;
 /// A period that any PMU which takes samples keeps, and that is not reached while we look.
 const BARE_PERIOD: u64 = 1 << 40;
 
-/// What was asked of the kernel.
+/// Request to the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) event: &'a str,
@@ -35,7 +35,7 @@ pub(crate) struct Request<'a> {
     pub(crate) scope: Scope,
 }
 
-/// Whom an event was to count.
+/// Tasks that an event was to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// One thread.
@@ -47,7 +47,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Whom an event counts there.
+    /// The scope of an event there.
     pub(crate) const fn of(place: EventPlace<'_>) -> Self {
         match place {
             EventPlace::Task { .. } => Self::Task,
@@ -116,7 +116,7 @@ impl<'a> Request<'a> {
         matches!(self.source, Some(EventSource { source: Source::Breakpoint { .. }, .. }))
     }
 
-    /// Whether the kernel opens a counter on ourselves only if it is to take no samples, as with PMUs
+    /// Tells whether the kernel opens a counter on ourselves only if it is to take no samples, as with PMUs
     /// that have no interrupt: `msr_event_init()` refuses a period with `EINVAL`, and
     /// `perf_event_open()` one of a PMU with `PERF_PMU_CAP_NO_INTERRUPT` with `EOPNOTSUPP`.
     fn only_counts(&self) -> bool {
@@ -194,7 +194,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether only the kernel's side would do: user code was left out, the event fires in the
+    /// Tells whether only the kernel's side would do: user code was left out, the event fires in the
     /// kernel, or the PMU cannot leave the kernel out.
     fn wants_kernel(&self) -> bool {
         self.source.is_some_and(|event| {
@@ -207,7 +207,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Why there is no such event, and what would help.
+    /// Reason why there is no such event, and what would help.
     fn not_there(&self, errno: Errno) -> (String, &'static str) {
         if errno == Errno::NOSYS {
             return (
@@ -360,7 +360,7 @@ fn memlock() -> String {
     limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes"))
 }
 
-/// Whether `plan` can be opened on ourselves, as the kernel and our privileges are.
+/// Tells whether `plan` can be opened on ourselves, as the kernel and our privileges are.
 ///
 /// # Errors
 /// Why not.
@@ -375,12 +375,12 @@ pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Resul
     }
 }
 
-/// Whether a filter of system calls is in force.
+/// Tells whether a filter of system calls is in force.
 fn is_filtered(procfs: &Procfs) -> bool {
     procfs.status("self").is_ok_and(|own| own.is_filtered)
 }
 
-/// Who may have refused where level and capabilities do not explain it.
+/// Likely guard that refused where level and capabilities do not explain it.
 fn guard(procfs: &Procfs) -> String {
     if is_filtered(procfs) {
         return "a filter of system calls is in force (Seccomp is 2 in /proc/self/status): allow \

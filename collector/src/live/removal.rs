@@ -42,7 +42,7 @@ impl Removal {
         warnings
     }
 
-    /// Whether a check found something that the next one has to confirm.
+    /// Tells whether a check found something that the next one has to confirm.
     pub(crate) fn is_open(&self) -> bool {
         !self.suspected.is_empty()
     }

@@ -31,7 +31,7 @@ pub(crate) struct Ring {
     pub(crate) carries_samples: bool,
 }
 
-/// Where a CPU's events write.
+/// Destination of a CPU's events.
 #[derive(Debug)]
 pub(crate) struct CpuOutputs {
     pub(crate) cpu: i32,
@@ -51,7 +51,7 @@ pub(crate) struct Rings {
     /// Shared with whoever waits for them.
     pub(crate) outputs: Vec<Arc<CpuOutputs>>,
     sizes: Sizes,
-    /// What to say where they are smaller than was asked for.
+    /// Words for rings that are smaller than was asked for.
     pub(crate) warning: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Rings {
         Ok(Ok(Self { rings, outputs, sizes, warning: None }))
     }
 
-    /// Whether no ring is half full.
+    /// Tells whether no ring is half full.
     pub(crate) fn have_room(&mut self) -> bool {
         self.rings.iter_mut().all(|ring| ring.mapped.n_unread() <= ring.mapped.n_bytes() / 2)
     }
@@ -160,7 +160,7 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
         .map_err(|errno| refusal::Request::new("any event", pid, pid, procfs).error(errno))
 }
 
-/// What this user may lock is said once, with what would be enough on each CPU.
+/// Says once what this user may lock, with what would be enough on each CPU.
 fn smaller(sizes: Sizes, wanted: Sizes, procfs: &Procfs) -> String {
     let wanted_kb = kb_each_cpu(wanted.sample, wanted.side_band);
     let (asked, now, may_lock) = (wanted.sample, sizes.sample, refusal::may_lock(procfs));

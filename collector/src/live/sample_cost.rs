@@ -1,4 +1,4 @@
-//! What one sample costs whoever is sampled, measured on ourselves.
+//! Cost of one sample for whoever is sampled, measured on ourselves.
 
 use crate::event::attr::{self, Binding, EventSource, KernelFeatures, Source};
 use crate::live::clock::thread_cpu_ns;
@@ -19,7 +19,7 @@ const N_RUNS: usize = 16;
 const WARM_UP: Duration = Duration::from_millis(150);
 /// But no longer than this.
 const MAX_WARM_UP: Duration = Duration::from_millis(500);
-/// How long a run of the clock is: some 10 samples.
+/// Length of a run of the clock: some 10 samples.
 const RUN: Duration = Duration::from_millis(1);
 /// The clock's period while it is measured, and the number of the others' samples.
 const CLOCK_PERIOD_NS: u64 = 100_000;
@@ -28,7 +28,7 @@ const N_FAULTS: usize = 128;
 /// Pages of the ring that the samples of a run fit into: 500 at 480 bytes.
 const RING_PAGES: usize = 64;
 
-/// What one sample costs, in nanoseconds, by what has to be done for it.
+/// Cost of one sample, in nanoseconds, by what has to be done for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleCosts {
     /// An interrupt: clocks and hardware counters.
@@ -44,7 +44,7 @@ impl SampleCosts {
     pub(crate) const USUAL: Self =
         Self { interrupt_ns: 14_000, breakpoint_ns: 15_000, in_kernel_ns: 2_500 };
 
-    /// What a sample of an event of this kind costs.
+    /// Cost of a sample of an event of this kind.
     pub(crate) const fn of(&self, kind: EventKind) -> u64 {
         match kind {
             EventKind::Breakpoint { .. } => self.breakpoint_ns,
@@ -104,7 +104,7 @@ fn fault(features: KernelFeatures) -> Option<u64> {
     })
 }
 
-/// How much longer `work` takes for each sample of `source` that it makes.
+/// Time by which `work` is longer for each sample of `source` that it makes.
 fn extra(
     source: Source,
     sampling: Sampling,
@@ -142,7 +142,7 @@ fn extra(
     least_ns.filter(|&ns| ns > 0)
 }
 
-/// How many rounds of [`spin`] take `span`.
+/// Number of rounds of [`spin`] that take `span`.
 fn rounds_in(span: Duration) -> u64 {
     const N_TRIED: u64 = 100_000;
     let began_ns = thread_cpu_ns();

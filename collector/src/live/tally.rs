@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     pub(crate) n_pushed: Vec<u64>,
     /// Samples that the kernel took, by event, as far as they were found in the rings.
     pub(crate) n_taken: Vec<u64>,
-    /// What they stand for, in events.
+    /// Number of events that they stand for.
     pub(crate) taken_weights: Vec<u64>,
     /// Samples of operations that access no memory, which the reader leaves out.
     pub(crate) n_not_memory: u64,
@@ -35,12 +35,12 @@ pub(crate) struct Tally {
     pub(crate) n_undecodable: u64,
     /// LOST records of the sample rings: a lower bound, short of the last gap.
     pub(crate) n_lost_told: u64,
-    /// Whether the kernel knows the exact number.
+    /// True if the kernel knows the exact number.
     pub(crate) knows_lost: bool,
     throttled_ns: u64,
     throttled_since: HashMap<u64, u64>,
     read: Read,
-    /// What events had counted that were closed since.
+    /// Counts of events that were closed since.
     closed: Read,
     /// By event: how many count one thread. As many as there are CPUs for it, each on one of them.
     n_together: Vec<usize>,
@@ -134,7 +134,7 @@ impl Tally {
         self.n_together = n_together(plans, n_cpus);
     }
 
-    /// Whether a record is a sample, which those of an `open` event are, and that event was found to double
+    /// Tells whether a record is a sample, which those of an `open` event are, and that event was found to double
     /// another: as if it had never been.
     pub(crate) const fn is_double(open: Option<&OpenEvent>) -> bool {
         matches!(open, Some(open) if open.fd.is_none())
@@ -167,7 +167,7 @@ impl Tally {
         self.closed.begin_with(&self.read);
     }
 
-    /// How much of what `event` counted its samples stand for, those that were lost too: the count,
+    /// Share of `event`'s count that its samples stand for, those that were lost too: the count,
     /// and their weights. What a lost one stood for is not known, so it is what the others do on
     /// average; `None` where there are no others.
     pub(crate) fn count_and_weights(&self, event: EventIdx) -> Option<(u64, u64)> {
@@ -227,7 +227,7 @@ impl Tally {
         if self.knows_lost { &self.read.lost } else { &[] }
     }
 
-    /// How many samples of `event` the kernel took, and how many events it counted: equal where
+    /// Number of samples of `event` that the kernel took, and number of events that it counted: equal where
     /// each event is sampled and every sample was decoded.
     pub(crate) fn samples_and_count(&self, event: EventIdx) -> (u64, u64) {
         let event_idx = usize::from(event.0);

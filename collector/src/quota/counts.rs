@@ -1,9 +1,9 @@
-//! How many there are of each kind, where some kinds may have no more than so many: connections,
+//! Counts of things by kind, where some kinds may have no more than so many: connections,
 //! requests or threads, by user.
 
 use std::collections::BTreeMap;
 
-/// How many there are of each kind. One of which there is none takes no memory.
+/// Counts by kind. One of which there is none takes no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts<K>(BTreeMap<K, usize>);
 
@@ -22,13 +22,13 @@ impl<K> Counts<K> {
 }
 
 impl<K: Ord> Counts<K> {
-    /// How many there are of `kind`.
+    /// Number of `kind`.
     #[must_use]
     pub fn of(&self, kind: &K) -> usize {
         self.0.get(kind).copied().unwrap_or(0)
     }
 
-    /// How many there are in all.
+    /// Number of all.
     #[must_use]
     pub fn total(&self) -> usize {
         self.0.values().sum()

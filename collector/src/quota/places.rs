@@ -33,7 +33,7 @@ impl Places {
         Self { max, taken: Mutex::new(Counts::new()), freed: Condvar::new() }
     }
 
-    /// Whether there is one more for `user`.
+    /// Tells whether there is one more for `user`.
     #[must_use]
     pub fn has_room(&self, user: ForUser) -> bool {
         self.is_free(&self.lock(), user)

@@ -27,7 +27,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, endian }
     }
 
-    /// What is left.
+    /// The rest.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.bytes

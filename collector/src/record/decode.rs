@@ -16,7 +16,7 @@ use perf_event_open_sys::bindings as abi;
 use std::num::NonZeroU64;
 use thiserror::Error;
 
-/// What one event's samples consist of: the part of its `perf_event_attr` that decides layout.
+/// Layout of one event's samples: the part of its `perf_event_attr` that decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     /// `PERF_SAMPLE_*`.
@@ -57,7 +57,7 @@ pub enum Undecodable {
     },
 }
 
-/// What of a sample is not for the analyzer.
+/// Part of a sample that is not for the analyzer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
     /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
@@ -79,7 +79,7 @@ pub struct Decoded {
 
 const KNOWN_SAMPLE_TYPE: u64 = (abi::PERF_SAMPLE_MAX as u64) - 1;
 
-/// Decodes the payload (all behind the 8-byte header) of one sample record.
+/// Decodes the payload (all after the 8-byte header) of one sample record.
 ///
 /// `misc` is the header's. Fields we have no use for are stepped over.
 ///
@@ -117,7 +117,7 @@ pub fn sample_into(
     Ok(Aside { id, period })
 }
 
-/// What the parts of a record are read into.
+/// Buffers that the parts of a record are read into.
 struct Decoding<'a> {
     sample: &'a mut Sample,
     id: Option<u64>,
@@ -433,7 +433,7 @@ pub fn sample_id(layout: &SampleLayout, payload: &[u8]) -> Option<SampleId> {
     Some(id)
 }
 
-/// Where a sample's id stands: the byte offset of `PERF_SAMPLE_IDENTIFIER` or `PERF_SAMPLE_ID` in
+/// Place of a sample's id: the byte offset of `PERF_SAMPLE_IDENTIFIER` or `PERF_SAMPLE_ID` in
 /// the payload, so that a session of several layouts can find the right one.
 #[must_use]
 pub fn sample_id_offset(sample_type: u64) -> Option<usize> {

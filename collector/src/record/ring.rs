@@ -20,11 +20,11 @@ pub struct RawRecord<'a> {
     pub kind: u32,
     /// `PERF_RECORD_MISC_*`.
     pub misc: u16,
-    /// All behind the header.
+    /// All after the header.
     pub payload: &'a [u8],
 }
 
-/// A record whose size cannot be: nothing behind it can be found.
+/// A record whose size cannot be: nothing after it can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a record of {size} bytes stands where {available} are left")]
 pub struct CorruptRing {
@@ -84,7 +84,7 @@ impl<'a> RingReader<'a> {
         Self { front, back, joint }
     }
 
-    /// How many bytes are left.
+    /// Number of bytes that are left.
     #[must_use]
     pub const fn n_left(&self) -> usize {
         self.front.len() + self.back.len()
@@ -122,7 +122,7 @@ impl<'a> RingReader<'a> {
     }
 
     /// The kernel wrote on another CPU: each line is waited for, unless it is asked for ahead. Records of one
-    /// event have one size, nearly always, so the one after the next two lies so far behind this one.
+    /// event have one size, nearly always, so the one after the next two lies so far after this one.
     fn prefetch(&self, size: usize) {
         if let Some(ahead) = self.front.get(3 * size..) {
             prefetch::to_read(ahead, size.min(MAX_PREFETCH_BYTES));

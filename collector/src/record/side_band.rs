@@ -14,7 +14,7 @@ const PROT_EXEC: u32 = 4;
 /// Of MMAP2, where there is a build-id or an inode.
 const IDENTITY_BYTES: u64 = 24;
 
-/// What one record says.
+/// Message of one record.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once, and boxing allocates")]
 pub enum SideBand {
@@ -24,9 +24,9 @@ pub enum SideBand {
     Lost(u64),
     /// The kernel stopped (`true`) or let go again (`false`) the event with this stream id.
     Throttled {
-        /// When.
+        /// Its time.
         time_ns: u64,
-        /// Which event: its own id, not the one it inherited.
+        /// The event: its own id, not the one it inherited.
         stream_id: u64,
         /// Stopped, not let go.
         begins: bool,
@@ -38,7 +38,7 @@ pub enum SideBand {
 /// The last kind of `enum perf_event_type` that is known here, of Linux 6.19.
 const LAST_KNOWN_KIND: u32 = abi::PERF_RECORD_CALLCHAIN_DEFERRED;
 
-/// Whether records of this kind of the kernel's are known, if perhaps of no use.
+/// Tells whether records of this kind of the kernel's are known, if perhaps of no use.
 ///
 /// Of no use are: `READ` (counts, which are read otherwise), `ITRACE_START`, `AUX_OUTPUT_HW_ID`
 /// (of traces, which are not decoded), `SWITCH` (who runs when), `BPF_EVENT` (a program's number;
@@ -173,7 +173,7 @@ fn mmap(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>) -> Option<Mmap> {
 
 /// A build id: its size, three reserved bytes, and 20 bytes of which so many count and the rest are 0; `None`
 /// if `field` is none. Linux (`perf_event_mmap_output()` in `kernel/events/core.c`, up to 6.18 at least) leaves
-/// the flag set for the events behind one that asked for build ids, and writes an inode for those that did
+/// the flag set for the events after one that asked for build ids, and writes an inode for those that did
 /// not.
 fn build_id(field: &[u8]) -> Option<FileIdentity> {
     let (head, bytes) = field.split_at_checked(4)?;

@@ -1,4 +1,4 @@
-//! What records hold that is not decoded, so that it can be told: traces, and kinds of records that
+//! Contents of records that are not decoded, so that it can be told: traces, and kinds of records that
 //! came after this program was written.
 
 use crate::record::decode::{Cursor, Endian};
@@ -22,7 +22,7 @@ const TRACES: [&str; 7] = [
 /// Counts of it.
 #[derive(Debug, Default)]
 pub(crate) struct Undecoded {
-    /// What the recorder says made the trace.
+    /// The maker of the trace, as the recorder says.
     trace: Option<&'static str>,
     /// Bytes of trace that stand in the recording.
     n_stored_bytes: u64,
@@ -51,7 +51,7 @@ impl Undecoded {
         self.trace = index.and_then(|index| TRACES.get(index)).copied();
     }
 
-    /// `PERF_RECORD_AUXTRACE`: so many bytes of trace stand behind it.
+    /// `PERF_RECORD_AUXTRACE`: so many bytes of trace stand after it.
     pub(crate) fn auxtrace(&mut self, record: &RawRecord<'_>, endian: Endian) {
         let n_bytes = Cursor::new(record.payload, endian).u64().unwrap_or(0);
         self.n_stored_bytes = self.n_stored_bytes.saturating_add(n_bytes);
@@ -65,7 +65,7 @@ impl Undecoded {
         }
     }
 
-    /// What a person should know of it, at the end.
+    /// Words for a person, at the end.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         // The recorder stores what the kernel wrote; where it did not, the kernel's figure stands.

@@ -1,11 +1,11 @@
 //! Memory that was freed and is still held by the allocator.
 
-/// What the top of an allocator's heap keeps of memory that was freed. The allocator raises it to twice the
+/// Freed memory that the top of an allocator's heap keeps. The allocator raises it to twice the
 /// largest block that was freed, up to 64 MiB, unless it is told.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT_BYTES: libc::c_int = 1 << 20;
 
-/// How many heaps the allocator makes for threads. It would make eight for each CPU, and what one thread frees
+/// Number of heaps that the allocator makes for threads. It would make eight for each CPU, and what one thread frees
 /// in one of them is not used by those of the others: threads come and go with sessions, and each heap stays
 /// as large as it ever was.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -22,7 +22,7 @@ pub(crate) struct MappedRing {
 unsafe impl Send for MappedRing {}
 
 impl MappedRing {
-    /// Maps `n_pages` (a power of two) data pages of the event behind `fd`.
+    /// Maps `n_pages` (a power of two) data pages of the event of `fd`.
     pub(crate) fn new(fd: BorrowedFd<'_>, n_pages: usize) -> Result<Self, Errno> {
         Self::map(n_pages, libc::MAP_SHARED, fd.as_raw_fd())
     }
@@ -75,7 +75,7 @@ impl MappedRing {
         unsafe { AtomicU64::from_ptr(&raw mut (*page).data_tail) }
     }
 
-    /// What the kernel has written and we have not released yet: the part up to the end of the
+    /// Bytes that the kernel has written and we have not released yet: the part up to the end of the
     /// ring, then the part that wrapped around. Also the position at which it begins.
     ///
     /// `None` when the head makes no sense (more unread bytes than the ring holds).
@@ -105,14 +105,14 @@ impl MappedRing {
         Some((front, back, tail))
     }
 
-    /// How many bytes the kernel has written that were not released yet, as far as that makes sense.
+    /// Number of bytes that the kernel has written and that were not released yet, as far as that makes sense.
     pub(crate) fn n_unread(&mut self) -> usize {
         let n_bytes =
             self.head().load(Ordering::Relaxed).wrapping_sub(self.tail().load(Ordering::Relaxed));
         usize::try_from(n_bytes).unwrap_or(usize::MAX)
     }
 
-    /// How many bytes it holds.
+    /// Number of bytes that it holds.
     pub(crate) const fn n_bytes(&self) -> usize {
         self.data_bytes
     }
@@ -131,7 +131,7 @@ impl MappedRing {
         self.head().store(position, Ordering::Release);
     }
 
-    /// Puts `record` behind all others in a ring of [ours](Self::in_memory), as the kernel does.
+    /// Puts `record` after all others in a ring of [ours](Self::in_memory), as the kernel does.
     /// Whether there was room.
     #[cfg(feature = "synthetic")]
     pub(crate) fn write(&mut self, record: &[u8]) -> bool {

@@ -6,7 +6,7 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
-/// Which tasks an event counts, and on which CPU.
+/// Tasks that an event counts, and on which CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EventPlace<'a> {
     /// One thread (0: the calling one), on one CPU (−1: any).
@@ -117,7 +117,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-/// What `read()` tells of one event and of all that inherited it.
+/// Answer of `read()` for one event and for all that inherited it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventCounts {
     /// Events.

@@ -21,13 +21,13 @@ pub(crate) fn open_thread(tid: i32, pid: i32) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Whether the task of `pidfd` has ended (a zombie has).
+/// Tells whether the task of `pidfd` has ended (a zombie has).
 #[must_use]
 pub fn has_ended(pidfd: impl AsFd) -> bool {
     is_ready(pidfd, PollFlags::IN)
 }
 
-/// Whether the event of `fd` counts for no task any more: its own has left it, and so has every
+/// Tells whether the event of `fd` counts for no task any more: its own has left it, and so has every
 /// one that inherited it.
 pub(crate) fn is_hung_up(fd: impl AsFd) -> bool {
     is_ready(fd, PollFlags::HUP)

@@ -1,4 +1,4 @@
-//! What a Unix socket tells of the process at its other end, and sockets that another process
+//! Facts that a Unix socket tells of the process at its other end, and sockets that another process
 //! opened for us.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -49,7 +49,7 @@ pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Whether `socket` is a stream socket that connections can be taken of.
+/// Tells whether `socket` is a stream socket that connections can be taken of.
 pub(crate) fn takes_connections(socket: BorrowedFd<'_>) -> Result<bool, Errno> {
     let is_stream = int_option(socket, libc::SO_TYPE)? == libc::SOCK_STREAM;
     Ok(is_stream && int_option(socket, libc::SO_ACCEPTCONN)? != 0)

@@ -134,7 +134,7 @@ struct ChildEnds {
     wait: libc::c_int,
     report: libc::c_int,
     own: libc::c_int,
-    /// What its standard input, output and error become.
+    /// Its standard input, output and error.
     stdio: [libc::c_int; 3],
 }
 
@@ -209,7 +209,7 @@ impl Drop for HeldChild {
 }
 
 impl Child {
-    /// What `fork()`, which has just given `pid`, says to the parent.
+    /// Answer of `fork()`, which has just given `pid`, to the parent.
     fn forked(pid: libc::pid_t) -> Result<Self, Errno> {
         let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(|| {
             Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
@@ -230,7 +230,7 @@ impl Child {
         let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::TERM);
     }
 
-    /// Whether the child has ended, and how, without waiting.
+    /// Tells whether the child has ended, and how, without waiting.
     pub(crate) fn try_reap(&self) -> Option<WaitStatus> {
         waitpid(Some(self.pid), WaitOptions::NOHANG).ok().flatten().map(|(_, status)| status)
     }

@@ -39,7 +39,7 @@ pub(crate) struct Cgroup {
     /// Its directory.
     pub(crate) path: PathBuf,
     kind: Kind,
-    /// Where it was looked for by the name of its unit; `None` for one that was named by its path.
+    /// Place where it was looked for by the name of its unit; `None` for one that was named by its path.
     searched: Option<PathBuf>,
 }
 
@@ -112,7 +112,7 @@ impl Hierarchies {
 }
 
 impl Cgroup {
-    /// Whether the kernel can count events by this group.
+    /// Tells whether the kernel can count events by this group.
     pub(crate) fn counts_events(&self) -> bool {
         self.kind != Kind::Named
     }

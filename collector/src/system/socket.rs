@@ -1,4 +1,4 @@
-//! What the daemon asks the kernel of its sockets: here because all unsafe code of the project is.
+//! Facts about the daemon's sockets: here because all unsafe code of the project is.
 
 use crate::sys::socket;
 use rustix::fd::{AsFd, OwnedFd, RawFd};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// The first descriptor that systemd hands on (`SD_LISTEN_FDS_START`).
 const FIRST_INHERITED: RawFd = 3;
 
-/// Who is at the other end of a Unix socket, beside what `SO_PEERCRED` tells.
+/// The other end of a Unix socket, beside what `SO_PEERCRED` tells.
 #[derive(Debug)]
 pub struct SocketPeer {
     /// The supplementary groups that it had when it connected.
@@ -29,7 +29,7 @@ impl SocketPeer {
     }
 }
 
-/// Whether `socket` is a stream socket that connections can be taken of.
+/// Tells whether `socket` is a stream socket that connections can be taken of.
 ///
 /// # Errors
 /// What `SO_TYPE` says, as of a descriptor that is no socket.

@@ -1,4 +1,4 @@
-//! Which of the processes that the kernel shows belong to a session's target.
+//! Membership in a session's target, of the processes that the kernel shows.
 //!
 //! Events on whole CPUs and control groups show more than was asked for: other processes, other
 //! names. What does not belong is dropped in the order of time, so that a process belongs from its
@@ -34,13 +34,13 @@ pub struct CommFilter {
 }
 
 impl CommFilter {
-    /// Whether every name passes.
+    /// Tells whether every name passes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()
     }
 
-    /// What is left of `target` under this filter, for a person; `None`: of the whole system.
+    /// The rest of `target` under this filter, for a person; `None`: of the whole system.
     #[must_use]
     pub fn describe(&self, target: Option<&str>) -> String {
         let called = |names: &[Box<[u8]>]| {
@@ -65,7 +65,7 @@ impl CommFilter {
     }
 }
 
-/// What a sample's process is to the session.
+/// Relation of a sample's process to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Part of the target.
@@ -134,7 +134,7 @@ impl Membership {
         members.map(|(&pid, _)| pid).collect()
     }
 
-    /// What a sample of process `pid` is to the session.
+    /// Relation of process `pid`'s samples to the session.
     pub(crate) fn standing(&self, pid: i32) -> Standing {
         // 0 is the idle task; −1 is a task that has ended.
         if pid == self.own_pid || pid <= 0 {
@@ -148,12 +148,12 @@ impl Membership {
         }
     }
 
-    /// Whether a process of this name may belong.
+    /// Tells whether a process of this name may belong.
     pub(crate) fn passes(&self, name: &[u8]) -> bool {
         self.comms.passes(name)
     }
 
-    /// Whether a stranger belongs, as far as is known of it: it has no name that could keep it out.
+    /// Tells whether a stranger belongs, as far as is known of it: it has no name that could keep it out.
     pub(crate) fn may_belong(&self, pid: i32) -> bool {
         match self.processes.get(&pid) {
             Some(process) => process.is_ours && process.is_named,

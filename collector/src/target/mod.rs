@@ -1,4 +1,4 @@
-//! What a session is attached to, and when that has ended.
+//! Tasks that a session is attached to, and when they have ended.
 
 pub mod membership;
 
@@ -16,7 +16,7 @@ use rustix::process::getpid;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What to profile.
+/// Tasks to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetSpec {
     /// Processes: every thread, and every thread and child born later.
@@ -43,7 +43,7 @@ pub(crate) struct Watched {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Where a session's events are to be opened.
+/// Places where a session's events are to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
     /// On each thread of each target, where what is born inherits them.
@@ -175,7 +175,7 @@ impl Target {
         })
     }
 
-    /// Which processes belong, of those that the kernel will show; those there are now are in it.
+    /// Membership of the processes that the kernel will show; those there are now are in it.
     pub(crate) fn membership(&self, comms: CommFilter, procfs: &Procfs) -> Membership {
         // On a thread's events nothing but the target is seen.
         let takes_all = self.coverage == Coverage::Tasks || self.watched.is_empty();

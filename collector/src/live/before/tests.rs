@@ -58,7 +58,7 @@ impl FakeProc {
     }
 }
 
-/// What was told, a line for each record.
+/// Records that were told, a line for each.
 fn told(before: &mut Before, is_over: &dyn Fn() -> bool) -> Vec<String> {
     let records = std::iter::from_fn(|| before.next_unless(is_over));
     let lines = records.map(|record| match record {

@@ -134,7 +134,7 @@ fn whoever_is_held_up_holds_up_others_for_a_second_at_most() {
     assert_eq!(gate.admits(&sample(8, SECOND_NS), late), Verdict::Waits);
     assert_eq!(paths(&told(&mut gate, SECOND_NS)), [b"[of old]"]);
     assert_eq!(gate.admits(&sample(8, SECOND_NS), late), Verdict::Admitted);
-    // What comes of it meanwhile is newer than the answer, and told behind it.
+    // What comes of it meanwhile is newer than the answer, and told after it.
     assert_eq!(gate.admits(&mmap(7, SECOND_NS), late), Verdict::Outside);
     procfs.let_go(7);
     let told = told(&mut gate, 2 * SECOND_NS);

@@ -10,5 +10,5 @@ pub(crate) const MISC_HAS_LEN: u16 = 1 << 15;
 pub(crate) const NAME_ALIGN: usize = 64;
 /// The path that has the kernel's own build-id.
 pub(crate) const KERNEL: &[u8] = b"[kernel.kallsyms]";
-/// That path as read from an entry with a process id where the entry has none.
+/// The same path as it is read from an entry with a process id, where the entry has none.
 pub(crate) const SHIFTED_KERNEL: &[u8] = b"nel.kallsyms]";

@@ -15,7 +15,7 @@ const FREQ: u32 = 10;
 const PRECISE_IP: u32 = 15;
 const SAMPLE_ID_ALL: u32 = 18;
 
-/// What of an event's attributes decides how its records are read and what they mean.
+/// Part of an event's attributes that decides how its records are read and what they mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attr {
     /// `PERF_TYPE_*`, or the number of a PMU.
@@ -99,22 +99,22 @@ impl Attr {
         self.flag(SAMPLE_ID_ALL)
     }
 
-    /// Whether samples carry any of these `PERF_SAMPLE_*`.
+    /// Tells whether samples carry any of these `PERF_SAMPLE_*`.
     pub(super) fn samples(&self, fields: abi::perf_event_sample_format) -> bool {
         self.sample_type & u64::from(fields) != 0
     }
 
-    /// Whether the kernel counts this event's lost samples apart (Linux 6.0 and later).
+    /// Tells whether the kernel counts this event's lost samples apart (Linux 6.0 and later).
     pub(super) fn counts_lost_samples(&self) -> bool {
         self.read_format & u64::from(abi::PERF_FORMAT_LOST) != 0
     }
 
-    /// Whether it only carries side-band records, and never samples.
+    /// Tells whether it only carries side-band records, and never samples.
     pub(super) fn is_dummy(&self) -> bool {
         self.kind == abi::PERF_TYPE_SOFTWARE && self.config == u64::from(abi::PERF_COUNT_SW_DUMMY)
     }
 
-    /// Whether it is meant to give samples: a member of a group that is only read is not.
+    /// Tells whether it is meant to give samples: a member of a group that is only read is not.
     pub(super) fn is_sampling(&self) -> bool {
         self.sample_period != 0 && !self.is_dummy()
     }
@@ -132,7 +132,7 @@ impl Attr {
         }
     }
 
-    /// What its records consist of.
+    /// Layout of its records.
     pub(super) const fn layout(&self, endian: Endian, machine: Machine) -> SampleLayout {
         SampleLayout {
             sample_type: self.sample_type,

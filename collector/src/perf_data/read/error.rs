@@ -1,4 +1,4 @@
-//! What makes a recording unreadable as a whole.
+//! Faults that make a recording unreadable as a whole.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// A recording cannot be read.
 ///
-/// Damage behind a readable header is no error: what is whole is given, with a warning.
+/// Damage after a readable header is no error: what is whole is given, with a warning.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -15,9 +15,9 @@ pub enum RecordingError {
     Io {
         /// The recording.
         path: PathBuf,
-        /// How far it was read.
+        /// The part that was read.
         offset: u64,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// It ends inside the header.
@@ -36,16 +36,16 @@ pub enum RecordingError {
         /// Its first 8 bytes.
         magic: u64,
     },
-    /// A field of the header has a value with which nothing behind it can be found.
+    /// A field of the header has a value with which nothing after it can be found.
     #[error("{path}: the header's {field} at byte {offset} is {value:#x}")]
     Header {
         /// The recording.
         path: PathBuf,
         /// The field's name in `perf.data-file-format.txt`.
         field: &'static str,
-        /// Where it stands.
+        /// Its place.
         offset: u64,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// There is no event whose attributes are whole.
@@ -53,9 +53,9 @@ pub enum RecordingError {
     NoEvent {
         /// The recording.
         path: PathBuf,
-        /// Where the attributes begin.
+        /// Begin of the attributes.
         offset: u64,
-        /// How many bytes of them there are.
+        /// Number of their bytes.
         len_bytes: u64,
     },
     /// It was given as a pipe, but its parts stand in another order than they are needed in.

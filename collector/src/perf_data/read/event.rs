@@ -1,4 +1,4 @@
-//! What a recorded event is called, what it counts and how far its samples skid.
+//! Name of a recorded event, what it counts and how far its samples skid.
 
 use super::attr::Attr;
 use crate::event::meaning;
@@ -6,7 +6,7 @@ use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
 use perf_event_open_sys::bindings as abi;
 use std::fmt::Write;
 
-/// What a name contains that counts accesses to memory, in lower case.
+/// Parts of names that count accesses to memory, in lower case.
 const MEMORY_NAMES: [&str; 13] = [
     "mem-loads",
     "mem-stores",
@@ -57,7 +57,7 @@ fn kind(attr: &Attr, name: &str, pmu: Option<&str>) -> EventKind {
     }
 }
 
-/// Whether a hardware event counts accesses to memory. What its samples carry does not tell:
+/// Tells whether a hardware event counts accesses to memory. What its samples carry does not tell:
 /// `perf record -d` asks for addresses whatever the event.
 fn counts_memory(attr: &Attr, name: &str, pmu: Option<&str>) -> bool {
     if is_tagging_pmu(pmu) {

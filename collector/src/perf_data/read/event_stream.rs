@@ -27,7 +27,7 @@ impl Header {
     }
 }
 
-/// Where the record that [`EventStream::advance`] found lies.
+/// Place of the record that [`EventStream::advance`] found.
 #[derive(Clone, Copy)]
 enum FoundRecord {
     /// Its payload is in the buffer.
@@ -36,7 +36,7 @@ enum FoundRecord {
     Expanded(Header),
 }
 
-/// Gives records until the end, or until damage behind which no record can be found.
+/// Gives records until the end, or until damage after which no record can be found.
 pub(super) struct EventStream {
     source: RecordingSource,
     endian: Endian,
@@ -68,7 +68,7 @@ impl EventStream {
         &self.source
     }
 
-    /// What was found wrong since this was last asked.
+    /// Faults found since this was last asked.
     pub(super) fn take_warnings(&mut self) -> impl Iterator<Item = String> {
         self.warnings.drain(..)
     }

@@ -20,7 +20,7 @@ const MAX_TRACEPOINT_NAMES: usize = 1 << 16;
 struct RecordedEvent {
     attr: Attr,
     name: Option<Box<str>>,
-    /// What it is announced as.
+    /// Its announcement.
     idx: Option<EventIdx>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct EventTable {
     machine: Machine,
     entries: Vec<RecordedEvent>,
     entry_by_id: HashMap<u64, usize>,
-    /// Where a sample's id stands, in every layout that has one.
+    /// Place of a sample's id, in every layout that has one.
     id_offset: Option<usize>,
     n_sampling: usize,
     last_sampling: usize,
@@ -131,7 +131,7 @@ impl EventTable {
         }
     }
 
-    /// Whether the kernel counts lost samples apart from other lost records.
+    /// Tells whether the kernel counts lost samples apart from other lost records.
     pub(super) const fn counts_lost_samples(&self) -> bool {
         self.counts_lost_samples
     }
@@ -156,7 +156,7 @@ impl EventTable {
         self.entries.get(entry).map(|entry| &entry.attr)
     }
 
-    /// What records of an event with these attributes consist of.
+    /// Layout of records of an event with these attributes.
     pub(super) const fn layout(&self, attr: &Attr) -> SampleLayout {
         attr.layout(self.endian, self.machine)
     }
@@ -174,7 +174,7 @@ impl EventTable {
         Some(self.layout(&first.attr))
     }
 
-    /// What samples of `entry` are announced as; every event that samples gets its index before
+    /// Index under which samples of `entry` are announced; every event that samples gets its index before
     /// the first of them is used. A dummy has none.
     pub(super) fn index(&mut self, entry: usize) -> Option<EventIdx> {
         if self.indexed.is_empty() {

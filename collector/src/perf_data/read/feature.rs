@@ -15,12 +15,12 @@ const MAX_NAME_LEN: usize = 1 << 10;
 /// More PMUs than any machine has: the largest have some hundreds of uncore units.
 const MAX_PMUS: usize = 1 << 14;
 
-/// Whether the section of this feature is read at all.
+/// Tells whether the section of this feature is read at all.
 pub(super) const fn is_used(feature: u32) -> bool {
     matches!(feature, BUILD_ID | ARCH | EVENT_DESC | PMU_MAPPINGS)
 }
 
-/// What `HEADER_EVENT_DESC` says of one event.
+/// Description of one event by `HEADER_EVENT_DESC`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EventDescription {
     pub(super) name: Box<str>,

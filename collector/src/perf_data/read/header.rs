@@ -16,7 +16,7 @@ const MIN_ATTR_ENTRY_LEN: u64 = MIN_BYTES as u64 + SECTION_BYTES;
 /// An attribute entry of a version 1 file longer than this is one read in the wrong byte order.
 const MAX_PLAUSIBLE_ATTR_ENTRY_LEN: u64 = 0xffff;
 
-/// How the recording was written.
+/// Way in which the recording was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// `perf record -o -`: what a file has in its header comes as records.
@@ -72,7 +72,7 @@ pub(super) fn file_header(
     Ok(header)
 }
 
-/// In version 1 only the plausibility of `attr_size`, behind `size`, tells the byte order.
+/// In version 1 only the plausibility of `attr_size`, after `size`, tells the byte order.
 fn endian_of_version_1(behind_magic: &[u8]) -> Endian {
     let mut cursor = Cursor::new(behind_magic, Endian::Little);
     let attr_entry_len = cursor.u64().and_then(|_| cursor.u64());

@@ -1,4 +1,4 @@
-//! Which mount namespace of a recording is the recorder's, and who is in another one.
+//! Mount namespace of a recording's recorder, and the processes that are in another one.
 
 use crate::system::procfs::Procfs;
 use dataspace_proto::record::{Fork, Namespace};
@@ -11,7 +11,7 @@ const INITIAL: [u64; 3] = [0xefff_fff8, 0xf000_0000, 0xf000_0001];
 /// The first process of a machine, which a recording of all processes tells of.
 const INIT_PID: i32 = 1;
 
-/// What is known of it so far.
+/// The namespace as far as it is known.
 #[derive(Debug)]
 pub(super) struct Home {
     of_init: Option<u64>,

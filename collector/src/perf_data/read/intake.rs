@@ -1,4 +1,4 @@
-//! What each raw record means: samples and side band go to the queue, the rest changes how later
+//! Meaning of each raw record: samples and side band go to the queue, the rest changes how later
 //! ones are read.
 
 use super::attr::Attr;
@@ -35,7 +35,7 @@ pub(super) struct Intake {
     build_ids: KnownBuildIds,
     order: Order,
     tally: RecordingTally,
-    /// What goes out before anything in the queue.
+    /// Records that go out before anything in the queue.
     notices: VecDeque<Record>,
     machine: Machine,
     is_machine_announced: bool,
@@ -207,7 +207,7 @@ impl Intake {
         Some(())
     }
 
-    /// Where a record of this time belongs; one without stays where it is in the file.
+    /// Place of a record of this time; one without stays where it is in the file.
     fn time_key(&mut self, time_ns: Option<u64>) -> u64 {
         match time_ns {
             None | Some(u64::MAX) => self.last_time_ns,

@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 /// use dataspace_collector::perf_data::read::Recording;
 /// use std::io::Cursor;
 ///
-/// // The header of a pipe, and nothing behind it.
+/// // The header of a pipe, and nothing after it.
 /// let bytes = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
 /// let mut recording = Recording::from_reader(Box::new(Cursor::new(bytes)), "-".into())?;
 /// while let Some(record) = recording.next_record()? {
@@ -83,7 +83,7 @@ impl Recording {
     /// it.
     ///
     /// # Errors
-    /// [`RecordingError::NeedsSeek`], when it is in file mode, whose tables stand behind the
+    /// [`RecordingError::NeedsSeek`], when it is in file mode, whose tables stand after the
     /// samples; others when it holds nothing readable.
     pub fn from_reader(
         mut reader: Box<dyn Read + Send>,
@@ -181,14 +181,14 @@ impl Recording {
         Ok(())
     }
 
-    /// How many bytes were read, and how many there are where that is known.
+    /// Number of bytes that were read, and of all where that is known.
     #[must_use]
     pub fn progress(&self) -> (u64, Option<u64>) {
         let source = self.stream.source();
         (source.offset(), source.total_bytes())
     }
 
-    /// Where every sample went so far: `kernel_samples = delivered + ring_full + undecodable`.
+    /// Fates of all samples so far: `kernel_samples = delivered + ring_full + undecodable`.
     #[must_use]
     pub fn collected(&self) -> Collected {
         self.intake.collected()

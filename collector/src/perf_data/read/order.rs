@@ -103,7 +103,7 @@ impl Order {
         self.safe_ns = Some(u64::MAX);
     }
 
-    /// Whether [`Self::pop`] has something to give.
+    /// Tells whether [`Self::pop`] has something to give.
     pub(super) fn is_ready(&self) -> bool {
         match self.heap.peek() {
             Some(Reverse((time_ns, ..))) => self.n_forced > 0 || Some(*time_ns) <= self.safe_ns,
@@ -137,7 +137,7 @@ impl Order {
     }
 }
 
-/// What a record takes outside its slot.
+/// Bytes of a record outside its slot.
 fn owned_bytes(record: &Record) -> usize {
     match record {
         Record::Mmap(mmap) => size_of::<Mmap>() + mmap.path.len(),

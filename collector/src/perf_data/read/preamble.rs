@@ -113,7 +113,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The features, whose places stand behind the data. Gives where the data ends.
+    /// The features, whose places stand after the data. Gives where the data ends.
     fn features(&mut self, header: &FileHeader) -> Result<u64, RecordingError> {
         if header.data.len_bytes == 0 {
             self.intake.warn(

@@ -1,4 +1,4 @@
-//! What a recording tells of a mapping or a namespace elsewhere than in the record itself.
+//! Facts about a mapping or a namespace that a recording tells elsewhere than in the record itself.
 
 use super::build_id::KnownBuildIds;
 use super::home::Home;

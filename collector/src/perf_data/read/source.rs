@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Large enough that system calls do not count, small beside the rest of a session.
 const BUFFER_LEN: usize = 256 << 10;
 
-/// What can be read from any place: a file, or bytes in memory.
+/// Bytes that can be read from any place: a file, or bytes in memory.
 pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
@@ -17,7 +17,7 @@ pub(super) struct RecordingSource {
     reader: BufReader<Box<dyn Read + Send>>,
     path: PathBuf,
     offset: u64,
-    /// Where the records end, if that is known.
+    /// End of the records, if that is known.
     end: Option<u64>,
     total_bytes: Option<u64>,
 }
@@ -43,7 +43,7 @@ impl RecordingSource {
         self.total_bytes
     }
 
-    /// How many bytes should still come, if that is known.
+    /// Number of bytes that should still come, if that is known.
     pub(super) fn remaining(&self) -> Option<u64> {
         self.end.map(|end| end.saturating_sub(self.offset))
     }

@@ -1,4 +1,4 @@
-//! Where every sample of a recording went.
+//! Fates of all samples of a recording.
 
 use dataspace_proto::accounting::Collected;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ const MAX_THROTTLED: usize = 1 << 16;
 /// count beyond it is damage, and would overflow the sums that it is in.
 const MAX_LOST: u64 = 1 << 60;
 
-/// What was counted so far.
+/// Counts so far.
 #[derive(Debug, Default)]
 pub(super) struct RecordingTally {
     /// Sample records in the recording, whole or not.
@@ -69,7 +69,7 @@ impl RecordingTally {
         if n_lost > MAX_LOST { MAX_LOST } else { n_lost }
     }
 
-    /// Whether [`Self::n_lost`] may count records that are no samples.
+    /// Tells whether [`Self::n_lost`] may count records that are no samples.
     pub(super) const fn is_lost_approximate(&self, counts_lost_samples: bool) -> bool {
         self.n_lost_records > 0 && !(counts_lost_samples && self.n_lost_samples.is_some())
     }

@@ -1,4 +1,4 @@
-//! How long a recording may get.
+//! Bound on the length of a recording.
 
 use super::sink::Sink;
 
@@ -7,7 +7,7 @@ use super::sink::Sink;
 pub(super) struct Bound {
     max_bytes: u64,
     asked_bytes: u64,
-    /// What is still to be written behind the last record.
+    /// Bytes that are still to be written after the last record.
     pub(super) ending_bytes: u64,
     /// A record did not fit: from there on none is written, so that what there is has no gaps.
     pub(super) is_reached: bool,

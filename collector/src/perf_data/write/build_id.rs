@@ -148,7 +148,7 @@ pub(super) const fn most_bytes(n_record_bytes: usize) -> u64 {
     (n_record_bytes + NAME_ALIGN) as u64
 }
 
-/// What a file takes in the table.
+/// Bytes of a file in the table.
 const fn entry_bytes(path: &[u8]) -> u64 {
     let name_bytes = (path.len() + 1).next_multiple_of(NAME_ALIGN) + 4;
     (HEADER_BYTES + size_of::<i32>() + FIELD_BYTES + name_bytes) as u64

@@ -1,4 +1,4 @@
-//! The tables behind a recording's data: the machine, the events, the build-ids, the clock.
+//! The tables after a recording's data: the machine, the events, the build-ids, the clock.
 //!
 //! Source: Linux `tools/perf/Documentation/perf.data-file-format.txt`, and the readers in
 //! `tools/perf/util/header.c` for what that does not say.
@@ -26,7 +26,7 @@ impl Feature {
         Self { id, section: bytes.0 }
     }
 
-    /// What to say where the table is longer than a record of a stream can be. `perf` leaves it out
+    /// Words for a table that is longer than a record of a stream can be. `perf` leaves it out
     /// as well (`perf_event__synthesize_features()` in Linux `tools/perf/util/header.c`): such a
     /// record has no second part.
     pub(super) fn is_left_out(&self) -> String {
@@ -49,7 +49,7 @@ impl Feature {
     }
 }
 
-/// Which clock the samples have, and what it showed at one moment of the day.
+/// The clock of the samples, and what it showed at one moment of the day.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     /// `CLOCK_*`.
@@ -61,7 +61,7 @@ pub(super) struct Clock {
     pub(super) own_ns: u64,
 }
 
-/// What is known when a recording begins, in the order of the ids.
+/// Features known when a recording begins, in the order of the ids.
 pub(super) fn of_session(
     host: &Host,
     program: &str,

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a recording's end waits for files that were not read yet.
+/// Time for which a recording's end waits for files that were not read yet.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// More program headers than linkers write.
@@ -113,7 +113,7 @@ fn open(path: &Path, inode: u64) -> Option<File> {
     is_it.then(|| File::open(Procfs::default().own_file(&there)).ok())?
 }
 
-/// What the notes of an ELF file of this machine's byte order say.
+/// Build-id in the notes of an ELF file of this machine's byte order.
 fn of_elf(file: &File) -> Option<Vec<u8>> {
     let mut header = [0; 64];
     file.read_exact_at(&mut header, 0).ok()?;

@@ -24,7 +24,7 @@ pub(crate) struct EventEntry {
     pub(crate) name: String,
     /// As its records are laid out in the recording.
     pub(crate) attr: perf_event_attr,
-    /// What stands in its records: of the kernel's ids, which are one for each thread and CPU, the
+    /// Id in its records: of the kernel's ids, which are one for each thread and CPU, the
     /// first.
     pub(crate) id: u64,
 }
@@ -59,12 +59,12 @@ impl Front {
         self.attr_bytes as u64 + SECTION_BYTES
     }
 
-    /// Where the records begin.
+    /// Begin of the records.
     pub(super) fn data_at(&self) -> u64 {
         self.attrs_at() + self.attr_entry_bytes() * self.events.len() as u64
     }
 
-    /// All up to the records, which are `n_data_bytes`; behind those are the tables `features`.
+    /// All up to the records, which are `n_data_bytes`; after those are the tables `features`.
     pub(super) fn file(&self, n_data_bytes: u64, features: &[Feature]) -> Vec<u8> {
         let mut bytes = Bytes::default();
         let attr_entry_len = self.attr_entry_bytes();
@@ -88,7 +88,7 @@ impl Front {
         bytes.0
     }
 
-    /// What a pipe begins with.
+    /// Begin of a pipe.
     pub(super) fn pipe(&self, features: &[Feature]) -> Vec<u8> {
         let mut bytes = Bytes::default();
         bytes.bytes(&MAGIC_2);
@@ -141,7 +141,7 @@ impl Front {
     }
 }
 
-/// What [`tables`] takes at most with `features`, and with those two that are made at the end: build-ids,
+/// Most bytes of [`tables`] with `features`, and with those two that are made at the end: build-ids,
 /// of which the content is not counted here, and the times of the samples.
 pub(super) fn most_table_bytes(features: &[Feature]) -> u64 {
     let n_bytes: usize = features.iter().map(|feature| feature.section.len()).sum();

@@ -6,7 +6,7 @@
 //! (asking for it makes the kernel ignore it, see `event::period`), so each gets it here from our
 //! own log, and every reader weighs it rightly. And ids, which the kernel gives to each thread and
 //! CPU, and anew to each event that is opened while the session runs, are one for each event.
-//! Behind the last record come the samples that were lost, by the kernel's count, so that the
+//! After the last record come the samples that were lost, by the kernel's count, so that the
 //! file's own figures add up.
 //!
 //! A file is called `FILE.part` until it is whole; its header is brought up to date every second,
@@ -39,20 +39,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a recording is to be.
+/// Settings of a recording.
 pub struct RecorderConfig {
-    /// Where it goes.
+    /// Its destination.
     pub output: Output,
     /// The session ends before the recording is longer than that, with its tables; but what comes
     /// before the first sample is always there.
     pub max_bytes: Option<u64>,
-    /// Who records: name and version.
+    /// The recorder: name and version.
     pub program: String,
-    /// How that was called.
+    /// The command line of that.
     pub command_line: Vec<OsString>,
 }
 
-/// Where a recording goes.
+/// Destination of a recording.
 pub enum Output {
     /// A file of this name, once it is whole. A file that has the name now gets `.old` at its end;
     /// a named pipe or a device is written to in pipe mode.
@@ -61,7 +61,7 @@ pub enum Output {
     Stream {
         /// The stream.
         stream: Box<dyn Write + Send>,
-        /// What errors call it.
+        /// Its name in errors.
         name: PathBuf,
     },
 }
@@ -108,13 +108,13 @@ impl Recorder {
         })
     }
 
-    /// What there is to say of how it began: what became of a file that was in its way.
+    /// Words on how it began: what became of a file that was in its way.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         self.sink.as_ref()?.note()
     }
 
-    /// What the recording tells of itself while a session writes it, and when it is over.
+    /// Progress of the recording while a session writes it, and its end.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
@@ -158,7 +158,7 @@ pub struct Recorded {
     pub n_bytes: u64,
     /// It ended because of its length.
     pub is_full: bool,
-    /// What the file is called now that had its name before.
+    /// The new name of the file that had its name before.
     pub previous: Option<PathBuf>,
 }
 
@@ -175,7 +175,7 @@ impl Progress {
         self.n_bytes.load(Ordering::Relaxed)
     }
 
-    /// How the recording ended. To be asked once, after the session has.
+    /// End of the recording. To be asked once, after the session has ended.
     ///
     /// # Errors
     /// [`RecorderError`], when it broke off; [`RecorderError::Unfinished`] also before its end.

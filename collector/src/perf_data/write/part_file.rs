@@ -27,7 +27,7 @@ const CAP_FOWNER: u32 = 3;
 /// So many recordings of one name that were broken off are kept.
 const MAX_ASIDE: u32 = 1_000;
 
-/// How often another recorder may come in between before we give up.
+/// Number of times that another recorder may come in between before we give up.
 const MAX_ATTEMPTS: usize = 10;
 
 /// A file that is not whole yet.
@@ -35,7 +35,7 @@ pub(super) struct PartFile {
     pub(super) file: File,
     pub(super) part: PathBuf,
     path: PathBuf,
-    /// What a killed recorder left, where it is now.
+    /// The file that a killed recorder left, at its place now.
     aside: Option<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ impl PartFile {
         }
     }
 
-    /// What there is to say of how it began.
+    /// Words on how it began.
     pub(super) fn note(&self) -> Option<String> {
         self.aside.as_ref().map(|aside| note(&self.part, aside))
     }
@@ -271,7 +271,7 @@ fn lock(file: &File, path: &Path) -> Result<(), RecorderError> {
     }
 }
 
-/// Whether `path` is the name of `file`, and not of another that took it.
+/// Tells whether `path` is the name of `file`, and not of another that took it.
 fn is_named(file: &File, path: &Path) -> bool {
     let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
     match (file.metadata(), path.symlink_metadata()) {
@@ -294,7 +294,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the kernel or the file system knows no such way to rename.
+/// Tells whether the kernel or the file system knows no such way to rename.
 fn is_unknown(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
 }

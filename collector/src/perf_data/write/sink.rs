@@ -1,4 +1,4 @@
-//! Where a recording goes: a file that gets its name when it is whole, or a stream.
+//! Destination of a recording: a file that gets its name when it is whole, or a stream.
 
 use super::part_file::PartFile;
 use crate::error::RecorderError;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// So much is written at once: system calls do not count any more, and memory does not yet.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// How often a named pipe is looked at for a reader, and whether we still wait for one.
+/// Interval at which a named pipe is looked at for a reader, and whether we still wait for one.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Bytes on their way out.
@@ -64,7 +64,7 @@ impl Sink {
         Self { out, buffer: Vec::with_capacity(BUFFER_BYTES + (1 << 16)), n_flushed: 0 }
     }
 
-    /// Whether what was written can be written over.
+    /// Tells whether what was written can be written over.
     pub(super) const fn is_file(&self) -> bool {
         matches!(self.out, Out::File(_))
     }
@@ -108,7 +108,7 @@ impl Sink {
         written.map_err(|source| self.error(source))
     }
 
-    /// Writes `bytes` at `offset`, over or behind what is written out. A stream stays as it is.
+    /// Writes `bytes` at `offset`, over or after what is written out. A stream stays as it is.
     pub(super) fn patch(&self, offset: u64, bytes: &[u8]) -> Result<(), RecorderError> {
         match &self.out {
             Out::File(file) => {
@@ -135,7 +135,7 @@ impl Sink {
         }
     }
 
-    /// What there is to say of how the file began.
+    /// Words on how the file began.
     pub(super) fn note(&self) -> Option<String> {
         match &self.out {
             Out::File(file) => file.note(),
@@ -143,7 +143,7 @@ impl Sink {
         }
     }
 
-    /// Where the unfinished recording is.
+    /// Place of the unfinished recording.
     pub(super) fn part(&self) -> Option<&Path> {
         match &self.out {
             Out::File(file) => Some(&file.part),
@@ -192,7 +192,7 @@ fn open_pipe(path: &Path, is_given_up: impl Fn() -> bool) -> Result<File, Record
     }
 }
 
-/// How many bytes the whole records at the front of `bytes` have.
+/// Number of bytes of the whole records at the front of `bytes`.
 fn n_whole(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(size) = bytes.get(at + 6..at + HEADER_BYTES) {
@@ -205,7 +205,7 @@ fn n_whole(bytes: &[u8]) -> usize {
     at
 }
 
-/// How many bytes could be written, and why no more.
+/// Number of bytes that could be written, and why no more.
 fn write_at(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
     let mut n_written = 0;
     while n_written < bytes.len() {

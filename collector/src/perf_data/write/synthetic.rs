@@ -144,7 +144,7 @@ fn build_id(bytes: &mut Bytes, id: &[u8]) {
     bytes.bytes(&[0; MAX_BUILD_ID_BYTES][id.len()..]);
 }
 
-/// Where the kernel and its modules are: without it readers cannot place samples there.
+/// Places of the kernel and its modules: without them readers cannot place samples there.
 pub(super) fn kernel(bytes: &mut Bytes, kernel: &Kernel, sample_type: u64) {
     let mut write = |start: u64, n_bytes: u64, file_offset: u64, path: &[u8]| {
         bytes.record(abi::PERF_RECORD_MMAP, abi::PERF_RECORD_MISC_KERNEL as u16, |bytes| {

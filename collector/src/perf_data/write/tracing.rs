@@ -7,7 +7,7 @@ use crate::perf_data::format::bytes::Bytes;
 use crate::system::tracefs;
 use std::path::Path;
 
-/// What it begins with, up to the version.
+/// Its first bytes, up to the version.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing0.6\0";
 
 /// The formats of `tracepoints`, which are pairs of a system and a name, from the tracefs at

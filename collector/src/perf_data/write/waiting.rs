@@ -6,7 +6,7 @@
 
 use dataspace_proto::record::Record;
 
-/// Whose a record is, so that of several of one time the right one is found.
+/// Event of a record, so that of several of one time the right one is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A sample of the open event with this number in the session.
@@ -72,7 +72,7 @@ impl Waiting {
         });
     }
 
-    /// What was added can be taken from now on, in the order of time.
+    /// Lets what was added be taken from now on, in the order of time.
     pub(super) fn put_in_order(&mut self) {
         self.places.sort_unstable_by_key(|place| (place.time_ns, place.arrival));
         self.next = 0;

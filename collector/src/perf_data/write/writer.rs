@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_getres, clock_gettime};
 use std::fmt;
 use std::sync::Arc;
 
-/// How often the header tells of what was written: a killed recorder's file lacks no more.
+/// Interval at which the header tells of what was written: a killed recorder's file lacks no more.
 const HEADER_NS: u64 = 1_000_000_000;
 /// `PERF_SAMPLE_IDENTIFIER` comes first in samples and last in all other records.
 const ID_BYTES: usize = 8;
@@ -37,18 +37,18 @@ const BEFORE_PERIOD: [abi::perf_event_sample_format; 8] = [
     abi::PERF_SAMPLE_CPU,
 ];
 
-/// What a session is when its recording begins.
+/// A session as it is when its recording begins.
 pub(crate) struct Start<'a> {
     /// Events that are sampled, with the attributes that the kernel got; the one that carries
     /// mappings, names, births and deaths is the last.
     pub(crate) events: Vec<EventEntry>,
-    /// What was there before, each read when it is taken.
+    /// Records from before, each read when it is taken.
     pub(crate) before: Box<dyn Iterator<Item = Record> + 'a>,
     /// The formats of tracepoints, if there are such events.
     pub(crate) tracing_data: Vec<u8>,
 }
 
-/// Where the period stands in an event's samples.
+/// Place of the period in an event's samples.
 #[derive(Clone, Copy, Debug)]
 struct PeriodPlace {
     at: usize,
@@ -73,11 +73,11 @@ pub(crate) struct Writer {
     n_behind_end: u64,
     bound: Bound,
     waiting: Waiting,
-    /// Behind what was written there are tables, and the header says so.
+    /// After what was written there are tables, and the header says so.
     has_tables: bool,
     has_lost_records: bool,
     next_header_ns: u64,
-    /// Where the records ended, once they have.
+    /// End of the records, once they have ended.
     data_end: Option<u64>,
     failure: Option<RecorderError>,
     progress: Arc<Progress>,
@@ -160,18 +160,18 @@ impl Writer {
         else {
             return;
         };
-        let Some((front, mut behind)) = raw.payload.split_at_checked(period.at) else { return };
+        let Some((front, mut after)) = raw.payload.split_at_checked(period.at) else { return };
         if period.is_sampled {
-            behind = behind.get(8..).unwrap_or_default();
+            after = after.get(8..).unwrap_or_default();
         }
         // It is counted when it is handed on and not found here.
-        let Ok(size) = u16::try_from(HEADER_BYTES + front.len() + 8 + behind.len()) else { return };
+        let Ok(size) = u16::try_from(HEADER_BYTES + front.len() + 8 + after.len()) else { return };
         self.waiting.add(sample.time_ns, Owner::Sample(source), |bytes| {
             bytes.extend_from_slice(&header(raw, size));
             bytes.extend_from_slice(&event.id.to_ne_bytes());
             bytes.extend_from_slice(front.get(ID_BYTES..).unwrap_or_default());
             bytes.extend_from_slice(&sample.period.to_ne_bytes());
-            bytes.extend_from_slice(behind);
+            bytes.extend_from_slice(after);
         });
     }
 
@@ -212,7 +212,7 @@ impl Writer {
         self.sink.discard();
     }
 
-    /// What was taken in is about to be handed on, in the order of time.
+    /// Takes note that what was taken in is about to be handed on, in the order of time.
     pub(crate) fn put_in_order(&mut self) {
         self.waiting.put_in_order();
     }
@@ -298,7 +298,7 @@ impl Writer {
         self.progress.tell(self.n_samples, self.sink.n_bytes());
     }
 
-    /// Whether nothing more can or need be written.
+    /// Tells whether nothing more can or need be written.
     pub(crate) fn is_over(&self) -> bool {
         self.failure.is_some() || self.is_full()
     }
@@ -307,13 +307,13 @@ impl Writer {
         self.bound.is_reached
     }
 
-    /// What the end takes behind the records that are written now.
+    /// Bytes that the end takes after the records that are written now.
     fn ending_bytes(&self) -> u64 {
         let tables = if self.sink.is_file() { front::most_table_bytes(&self.features) } else { 0 };
         tables + ending::most_lost_bytes(self.front.events().len()) + self.build_ids.n_bytes()
     }
 
-    /// Writes out what there is, the tables behind it, and last how much that is: whenever we are
+    /// Writes out what there is, the tables after it, and last how much that is: whenever we are
     /// killed, the header speaks of what is there.
     fn write_header(&mut self) -> Result<(), RecorderError> {
         self.flush()?;
@@ -395,7 +395,7 @@ fn raw_record(bytes: &[u8]) -> Option<RawRecord<'_>> {
     Some(RawRecord { kind, misc, payload })
 }
 
-/// The formats of tracepoints in a pipe: their length in a record, they themselves behind it.
+/// The formats of tracepoints in a pipe: their length in a record, they themselves after it.
 fn tracing_record(bytes: &mut Bytes, tracing_data: &[u8]) {
     if tracing_data.is_empty() {
         return;

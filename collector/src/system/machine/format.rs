@@ -1,4 +1,4 @@
-//! Where the terms of an event stand in `perf_event_attr`, as `format/*` in sysfs says.
+//! Places of an event's terms in `perf_event_attr`, as `format/*` in sysfs says.
 
 /// `config`, `config1` … `config4` of `perf_event_attr` (Linux `include/uapi/linux/perf_event.h`).
 pub const N_CONFIG_WORDS: usize = 5;
@@ -52,7 +52,7 @@ impl Field {
 
     /// Makes `value` what the field holds, whatever it held before. Whether it fits.
     ///
-    /// perf combines the values of an event's name and of a term behind it with a bitwise or
+    /// perf combines the values of an event's name and of a term after it with a bitwise or
     /// (`perf_pmu__format_pack()` without `zero`), so that `ldlat=30` on top of the default 3 is 31.
     /// What was asked for last is what we set.
     #[must_use]

@@ -35,7 +35,7 @@ pub struct Machine {
     pub paranoid: i64,
     /// `kernel.perf_event_max_sample_rate`, in samples a second on a CPU.
     pub max_sample_rate_hz: Option<u64>,
-    /// Whether we hold `CAP_PERFMON` or `CAP_SYS_ADMIN`.
+    /// True if we hold `CAP_PERFMON` or `CAP_SYS_ADMIN`.
     pub is_privileged: bool,
     pmus: Vec<String>,
 }
@@ -69,7 +69,7 @@ impl KernelRelease {
         Self { text: text.to_owned(), version }
     }
 
-    /// Whether it is known to be older than Linux `major.minor`.
+    /// Tells whether it is known to be older than Linux `major.minor`.
     #[must_use]
     pub fn is_before(&self, major: u32, minor: u32) -> bool {
         self.version.is_some_and(|version| version < (major, minor))
@@ -112,7 +112,7 @@ impl Machine {
         &self.pmus
     }
 
-    /// Whether there is a PMU of this name.
+    /// Tells whether there is a PMU of this name.
     #[must_use]
     pub fn has_pmu(&self, name: &str) -> bool {
         self.pmus.iter().any(|pmu| pmu == name)
@@ -161,7 +161,7 @@ impl Machine {
         self.pmus.iter().filter(has).map(|name| self.pmu(name)).collect()
     }
 
-    /// Whether samples of the kernel may be taken, as far as the level and our capabilities tell.
+    /// Tells whether samples of the kernel may be taken, as far as the level and our capabilities tell.
     #[must_use]
     pub const fn allows_kernel(&self) -> bool {
         self.is_privileged || self.paranoid < 2

@@ -14,13 +14,13 @@ const MAX_FILES: usize = 4_096;
 pub struct Pmu {
     /// Its name: `cpu`, `cpu_atom`, `ibs_op`.
     pub name: String,
-    /// Where it is described.
+    /// Its directory.
     pub directory: PathBuf,
     /// Its number, `type` of `perf_event_attr`.
     pub kind: u32,
     /// The CPUs that have it; `None` where all have.
     pub cpus: Option<Vec<i32>>,
-    /// Whether it counts for many CPUs at once, and so takes no samples (it has a `cpumask`).
+    /// True if it counts for many CPUs at once, and so takes no samples (it has a `cpumask`).
     pub is_shared: bool,
     fields: Vec<(String, Field)>,
     events: Vec<(String, String)>,

@@ -27,7 +27,7 @@ pub struct Processor {
     pub model: u32,
     /// `model name`; empty if it says none.
     pub name: String,
-    /// Whether it says that a hypervisor runs below (cpuid leaf 1, ECX bit 31).
+    /// True if it says that a hypervisor runs below (cpuid leaf 1, ECX bit 31).
     pub is_virtual: bool,
 }
 
@@ -67,7 +67,7 @@ impl Processor {
         }
     }
 
-    /// Whether it is of Intel's first generation with precise loads, Nehalem or Westmere (`case
+    /// Tells whether it is of Intel's first generation with precise loads, Nehalem or Westmere (`case
     /// INTEL_NEHALEM` and following in `intel_pmu_init()`, Linux `arch/x86/events/intel/core.c`):
     /// its event codes 0xcd and 0xd0 to 0xd4 mean something else.
     #[must_use]

@@ -28,7 +28,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// The longest list of mappings of which all are held at once: `vm.max_map_count` of 250 bytes a line.
 const MAX_HELD_BYTES: u64 = 16 << 20;
 
-/// What most processes' mappings take, of which there are 2,500 then, is read without asking.
+/// Length up to which mappings, of which there are 2,500 then, are read without asking: most processes' are shorter.
 const SHORT_FILE_BYTES: u64 = 256 << 10;
 
 /// The mappings of a process that were read.
@@ -205,13 +205,13 @@ impl Procfs {
         Ok(Status::parse(&self.bytes(&format!("{tid}/status"))?))
     }
 
-    /// Whether we [are privileged](Status::is_privileged).
+    /// Tells whether we [are privileged](Status::is_privileged).
     #[must_use]
     pub fn is_privileged(&self) -> bool {
         self.status("self").is_ok_and(|own| own.is_privileged())
     }
 
-    /// When process `pid` started, in clock ticks since boot.
+    /// The start of process `pid`, in clock ticks since boot.
     ///
     /// # Errors
     /// Those of reading the file; `InvalidData` if it does not say.
@@ -262,7 +262,7 @@ impl Procfs {
         control_group(&self.text(&format!("{pid}/cgroup"))?)
     }
 
-    /// How long a task, which is a number or `thread-self`, has waited for a CPU so far, a zombie too; 0 where
+    /// Time that a task, which is a number or `thread-self`, has waited for a CPU so far, a zombie too; 0 where
     /// the kernel does not count that (without `CONFIG_SCHED_INFO`).
     pub(crate) fn delay_ns(&self, task: &str) -> u64 {
         let text = self.text(&format!("{task}/schedstat")).unwrap_or_default();
@@ -270,7 +270,7 @@ impl Procfs {
         text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
     }
 
-    /// Whether our numbers of users are the machine's: we are in the first user namespace, which maps all
+    /// Tells whether our numbers of users are the machine's: we are in the first user namespace, which maps all
     /// 2^32 - 1 users onto themselves, or the kernel has no others.
     pub(crate) fn is_first_user_namespace(&self) -> bool {
         let map = self.text("self/uid_map").unwrap_or_default();

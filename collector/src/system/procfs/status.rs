@@ -10,11 +10,11 @@ pub(crate) const CAP_PERFMON: u32 = 38;
 pub struct Ids {
     /// Of whom it is.
     pub real: u32,
-    /// Whose rights it has.
+    /// The one whose rights it has.
     pub effective: u32,
-    /// Whose rights it may take again.
+    /// One whose rights it may take again.
     pub saved: u32,
-    /// Who owns the files that it makes.
+    /// The owner of the files that it makes.
     pub file_system: u32,
 }
 
@@ -35,18 +35,18 @@ pub struct Status {
     pub permitted_capabilities: Option<u64>,
     /// Its effective capabilities, a bit each.
     pub effective_capabilities: Option<u64>,
-    /// Whether a filter of system calls is in force: `Seccomp: 2` (Linux `fs/proc/array.c`).
+    /// True if a filter of system calls is in force: `Seccomp: 2` (Linux `fs/proc/array.c`).
     pub is_filtered: bool,
 }
 
 impl Status {
-    /// Whether a capability is effective.
+    /// Tells whether a capability is effective.
     #[must_use]
     pub fn holds(&self, capability: u32) -> bool {
         self.effective_capabilities.is_some_and(|held| held & 1 << capability != 0)
     }
 
-    /// Whether `perf_event_paranoid` does not apply to it (`perfmon_capable()` in Linux
+    /// Tells whether `perf_event_paranoid` does not apply to it (`perfmon_capable()` in Linux
     /// `include/linux/capability.h`).
     #[must_use]
     pub fn is_privileged(&self) -> bool {

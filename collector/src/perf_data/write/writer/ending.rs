@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// whom and when.
 const MOST_LOST_BYTES: u64 = 8 * (1 + 1 + 7);
 
-/// What the counts of lost samples take at most: one for each event, and one that is of none.
+/// Most bytes of the counts of lost samples: one for each event, and one that is of none.
 pub(super) const fn most_lost_bytes(n_events: usize) -> u64 {
     MOST_LOST_BYTES * (n_events as u64 + 1)
 }
