@@ -18,6 +18,9 @@ const ID_FIELDS: u64 = (abi::PERF_SAMPLE_IDENTIFIER
 const SAMPLE_FIELDS: u64 =
     ID_FIELDS | (abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_ADDR | abi::PERF_SAMPLE_REGS_USER) as u64;
 
+/// `PERF_REG_X86_XMM0` (Linux `arch/x86/include/uapi/asm/perf_regs.h`).
+const FIRST_EXTENDED_REGISTER: u64 = 1 << 32;
+
 /// The newer parts of the interface that the running kernel has, and gives us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelFeatures {
@@ -283,6 +286,18 @@ pub(crate) fn bare(event: &EventSource, period: u64) -> perf_event_attr {
     attr.set_exclude_kernel(0);
     attr.set_exclude_user(0);
     attr.set_exclude_hv(0);
+    attr
+}
+
+/// The same without the kernel, and such that `EOPNOTSUPP` tells that the PMU itself accepts it.
+///
+/// `perf_try_init_event()` in Linux `kernel/events/core.c` asks the PMU first, then refuses registers that the PMU
+/// does not know with `EOPNOTSUPP`, then what leaves out the kernel with `EINVAL` where the PMU cannot (Linux 6.18;
+/// older kernels say `EINVAL` for both).
+pub(crate) fn bare_of_user(event: &EventSource, period: u64) -> perf_event_attr {
+    let mut attr = bare(event, period);
+    attr.set_exclude_kernel(1);
+    attr.sample_regs_user = FIRST_EXTENDED_REGISTER;
     attr
 }
 

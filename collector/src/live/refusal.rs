@@ -122,10 +122,17 @@ impl<'a> Request<'a> {
     fn only_counts(&self) -> bool {
         let Some(source) = self.source.filter(|_| self.counter().is_some()) else { return false };
         let opens = |place, period| open::open(&attr::bare(&source, period), place).is_ok();
+        // A user who may not see the kernel opens nothing of a PMU that cannot leave it out. But its own
+        // check, which refuses the period, comes first.
+        let passes = |place, period| {
+            let opened = open::open(&attr::bare_of_user(&source, period), place);
+            matches!(opened, Ok(_) | Err(Errno::OPNOTSUPP))
+        };
         // Some count on whole CPUs only.
-        [EventPlace::OWN_THREAD, EventPlace::Cpu(0)]
-            .into_iter()
-            .any(|place| opens(place, 0) && !opens(place, BARE_PERIOD))
+        [EventPlace::OWN_THREAD, EventPlace::Cpu(0)].into_iter().any(|place| {
+            opens(place, 0) && !opens(place, BARE_PERIOD)
+                || passes(place, 0) && !passes(place, BARE_PERIOD)
+        })
     }
 
     fn is_virtual(&self) -> bool {

@@ -5,6 +5,8 @@ use crate::support::{Program, Session, as_nobody, open, with_few_files};
 use dataspace_collector::error::ErrorKind;
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{Live, LiveConfig};
+use dataspace_collector::system::machine::KernelRelease;
+use dataspace_collector::system::procfs::Procfs;
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::record::Record;
@@ -35,6 +37,30 @@ fn a_refusal_names_the_process_and_a_remedy() {
         assert_eq!(error.kind(), ErrorKind::NotPermitted);
         assert!(error.to_string().contains("process 1 belongs to user 0; run as root"), "{error}");
     });
+}
+
+/// `msr` takes no samples and cannot leave out the kernel, which such a user may not see: both are `EINVAL`.
+#[test]
+fn a_pmu_that_only_counts_is_told_from_one_that_is_not_permitted() {
+    as_nobody(
+        "live::privilege::a_pmu_that_only_counts_is_told_from_one_that_is_not_permitted",
+        || {
+            if !std::path::Path::new("/sys/bus/event_source/devices/msr").exists() {
+                return eprintln!("not run: there is no PMU msr");
+            }
+            let events = vec![EventSelector::parse("msr/tsc/").unwrap()];
+            let target = TargetSpec::Pids(vec![std::process::id().cast_signed()]);
+            let error = Live::open(LiveConfig { events, ..LiveConfig::new(target) }).unwrap_err();
+            match error.kind() {
+                ErrorKind::MachineCannot => {
+                    assert!(error.to_string().contains("counted and not sampled"), "{error}");
+                }
+                ErrorKind::NotPermitted => eprintln!("not run: {error}"),
+                // Older kernels answer alike to both.
+                _ => assert!(KernelRelease::read(&Procfs::default()).is_before(6, 18), "{error}"),
+            }
+        },
+    );
 }
 
 #[test]

@@ -309,8 +309,11 @@ fn a_pmu_that_only_counts_is_told_by_trying() {
             );
             assert_eq!(error.kind(), MachineCannot);
         }
-        // Where not even a count is to be had.
-        error => assert_eq!(error.kind(), NotPermitted, "{error}"),
+        // Where not even a count is to be had: older kernels do not tell why.
+        error => assert!(
+            error.kind() == NotPermitted || machine.kernel.is_before(6, 18) && machine.paranoid > 1,
+            "{error}"
+        ),
     }
     // A clock samples, whatever else is wrong with what was asked.
     let request = plan("cpu-clock");
