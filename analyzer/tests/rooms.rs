@@ -11,8 +11,8 @@ use std::path::Path;
 const ROOMS: [&str; 14] = [
     "limit",
     "bytes",
-    "types",
     "known",
+    "types",
     "elf",
     "x86_64",
     "dwarf",

@@ -3,9 +3,10 @@
 use crate::bytes::file::FileBytes;
 use crate::code::crossing::{Crossings, Starts};
 use crate::code::noreturn::DeadEnds;
-use crate::elf::image::{COLD, ElfImage};
+use crate::elf::image::ElfImage;
 use crate::elf::linkage::LinkageTable;
 use crate::elf::relocation::CodePointers;
+use crate::known::compiler::COLD;
 use crate::limit;
 use crate::x86_64::exit::Destination;
 use crate::x86_64::image_bytes::ImageBytes;

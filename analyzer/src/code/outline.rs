@@ -7,7 +7,7 @@ use crate::dwarf::code::frame::FrameTable;
 use crate::dwarf::code::landing_pad;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::reader::Reader;
-use crate::elf::image::COLD;
+use crate::known::compiler::COLD;
 use crate::limit;
 use crate::x86_64::image_bytes::ImageBytes;
 use crate::x86_64::outline::{Outline, Part};

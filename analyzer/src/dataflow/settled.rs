@@ -239,7 +239,7 @@ fn is_copied_word(content: &Content) -> bool {
     let layout = layout.innermost();
     match layout.shape {
         Shape::Scalar(ScalarKind::Number) => true,
-        Shape::Scalar(ScalarKind::Pointer) => layout.name.starts_with("void "),
+        Shape::Scalar(ScalarKind::Pointer) => layout.expression.leads_to_nothing(),
         _ => false,
     }
 }

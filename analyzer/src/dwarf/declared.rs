@@ -257,6 +257,8 @@ fn pointer_name(header: &Header, of: &Type) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::{has_tool, run};
+    use std::process::Command;
 
     /// A type as a demangled symbol spells it.
     fn spelled(of: &Type) -> String {
@@ -293,6 +295,32 @@ mod tests {
             assert!(function.parameters.len() <= ARGUMENTS.len(), "{symbol}");
         }
         assert_eq!(functions().count(), BY_SYMBOL.len(), "a symbol is declared once");
+    }
+
+    /// Old programs' lists, for which the library keeps copies, are of name spaces of their own.
+    const OLD_LISTS: [&str; 2] = ["_ZN10__gnu_norm", "_ZNSt6__norm"];
+
+    #[test]
+    fn all_functions_of_the_library_that_go_over_nodes_are_declared() {
+        if !has_tool("g++") || !has_tool("nm") {
+            return;
+        }
+        let path = run(Command::new("g++").arg("-print-file-name=libstdc++.so.6"));
+        let path = String::from_utf8(path).unwrap();
+        let symbols = run(Command::new("nm").args(["-D", "--defined-only", path.trim()]));
+        let symbols = String::from_utf8(symbols).unwrap();
+        let names = symbols.split_whitespace().filter_map(|word| word.split('@').next());
+        let is_of_nodes = |name: &&str| {
+            ["_Rb_tree_", "15_List_node_base", "20_Prime_rehash_policy"]
+                .iter()
+                .any(|class| name.contains(class))
+                && !OLD_LISTS.iter().any(|old| name.starts_with(old))
+        };
+        let names: Vec<&str> = names.filter(is_of_nodes).collect();
+        assert!(!names.is_empty());
+        for name in names {
+            assert!(Prototype::of_symbol(name).is_some(), "{name}");
+        }
     }
 
     #[test]

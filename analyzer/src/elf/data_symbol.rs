@@ -1,5 +1,6 @@
 //! Data symbols of an ELF file: name and extent of variables that debug information may not know.
 
+use crate::known::mangling;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -132,11 +133,10 @@ fn read<'d>(symbol: &impl ObjectSymbol<'d>) -> Option<DataSymbol> {
     Some(DataSymbol { start, len_bytes: symbol.size(), name })
 }
 
-/// Names that are reserved for the implementation come after those of programs; `_Z` and `_R` are
-/// mangled names of programs.
+/// Names that are reserved for the implementation come after those of programs; mangled names
+/// are of programs.
 fn rank(name: &str) -> (bool, usize, &str) {
-    let is_mangled = name.starts_with("_Z") || name.starts_with("_R");
-    (name.starts_with('_') && !is_mangled, name.len(), name)
+    (name.starts_with('_') && !mangling::is_mangled(name), name.len(), name)
 }
 
 #[cfg(test)]

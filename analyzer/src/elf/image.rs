@@ -5,6 +5,7 @@ use crate::bytes::file::{FileBytes, FileError, read_shared};
 use crate::elf::data_symbol::DataSymbols;
 use crate::elf::packing::OLD_COMPRESSED;
 use crate::elf::thread_block::ThreadBlock;
+use crate::known::compiler::COLD;
 use crate::known::noreturn::is_name;
 use crate::limit;
 use dataspace_proto::address::{FileOffset, Svma};
@@ -307,9 +308,6 @@ impl Section {
         }
     }
 }
-
-/// What marks a part of a function that was moved away; a number may follow.
-pub(crate) const COLD: &str = ".cold";
 
 /// The name of the function that a part belongs to.
 fn whole_name(name: &str) -> &str {

@@ -2,6 +2,7 @@
 //! and for which type.
 
 use crate::bytes::name::spell;
+use crate::known::{compiler, mangling};
 use crate::limit;
 use std::fmt::Write;
 
@@ -16,23 +17,13 @@ pub(crate) enum SymbolName {
     Nameless,
 }
 
-/// Objects that the Itanium C++ ABI (section 5.1.4) has names for: the mangled prefix, and what stands
-/// before the type.
-const MADE: [(&str, &str); 6] = [
-    ("_ZTV", "vtable for "),
-    ("_ZTI", "typeinfo for "),
-    ("_ZTS", "typeinfo name for "),
-    ("_ZTT", "VTT for "),
-    ("_ZTC", "construction vtable for "),
-    ("_ZGV", "guard variable for "),
-];
-
 impl SymbolName {
     pub(crate) fn of(symbol: &str) -> Self {
-        if symbol.starts_with("anon.") || symbol.starts_with(".L") {
+        if compiler::is_nameless(symbol) {
             return Self::Nameless;
         }
-        if let Some((_, made)) = MADE.iter().find(|(prefix, _)| symbol.starts_with(prefix))
+        if let Some((_, made)) =
+            mangling::MADE.iter().find(|(prefix, _)| symbol.starts_with(prefix))
             && let Some(demangled) = demangled(symbol)
         {
             return Self::Made(format!("{made}{}", spell(inner(&demangled, made))));
@@ -43,23 +34,16 @@ impl SymbolName {
 
 /// The qualified name of a variable with this symbol.
 pub(crate) fn variable_name(symbol: &str) -> String {
-    let is_rust = symbol.starts_with("_R") || symbol.contains("17h") && symbol.ends_with('E');
-    if is_rust && let Ok(name) = rustc_demangle::try_demangle(symbol) {
+    if mangling::is_rust(symbol)
+        && let Ok(name) = rustc_demangle::try_demangle(symbol)
+    {
         let mut bounded = Bounded::default();
         // What is cut off at the limit is an error of the writer's, and is left out.
         let _ = write!(bounded, "{name:#}");
         return bounded.0;
     }
-    let demangled = symbol.starts_with("_Z").then(|| demangled(symbol)).flatten();
-    demangled.unwrap_or_else(|| unnumbered(symbol).to_owned())
-}
-
-/// Compilers number the statics of functions, and what they split: `n_calls.1`, `pool.lto_priv.0`.
-fn unnumbered(symbol: &str) -> &str {
-    match symbol.find('.') {
-        Some(end) if end != 0 => &symbol[..end],
-        _ => symbol,
-    }
+    let demangled = mangling::is_cpp(symbol).then(|| demangled(symbol)).flatten();
+    demangled.unwrap_or_else(|| compiler::unnumbered(symbol).to_owned())
 }
 
 fn demangled(symbol: &str) -> Option<String> {
@@ -110,9 +94,11 @@ mod tests {
             ("_ZL7counter", variable("counter")),
             ("_ZN1m5TABLE17h0123456789abcdefE", variable("m::TABLE")),
             ("n_calls.1", variable("n_calls")),
+            ("pool.lto_priv.0", variable("pool")),
             ("environ", variable("environ")),
             ("_Zno", variable("_Zno")),
             ("anon.0123456789abcdef.7", SymbolName::Nameless),
+            (".Lanon.0123456789abcdef.7", SymbolName::Nameless),
         ] {
             assert_eq!(SymbolName::of(symbol), expected, "{symbol}");
         }

@@ -1,7 +1,8 @@
 //! Thunks: functions that a compiler makes to enter a method through a base class that does not lie
 //! at the object's start. Their names tell what they get.
 
-use crate::elf::image::ElfImage;
+use crate::elf::image::{ElfImage, FunctionSymbol};
+use crate::known::mangling;
 use dataspace_proto::address::Svma;
 
 /// A method's other entrance.
@@ -14,17 +15,11 @@ pub(crate) struct Thunk {
 }
 
 impl Thunk {
-    /// The thunk around `svma`, if the symbol there is that of one (Itanium C++ ABI, section 5.1.4.2:
-    /// `_ZTh`, the offset, `n` for one below 0, `_`, and the method's name behind its `_Z`).
+    /// The thunk around `svma`, if the symbol there is that of one.
     pub(crate) fn at(svma: Svma, image: &ElfImage) -> Option<Self> {
-        let name = &image.function_at(svma)?.name;
-        let (distance, method) = name.strip_prefix("_ZTh")?.split_once('_')?;
-        let offset = match distance.strip_prefix('n') {
-            Some(distance) => distance.parse::<i64>().ok()?,
-            None => distance.parse::<i64>().ok()?.checked_neg()?,
-        };
-        let is_method = |name: &str| name.strip_prefix("_Z").is_some_and(|rest| rest == method);
-        let method = image.functions.iter().find(|function| is_method(&function.name))?.start;
+        let (offset, method) = mangling::thunk(&image.function_at(svma)?.name)?;
+        let is_method = |function: &&FunctionSymbol| mangling::is_method(&function.name, method);
+        let method = image.functions.iter().find(is_method)?.start;
         Some(Self { method, offset })
     }
 }

@@ -24,6 +24,7 @@ use crate::index::site::{
 use crate::index::static_data::{DataRange, StaticData};
 use crate::index::thread_access::{self, ThreadLink};
 use crate::index::type_path::{TypePath, is_own_place};
+use crate::known::mangling;
 use crate::limit;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::call_table::CallTable;
@@ -368,7 +369,7 @@ fn data_facts(code: &CodeImage) -> DataFacts {
     let (mut copied, mut copied_to) = (FxHashSet::default(), FxHashSet::default());
     for (place, name) in &code.linkage().copied {
         let alias = code.image.data.at(DataPlace::fixed(*place)).map(|alias| &alias.name);
-        for name in alias.into_iter().chain([name]).filter(|name| !name.starts_with("_Z")) {
+        for name in alias.into_iter().chain([name]).filter(|name| !mangling::is_cpp(name)) {
             copied.insert(Arc::clone(name));
             copied_to.insert(*place);
         }

@@ -3,6 +3,7 @@
 use crate::dataflow::Address;
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, named, owned_root};
+use crate::known::rust_std;
 use crate::types::data_object::Root;
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::x86_64::access::MemoryAccess;
@@ -17,7 +18,8 @@ pub(crate) fn answer(
     index: Option<Index>,
 ) -> TypeAnswer {
     let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-    let part = if address.is_perhaps_part || begins_as_leaf(layout) {
+    let part = if address.is_perhaps_part || rust_std::is_inner_tree_node(&layout.innermost().name)
+    {
         first_part(layout, address, index.is_some())
     } else {
         None
@@ -30,9 +32,11 @@ pub(crate) fn answer(
     }
     let root = owned_root(address.name.as_ref());
     if let Shape::Scalar(kind) = element.shape {
-        // Characters and void are what C calls any storage: a wider access tells nothing.
-        let is_untyped = kind == ScalarKind::Byte && size > 1 && !is_buffer(&element)
-            || kind == ScalarKind::Opaque;
+        // Characters and void are what C calls any storage: a wider access tells nothing. Programs that
+        // read raw data in words say `unsigned char`.
+        let is_raw = element.expression.is_unsigned_character();
+        let is_untyped =
+            kind == ScalarKind::Byte && size > 1 && !is_raw || kind == ScalarKind::Opaque;
         let is_whole = index.is_some()
             || address.offset.step != 0
             || address
@@ -62,12 +66,6 @@ pub(crate) fn answer(
     spread(&element, root.borrow(), address, access)
 }
 
-/// Whether it is an inner node of Rust's `BTreeMap`, which begins as a leaf does: code that looks for a
-/// key takes a leaf for one until it looks behind that.
-fn begins_as_leaf(layout: &Layout) -> bool {
-    layout.innermost().name.starts_with("alloc::collections::btree::node::InternalNode<")
-}
-
 /// The first part of an object, if that is where an address is; before the object only an index leads
 /// into it.
 fn first_part(layout: &Layout, address: &Address, is_indexed: bool) -> Option<Arc<Layout>> {
@@ -81,12 +79,6 @@ fn first_part(layout: &Layout, address: &Address, is_indexed: bool) -> Option<Ar
         Err(_) => is_indexed,
     };
     address.offset.starts().iter().all(is_in).then(|| Arc::clone(&first.layout))
-}
-
-/// Whether a byte is one of raw data: programs that read it in words say `unsigned char`, those that
-/// mean anything at all say `char` or `void`.
-fn is_buffer(element: &Layout) -> bool {
-    element.expression.is_unsigned_character()
 }
 
 /// The part that an access is to, of an object of which several places are possible.

@@ -7,6 +7,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{Slot, ThreadTarget};
 use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
+use crate::known::loader;
 use crate::limit;
 use crate::types::data_object::{self, Root};
 use crate::x86_64::abi::is_callee_saved;
@@ -221,7 +222,7 @@ impl Trace<'_> {
             _ => return None,
         };
         let is_it = matches!(self.code.linkage().at(Svma(slot)),
-            Some(Slot::Address(name)) if &**name == "__tls_get_addr");
+            Some(Slot::Address(name)) if &**name == loader::TLS_GET_ADDR);
         let [before] = self.function.predecessors(at) else { return None };
         let lea = self.function.instruction(before.from as usize)?;
         let is_argument = lea.mnemonic() == Mnemonic::Lea && lea.op0_register() == Register::RDI;

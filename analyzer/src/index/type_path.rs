@@ -10,6 +10,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::pointed;
 use crate::index::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
+use crate::known::hashbrown;
 use crate::types::data_object::{self, Root};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
@@ -20,9 +21,6 @@ use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
-
-/// Control bytes that hashbrown compares at once.
-const CONTROL_GROUP_BYTES: u32 = 16;
 
 /// What one instruction's operands are looked up in.
 pub(crate) struct TypePath<'a> {
@@ -150,7 +148,7 @@ impl<'a> TypePath<'a> {
     ) -> Option<TypeAnswer> {
         let is_upwards = || address.offset.starts().iter().all(|start| *start >= 0);
         // An index may also count objects down; a group of sixteen control bytes is read at once.
-        let is_counted_down = index.is_some() && access.size != CONTROL_GROUP_BYTES;
+        let is_counted_down = index.is_some() && access.size != hashbrown::GROUP_BYTES;
         if !address.is_behind || !is_upwards() || is_counted_down {
             return None;
         }

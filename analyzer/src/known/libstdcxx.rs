@@ -1,11 +1,20 @@
-//! What libstdc++'s headers declare of its functions that programs' containers call. Programs are compiled
-//! with these layouts and linked to these symbols, so neither can change.
+//! GNU's C++ library: its classes, and what its headers declare of functions that programs' containers call.
 
 use crate::known::header::{Declaration, Function, Header, Type};
 
-/// All of them.
+/// What it declares. Programs are compiled with these layouts and linked to these symbols, so neither can
+/// change. Layouts and symbols are those of libstdc++ 12, but where another version is named.
 pub(crate) static HEADERS: &[&Header] =
     &[&TREE, &LIST, &LIST_WITHOUT_DETAIL, &LIST_UNDER_DEBUG, &HASHTABLE];
+
+/// Classes whose pointers lead to objects side by side, as their names begin. All seen in libstdc++ 12.
+pub(crate) const SEQUENCES: [&str; 5] = [
+    "std::_Vector_base<",
+    "std::_Deque_iterator<",
+    "std::span<",
+    "std::initializer_list<",
+    "__gnu_cxx::__normal_iterator<",
+];
 
 const BOOL: Type = Type::Number("bool", 1);
 const FLOAT: Type = Type::Float("float", 4);

@@ -1,5 +1,13 @@
 //! Known names and layouts of compilers, runtimes and libraries, as tables.
 
+pub(crate) mod compiler;
+pub(crate) mod hashbrown;
 pub(crate) mod header;
+pub(crate) mod language;
+pub(crate) mod libcxx;
 pub(crate) mod libstdcxx;
+pub(crate) mod loader;
+pub(crate) mod mangling;
 pub(crate) mod noreturn;
+pub(crate) mod rust_std;
+pub(crate) mod storage;

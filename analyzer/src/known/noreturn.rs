@@ -1,6 +1,7 @@
 //! Functions that never return, by name.
 
-/// Names from the C library, the C++ runtime (Itanium C++ ABI) and the unwinder.
+/// Names from the C library (glibc 2.36), the C++ runtime (Itanium C++ ABI; gcc 12, clang 14), the unwinder,
+/// and Rust before it mangled its own.
 const NAMES: [&str; 37] = [
     "_Exit",
     "_Unwind_Resume",
@@ -41,7 +42,7 @@ const NAMES: [&str; 37] = [
     "verrx",
 ];
 
-/// Paths, mangled, of what panics or ends the process in Rust's `core`, `alloc` and `std`.
+/// Paths, mangled, of what panics or ends the process in Rust's `core`, `alloc` and `std` (1.95).
 const RUST_PATHS: [&str; 7] = [
     "4core9panicking",
     "4core4cell22panic_already_borrowed",
@@ -103,16 +104,102 @@ pub(crate) fn is_own_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::{has_tool, run};
+    use std::process::Command;
+
+    /// What the headers of C and of the C++ runtime declare to return never.
+    fn declared() -> Vec<String> {
+        let mut compiler = Command::new("g++");
+        compiler.args(["-E", "-P", "-x", "c++", "/dev/null"]);
+        for header in [
+            "assert.h",
+            "cxxabi.h",
+            "err.h",
+            "pthread.h",
+            "setjmp.h",
+            "stdlib.h",
+            "threads.h",
+            "unistd.h",
+        ] {
+            compiler.args(["-include", header]);
+        }
+        let text = String::from_utf8(run(&mut compiler)).unwrap().replace('\n', " ");
+        let declarations = text.split([';', '{', '}']).filter(|it| it.contains("__noreturn__"));
+        let before = declarations.filter_map(|it| it.split_once('(').map(|(before, _)| before));
+        let names = before.filter_map(|before| {
+            let name = before.split_whitespace().next_back()?;
+            // Others are in a name space.
+            let is_c = before.trim_start().starts_with("extern") || name.starts_with("__cxa_");
+            is_c.then(|| name.to_owned())
+        });
+        names.collect()
+    }
 
     #[test]
-    fn names_are_in_order_and_found() {
-        assert!(NAMES.is_sorted());
-        assert!(is_name("abort") && is_name("_ZSt20__throw_length_errorPKc"));
-        assert!(is_name("_ZN4core9panicking5panic17h0123456789abcdefE"));
-        assert!(is_name("_ZN4core6result13unwrap_failed17h0123456789abcdefE"));
-        assert!(is_name("_RNvNtCs8rhTZKbY3lC_4core9panicking9panic_fmt"));
-        assert!(is_name("_RNvNtNtCs8rhTZKbY3lC_4core5slice5index16slice_index_fail"));
+    fn what_headers_declare_to_return_never_is_known() {
+        if !has_tool("g++") {
+            return;
+        }
+        let declared = declared();
+        assert!(declared.len() >= 20, "{declared:?}");
+        for name in declared {
+            assert!(is_name(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_compilers_and_libraries_call_is_known() {
+        for name in [
+            "_Unwind_Resume",
+            "_ZSt9terminatev",
+            "__chk_fail",
+            "__clang_call_terminate",
+            "__cxa_call_terminate",
+            "__cxa_call_unexpected",
+            "__cxa_throw_bad_array_length",
+            "__fortify_fail",
+            "__libc_fatal",
+            "__longjmp_chk",
+            "__stack_chk_fail",
+            "rust_begin_unwind",
+            "rust_panic",
+        ] {
+            assert!(is_name(name) && is_own_name(name), "{name}");
+        }
+        for name in COMMON_NAMES {
+            assert!(is_name(name) && !is_own_name(name), "{name}");
+        }
+    }
+
+    /// Symbols from a program of Rust 1.95, but for those with a hash: the older mangling.
+    #[test]
+    fn what_ends_a_program_in_rust_is_known() {
+        for name in [
+            "_RNvNtCsgEmfK2I1SDS_4core9panicking9panic_fmt",
+            "_RNvNtCsgEmfK2I1SDS_4core4cell22panic_already_borrowed",
+            "_RNvNtCsgEmfK2I1SDS_4core4cell30panic_already_mutably_borrowed",
+            "_RNvNtCslNYArtu3iFV_5alloc7raw_vec17capacity_overflow",
+            "_RNvNtCslNYArtu3iFV_5alloc7raw_vec12handle_error",
+            "_RNvNtCslNYArtu3iFV_5alloc5alloc18handle_alloc_error",
+            "_RNvNtCsjrHSEGnQ3l9_3std7process5abort",
+            "_RNvNtCsjrHSEGnQ3l9_3std7process4exit",
+            "_RNvNtCsgEmfK2I1SDS_4core3str16slice_error_fail",
+            "_RNvNtNtCsgEmfK2I1SDS_4core5slice5index16slice_index_fail",
+            "_RNvNtCsgEmfK2I1SDS_4core6option13unwrap_failed",
+            "_RNvNtCsjrHSEGnQ3l9_3std6thread12spawn_failed",
+            "_ZN4core9panicking5panic17h0123456789abcdefE",
+            "_ZN4core6result13unwrap_failed17h0123456789abcdefE",
+            "_ZN4core3str19slice_error_fail_rt17h0123456789abcdefE",
+        ] {
+            assert!(is_name(name), "{name}");
+        }
         assert!(!is_name("_RNvNtCs8rhTZKbY3lC_4mine5slice13unwrap_failed"));
+    }
+
+    #[test]
+    fn names_are_in_order_and_whole() {
+        assert!(NAMES.is_sorted());
+        assert!(is_name("_ZSt20__throw_length_errorPKc"));
         assert!(!is_name("aborted") && !is_name("_ZSt4sqrtf") && !is_name("_ZN3std2io5Write"));
     }
 }

@@ -1,5 +1,6 @@
 //! Whether the answers of the two paths contradict each other, or one is a part of the other.
 
+use crate::known::language;
 use crate::types::data_object::{DataObject, ObjectLevel, ObjectStep};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::type_expression::{Keyword, TypeExpression};
@@ -81,7 +82,7 @@ fn copies(integers: &ObjectStep, there: &ObjectStep) -> bool {
 }
 
 fn is_byte(step: &ObjectStep) -> bool {
-    let is_std_byte = |element: &Layout| matches!(&*element.expression, TypeExpression::Named { keyword: Keyword::Enumeration, name: Some(name) } if &**name == "std::byte");
+    let is_std_byte = |element: &Layout| matches!(&*element.expression, TypeExpression::Named { keyword: Keyword::Enumeration, name: Some(name) } if &**name == language::STD_BYTE);
     step.scalar_kind() == Some(ScalarKind::Byte) || element(step).is_some_and(is_std_byte)
 }
 

@@ -157,6 +157,19 @@ impl TypeExpression {
         matches!(self.bare(), Self::Base { encoding: Encoding::UnsignedCharacter, .. })
     }
 
+    /// Whether it is a pointer to nothing, over however many others: `void *`, `void **`.
+    #[must_use]
+    pub fn leads_to_nothing(&self) -> bool {
+        let mut next = self.bare();
+        while let Self::Prefixed { of, .. } = next {
+            next = of.bare();
+            if *next == Self::Void {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The type without qualifiers, or that of an array's elements.
     fn bare(&self) -> &Self {
         match self {

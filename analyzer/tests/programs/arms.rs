@@ -1,6 +1,6 @@
 //! Enumerations with data, niches, pointers to values, collections, as statics.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub enum Shape {
     Circle { radius: f64 },
@@ -54,6 +54,18 @@ pub static mut SHOP: Shop = Shop {
     cell: std::cell::RefCell::new(1),
     expr: Expr::Number(1),
 };
+
+pub struct Copied(u64);
+
+/// Copies a value in every way that `std::ptr` has.
+unsafe fn copied(mut value: Copied) -> Copied {
+    unsafe {
+        std::ptr::write(&mut value, std::ptr::read(&value));
+        std::ptr::write_unaligned(&mut value, std::ptr::read_unaligned(&value));
+        std::ptr::write_volatile(&mut value, std::ptr::read_volatile(&value));
+    }
+    value
+}
 
 fn tell<T>(name: &str, at: &T) {
     println!("&{name} {}", at as *const T as usize);
@@ -116,6 +128,8 @@ fn main() {
     shop.items.push(Item { key: 1, weight: 2.0 });
     let mut sum = shop.table.as_ref().map_or(0, |table| table[&1].key);
     sum += shop.items.iter().chain(&shop.queue).map(|item| item.key).sum::<u64>();
+    let order = BTreeMap::from([(1, Item { key: 1, weight: 2.0 })]);
+    sum += order[&1].key + unsafe { copied(Copied(1)) }.0;
     let extra = sum;
     let add = move |more: u64| more + extra;
     sum += poll(walk(3, "name".to_owned())) + std::hint::black_box(&add)(1);

@@ -3,18 +3,12 @@
 use crate::dwarf::code::kept::{Copies, CopyingCode};
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::code_range;
+use crate::known::rust_std::{READS, WRITES};
 use crate::limit;
 use crate::types::die::DieRef;
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Functions of Rust's `core` that copy a value of their first type parameter from memory.
-const READS: [&str; 3] =
-    ["core::ptr::read", "core::ptr::read_unaligned", "core::ptr::read_volatile"];
-/// The same, to memory.
-const WRITES: [&str; 3] =
-    ["core::ptr::write", "core::ptr::write_unaligned", "core::ptr::write_volatile"];
 
 impl DebugInfo {
     /// The type of the values that the code at `svma` only reads from memory, or writes there.
@@ -85,5 +79,61 @@ impl DebugInfo {
             |info, child| of = of.or_else(|| info.target(origin, child)),
         );
         of.map(|of| Copies { is_store, of })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{READS, WRITES};
+    use crate::bytes::file::NoCompanions;
+    use crate::bytes::page::Memory;
+    use crate::dwarf::debug_info::DebugInfo;
+    use crate::dwarf::unit::section::SectionFile;
+    use crate::elf::image::ElfImage;
+    use crate::program::{Program, has_tool};
+    use crate::types::die::DieRef;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    /// The functions right in `core::ptr` whose own names end so, without their parameters.
+    fn functions(info: &mut DebugInfo, ending: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for idx in info.sources.main_units() {
+            let unit = info.unit(idx).unwrap();
+            let header = unit.unit.header.clone();
+            let mut entries = header.entries_raw(&unit.unit.abbreviations, None).unwrap();
+            while !entries.is_empty() {
+                let die = DieRef { unit: idx, offset: entries.next_offset() };
+                let Some(abbreviation) = entries.read_abbreviation().unwrap() else { continue };
+                entries.skip_attributes(abbreviation.attributes()).unwrap();
+                if abbreviation.tag() == gimli::DW_TAG_subprogram
+                    && let Some(name) = info.qualified_name(die)
+                    && let Some(name) = name.strip_suffix(ending)
+                    && name.rsplit_once("::").is_some_and(|(scope, _)| scope == "core::ptr")
+                {
+                    found.insert(name.to_owned());
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn functions_that_copy_a_value_have_these_names() {
+        if !has_tool("rustc") {
+            return;
+        }
+        let flags = "--edition 2024 --crate-name program -g";
+        let program = Program::compile("rustc", "arms.rs", flags);
+        let file = Memory(program.bytes.clone());
+        let image = ElfImage::parse(&file).unwrap();
+        let pages = Arc::default();
+        let file = SectionFile::paged(Arc::new(file), Arc::clone(&pages));
+        let companions = Box::new(NoCompanions);
+        let mut info = DebugInfo::load(&image, &file, &pages, companions).unwrap();
+        let known: BTreeSet<String> =
+            READS.iter().chain(&WRITES).map(|name| (*name).to_owned()).collect();
+        // The program has a type for nothing else.
+        assert_eq!(functions(&mut info, "<program::Copied>"), known);
     }
 }

@@ -4,6 +4,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::reader::Entry;
 use crate::dwarf::unit::reader::Reader;
 use crate::dwarf::variable::location;
+use crate::known::storage::is_storage;
 use crate::limit;
 use crate::types::descent::DISCRIMINANT;
 use crate::types::die::DieRef;
@@ -11,9 +12,6 @@ use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use crate::types::type_expression::TypeExpression;
 use gimli::Operation;
 use std::sync::Arc;
-
-/// Words in the names of types that are room for a value of another type.
-const STORAGE_WORDS: [&str; 5] = ["aligned", "storage", "buffer", "membuf", "uninit"];
 
 /// Members of a class that only keeps a value, the value among them: libstdc++'s
 /// `_Sp_counted_ptr_inplace<T>::_Impl` has an empty base.
@@ -171,12 +169,6 @@ const fn is_part(tag: gimli::DwTag) -> bool {
             | gimli::DW_TAG_variant_part
             | gimli::DW_TAG_variant
     )
-}
-
-/// Whether a type calls itself room for something.
-fn is_storage(name: &str) -> bool {
-    let outer = name.split('<').next().unwrap_or(name).to_ascii_lowercase();
-    STORAGE_WORDS.iter().any(|word| outer.contains(word))
 }
 
 /// Whether there is nothing in a type but bytes.

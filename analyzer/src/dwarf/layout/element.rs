@@ -2,6 +2,7 @@
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::kept::InnerTypes;
+use crate::known::{hashbrown, libcxx, libstdcxx, rust_std};
 use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape, Step};
@@ -55,8 +56,8 @@ impl DebugInfo {
     fn held_by(&mut self, part: &Layout) -> Option<Contents> {
         let outer = part.name.split('<').next()?;
         let contents = match outer.rsplit("::").next()? {
-            "RawVec" => Contents::Elements,
-            "RawTable" => Contents::Buckets,
+            rust_std::RAW_VEC => Contents::Elements,
+            hashbrown::RAW_TABLE => Contents::Buckets,
             _ => return None,
         };
         self.inner_types(part).parameters.first().copied().map(contents)
@@ -93,18 +94,8 @@ impl DebugInfo {
 /// Whether the pointers of a class lead to objects side by side: what `std::vector`, `std::deque`,
 /// `std::span` and their iterators consist of in libstdc++ and libc++.
 fn is_sequence(class: &str) -> bool {
-    const SEQUENCES: [&str; 9] = [
-        "std::_Vector_base<",
-        "std::_Deque_iterator<",
-        "std::span<",
-        "std::initializer_list<",
-        "__gnu_cxx::__normal_iterator<",
-        "std::__1::vector<",
-        "std::__1::span<",
-        "std::__1::__wrap_iter<",
-        "std::__1::__split_buffer<",
-    ];
-    SEQUENCES.iter().any(|known| class.starts_with(known))
+    let mut known = libstdcxx::SEQUENCES.iter().chain(&libcxx::SEQUENCES);
+    known.any(|known| class.starts_with(known))
 }
 
 /// The aggregates along the steps, outermost first, and what they end at.
@@ -132,9 +123,12 @@ mod tests {
     use crate::bytes::page::Memory;
     use crate::dwarf::unit::section::SectionFile;
     use crate::elf::image::ElfImage;
+    use crate::known::{hashbrown, language, rust_std};
     use crate::program::{Program, has_tool};
     use crate::types::data_object::{self, Root};
     use crate::types::descriptor::Spelling;
+    use crate::types::layout::{Layout, Shape};
+    use std::process::Command;
     use std::sync::Arc;
 
     fn info(program: &Program) -> DebugInfo {
@@ -178,7 +172,7 @@ mod tests {
             let (object, _) = data_object::name(&layout, Root::Pointer("p"), offset, 8).unwrap();
             let (Contents::Elements(of) | Contents::Buckets(of) | Contents::Node(of)) = contents;
             let sort = format!("{contents:?}").split('(').next().unwrap().to_owned();
-            let of = info.type_name(of).unwrap();
+            let of = Arc::clone(&info.layout(of).name);
             found.push((Spelling::of(&object).member.unwrap().to_string(), format!("{sort} {of}")));
         }
         found
@@ -246,24 +240,102 @@ mod tests {
         }
     }
 
+    /// Whether each class has a pointer of each of these ends of names, and it leads to elements.
+    fn check_sequences(program: &Program, classes: &[(&str, &[&str])]) {
+        let info = &mut info(program);
+        for (class, members) in classes {
+            let found = contents(info, class);
+            for member in *members {
+                let is_it = |(path, _): &&(String, String)| path.ends_with(member);
+                let of = found.iter().find(is_it).map(|(_, of)| of.as_str());
+                assert_eq!(of, Some("Elements shop::Item"), "{class} {member}: {found:?}");
+            }
+        }
+    }
+
+    fn member_types(info: &mut DebugInfo, name: &str) -> Vec<Arc<Layout>> {
+        let die = find(info, name);
+        let layout = info.layout(die);
+        let Shape::Aggregate { members, .. } = &layout.shape else { panic!("{layout:?}") };
+        members.iter().map(|member| Arc::clone(&member.layout)).collect()
+    }
+
     #[test]
-    fn pointers_of_a_vector_lead_to_elements() {
+    fn raw_bytes_and_pointers_to_nothing_are_told() {
+        for compiler in ["g++", "clang++"] {
+            if !has_tool(compiler) {
+                continue;
+            }
+            let program = Program::compile(compiler, "sequences.cpp", "-std=c++20 -g");
+            let members = member_types(&mut info(&program), "shop::Raw");
+            assert_eq!(&*members[0].name, language::STD_BYTE, "{compiler}");
+            let raw = members.iter().map(|it| it.expression.is_unsigned_character());
+            let to_void = members.iter().map(|it| it.expression.leads_to_nothing());
+            let told: Vec<(bool, bool)> = raw.zip(to_void).collect();
+            let is_void = (false, true);
+            let expected = [(false, false), (true, false), is_void, is_void, (false, false)];
+            assert_eq!(told, expected, "{members:?} {compiler}");
+        }
+    }
+
+    #[test]
+    fn parts_of_collections_of_rust_are_what_tables_say() {
+        let Some(program) = rust() else { return };
+        let info = &mut info(&program);
+        let group = find(info, "hashbrown::control::group::sse2::Group");
+        assert_eq!(info.layout(group).size, u64::from(hashbrown::GROUP_BYTES));
+        // An inner node is what has edges.
+        let nodes = ["InternalNode<", "LeafNode<"].map(|node| {
+            let die = find(info, &format!("alloc::collections::btree::node::{node}"));
+            let layout = info.layout(die);
+            let Shape::Aggregate { members, .. } = &layout.shape else { panic!("{layout:?}") };
+            let has_edges = members.iter().any(|member| &*member.name == "edges");
+            (has_edges, rust_std::is_inner_tree_node(&layout.name))
+        });
+        assert_eq!(nodes, [(true, true), (false, false)]);
+    }
+
+    #[test]
+    fn pointers_of_sequences_of_libstdcxx_lead_to_elements() {
         for (compiler, flags) in
-            [("g++", "-std=c++17 -g"), ("clang++", "-std=c++17 -g -fstandalone-debug")]
+            [("g++", "-std=c++20 -g"), ("clang++", "-std=c++20 -g -fstandalone-debug")]
         {
             if !has_tool(compiler) {
                 continue;
             }
-            let program = Program::compile(compiler, "storage.cpp", flags);
-            let found = contents(&mut info(&program), "std::vector<shop::Item,");
-            let of = |member: &str| {
-                let is_it = |(path, _): &&(String, String)| path.ends_with(member);
-                found.iter().find(is_it).map(|(_, of)| of.as_str())
-            };
-            for member in ["_M_start", "_M_finish", "_M_end_of_storage"] {
-                assert_eq!(of(member), Some("Elements shop::Item"), "{member} {compiler}");
-            }
+            let program = Program::compile(compiler, "sequences.cpp", flags);
+            let vector = ["_M_start", "_M_finish", "_M_end_of_storage"];
+            check_sequences(
+                &program,
+                &[
+                    ("std::vector<shop::Item,", &vector),
+                    ("std::_Deque_iterator<shop::Item,", &["_M_cur", "_M_first", "_M_last"]),
+                    ("__gnu_cxx::__normal_iterator<shop::Item", &["_M_current"]),
+                    ("std::span<shop::Item,", &["_M_ptr"]),
+                    ("std::initializer_list<shop::Item", &["_M_array"]),
+                ],
+            );
         }
+    }
+
+    #[test]
+    fn pointers_of_sequences_of_libcxx_lead_to_elements() {
+        let flags = "-std=c++20 -g -fstandalone-debug -stdlib=libc++";
+        let mut probe = Command::new("clang++");
+        probe.args(["-stdlib=libc++", "-xc++", "-include", "vector", "-fsyntax-only", "/dev/null"]);
+        if !probe.output().is_ok_and(|probed| probed.status.success()) {
+            eprintln!("skipped: libc++ is not installed");
+            return;
+        }
+        check_sequences(
+            &Program::compile("clang++", "sequences.cpp", flags),
+            &[
+                ("std::__1::vector<shop::Item,", &["__begin_", "__end_"]),
+                ("std::__1::__wrap_iter<shop::Item", &["__i"]),
+                ("std::__1::span<shop::Item,", &["__data"]),
+                ("std::__1::__split_buffer<shop::Item,", &["__first_", "__begin_", "__end_"]),
+            ],
+        );
     }
 
     #[test]

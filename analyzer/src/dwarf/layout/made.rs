@@ -4,6 +4,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::entry_walk::Met;
 use crate::dwarf::unit::reader::Entry;
 use crate::dwarf::unit::tag::is_transparent;
+use crate::known::language;
 use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
@@ -118,7 +119,7 @@ impl DebugInfo {
                 return "-".into();
             }
             let target = self.entry(die).and_then(|(_, entry)| self.target(die, &entry));
-            let Some(target) = target else { return format!("void {suffix}").into() };
+            let Some(target) = target else { return format!("{} {suffix}", language::VOID).into() };
             let Some((_, entry)) = self.entry(target) else { break };
             (die, tag) = (target, entry.tag());
             // Where types have name spaces, libraries call each other's types by names of their own.

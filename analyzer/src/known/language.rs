@@ -1,0 +1,7 @@
+//! Names that C and C++ themselves give types.
+
+/// The byte of C++17: an enumeration in libstdc++ 12 and libc++ 14.
+pub(crate) const STD_BYTE: &str = "std::byte";
+
+/// Nothing: debug information has no entry for it, and pointers to it are called by this word.
+pub(crate) const VOID: &str = "void";
