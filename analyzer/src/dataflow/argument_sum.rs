@@ -378,8 +378,8 @@ mod tests {
 
     fn operand(sums: &mut ArgumentSums, svma: u64) -> Derived {
         let at = sums.function.index_of(Svma(svma)).unwrap();
-        let address = crate::x86_64::access::operand(sums.function.instruction(at).unwrap());
-        sums.address(Svma(svma), &address)
+        let operand = sums.function.reading(at).unwrap().operand.unwrap();
+        sums.address(Svma(svma), &operand.address)
     }
 
     #[test]

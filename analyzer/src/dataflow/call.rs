@@ -3,13 +3,11 @@
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, ValueIdx};
 use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
-use crate::x86_64::effect::Part;
-use dataspace_proto::address::Svma;
-use iced_x86::{FlowControl, Instruction, OpKind};
 
 impl Transfer<'_> {
-    pub(super) fn call(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
-        self.note_call(at, instruction, loaded);
+    /// Notes a call of the function at `callee`, where that is a value.
+    pub(super) fn call(&mut self, at: u32, callee: Option<ValueIdx>) {
+        self.note_call(at, callee);
         for register in CALLER_SAVED {
             let definition = match register {
                 RETURNED => Definition::Returned { at },
@@ -24,24 +22,9 @@ impl Transfer<'_> {
         }
     }
 
-    /// A jump out of the function is a call in the last place.
-    pub(super) fn jump(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
-        let target = Svma(instruction.near_branch_target());
-        let is_direct = instruction.flow_control() == FlowControl::UnconditionalBranch;
-        if is_direct && self.function.index_of(target).is_none() {
-            self.note_call(at, instruction, loaded);
-        }
-    }
-
-    fn note_call(&mut self, at: u32, instruction: &Instruction, loaded: Option<ValueIdx>) {
+    /// Notes what a call, or a jump out of the function, passes.
+    pub(super) fn note_call(&mut self, at: u32, callee: Option<ValueIdx>) {
         let arguments = ARGUMENTS.map(|register| self.graph.before(at, Place::Register(register)));
-        let callee = match instruction.op0_kind() {
-            OpKind::Register => {
-                Part::of(instruction.op0_register()).map(|part| self.register(at, part.register))
-            }
-            OpKind::Memory => loaded,
-            _ => None,
-        };
         self.graph.calls.push(Call { at, arguments, callee });
     }
 }

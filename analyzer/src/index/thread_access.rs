@@ -10,12 +10,14 @@ use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
 use crate::known::loader;
 use crate::limit;
 use crate::types::data_object::{self, Root};
-use crate::x86_64::abi::is_callee_saved;
-use crate::x86_64::access::{MemoryAccess, Role, SegmentBase, sampled_register};
+use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
+use crate::x86_64::access::{Address, MemoryAccess, Role, SegmentBase};
+use crate::x86_64::action::{Action, Assignment, Expression, Operator, Source, Width};
+use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
+use crate::x86_64::translation::Translator;
 use dataspace_proto::address::Svma;
 use dataspace_proto::register::Register as Sampled;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -66,13 +68,13 @@ pub(crate) fn link(
     if access.role != Role::Operand || access.address.segment == SegmentBase::Other {
         return None;
     }
-    let operand = function.instruction(at)?.memory_base().full_register();
-    if sampled_register(operand) != Some(base) {
+    let operand = function.reading(at)?.operand?.address.base?;
+    if operand.register != Some(base) {
         return None;
     }
     let mut trace =
-        Trace { function, code, factory: InstructionInfoFactory::new(), is_nested: false };
-    let (target, is_distance) = trace.origin(operand, at)?;
+        Trace { function, code, translator: Translator::new(function), is_nested: false };
+    let (target, is_distance) = trace.origin(u8::try_from(operand.dwarf?).ok()?, at)?;
     let ThreadTarget::Own { offset, is_certain } = target else { return None };
     // A distance is no address by itself.
     let is_used_so = is_distance == (access.address.segment == SegmentBase::Thread);
@@ -85,7 +87,7 @@ enum Given {
     /// The distance of a thread-local variable, or its address.
     Thread(ThreadTarget, bool),
     /// The value of another register before.
-    Copy(Register),
+    Copy(u8),
     /// Anything else.
     Other,
 }
@@ -93,15 +95,15 @@ enum Given {
 struct Trace<'a> {
     function: &'a FunctionCode,
     code: &'a CodeImage,
-    factory: InstructionInfoFactory,
+    translator: Translator<'a>,
     /// The sum of a distance and the thread's address is looked into, which is no sum itself.
     is_nested: bool,
 }
 
-impl Trace<'_> {
-    /// What `register` holds before the instruction at `at`: which variable, and whether its
+impl<'a> Trace<'a> {
+    /// What `register`, by its DWARF number, holds before the instruction at `at`: which variable, and whether its
     /// distance. Every way there must give the same.
-    fn origin(&mut self, register: Register, at: usize) -> Option<(ThreadTarget, bool)> {
+    fn origin(&mut self, register: u8, at: usize) -> Option<(ThreadTarget, bool)> {
         let mut found: Option<(ThreadTarget, bool)> = None;
         let mut seen = FxHashSet::default();
         let mut work = vec![(at, register)];
@@ -141,47 +143,37 @@ impl Trace<'_> {
 
     /// What the instruction at `at` gives `register`: `Some(None)` if it leaves it as it is.
     #[allow(clippy::option_option, reason = "no instruction there, and none that writes it")]
-    fn given(&mut self, register: Register, at: usize) -> Option<Option<Given>> {
-        let function = self.function;
-        let here = function.instruction(at)?;
-        if here.mnemonic() == Mnemonic::Call {
-            if register == Register::RAX {
-                let target = self.index_argument(here, at);
+    fn given(&mut self, register: u8, at: usize) -> Option<Option<Given>> {
+        let action = self.translator.action(at)?;
+        if matches!(action.exit, Exit::Call(_)) {
+            if register == RETURNED {
+                let target = self.index_argument(at);
                 let given = target.map_or(Given::Other, |target| Given::Thread(target, false));
                 return Some(Some(given));
             }
-            let is_kept = sampled_register(register).is_some_and(is_callee_saved);
-            return Some((!is_kept).then_some(Given::Other));
+            return Some(CALLER_SAVED.contains(&register).then_some(Given::Other));
         }
-        let used = self.factory.info(here).used_registers();
-        let is_written = used.iter().any(|used| {
-            let is_read = matches!(used.access(), OpAccess::Read | OpAccess::CondRead);
-            used.register().full_register() == register
-                && !is_read
-                && used.access() != OpAccess::None
-        });
-        Some(is_written.then(|| self.written(here, register, at)))
+        let written = action.assignments.iter().find(|it| it.to == register);
+        Some(written.map(|assignment| self.written(&action, assignment, at)))
     }
 
-    fn written(&mut self, here: &Instruction, register: Register, at: usize) -> Given {
-        if here.op0_register() != register {
-            return Given::Other;
-        }
-        let is_memory = here.op1_kind() == OpKind::Memory;
-        match here.mnemonic() {
-            Mnemonic::Mov if here.op1_kind() == OpKind::Register => {
-                Given::Copy(here.op1_register().full_register())
-            }
-            Mnemonic::Mov if is_memory => match self.slot(here) {
+    fn written(&mut self, action: &Action, assignment: &Assignment, at: usize) -> Given {
+        let register = assignment.to;
+        let operand = action.reading.operand.map(|operand| operand.address);
+        match assignment.value {
+            _ if assignment.width != Width::Whole => Given::Other,
+            Expression::Value(Source::Register(source)) => Given::Copy(source),
+            Expression::Value(Source::Memory) => match self.slot(operand) {
                 Some(Slot::ThreadDistance(target)) => Given::Thread(target.clone(), true),
                 _ => Given::Other,
             },
             // The thread's own address and the distance, in either order.
-            Mnemonic::Add if is_memory => match self.slot(here) {
+            Expression::Binary(Operator::Add, _, Source::Memory) => match self.slot(operand) {
                 Some(Slot::ThreadDistance(target)) if self.is_thread_base(register, at) => {
-                    Given::Thread(target.clone(), false)
+                    let target = target.clone();
+                    Given::Thread(target, false)
                 }
-                None if is_own_address(here) && !self.is_nested => {
+                None if operand.is_some_and(|it| it.is_thread_base()) && !self.is_nested => {
                     self.is_nested = true;
                     let distance = self.origin(register, at);
                     self.is_nested = false;
@@ -196,50 +188,39 @@ impl Trace<'_> {
         }
     }
 
-    /// Whether the register was loaded with the thread's own address just before.
-    fn is_thread_base(&self, register: Register, at: usize) -> bool {
-        let [before] = self.function.predecessors(at) else { return false };
-        let here = self.function.instruction(before.from as usize);
-        here.is_some_and(|here| {
-            here.mnemonic() == Mnemonic::Mov
-                && here.op0_register() == register
-                && is_own_address(here)
-                && !self.function.entrances(at).is_any()
-        })
-    }
-
-    /// The slot that the instruction's operand is.
-    fn slot(&self, here: &Instruction) -> Option<&Slot> {
-        let is_slot = here.is_ip_rel_memory_operand();
-        is_slot.then(|| self.code.linkage().at(Svma(here.memory_displacement64())))?
-    }
-
-    /// What `__tls_get_addr` is called with, if that is what the call is of.
-    fn index_argument(&self, call: &Instruction, at: usize) -> Option<ThreadTarget> {
-        let slot = match call.op0_kind() {
-            OpKind::Memory if call.is_ip_rel_memory_operand() => call.memory_displacement64(),
-            OpKind::NearBranch64 => self.code.linkage_slot(Svma(call.near_branch64()))?.0,
-            _ => return None,
-        };
-        let is_it = matches!(self.code.linkage().at(Svma(slot)),
-            Some(Slot::Address(name)) if &**name == loader::TLS_GET_ADDR);
+    /// The only instruction that can have run before the one at `at`.
+    fn before(&mut self, at: usize) -> Option<Action> {
         let [before] = self.function.predecessors(at) else { return None };
-        let lea = self.function.instruction(before.from as usize)?;
-        let is_argument = lea.mnemonic() == Mnemonic::Lea && lea.op0_register() == Register::RDI;
-        if !is_it || !is_argument || self.function.entrances(at).is_any() {
-            return None;
-        }
-        match self.slot(lea) {
+        let is_only = !self.function.entrances(at).is_any();
+        self.translator.action(before.from as usize).filter(|_| is_only)
+    }
+
+    /// Whether the register was loaded with the thread's own address just before.
+    fn is_thread_base(&mut self, register: u8, at: usize) -> bool {
+        let is_it = |it: &Assignment| it.to == register && it.value == Expression::ThreadPointer;
+        self.before(at).is_some_and(|before| before.assignments.iter().any(is_it))
+    }
+
+    /// The slot that an operand is.
+    fn slot(&self, operand: Option<Address>) -> Option<&'a Slot> {
+        let operand = operand.filter(|operand| operand.is_ip_relative)?;
+        self.code.linkage().at(Svma(operand.displacement.cast_unsigned()))
+    }
+
+    /// What `__tls_get_addr` is called with, if that is what the call at `at` is of.
+    fn index_argument(&mut self, at: usize) -> Option<ThreadTarget> {
+        let slot = match self.function.destination(at)? {
+            Destination::Slot(slot) => slot,
+            Destination::Code(start) => self.code.linkage_slot(start)?,
+        };
+        let is_it = matches!(self.code.linkage().at(slot),
+            Some(Slot::Address(name)) if &**name == loader::TLS_GET_ADDR);
+        let before = self.before(at).filter(|_| is_it)?;
+        let argument = before.assignments.iter().find(|it| it.to == ARGUMENTS[0])?;
+        let Expression::AddressOf(address) = argument.value else { return None };
+        match self.slot(Some(address)) {
             Some(Slot::ThreadIndex(target)) => Some(target.clone()),
             _ => None,
         }
     }
-}
-
-/// Whether the operand is `%fs:0`, where the thread's own address is kept.
-fn is_own_address(here: &Instruction) -> bool {
-    here.segment_prefix() == Register::FS
-        && here.memory_base() == Register::None
-        && here.memory_index() == Register::None
-        && here.memory_displacement64() == 0
 }

@@ -23,6 +23,9 @@ pub(crate) const STACK_POINTER: u16 = 7;
 /// DWARF number of the column for the return address.
 pub(crate) const RETURN_ADDRESS: u16 = 16;
 
+/// Vector registers, without those that only AVX-512 has.
+pub(crate) const N_VECTORS: u8 = 16;
+
 /// Bytes of a pointer, of a general register, and of a slot in a frame.
 pub(crate) const POINTER_BYTES: u32 = 8;
 

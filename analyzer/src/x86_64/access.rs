@@ -93,6 +93,12 @@ impl Address {
         is_static.then_some(Svma(self.displacement.cast_unsigned()))
     }
 
+    /// Whether it is `%fs:0`, where the thread's own address is kept (psABI, TLS).
+    pub(crate) fn is_thread_base(&self) -> bool {
+        let has_register = self.base.is_some() || self.index.is_some() || self.is_ip_relative;
+        self.segment == SegmentBase::Thread && !has_register && self.displacement == 0
+    }
+
     /// Whether it is computed in 32 bits.
     #[must_use]
     pub fn is_32_bit(&self) -> bool {
@@ -162,7 +168,7 @@ pub(super) fn is_bit_string(instruction: &Instruction) -> bool {
 
 /// The address of the written-out memory operand, whether it is touched or not.
 #[must_use]
-pub(crate) fn operand(instruction: &Instruction) -> Address {
+pub(super) fn operand(instruction: &Instruction) -> Address {
     Address {
         base: address_register(instruction.memory_base()),
         index: address_register(instruction.memory_index()),
@@ -289,7 +295,7 @@ pub fn register_of_dwarf(number: u16) -> Option<AddressRegister> {
 
 /// The sampled register that iced's full register is.
 #[must_use]
-pub(crate) fn sampled_register(register: Register) -> Option<Sampled> {
+pub(super) fn sampled_register(register: Register) -> Option<Sampled> {
     Some(match register {
         Register::RAX => Sampled::Rax,
         Register::RBX => Sampled::Rbx,

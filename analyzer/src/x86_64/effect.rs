@@ -29,7 +29,7 @@ impl Part {
 
     /// The part that iced's register is; `None` for one that is no general register.
     #[must_use]
-    pub(crate) fn of(register: Iced) -> Option<Self> {
+    pub(super) fn of(register: Iced) -> Option<Self> {
         if !register.is_gpr() {
             return None;
         }
@@ -131,7 +131,7 @@ pub enum Effect {
 
 /// What `instruction` does, in the order of undoing.
 #[must_use]
-pub(crate) fn effects(
+pub(super) fn effects(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
 ) -> Box<[Effect]> {
@@ -207,9 +207,7 @@ fn moved(instruction: &Instruction) -> Option<Vec<Effect>> {
         return None;
     }
     let address = access::operand(instruction);
-    let is_thread_base = address.segment == SegmentBase::Thread
-        && to.width_bits == 64
-        && (address.base, address.index, address.displacement) == (None, None, 0);
+    let is_thread_base = address.is_thread_base() && to.width_bits == 64;
     Some(vec![if is_thread_base { Effect::ThreadBaseRead { to } } else { Effect::Overwritten(to) }])
 }
 

@@ -112,7 +112,7 @@ impl FunctionCode {
     }
 
     /// The instruction at `index`; `None` for bytes that are none.
-    pub(crate) fn instruction(&self, index: usize) -> Option<&Instruction> {
+    pub(super) fn instruction(&self, index: usize) -> Option<&Instruction> {
         self.instructions.get(index).filter(|instruction| !instruction.is_invalid())
     }
 

@@ -2,6 +2,7 @@
 
 pub mod abi;
 pub mod access;
+pub(crate) mod action;
 pub mod arithmetic;
 pub mod backtrack;
 pub mod bit_use;
@@ -23,4 +24,6 @@ pub mod state;
 mod sweep;
 mod table;
 pub mod trail;
+pub(crate) mod translation;
+mod vector;
 mod view;

@@ -1,0 +1,287 @@
+//! From instructions to actions: what of x86-64 is an assignment, a load, a store.
+
+use super::abi::{POINTER_BYTES, dwarf_number};
+use super::access;
+use super::action::{
+    Action, Assignment, Expression, MemoryOperand, Operator, Reading, Source, Stored,
+    VectorAssignment, Width,
+};
+use super::arithmetic::Operation;
+use super::effect::{self, Arithmetic, Effect, Operand, Part};
+use super::exit::Exit;
+use super::function::FunctionCode;
+use super::vector;
+use dataspace_proto::register::Register;
+use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
+
+/// A translator of one function's instructions.
+pub(crate) struct Translator<'a> {
+    function: &'a FunctionCode,
+    factory: InstructionInfoFactory,
+}
+
+impl FunctionCode {
+    /// What the instruction at `index` reads besides general registers; `None` for bytes that are none.
+    pub(crate) fn reading(&self, index: usize) -> Option<Reading> {
+        self.instruction(index).map(reading)
+    }
+}
+
+impl<'a> Translator<'a> {
+    pub(crate) fn new(function: &'a FunctionCode) -> Self {
+        Self { function, factory: InstructionInfoFactory::new() }
+    }
+
+    /// What the instruction at `at` does; `None` for bytes that are none.
+    pub(crate) fn action(&mut self, at: usize) -> Option<Action> {
+        let here = self.function.instruction(at)?;
+        let next = self.function.instruction(at + 1);
+        let effects = effect::effects(here, &mut self.factory);
+        let mut assignments = Vec::with_capacity(effects.len());
+        // They are in the order of undoing.
+        for effect in effects.iter().rev() {
+            assign(here, effect, &mut assignments);
+        }
+        Some(Action {
+            reading: reading(here),
+            regarded: regarded(here, &effects),
+            compared: compared(here, next),
+            assignments,
+            store: self.store(here),
+            exit: Exit::of(here),
+            callee: callee(here),
+        })
+    }
+
+    /// What the instruction at `at` leaves in the vector registers that it writes.
+    pub(crate) fn vectors(&mut self, at: usize) -> Vec<VectorAssignment> {
+        let here = self.function.instruction(at);
+        here.map_or_else(Vec::new, |here| vector::assignments(here, self.factory.info(here)))
+    }
+
+    fn store(&mut self, here: &Instruction) -> Option<Stored> {
+        match here.mnemonic() {
+            Mnemonic::Push => {
+                return Some(Stored { is_push: true, value: register_or_number(here, 0) });
+            }
+            // The address to return to.
+            Mnemonic::Call => return Some(Stored { is_push: true, value: Source::Opaque }),
+            _ if !is_memory(here, 0) => return None,
+            _ => {}
+        }
+        let is_written = self.factory.info(here).used_memory().iter().any(|memory| {
+            !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
+        });
+        let is_pointer = here.memory_size().size() == POINTER_BYTES as usize;
+        let value = match here.mnemonic() {
+            Mnemonic::Mov if is_pointer => register_or_number(here, 1),
+            _ => Source::Opaque,
+        };
+        is_written.then_some(Stored { is_push: false, value })
+    }
+}
+
+fn reading(here: &Instruction) -> Reading {
+    let has_operand = (0..here.op_count()).any(|operand| is_memory(here, operand));
+    let operand = has_operand.then(|| MemoryOperand {
+        address: access::operand(here),
+        n_bytes: here.memory_size().size() as u32,
+        is_address: here.mnemonic() == Mnemonic::Lea,
+    });
+    let pops = here.mnemonic() == Mnemonic::Pop;
+    Reading { operand, pops, takes_lane: vector::takes_lane(here) }
+}
+
+fn is_memory(here: &Instruction, operand: u32) -> bool {
+    operand < here.op_count() && here.op_kind(operand) == OpKind::Memory
+}
+
+/// The part of a general register that an operand is.
+fn register(here: &Instruction, operand: u32) -> Option<Part> {
+    let is_register = operand < here.op_count() && here.op_kind(operand) == OpKind::Register;
+    Part::of(is_register.then(|| here.op_register(operand))?)
+}
+
+fn register_or_number(here: &Instruction, operand: u32) -> Source {
+    match (register(here, operand), here.try_immediate(operand)) {
+        (Some(part), _) => value(part),
+        (None, Ok(number)) => Source::Constant(number.cast_signed()),
+        (None, Err(_)) => Source::Opaque,
+    }
+}
+
+fn regarded(here: &Instruction, effects: &[Effect]) -> [Option<u8>; 2] {
+    if here.is_string_instruction() {
+        return [Register::Rsi, Register::Rdi].map(|register| Some(number(register)));
+    }
+    let compared = effects.iter().find_map(|effect| match effect {
+        Effect::Arithmetic(Arithmetic { operation, to: Some(to), with, .. })
+            if !operation.writes() =>
+        {
+            let second = match with {
+                Operand::Register(part) => Some(number(part.register)),
+                Operand::Immediate(_) | Operand::Memory => None,
+            };
+            Some([Some(number(to.register)), second])
+        }
+        _ => None,
+    });
+    compared.unwrap_or_default()
+}
+
+/// Only what may be equal is of one kind: copies compare unrelated places for overlap.
+fn compared(here: &Instruction, next: Option<&Instruction>) -> Option<(Source, Source)> {
+    let condition = next.map(Instruction::condition_code);
+    let is_equality = matches!(condition, Some(ConditionCode::e | ConditionCode::ne));
+    if here.mnemonic() != Mnemonic::Cmp || !is_equality {
+        return None;
+    }
+    let operand = |operand: u32| match register(here, operand) {
+        Some(part) => (part.width_bits == 64).then(|| whole(part.register)),
+        None => is_memory(here, operand).then_some(Source::Memory),
+    };
+    operand(0).zip(operand(1))
+}
+
+fn callee(here: &Instruction) -> Option<Source> {
+    match Exit::of(here) {
+        Exit::Call(None) => match register(here, 0) {
+            Some(part) => Some(whole(part.register)),
+            None => is_memory(here, 0).then_some(Source::Memory),
+        },
+        _ => None,
+    }
+}
+
+fn number(register: Register) -> u8 {
+    dwarf_number(register) as u8
+}
+
+/// All of a register.
+fn whole(register: Register) -> Source {
+    Source::Register(number(register))
+}
+
+fn value(part: Part) -> Source {
+    match part.width_bits {
+        64 => whole(part.register),
+        _ => Source::Bits(number(part.register)),
+    }
+}
+
+/// The second operand of an arithmetic instruction.
+fn second(arithmetic: &Arithmetic) -> Source {
+    match arithmetic.with {
+        Operand::Immediate(number) => {
+            Source::Constant(sign_extended(number, arithmetic.width_bits))
+        }
+        Operand::Register(part) => value(part),
+        Operand::Memory => Source::Memory,
+    }
+}
+
+/// The immediate of an instruction of this width, which effects hold without its sign.
+fn sign_extended(value: u64, width_bits: u32) -> i64 {
+    let shift = 64 - width_bits.min(64);
+    (value << shift).cast_signed() >> shift
+}
+
+/// Adds what an effect assigns.
+fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
+    let mut set = |to: Part, value: Expression| {
+        let width = match to.width_bits {
+            64 => Width::Whole,
+            32 => Width::Half,
+            _ => Width::Part,
+        };
+        found.push(Assignment { to: number(to.register), width, value });
+    };
+    match *effect {
+        Effect::Overwritten(to) | Effect::Unfollowed(to) => set(to, overwritten(here)),
+        Effect::ThreadBaseRead { to } => set(to, Expression::ThreadPointer),
+        Effect::Constant { to, value } => {
+            set(to, Expression::Value(Source::Constant(value.cast_signed())));
+        }
+        Effect::Zeroed { to, .. } => set(to, Expression::Value(Source::Constant(0))),
+        Effect::Copied { to, from } => set(to, Expression::Value(value(from))),
+        Effect::Extended { to, from, from_width, .. } => set(to, extended(from, from_width)),
+        Effect::AddressOf { to, address } => set(to, Expression::AddressOf(address)),
+        Effect::Arithmetic(arithmetic) => {
+            if let Some(to) = arithmetic.to.filter(|_| arithmetic.operation.writes()) {
+                let operator = operator(arithmetic.operation);
+                set(to, Expression::Binary(operator, value(to), second(&arithmetic)));
+            }
+        }
+        Effect::Stepped { register, size } => {
+            let of = whole(register);
+            set(Part::whole(register), Expression::Stepped { of, size: size as u8 });
+        }
+        Effect::Moved { register, by } => {
+            let (of, by) = (whole(register), Source::Constant(by));
+            set(Part::whole(register), Expression::Binary(Operator::Add, of, by));
+        }
+        Effect::SignSpread { to, .. } | Effect::ConditionSet { to, .. } => {
+            set(to, Expression::Number);
+        }
+        Effect::ConditionMoved { to, from, .. } => {
+            let from = from.map_or(Source::Memory, |from| whole(from.register));
+            set(to, Expression::Chosen(whole(to.register), from));
+        }
+        Effect::Exchanged(first, second) => {
+            set(first, Expression::Value(value(second)));
+            set(second, Expression::Value(value(first)));
+        }
+        Effect::FrameLeft => {
+            for register in [Register::Rsp, Register::Rbp] {
+                set(Part::whole(register), Expression::Opaque);
+            }
+        }
+        Effect::Flags { .. } | Effect::Direction | Effect::Touched(_) => {}
+    }
+}
+
+/// What a value of fewer bits is as a whole register.
+fn extended(from: Option<Part>, from_width: u32) -> Expression {
+    match from {
+        // So few bits wrap, and leave nothing of what a number was a multiple of.
+        Some(_) if from_width < 32 => Expression::Number,
+        Some(from) => Expression::Narrowed(whole(from.register)),
+        None => Expression::Narrowed(Source::Memory),
+    }
+}
+
+const fn operator(operation: Operation) -> Operator {
+    match operation {
+        Operation::Add | Operation::Inc => Operator::Add,
+        Operation::Sub | Operation::Dec => Operator::Subtract,
+        Operation::And => Operator::And,
+        Operation::Or => Operator::Or,
+        Operation::Neg => Operator::Negate,
+        Operation::Shl => Operator::ShiftLeft,
+        _ => Operator::Other,
+    }
+}
+
+/// The value of a register that the effects only know to be overwritten.
+fn overwritten(here: &Instruction) -> Expression {
+    if let Some(lane) = vector::lane_taken(here) {
+        return Expression::Value(lane);
+    }
+    match here.mnemonic() {
+        Mnemonic::Mov | Mnemonic::Pop => Expression::Value(Source::Memory),
+        Mnemonic::Imul if here.op_count() == 3 => {
+            let of = register(here, 1).map_or(Source::Memory, value);
+            Expression::Product { of, by: here.try_immediate(2).unwrap_or(1) }
+        }
+        Mnemonic::Imul
+        | Mnemonic::Mul
+        | Mnemonic::Div
+        | Mnemonic::Idiv
+        | Mnemonic::Bsr
+        | Mnemonic::Bsf
+        | Mnemonic::Tzcnt
+        | Mnemonic::Lzcnt
+        | Mnemonic::Popcnt => Expression::Number,
+        _ => Expression::Opaque,
+    }
+}

@@ -1,0 +1,143 @@
+//! Pointers that go through vector registers: compilers load several at once and take them apart.
+
+use super::abi::{N_VECTORS, POINTER_BYTES, dwarf_number};
+use super::action::{N_LANES, Source, VectorAssignment};
+use super::effect::Part;
+use iced_x86::{Instruction, InstructionInfo, Mnemonic as M, OpAccess, OpKind, Register};
+
+type Lanes = [Source; N_LANES as usize];
+
+const OPAQUE: Lanes = [Source::Opaque; N_LANES as usize];
+
+/// Whether an instruction moves one lane of a vector register to a general one: where none does,
+/// vectors hold no pointers that matter.
+pub(super) fn takes_lane(instruction: &Instruction) -> bool {
+    let is_move = matches!(instruction.mnemonic(), M::Movq | M::Vmovq | M::Pextrq | M::Vpextrq);
+    is_move && instruction.op0_kind() == OpKind::Register && instruction.op0_register().is_gpr64()
+}
+
+/// The lane that an instruction moves to a general register.
+pub(super) fn lane_taken(instruction: &Instruction) -> Option<Source> {
+    if !takes_lane(instruction) {
+        return None;
+    }
+    let register = vector(instruction, 1)?;
+    let lane = match instruction.mnemonic() {
+        M::Pextrq | M::Vpextrq => instruction.try_immediate(2).ok()? & 1,
+        _ => 0,
+    };
+    Some(Source::Lane { register, lane: lane as u8 })
+}
+
+/// What an instruction leaves in the vector registers that it writes.
+pub(super) fn assignments(
+    instruction: &Instruction,
+    info: &InstructionInfo,
+) -> Vec<VectorAssignment> {
+    let is_write = |access: OpAccess| !matches!(access, OpAccess::Read | OpAccess::CondRead);
+    let written: Vec<u8> = info
+        .used_registers()
+        .iter()
+        .filter(|used| is_write(used.access()))
+        .filter_map(|used| number(used.register()))
+        .collect();
+    let lanes = match written.as_slice() {
+        [_] if instruction.op_mask() == Register::None => lanes_made(instruction),
+        _ => None,
+    };
+    let lanes = lanes.unwrap_or(OPAQUE);
+    written.into_iter().map(|to| VectorAssignment { to, lanes }).collect()
+}
+
+fn lanes_of(register: u8) -> Lanes {
+    [0, 1, 2, 3].map(|lane| Source::Lane { register, lane })
+}
+
+/// What the only vector register that an instruction writes holds then.
+fn lanes_made(instruction: &Instruction) -> Option<Lanes> {
+    let opaque = Source::Opaque;
+    let last = instruction.op_count().checked_sub(1)?;
+    Some(match instruction.mnemonic() {
+        M::Movdqu
+        | M::Movdqa
+        | M::Movups
+        | M::Movaps
+        | M::Movupd
+        | M::Movapd
+        | M::Lddqu
+        | M::Vmovdqu
+        | M::Vmovdqa
+        | M::Vmovups
+        | M::Vmovaps
+        | M::Vmovupd
+        | M::Vmovapd
+        | M::Vlddqu
+        | M::Vmovdqu64
+        | M::Vmovdqa64 => match vector(instruction, 1) {
+            Some(from) => lanes_of(from),
+            None => lanes_loaded(instruction),
+        },
+        M::Movq | M::Vmovq => [lane_moved(instruction)?, opaque, opaque, opaque],
+        M::Vextracti128 | M::Vextractf128 => {
+            let lanes = lanes_of(vector(instruction, 1)?);
+            match instruction.try_immediate(2).ok()? & 1 {
+                0 => lanes,
+                _ => [lanes[2], lanes[3], opaque, opaque],
+            }
+        }
+        M::Punpckhqdq | M::Movhlps | M::Vpunpckhqdq => {
+            // The upper lanes of both sources.
+            let (first, second) = (vector(instruction, last - 1)?, vector(instruction, last)?);
+            let (first, second) = (lanes_of(first)[1], lanes_of(second)[1]);
+            match instruction.mnemonic() {
+                M::Movhlps => [second, first, opaque, opaque],
+                _ => [first, second, opaque, opaque],
+            }
+        }
+        M::Pshufd | M::Vpshufd => {
+            let from = vector(instruction, 1)?;
+            match instruction.try_immediate(2).ok()? & 0xf {
+                // The upper half goes down.
+                0xe => [lanes_of(from)[1], opaque, opaque, opaque],
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// What `movq` puts in the lowest lane.
+fn lane_moved(instruction: &Instruction) -> Option<Source> {
+    if let Some(from) = vector(instruction, 1) {
+        return Some(lanes_of(from)[0]);
+    }
+    match instruction.op1_kind() {
+        OpKind::Register => {
+            let part = Part::of(instruction.op1_register())?;
+            Some(Source::Register(dwarf_number(part.register) as u8))
+        }
+        _ => Some(lanes_loaded(instruction)[0]),
+    }
+}
+
+/// What is read from memory, lane by lane.
+fn lanes_loaded(instruction: &Instruction) -> Lanes {
+    let n_lanes = instruction.memory_size().size() as u32 / POINTER_BYTES;
+    [0, 1, 2, 3].map(|lane| {
+        if u32::from(lane) < n_lanes { Source::MemoryLane(lane) } else { Source::Opaque }
+    })
+}
+
+/// The vector register that an operand is.
+fn vector(instruction: &Instruction, operand: u32) -> Option<u8> {
+    let is_register =
+        operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Register;
+    is_register.then(|| number(instruction.op_register(operand)))?
+}
+
+/// The number of a vector register.
+fn number(register: Register) -> Option<u8> {
+    let is_vector = register.is_xmm() || register.is_ymm() || register.is_zmm();
+    let number = u8::try_from(register.number()).ok()?;
+    (is_vector && number < N_VECTORS).then_some(number)
+}
