@@ -101,6 +101,12 @@ impl Sources {
         Sources { modules }
     }
 
+    /// Names of the files below `src`, with their texts.
+    #[allow(dead_code, reason = "only one crate has a decoder to keep in its room")]
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.modules.values().filter_map(|content| Some((content.file.as_deref()?, &*content.text)))
+    }
+
     /// Imports from rooms that stand above the importer's; `rooms` lists them from the lowest.
     ///
     /// A room is a module with all below it; of several that fit, the innermost is a file's room. The crate's root

@@ -270,7 +270,7 @@ impl Walk<'_> {
     /// Steps back over the instruction of `from`.
     fn undo(&self, from: &Node, way: &Way, state: &mut State) -> Result<(), Contradiction> {
         if let Some(condition) = way.condition {
-            state.assume(state.flags().given(condition.code, condition.is_taken))?;
+            state.assume(state.flags().given(condition.condition, condition.is_taken))?;
         }
         match &from.round {
             Some(round) if way.is_round && self.past.trail.reach == 1 => state.undo(round),

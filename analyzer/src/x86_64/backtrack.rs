@@ -2,6 +2,7 @@
 
 use super::access::{self, MemoryAccess};
 use super::effect::{self, Effect, Part};
+use super::flags::Condition;
 use super::function::FunctionCode;
 use super::trail::{BranchCondition, Node, Trail, Way};
 use crate::limit;
@@ -9,7 +10,7 @@ use crate::x86_64::edge::{Entrances, Predecessor};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::register::Register;
-use iced_x86::{ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -402,9 +403,8 @@ fn exits(function: &FunctionCode, entry: Svma) -> Option<Exits> {
 
 /// What the flags must say for control to have come from `before` by its jump or past it.
 fn condition(before: &Instruction, is_taken: bool) -> Option<BranchCondition> {
-    let code = before.condition_code();
-    let is_branch = before.is_jcc_short_or_near() && code != ConditionCode::None;
-    is_branch.then_some(BranchCondition { code, is_taken })
+    let condition = Condition::of(before).filter(|_| before.is_jcc_short_or_near())?;
+    Some(BranchCondition { condition, is_taken })
 }
 
 /// What one round of a repeated string instruction does.

@@ -3,10 +3,11 @@
 
 use super::access::{self, Address, SegmentBase};
 use super::arithmetic::Operation;
+use super::flags::Condition;
 use dataspace_proto::register::Register;
 use iced_x86::{
-    Code, ConditionCode, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register as Iced, RflagsBits, UsedRegister,
+    Code, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register as Iced, RflagsBits, UsedRegister,
 };
 
 /// A register or the part of one that an operand names.
@@ -116,9 +117,9 @@ pub enum Effect {
     /// Moved by this up or down, by the direction flag.
     Stepped { register: Register, size: u32 },
     /// 0 or 1, by the flags.
-    ConditionSet { to: Part, code: ConditionCode },
+    ConditionSet { to: Part, condition: Condition },
     /// Another value if the flags say so.
-    ConditionMoved { to: Part, from: Option<Part>, code: ConditionCode },
+    ConditionMoved { to: Part, from: Option<Part>, condition: Condition },
     /// Two registers swapped.
     Exchanged(Part, Part),
     /// `leave`.
@@ -171,7 +172,7 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
             effects
         }
         _ if instruction.is_string_instruction() => string(instruction, info),
-        _ if instruction.condition_code() != ConditionCode::None => conditional(instruction)?,
+        _ if Condition::of(instruction).is_some() => conditional(instruction)?,
         _ => vec![Effect::Arithmetic(arithmetic(instruction)?)],
     })
 }
@@ -307,17 +308,17 @@ pub(super) fn is_narrow_string(instruction: &Instruction) -> bool {
 
 /// `setcc` and `cmovcc`; a branch changes nothing.
 fn conditional(instruction: &Instruction) -> Option<Vec<Effect>> {
-    let code = instruction.condition_code();
+    let condition = Condition::of(instruction)?;
     Some(match instruction.op_count() {
         1 if is_memory(instruction, 0) => Vec::new(),
         1 => match register(instruction, 0) {
-            Some(to) => vec![Effect::ConditionSet { to, code }],
+            Some(to) => vec![Effect::ConditionSet { to, condition }],
             None if instruction.is_jcc_short_or_near() => Vec::new(),
             None => return None,
         },
         2 => {
             let (to, from) = (register(instruction, 0)?, register(instruction, 1));
-            vec![Effect::ConditionMoved { to, from, code }]
+            vec![Effect::ConditionMoved { to, from, condition }]
         }
         _ => return None,
     })

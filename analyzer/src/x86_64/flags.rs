@@ -1,7 +1,7 @@
 //! What is known of the status flags at one point of a program's past: the set of their possible
 //! values.
 
-use iced_x86::{ConditionCode, RflagsBits};
+use iced_x86::{Instruction, RflagsBits};
 
 /// The possible values of CF, PF, AF, ZF, SF and OF taken together: bit `v` of the set stands for
 /// the six flags having value `v`, CF being bit 0 of `v`.
@@ -58,6 +58,82 @@ impl Flag {
     }
 }
 
+/// A condition that branches, `setcc` and `cmovcc` ask the flags for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the manual's own")]
+pub enum Condition {
+    Overflow,
+    NoOverflow,
+    Below,
+    AboveOrEqual,
+    Equal,
+    NotEqual,
+    BelowOrEqual,
+    Above,
+    Sign,
+    NoSign,
+    Parity,
+    NoParity,
+    Less,
+    GreaterOrEqual,
+    LessOrEqual,
+    Greater,
+}
+
+impl Condition {
+    /// All, by their code in the instructions that have one (SDM volume 1, appendix B).
+    pub const ALL: [Self; 16] = [
+        Self::Overflow,
+        Self::NoOverflow,
+        Self::Below,
+        Self::AboveOrEqual,
+        Self::Equal,
+        Self::NotEqual,
+        Self::BelowOrEqual,
+        Self::Above,
+        Self::Sign,
+        Self::NoSign,
+        Self::Parity,
+        Self::NoParity,
+        Self::Less,
+        Self::GreaterOrEqual,
+        Self::LessOrEqual,
+        Self::Greater,
+    ];
+
+    /// The condition of an instruction.
+    pub(super) fn of(instruction: &Instruction) -> Option<Self> {
+        // 0 is for none.
+        let code = (instruction.condition_code() as usize).checked_sub(1)?;
+        Self::ALL.get(code).copied()
+    }
+
+    /// The values of the flags by which it holds.
+    const fn taken_values(self) -> u64 {
+        let carry = Flag::Carry.set();
+        let zero = Flag::Zero.set();
+        let less = Flag::Sign.set() ^ Flag::Overflow.set();
+        match self {
+            Self::Overflow => Flag::Overflow.set(),
+            Self::NoOverflow => !Flag::Overflow.set(),
+            Self::Below => carry,
+            Self::AboveOrEqual => !carry,
+            Self::Equal => zero,
+            Self::NotEqual => !zero,
+            Self::BelowOrEqual => carry | zero,
+            Self::Above => !(carry | zero),
+            Self::Sign => Flag::Sign.set(),
+            Self::NoSign => !Flag::Sign.set(),
+            Self::Parity => Flag::Parity.set(),
+            Self::NoParity => !Flag::Parity.set(),
+            Self::Less => less,
+            Self::GreaterOrEqual => !less,
+            Self::LessOrEqual => zero | less,
+            Self::Greater => !(zero | less),
+        }
+    }
+}
+
 impl FlagSet {
     /// Nothing is known.
     pub const ANY: Self = Self(u64::MAX);
@@ -78,18 +154,18 @@ impl FlagSet {
 
     /// The values in which a branch of this condition goes this way (SDM volume 1, appendix B).
     #[must_use]
-    pub const fn given(self, code: ConditionCode, is_taken: bool) -> Self {
-        let taken = taken_values(code);
-        match taken {
-            None => self,
-            Some(taken) => Self(self.0 & if is_taken { taken } else { !taken }),
-        }
+    pub const fn given(self, condition: Condition, is_taken: bool) -> Self {
+        let taken = condition.taken_values();
+        Self(self.0 & if is_taken { taken } else { !taken })
     }
 
     /// Whether a condition holds, where every possible value says the same.
     #[must_use]
-    pub const fn decides(self, code: ConditionCode) -> Option<bool> {
-        match (self.given(code, true).is_impossible(), self.given(code, false).is_impossible()) {
+    pub const fn decides(self, condition: Condition) -> Option<bool> {
+        match (
+            self.given(condition, true).is_impossible(),
+            self.given(condition, false).is_impossible(),
+        ) {
             (false, true) => Some(true),
             (true, false) => Some(false),
             _ => None,
@@ -133,31 +209,6 @@ impl FlagSet {
     }
 }
 
-const fn taken_values(code: ConditionCode) -> Option<u64> {
-    let carry = Flag::Carry.set();
-    let zero = Flag::Zero.set();
-    let less = Flag::Sign.set() ^ Flag::Overflow.set();
-    Some(match code {
-        ConditionCode::None => return None,
-        ConditionCode::o => Flag::Overflow.set(),
-        ConditionCode::no => !Flag::Overflow.set(),
-        ConditionCode::b => carry,
-        ConditionCode::ae => !carry,
-        ConditionCode::e => zero,
-        ConditionCode::ne => !zero,
-        ConditionCode::be => carry | zero,
-        ConditionCode::a => !(carry | zero),
-        ConditionCode::s => Flag::Sign.set(),
-        ConditionCode::ns => !Flag::Sign.set(),
-        ConditionCode::p => Flag::Parity.set(),
-        ConditionCode::np => !Flag::Parity.set(),
-        ConditionCode::l => less,
-        ConditionCode::ge => !less,
-        ConditionCode::le => zero | less,
-        ConditionCode::g => !(zero | less),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,19 +221,19 @@ mod tests {
             let set = FlagSet::of_result(result.cast_unsigned(), 64)
                 .with(Flag::Carry, a.cast_unsigned() < b.cast_unsigned())
                 .with(Flag::Overflow, overflow);
-            for (code, holds) in [
-                (ConditionCode::l, a < b),
-                (ConditionCode::le, a <= b),
-                (ConditionCode::g, a > b),
-                (ConditionCode::ge, a >= b),
-                (ConditionCode::b, a.cast_unsigned() < b.cast_unsigned()),
-                (ConditionCode::a, a.cast_unsigned() > b.cast_unsigned()),
-                (ConditionCode::be, a.cast_unsigned() <= b.cast_unsigned()),
-                (ConditionCode::ae, a.cast_unsigned() >= b.cast_unsigned()),
-                (ConditionCode::e, a == b),
-                (ConditionCode::ne, a != b),
+            for (condition, holds) in [
+                (Condition::Less, a < b),
+                (Condition::LessOrEqual, a <= b),
+                (Condition::Greater, a > b),
+                (Condition::GreaterOrEqual, a >= b),
+                (Condition::Below, a.cast_unsigned() < b.cast_unsigned()),
+                (Condition::Above, a.cast_unsigned() > b.cast_unsigned()),
+                (Condition::BelowOrEqual, a.cast_unsigned() <= b.cast_unsigned()),
+                (Condition::AboveOrEqual, a.cast_unsigned() >= b.cast_unsigned()),
+                (Condition::Equal, a == b),
+                (Condition::NotEqual, a != b),
             ] {
-                assert_eq!(set.decides(code), Some(holds), "{a} {code:?} {b}");
+                assert_eq!(set.decides(condition), Some(holds), "{a} {condition:?} {b}");
             }
         }
     }
@@ -191,8 +242,8 @@ mod tests {
     fn a_forgotten_flag_may_have_been_either_and_the_others_stay() {
         let carry_and_zero = FlagSet::of_rflags(1 | 1 << 6);
         let before = carry_and_zero.before_change(RflagsBits::ZF);
-        assert_eq!(before.decides(ConditionCode::e), None);
-        assert_eq!(before.decides(ConditionCode::b), Some(true));
-        assert!(before.given(ConditionCode::ae, true).is_impossible());
+        assert_eq!(before.decides(Condition::Equal), None);
+        assert_eq!(before.decides(Condition::Below), Some(true));
+        assert!(before.given(Condition::AboveOrEqual, true).is_impossible());
     }
 }

@@ -2,9 +2,9 @@
 //! walked back along.
 
 use super::effect::Effect;
+use super::flags::Condition;
 use crate::x86_64::edge::Entrances;
 use dataspace_proto::address::Svma;
-use iced_x86::ConditionCode;
 
 /// The instructions that may have run before the one at a reported IP, by the ways between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchCondition {
     /// Its condition.
-    pub code: ConditionCode,
+    pub condition: Condition,
     /// Whether it was taken.
     pub is_taken: bool,
 }

@@ -5,14 +5,14 @@ use crate::truth::trace::{CodeBytes, decode};
 use crate::truth::tracee::{self, Outcome};
 use dataspace_analyzer::x86_64::backtrack::{self, CodeSource, Skid};
 use dataspace_analyzer::x86_64::effect::{Effect, Part};
-use dataspace_analyzer::x86_64::flags::FlagSet;
+use dataspace_analyzer::x86_64::flags::{Condition, FlagSet};
 use dataspace_analyzer::x86_64::function::FunctionCode;
 use dataspace_analyzer::x86_64::image_bytes::ImageBytes;
 use dataspace_analyzer::x86_64::state::{self, Contradiction};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
-use iced_x86::{Code, ConditionCode, Instruction, Mnemonic};
+use iced_x86::{Code, Instruction, Mnemonic};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{Error, Result};
 use std::os::unix::fs::FileExt as _;
@@ -323,13 +323,13 @@ impl Step {
         state: &mut state::State,
     ) -> std::result::Result<(), Contradiction> {
         let instruction = &self.undoing.instruction;
-        let code = instruction.condition_code();
+        // 0 is for none.
+        let code = (instruction.condition_code() as usize).checked_sub(1);
         let target = instruction.near_branch_target();
-        if instruction.is_jcc_short_or_near()
-            && code != ConditionCode::None
+        if let Some(code) = code.filter(|_| instruction.is_jcc_short_or_near())
             && target != instruction.next_ip()
         {
-            state.assume(state.flags().given(code, self.next_ip == target))?;
+            state.assume(state.flags().given(Condition::ALL[code], self.next_ip == target))?;
         }
         state.undo(effects)
     }

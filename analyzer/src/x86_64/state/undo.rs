@@ -3,9 +3,8 @@
 use super::{Contradiction, LOWEST_ADDRESS, State};
 use crate::x86_64::access::{Address, AddressRegister};
 use crate::x86_64::effect::{Arithmetic, Effect, Operand, Part};
-use crate::x86_64::flags::{Flag, FlagSet};
+use crate::x86_64::flags::{Condition, Flag, FlagSet};
 use dataspace_proto::register::Register;
-use iced_x86::ConditionCode;
 
 impl State {
     /// Steps back over what one instruction did: from the state after it to the state before it.
@@ -55,8 +54,10 @@ impl State {
                 self.stepped(register, i64::from(size));
                 Ok(())
             }
-            Effect::ConditionSet { to, code } => self.condition_set(to, code),
-            Effect::ConditionMoved { to, from, code } => self.condition_moved(to, from, code),
+            Effect::ConditionSet { to, condition } => self.condition_set(to, condition),
+            Effect::ConditionMoved { to, from, condition } => {
+                self.condition_moved(to, from, condition)
+            }
             Effect::Exchanged(first, second) => self.exchanged(first, second),
             Effect::FrameLeft => self.frame_left(),
             Effect::ThreadBaseRead { to } => self.thread_base_read(to),
@@ -83,12 +84,12 @@ impl State {
         }
     }
 
-    fn condition_set(&mut self, to: Part, code: ConditionCode) -> Result<(), Contradiction> {
+    fn condition_set(&mut self, to: Part, condition: Condition) -> Result<(), Contradiction> {
         if let Some(value) = self.part(to) {
             if value > 1 {
                 return Err(Contradiction);
             }
-            self.assume(self.flags.given(code, value == 1))?;
+            self.assume(self.flags.given(condition, value == 1))?;
         }
         self.overwritten(to)
     }
@@ -165,15 +166,15 @@ impl State {
         &mut self,
         to: Part,
         from: Option<Part>,
-        code: ConditionCode,
+        condition: Condition,
     ) -> Result<(), Contradiction> {
         let (value, known) = self.bits(to);
         let source = from.and_then(|from| self.part(from));
         let is_other = self.part(to).zip(source).is_some_and(|(to, from)| to != from);
         if is_other {
-            self.assume(self.flags.given(code, false))?;
+            self.assume(self.flags.given(condition, false))?;
         }
-        let decided = self.flags.decides(code);
+        let decided = self.flags.decides(condition);
         self.overwritten(to)?;
         match (decided, from) {
             (Some(true), Some(from)) => self.learn(from, value, known),
