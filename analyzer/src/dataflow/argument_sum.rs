@@ -5,7 +5,7 @@ use super::graph::ValueGraph;
 use super::value::{Definition, Place, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameTable;
 use crate::limit;
-use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
+use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS, POINTER_BYTES};
 use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
 use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
@@ -27,11 +27,11 @@ pub(crate) struct ArgumentSum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Derived {
     /// Nothing has been worked out yet.
-    Unseen,
+    Bottom,
     /// It is this sum.
     Sum(ArgumentSum),
     /// Something else is in it.
-    Other,
+    Top,
 }
 
 impl ArgumentSum {
@@ -87,7 +87,7 @@ impl ArgumentSum {
         Some(self.normal())
     }
 
-    /// What is certain of a value that is one of two.
+    /// The join: what is certain of a value that is one of two.
     fn join(mut self, other: Self) -> Self {
         for (place, (mine, its)) in self.factors.iter().zip(other.factors).enumerate() {
             if *mine != its {
@@ -123,7 +123,7 @@ impl ArgumentSum {
             };
             match replaced {
                 Some(replaced) => total = replaced,
-                None => return Derived::Other,
+                None => return Derived::Top,
             }
         }
         Derived::Sum(total)
@@ -133,26 +133,26 @@ impl ArgumentSum {
 impl Derived {
     fn join(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Unseen, known) | (known, Self::Unseen) => known,
+            (Self::Bottom, known) | (known, Self::Bottom) => known,
             (Self::Sum(first), Self::Sum(second)) => Self::Sum(first.join(second)),
-            _ => Self::Other,
+            _ => Self::Top,
         }
     }
 
     fn map(self, change: impl Fn(ArgumentSum) -> Option<ArgumentSum>) -> Self {
         match self {
-            Self::Sum(sum) => change(sum).map_or(Self::Other, Self::Sum),
+            Self::Sum(sum) => change(sum).map_or(Self::Top, Self::Sum),
             other => other,
         }
     }
 
     fn plus(self, other: Self, times: i8) -> Self {
         match (self, other) {
-            (Self::Unseen, _) | (_, Self::Unseen) => Self::Unseen,
+            (Self::Bottom, _) | (_, Self::Bottom) => Self::Bottom,
             (Self::Sum(first), Self::Sum(second)) => {
-                first.plus(&second, times).map_or(Self::Other, Self::Sum)
+                first.plus(&second, times).map_or(Self::Top, Self::Sum)
             }
-            _ => Self::Other,
+            _ => Self::Top,
         }
     }
 }
@@ -193,12 +193,12 @@ impl ArgumentSums {
     /// The address of an operand of the instruction at `svma`.
     pub(crate) fn address(&mut self, svma: Svma, address: &Address) -> Derived {
         if address.segment != SegmentBase::Flat || address.is_ip_relative || address.is_32_bit() {
-            return Derived::Other;
+            return Derived::Top;
         }
         let mut part = |register: Option<AddressRegister>| match register {
             None => Derived::Sum(ArgumentSum::number(Some(0))),
             Some(AddressRegister { dwarf: Some(number), .. }) => self.register(svma, number),
-            Some(_) => Derived::Other,
+            Some(_) => Derived::Top,
         };
         let (base, index) = (part(address.base), part(address.index));
         base.plus(scaled(index, address.scale), 1)
@@ -208,7 +208,7 @@ impl ArgumentSums {
     /// What a register, by its DWARF number, holds before the instruction at `svma`.
     pub(crate) fn register(&mut self, svma: Svma, number: u16) -> Derived {
         let (Some(at), Ok(number)) = (self.function.index_of(svma), u8::try_from(number)) else {
-            return Derived::Other;
+            return Derived::Top;
         };
         let value = self.graph.before(at as u32, Place::Register(number));
         derived(&self.graph, &self.of, value)
@@ -253,7 +253,7 @@ impl ArgumentSums {
         match value.and_then(|value| self.graph.definitions.get(value.0 as usize)) {
             Some(Definition::Loaded {
                 address: Sum { index: None, is_static: true, displacement, .. },
-                n_bytes: 8,
+                n_bytes: POINTER_BYTES,
             }) => Callee::InSlot(Svma(displacement.cast_unsigned())),
             Some(Definition::StaticAddress(svma)) => Callee::At(*svma),
             _ => Callee::Unknown,
@@ -261,10 +261,10 @@ impl ArgumentSums {
     }
 }
 
-/// The sums of all values, once nothing changes any more; `None` where that takes too long.
+/// The sums of all values at the fixed point; `None` where that takes too long.
 fn settle(graph: &ValueGraph) -> Option<Vec<Derived>> {
     let n = graph.definitions.len();
-    let mut of = vec![Derived::Unseen; n];
+    let mut of = vec![Derived::Bottom; n];
     for _ in 0..limit::MAX_TYPING_PASSES {
         let mut has_changed = false;
         for value in (0..n as u32).map(ValueIdx) {
@@ -272,7 +272,7 @@ fn settle(graph: &ValueGraph) -> Option<Vec<Derived>> {
                 continue;
             }
             let at = value.0 as usize;
-            // What was found before stays in it, so that it can only lose certainty.
+            // What was found before stays in it, so that it only goes up the lattice, and that ends.
             let made = of[at].join(made(graph, &of, value));
             if made != of[at] {
                 of[at] = made;
@@ -288,21 +288,21 @@ fn settle(graph: &ValueGraph) -> Option<Vec<Derived>> {
 
 fn derived(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
     // What was asked for only later was not followed.
-    of.get(graph.canonical(value).0 as usize).copied().unwrap_or(Derived::Other)
+    of.get(graph.canonical(value).0 as usize).copied().unwrap_or(Derived::Top)
 }
 
 fn made(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
-    let Some(definition) = graph.definitions.get(value.0 as usize) else { return Derived::Other };
+    let Some(definition) = graph.definitions.get(value.0 as usize) else { return Derived::Top };
     let get = |value: ValueIdx| derived(graph, of, value);
     let any = Derived::Sum(ArgumentSum::ANY_NUMBER);
     match *definition {
         Definition::Entry { .. } => match graph.inputs(value) {
-            [] => Derived::Other,
-            inputs => inputs.iter().fold(Derived::Unseen, |joined, input| joined.join(get(*input))),
+            [] => Derived::Top,
+            inputs => inputs.iter().fold(Derived::Bottom, |joined, input| joined.join(get(*input))),
         },
         Definition::Parameter { register } => {
             let place = ARGUMENTS.iter().position(|argument| *argument == register);
-            place.map_or(Derived::Other, |place| Derived::Sum(ArgumentSum::argument(place)))
+            place.map_or(Derived::Top, |place| Derived::Sum(ArgumentSum::argument(place)))
         }
         Definition::Constant(number) => Derived::Sum(ArgumentSum::number(Some(number))),
         Definition::Sum(sum) => of_sum(&sum, get),
@@ -310,25 +310,25 @@ fn made(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
         Definition::Masked { of, mask } => get(of).map(|sum| masked(sum, mask)),
         Definition::Product { of, .. } => get(of).map(|_| Some(ArgumentSum::ANY_NUMBER)),
         Definition::Narrowed { of } => match get(of) {
-            Derived::Unseen => Derived::Unseen,
+            Derived::Bottom => Derived::Bottom,
             Derived::Sum(sum) if sum.is_number() && is_half(sum.offset) => Derived::Sum(sum),
             _ => any,
         },
         Definition::Reloaded { kept, .. } => get(kept),
         Definition::Chosen { first, second } => get(first).join(get(second)),
-        Definition::Loaded { n_bytes: ..8, .. } | Definition::Number => any,
+        Definition::Loaded { n_bytes: ..POINTER_BYTES, .. } | Definition::Number => any,
         Definition::Loaded { .. }
         | Definition::StaticAddress(_)
         | Definition::FrameAddress(_)
         | Definition::ThreadPointer
         | Definition::Returned { .. }
-        | Definition::Opaque => Derived::Other,
+        | Definition::Opaque => Derived::Top,
     }
 }
 
 fn of_sum(sum: &Sum, get: impl Fn(ValueIdx) -> Derived) -> Derived {
     if sum.is_static {
-        return Derived::Other;
+        return Derived::Top;
     }
     let nothing = Derived::Sum(ArgumentSum::number(Some(0)));
     let base = sum.base.map_or(nothing, &get);
@@ -344,13 +344,14 @@ fn scaled(value: Derived, scale: u8) -> Derived {
             let number = number.and_then(|number| number.checked_mul(i64::from(scale)));
             Derived::Sum(ArgumentSum::number(number))
         }
-        // Something that is counted: what is no sum of arguments may be a number as well.
-        Derived::Other if scale > 1 => Derived::Sum(ArgumentSum::ANY_NUMBER),
+        // Something that is counted: what is no sum of arguments may be a number as well, as the `i` that was
+        // loaded for `a[i]`.
+        Derived::Top if scale > 1 => Derived::Sum(ArgumentSum::ANY_NUMBER),
         value => value,
     }
 }
 
-/// An address that is rounded down stays one; low bits are a number.
+/// An address that is rounded down stays one, as in `memcpy`'s loops over vectors; low bits are a number.
 fn masked(sum: ArgumentSum, mask: u64) -> Option<ArgumentSum> {
     /// Code rounds to vectors, cache lines and pages.
     const MAX_ROUNDING: u64 = 4096;
@@ -402,15 +403,15 @@ mod tests {
     fn a_pointer_from_memory_is_of_no_argument() {
         // mov (%rdi),%rdi; mov (%rdi),%eax; ret
         let mut sums = sums(&[0x48, 0x8b, 0x3f, 0x8b, 0x07, 0xc3]);
-        assert_eq!(operand(&mut sums, 0x1003), Derived::Other);
+        assert_eq!(operand(&mut sums, 0x1003), Derived::Top);
     }
 
     #[test]
     fn what_a_caller_passes_on_replaces_an_argument() {
         let end = ArgumentSum::argument(0).plus(&ArgumentSum::argument(2), 1).unwrap().shifted(-8);
-        let mut passed = [Derived::Other; N_ARGUMENTS];
+        let mut passed = [Derived::Top; N_ARGUMENTS];
         passed[0] = Derived::Sum(ArgumentSum::argument(3).shifted(16));
-        assert_eq!(end.with_arguments(&passed), Derived::Other);
+        assert_eq!(end.with_arguments(&passed), Derived::Top);
         passed[2] = Derived::Sum(ArgumentSum::number(Some(24)));
         let expected = ArgumentSum::argument(3).shifted(32);
         assert_eq!(end.with_arguments(&passed), Derived::Sum(expected));

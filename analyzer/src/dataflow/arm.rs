@@ -7,6 +7,7 @@ use crate::types::descent::member_names;
 use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
+use crate::x86_64::abi::POINTER_BYTES;
 use std::sync::Arc;
 
 /// The pointers that lie in the same bytes of a union.
@@ -123,7 +124,7 @@ fn scalar_fit(kind: ScalarKind, used: ValueKind, is_next: bool) -> Option<Fit> {
 
 /// The pointers to different things that an access to a pointer at `into` of a union may mean.
 pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
-    let candidates = union.candidates_as(into, 8, ValueKind::Pointer);
+    let candidates = union.candidates_as(into, POINTER_BYTES.into(), ValueKind::Pointer);
     if candidates.is_cut {
         return Vec::new();
     }

@@ -2,10 +2,8 @@
 
 use super::value::Place;
 use crate::limit;
+use crate::x86_64::abi::N_GENERAL_REGISTERS;
 use rustc_hash::FxHashMap;
-
-/// General registers by their DWARF numbers.
-const N_REGISTERS: usize = 16;
 
 /// In place of a number: there is none.
 const NONE: u32 = u32::MAX;
@@ -20,7 +18,7 @@ pub(super) struct ByPlace {
 impl ByPlace {
     pub(super) fn new(n_runs: usize) -> Self {
         let n_runs = if n_runs > limit::MAX_DENSE_RUNS { 0 } else { n_runs };
-        Self { registers: vec![NONE; n_runs * N_REGISTERS], others: FxHashMap::default() }
+        Self { registers: vec![NONE; n_runs * N_GENERAL_REGISTERS], others: FxHashMap::default() }
     }
 
     pub(super) fn get(&self, run: u32, place: Place) -> Option<u32> {
@@ -43,8 +41,8 @@ impl ByPlace {
     pub(super) fn iter(&self) -> impl Iterator<Item = ((u32, Place), u32)> {
         let registers = self.registers.iter().enumerate().filter(|(_, number)| **number != NONE);
         let registers = registers.map(|(at, number)| {
-            let place = Place::Register((at % N_REGISTERS) as u8);
-            (((at / N_REGISTERS) as u32, place), *number)
+            let place = Place::Register((at % N_GENERAL_REGISTERS) as u8);
+            (((at / N_GENERAL_REGISTERS) as u32, place), *number)
         });
         registers.chain(self.others.iter().map(|(place, number)| (*place, *number)))
     }
@@ -53,8 +51,8 @@ impl ByPlace {
 /// Where a register's number is in the table, if that has room for it.
 fn at(run: u32, place: Place) -> Option<usize> {
     match place {
-        Place::Register(register) if usize::from(register) < N_REGISTERS => {
-            Some(run as usize * N_REGISTERS + usize::from(register))
+        Place::Register(register) if usize::from(register) < N_GENERAL_REGISTERS => {
+            Some(run as usize * N_GENERAL_REGISTERS + usize::from(register))
         }
         _ => None,
     }

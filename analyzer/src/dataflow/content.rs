@@ -1,8 +1,8 @@
-//! What a value is, as far as it is known: a number, or an address in some object.
+//! Abstract values: what a value is, as far as it is known: a number, or an address in some object.
 
 use super::arm::Arms;
+use super::congruence::Congruence;
 use super::extent::{has_part, place_in, steps_in_array};
-use super::number::Number;
 use super::offset::Offset;
 use super::value::Frame;
 use crate::limit;
@@ -10,23 +10,23 @@ use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
-/// What is known of a value. What several ways bring together is joined.
+/// An abstract value, an element of the lattice. What several ways bring together is joined.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     /// Nothing has been worked out yet.
-    Unseen,
-    /// Nothing is known.
+    Bottom,
+    /// Nothing is known, but what another way or a use tells is taken.
     Unknown,
     /// A number that counts.
-    Number(Number),
+    Number(Congruence),
     /// This number.
     Constant(i64),
     /// How far two addresses are apart: added to one it gives another, of another object.
     Distance,
     /// An address.
     Address(Address),
-    /// Several things that contradict each other.
-    Mixed,
+    /// Several things that contradict each other: nothing can be added.
+    Top,
 }
 
 /// An address, counted from an origin.
@@ -142,7 +142,8 @@ impl Address {
         if let Origin::Object(layout) = &self.origin
             && let Some(size) = i64::try_from(layout.innermost().size).ok().filter(|size| *size > 0)
         {
-            // Further down lies what the object is a part of, as often as another one.
+            // Further down lies what the object is a part of, as often as another one: `container_of`
+            // goes back from a member, too.
             let is_whole = |offset: &i64| *offset > 0 && offset % size == 0;
             self.is_many |= !self.is_behind && self.offset.starts().iter().any(is_whole);
         }
@@ -178,7 +179,7 @@ impl Address {
         }
         let is_scalar = !element.is_aggregate();
         // Of one object, below 0 may be the structure around, and behind the end as well, or the
-        // array that ends it.
+        // array that ends it: -8 from a link may be its node's key.
         let is_many = self.is_many;
         self.offset = self.offset.map(|offset| match offset {
             0.. if element.holds(offset.unsigned_abs()) => offset,
@@ -275,12 +276,12 @@ pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
 }
 
 impl Content {
-    pub(crate) const NUMBER: Self = Self::Number(Number::ANY);
+    pub(crate) const NUMBER: Self = Self::Number(Congruence::ANY);
 
     /// Whether better evidence is welcome.
     pub(crate) fn is_open(&self) -> bool {
         match self {
-            Self::Unseen | Self::Unknown => true,
+            Self::Bottom | Self::Unknown => true,
             Self::Address(address) => address.is_erased() || address.is_aside,
             _ => false,
         }
@@ -312,41 +313,42 @@ impl Content {
 
     /// Whether it is known to be this or that.
     pub(crate) const fn is_one_of_several(&self) -> bool {
-        matches!(self, Self::Mixed | Self::Address(Address { origin: Origin::Arms(_), .. }))
+        matches!(self, Self::Top | Self::Address(Address { origin: Origin::Arms(_), .. }))
     }
 
-    /// What a value is that is one of two. A value that is used is live on every way there, so that
-    /// a way that tells nothing does not take away what another one tells.
+    /// The join of two contents: what a value is that is one of two. A value that is used is live on every
+    /// way there, so that a way that tells nothing does not take away what another one tells: in
+    /// `p = first ? opaque() : &node` it is a node's address that is used as one after.
     pub(crate) fn join(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Unseen, other) | (other, Self::Unseen) => other,
+            (Self::Bottom, other) | (other, Self::Bottom) => other,
             (Self::Unknown, other) | (other, Self::Unknown) => match other {
                 Self::Number(_) => Self::NUMBER,
                 Self::Constant(_) => Self::Unknown,
                 other => other,
             },
-            (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
+            (Self::Top, _) | (_, Self::Top) => Self::Top,
             (Self::Address(first), Self::Address(second)) => join_addresses(first, second),
-            // A null pointer.
+            // A null pointer, which nothing is accessed through: `p = found ? node : NULL`.
             (Self::Constant(0), address @ Self::Address(_))
             | (address @ Self::Address(_), Self::Constant(0)) => address,
-            (Self::Address(_), _) | (_, Self::Address(_)) => Self::Mixed,
+            (Self::Address(_), _) | (_, Self::Address(_)) => Self::Top,
             (Self::Distance, _) | (_, Self::Distance) => Self::Distance,
             (first, second) => Self::counted(first.number().join(second.number())),
         }
     }
 
     /// What is known of it as a number.
-    pub(crate) const fn number(&self) -> Number {
+    pub(crate) const fn number(&self) -> Congruence {
         match self {
             Self::Number(number) => *number,
-            Self::Constant(number) => Number::exact(*number),
-            _ => Number::ANY,
+            Self::Constant(number) => Congruence::exact(*number),
+            _ => Congruence::ANY,
         }
     }
 
     /// What is known of a number.
-    pub(crate) fn counted(number: Number) -> Self {
+    pub(crate) fn counted(number: Congruence) -> Self {
         number.only().map_or(Self::Number(number), Self::Constant)
     }
 }
@@ -387,6 +389,8 @@ fn join_addresses(first: Address, second: Address) -> Content {
         };
         return Content::Address(joined.normal());
     }
+    // A pointer that may also be to a variable: `buffer = n > 64 ? malloc(n) : local`. The sample's address
+    // tells which.
     match (&first.origin, &second.origin) {
         (Origin::Object(_), Origin::Static | Origin::Thread | Origin::Frame(_)) => {
             return Content::Address(Address { is_perhaps_variable: true, ..first });
@@ -396,7 +400,8 @@ fn join_addresses(first: Address, second: Address) -> Content {
         }
         _ => {}
     }
-    // Of an object and one that is a part of such, only the part is known to be there.
+    // Of an object and one that is a part of such, only the part is known to be there: a `struct list_head`
+    // where one way has the head of the list and another one a node that begins with such.
     if first.contains(&second) {
         return Content::Address(second);
     }
@@ -406,7 +411,7 @@ fn join_addresses(first: Address, second: Address) -> Content {
     match (first.is_erased(), second.is_erased()) {
         (true, _) => Content::Address(second),
         (_, true) => Content::Address(first),
-        _ => Content::Mixed,
+        _ => Content::Top,
     }
 }
 

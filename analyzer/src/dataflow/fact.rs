@@ -59,13 +59,13 @@ pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> 
                     std::cmp::Ordering::Equal => None,
                 },
             },
-            (Content::Address(_) | Content::Mixed, _) => Some(false),
+            (Content::Address(_) | Content::Top, _) => Some(false),
             (_, other) => Some(matches!(other, Content::Address(_))),
         };
         found = Some(match takes_new {
             Some(true) => (fact.content.clone(), fact.depth),
             Some(false) => (known, depth),
-            None => (Content::Mixed, depth),
+            None => (Content::Top, depth),
         });
     }
     found.map(|(content, _)| content)
@@ -93,7 +93,7 @@ pub(crate) fn informed<'f>(
 /// How a value comes about, with what the debug information says of it.
 pub(crate) fn refined(made: Content, said: Content) -> Content {
     match (&made, &said) {
-        (_, Content::Unknown | Content::Unseen) => made,
+        (_, Content::Unknown | Content::Bottom) => made,
         (Content::Address(first), Content::Address(second)) => {
             let is_located =
                 matches!(first.origin, Origin::Static | Origin::Thread | Origin::Frame(_));
@@ -120,7 +120,7 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
                 ..second.clone()
             })
         }
-        (Content::Mixed, Content::Address(address)) => {
+        (Content::Top, Content::Address(address)) => {
             // A pointer to a member of this or that keeps neither.
             let is_scalar =
                 matches!(&address.origin, Origin::Object(it) if !it.innermost().is_aggregate());
@@ -128,7 +128,7 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
         }
         // Who declares a number for how far two addresses are apart counts with it.
         (Content::Distance, Content::Number(_)) => said,
-        (Content::Unknown | Content::Unseen | Content::Mixed, _) => said,
+        (Content::Unknown | Content::Bottom | Content::Top, _) => said,
         (_, Content::Address(address)) if !address.is_erased() => said,
         _ => made,
     }
@@ -149,7 +149,7 @@ fn is_elsewhere(first: &Address, second: &Address) -> bool {
 /// A value with what is done with it later.
 pub(super) fn hinted(known: Content, hint: &Content) -> Content {
     match (&known, hint) {
-        (Content::Unseen, _) => known,
+        (Content::Bottom, _) => known,
         _ if known.is_open() => hint.clone(),
         (Content::Address(first), Content::Address(second))
             if second.contains(first) && first.origin != second.origin =>

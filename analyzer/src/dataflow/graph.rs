@@ -296,7 +296,7 @@ impl ValueGraph {
         }
     }
 
-    /// Finds entries into which one value comes in on every way.
+    /// Finds entries into which one value comes in on every way: phi functions that are none.
     fn simplify(&mut self) {
         let is_entry = |value: &ValueIdx| !self.inputs.of(*value).is_empty();
         let all = (0..self.definitions.len() as u32).map(ValueIdx);
@@ -381,7 +381,8 @@ impl ValueGraph {
     }
 }
 
-/// What comes into each value that is the content of a place at the beginning of a run.
+/// What comes into each value that is the content of a place at the beginning of a run: the operands of
+/// phi functions.
 #[derive(Debug, Default)]
 struct Inputs {
     /// Where in `values` those of each value begin.

@@ -1,4 +1,4 @@
-//! Backwards: what a value must be because of what is done with it later.
+//! Backwards: what a value must be because of its uses.
 
 use super::content::{Address, Better, Content, Origin, either};
 use super::liveness::Used;
@@ -23,7 +23,7 @@ impl Typing<'_, '_> {
         let mut has_news = false;
         for (value, hint) in hints {
             let is_welcome = match (self.of(value), &hint) {
-                (_, Content::Mixed) => false,
+                (_, Content::Top) => false,
                 (known, _) if known.is_open() => true,
                 (Content::Address(first), Content::Address(second)) => {
                     second.contains(first) && first.origin != second.origin
@@ -79,7 +79,7 @@ impl Typing<'_, '_> {
         for (first, second) in &self.graph.compared {
             for (known, other) in [(first, second), (second, first)] {
                 // Both may be parts of other things: what is known of one only helps where nothing
-                // is known of the other.
+                // is known of the other. `it != end` is all that tells what `end` points at.
                 if let Content::Address(address) = self.of(*known)
                     && self.of(*other).is_open()
                     && !address.is_erased()
@@ -96,6 +96,8 @@ impl Typing<'_, '_> {
         match sum.index {
             None => {
                 let before = address.clone().shifted(sum.displacement.wrapping_neg());
+                // What is 16 bytes further is the member at 24: then this is the one at 8. Before the
+                // object's start is what it is a part of, of which the use tells nothing.
                 let is_inside = before.offset.starts().iter().all(|offset| *offset >= 0);
                 if is_inside && !is_out_of_step(address, sum.displacement) {
                     self.suggest(hints, base, &before);
@@ -176,7 +178,7 @@ impl Typing<'_, '_> {
             Some(Content::Address(known)) => match either(&known, &address) {
                 Some(Better::First) => Content::Address(known),
                 Some(Better::Second) => Content::Address(address),
-                None => Content::Mixed,
+                None => Content::Top,
             },
             Some(other) => other,
         };

@@ -1,9 +1,9 @@
 //! Which values anything is done with: where ways meet, what is not used need not be one thing.
 
 use super::content::Content;
-use super::settling::for_each_input;
 use super::typing::Typing;
 use super::value::{Definition, ValueIdx};
+use super::worklist::for_each_input;
 
 /// Whether a value is used, by its index.
 pub(super) type Used = Vec<bool>;

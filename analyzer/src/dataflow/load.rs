@@ -10,6 +10,7 @@ use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{self, ThreadTarget};
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
+use crate::x86_64::abi::POINTER_BYTES;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ impl Typing<'_, '_> {
         let address = self.static_constant(address);
         let address = match address {
             Content::Address(address) => address,
-            Content::Unseen => return Content::Unseen,
-            _ if n_bytes < 8 => return Content::NUMBER,
+            Content::Bottom => return Content::Bottom,
+            _ if n_bytes < POINTER_BYTES => return Content::NUMBER,
             _ => return Content::Unknown,
         };
-        if n_bytes < 8 {
+        if n_bytes < POINTER_BYTES {
             return Content::NUMBER;
         }
         match &address.origin {
@@ -35,7 +36,8 @@ impl Typing<'_, '_> {
             Origin::Frame(frame) => {
                 let slot = address.offset.starts().first().copied();
                 let Some(offset) = slot else { return Content::Unknown };
-                // The frame's variables keep their places but for a few that never have two.
+                // The frame's variables keep their places but for a few that never have two: which code a
+                // variable is visible in does not matter.
                 let slot = Slot { frame: *frame, offset };
                 let mut variables = self.contents.frame.iter();
                 let here = variables.find_map(|variable| {
@@ -61,9 +63,9 @@ impl Typing<'_, '_> {
     }
 
     fn loaded_from(&mut self, layout: &Arc<Layout>, address: &Address) -> Content {
-        let Some(places) = address.places(8) else { return Content::Unknown };
+        let Some(places) = address.places(POINTER_BYTES.into()) else { return Content::Unknown };
         let element = layout.innermost_element();
-        let mut sum = Content::Unseen;
+        let mut sum = Content::Bottom;
         for place in places {
             let member = if element.is_aggregate() {
                 self.member(&element, place)
@@ -76,7 +78,7 @@ impl Typing<'_, '_> {
     }
 
     fn loaded_from_arm(&mut self, arms: &Arms, address: &Address) -> Content {
-        let access = Use { n_bytes: 8, kind: ValueKind::Unknown, step: 0 };
+        let access = Use { n_bytes: POINTER_BYTES.into(), kind: ValueKind::Unknown, step: 0 };
         match arms.chosen(address, access) {
             Some((layout, address)) => self.loaded_from(layout, &address),
             None => Content::Unknown,
@@ -170,7 +172,8 @@ impl Typing<'_, '_> {
     }
 
     fn read_member(&mut self, element: &Arc<Layout>, offset: u64) -> Content {
-        let Some(path) = element.descend_as(offset, 8, ValueKind::Pointer) else {
+        let Some(path) = element.descend_as(offset, POINTER_BYTES.into(), ValueKind::Pointer)
+        else {
             return Content::Unknown;
         };
         let leaf = match (&path.leaf.shape, path.into) {

@@ -1,17 +1,22 @@
 //! Data flow over one function: what each register holds at each instruction, from what the debug
 //! information says somewhere in it.
 //!
-//! The function's values are put in single assignment form ([`graph`], filled by [`transfer`]). What
-//! the debug information says of a variable at some instruction holds for the value that is in its
-//! place there, wherever that value is. From there [`typing`] goes forwards (members that are loaded,
-//! addresses that are computed, what calls return) and [`hint`] backwards (what a value is stored
-//! in, passed as or named later).
+//! The function's values are put in single assignment form ([`graph`], filled by [`transfer`] from the
+//! actions that `x86_64` makes of instructions). What the debug information says of a variable at some
+//! instruction holds for the value that is in its place there, wherever that value is. From there
+//! [`typing`] goes forwards (members that are loaded, addresses that are computed, what calls return) and
+//! [`hint`] backwards (what a value is stored in, passed as or named later).
+//!
+//! What is known of a value is its [`content`], an element of a lattice: bottom is a value of which nothing
+//! has been worked out, top one that contradicts itself. Where ways meet, contents are joined. A
+//! [`worklist`] holds the values that one they are made of changed for, until it is empty: the fixed point.
 
 mod argument_sum;
 mod arithmetic;
 mod arm;
 mod by_place;
 mod call;
+mod congruence;
 mod content;
 mod extent;
 mod fact;
@@ -21,10 +26,8 @@ mod graph;
 mod hint;
 mod liveness;
 mod load;
-mod number;
 mod offset;
 mod settled;
-mod settling;
 mod shape;
 mod signature;
 mod sum;
@@ -32,11 +35,12 @@ mod transfer;
 mod typing;
 mod value;
 mod vector;
+mod worklist;
 
 pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Callee, Derived};
 pub(crate) use arm::{Arms, Use};
+pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
-pub(crate) use number::Number;
 pub(crate) use offset::{Offset, gcd};
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;

@@ -170,7 +170,7 @@ impl Dataflow {
         let here = || facts.unwrap_or_default().iter().filter(|it| it.code.contains(&svma.0));
         let said = match all(here()) {
             // Of views that contradict each other that of the innermost scope.
-            Some(Content::Mixed) => {
+            Some(Content::Top) => {
                 let depth = here().map(|fact| fact.depth).max();
                 all(here().filter(|fact| Some(fact.depth) == depth))
             }

@@ -36,7 +36,8 @@ impl Typing<'_, '_> {
             if accesses.iter().all(is_before) {
                 continue;
             }
-            // What a function is given is not the end of a range as often.
+            // What a function is given is not the end of a range as often: `end[-1]` is an element where
+            // `end` was loaded, while a parameter with accesses below it is a member for `container_of`.
             let definition = self.graph.definitions.get(value.0 as usize);
             let is_given = matches!(definition, Some(Definition::Parameter { .. }));
             if let Some(around) = self.around_part(&address, &accesses, is_given) {
@@ -82,7 +83,7 @@ impl Typing<'_, '_> {
         };
         let mut fitting: Vec<&Container> = known.iter().filter(|it| fits(it, true)).collect();
         if fitting.is_empty() {
-            // A part of a member, or several at once.
+            // A part of a member, or several at once: two ints that are compared as eight bytes.
             fitting = known.iter().filter(|it| fits(it, false)).collect();
         }
         if let Some(PointerName::Member(holder, _)) = &address.name {
@@ -130,7 +131,7 @@ impl Typing<'_, '_> {
             return None;
         }
         let (unit, debug) = (self.around.scope.unit, &mut *self.around.debug);
-        // The part that the fewest types have.
+        // The part that the fewest types have: a list's link is in all of them, a lock in a few.
         let known = places.iter().filter(|(_, layout)| layout.is_aggregate());
         let (at, known) = known
             .map(|(at, layout)| (*at, debug.containers_of(unit, layout)))

@@ -59,7 +59,7 @@ impl<'a> Transfer<'a> {
         let Some(slot) = self.operand_slot(at, &operand.address) else { return };
         if operand.is_address {
             self.escaped.insert(slot);
-        } else if operand.n_bytes == POINTER_BYTES {
+        } else if operand.is_pointer() {
             self.slots.insert(slot);
         }
     }
@@ -145,10 +145,10 @@ impl<'a> Transfer<'a> {
             return Some(self.reload(at, slot));
         }
         let operand = reading.operand.filter(|it| !it.is_address && it.n_bytes != 0)?;
-        if operand.n_bytes > POINTER_BYTES {
+        if operand.n_bytes > POINTER_BYTES.into() {
             return Some(self.graph.define(Definition::Opaque));
         }
-        if operand.n_bytes == POINTER_BYTES
+        if operand.is_pointer()
             && let Some(slot) = self.operand_slot(at, &operand.address)
         {
             return Some(self.reload(at, slot));
@@ -301,14 +301,14 @@ impl<'a> Transfer<'a> {
         if stored.is_push {
             let Some(slot) = self.stack_top(at, -i64::from(POINTER_BYTES)) else { return };
             let value = self.value(at, stored.value, loaded);
-            return self.keep(at, slot, POINTER_BYTES, value);
+            return self.keep(at, slot, POINTER_BYTES.into(), value);
         }
         let Some(operand) = reading.operand else { return };
         let value = self.value(at, stored.value, loaded);
         if let Some(slot) = self.operand_slot(at, &operand.address) {
             self.keep(at, slot, operand.n_bytes, value);
         } else if let Some(address) = self.graph.operand(at, &operand.address)
-            && operand.n_bytes == POINTER_BYTES
+            && operand.is_pointer()
         {
             self.graph.stores.push(Store { address, value });
         }
@@ -324,7 +324,7 @@ impl<'a> Transfer<'a> {
         let end = Slot { offset: end, ..slot };
         let touched: Vec<Slot> = self.slots.range(first..end).copied().collect();
         for other in touched {
-            let is_whole = other == slot && n_bytes == POINTER_BYTES;
+            let is_whole = other == slot && n_bytes == u32::from(POINTER_BYTES);
             let value = if is_whole { value } else { self.graph.opaque() };
             self.graph.write(at, Place::Slot(other), value);
         }

@@ -1,20 +1,21 @@
-//! From how values come about to what they are: every value of a function, until nothing changes.
+//! The transfer function: from how a value comes about to what it is, by what the values are that it is made of.
 
 use super::arithmetic::{added, indexed, masked, multiplied};
+use super::congruence::Congruence;
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::fact::{Fact, Part, all, hinted, informed, refined};
 use super::graph::ValueGraph;
 use super::liveness::Used;
-use super::number::Number;
 use super::offset::Offset;
-use super::settling::Users;
 use super::signature::Parameters;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
+use super::worklist::Users;
 use crate::code::image::CodeImage;
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::types::die::DieRef;
 use crate::types::layout::Layout;
+use crate::x86_64::abi::POINTER_BYTES;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
@@ -80,7 +81,7 @@ impl Contents {
     /// Forgets what `n` values are.
     pub(super) fn begin(&mut self, n: usize) {
         self.of.clear();
-        self.of.resize(n, Content::Unseen);
+        self.of.resize(n, Content::Bottom);
     }
 
     pub(super) fn set(&mut self, value: ValueIdx, content: Content) {
@@ -105,7 +106,7 @@ impl Contents {
     }
 }
 
-/// The work of typing one function's values.
+/// The work of typing one function's values, up to the fixed point.
 pub(super) struct Typing<'a, 'b> {
     pub(super) graph: &'a ValueGraph,
     pub(super) around: &'a mut Surroundings<'b>,
@@ -171,8 +172,9 @@ impl<'a, 'b> Typing<'a, 'b> {
     /// say nothing, what is done with it later.
     pub(super) fn evaluate(&mut self, value: ValueIdx) -> Content {
         let made = self.made(value);
-        // In a loop, what is said would otherwise come before what comes in.
-        if self.graph.is_count(value) || made == Content::Unseen {
+        // A count is a number whatever it is called: a compiler that counts down in `%rdi` may leave the name
+        // of the pointer with it. And in a loop, what is said would otherwise come before what comes in.
+        if self.graph.is_count(value) || made == Content::Bottom {
             return made;
         }
         let definition = self.graph.definitions.get(value.0 as usize);
@@ -214,18 +216,18 @@ impl<'a, 'b> Typing<'a, 'b> {
             }
             Definition::Sum(sum) => self.sum(&sum),
             Definition::Product { of, by } => match self.of(of) {
-                Content::Unseen => Content::Unseen,
+                Content::Bottom => Content::Bottom,
                 other => Content::counted(other.number().times(by.cast_signed())),
             },
             Definition::Difference { left, right } => self.difference(left, right),
             Definition::Masked { of, mask } => masked(self.of(of), mask),
             Definition::Narrowed { of } => match self.of(of) {
-                Content::Unseen => Content::Unseen,
+                Content::Bottom => Content::Bottom,
                 number @ (Content::Number(_) | Content::Constant(_)) => number.clone(),
                 _ => Content::NUMBER,
             },
             Definition::Loaded { address: sum, n_bytes } => {
-                if n_bytes == 8
+                if n_bytes == POINTER_BYTES
                     && let Some(place) = self.thread_place(&sum)
                 {
                     return self.loaded_variable(place);
@@ -247,18 +249,18 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
-    /// What a value is that comes from several places.
+    /// The join of what comes in from several places.
     fn joined(&self, value: ValueIdx) -> Content {
         let inputs = self.graph.inputs(value);
         if inputs.is_empty() {
             return Content::Unknown;
         }
-        let mut sum = Content::Unseen;
+        let mut sum = Content::Bottom;
         for input in inputs {
             match (&sum, self.of(*input)) {
                 // What these are together needs no copy.
-                (Content::Mixed, _) => break,
-                (_, Content::Unseen) | (Content::Unknown, Content::Unknown) => {}
+                (Content::Top, _) => break,
+                (_, Content::Bottom) | (Content::Unknown, Content::Unknown) => {}
                 (_, content) => sum = sum.join(content.clone()),
             }
         }
@@ -269,8 +271,8 @@ impl<'a, 'b> Typing<'a, 'b> {
     pub(super) fn sum(&self, sum: &Sum) -> Content {
         let base = sum.base.map(|base| self.of(base));
         let index = sum.index.map(|index| self.of(index));
-        if [base, index].contains(&Some(&Content::Unseen)) {
-            return Content::Unseen;
+        if [base, index].contains(&Some(&Content::Bottom)) {
+            return Content::Bottom;
         }
         if sum.is_static {
             return static_address(Svma(sum.displacement.cast_unsigned()));
@@ -304,7 +306,7 @@ impl<'a, 'b> Typing<'a, 'b> {
                     }
                     (Content::Unknown, _) | (_, Content::Unknown) if scale == 1 => Content::Unknown,
                     (Content::Unknown, _) => Content::Unknown,
-                    (Content::Mixed, _) | (_, Content::Mixed) => Content::Mixed,
+                    (Content::Top, _) | (_, Content::Top) => Content::Top,
                     (Content::Distance, _) | (_, Content::Distance) => Content::Distance,
                     (first, second) => {
                         if let Some(product) = self.product(sum) {
@@ -319,7 +321,7 @@ impl<'a, 'b> Typing<'a, 'b> {
     }
 
     /// Where numbers in the code can be addresses: a table at a fixed address, and what counts in it.
-    fn in_table(&self, number: Content, counted: Number, displacement: i64) -> Content {
+    fn in_table(&self, number: Content, counted: Congruence, displacement: i64) -> Content {
         let svma = Svma(displacement.cast_unsigned());
         if !self.is_static(svma) {
             return number;
@@ -351,13 +353,13 @@ impl<'a, 'b> Typing<'a, 'b> {
             (self.graph.factor(sum.index?), self.graph.factor(sum.base?));
         let times = times.checked_mul(i64::from(sum.scale))?.checked_add(more)?;
         let product = self.of(root).number().times(times);
-        (root == other).then(|| Content::counted(product.plus(Number::exact(sum.displacement))))
+        (root == other).then(|| Content::counted(product.plus(Congruence::exact(sum.displacement))))
     }
 
     fn difference(&self, left: ValueIdx, right: ValueIdx) -> Content {
         let (first, second) = (self.of(left), self.of(right));
         match (first, second) {
-            (Content::Unseen, _) | (_, Content::Unseen) => Content::Unseen,
+            (Content::Bottom, _) | (_, Content::Bottom) => Content::Bottom,
             (Content::Address(address), Content::Number(_) | Content::Constant(_)) => {
                 match second {
                     Content::Constant(by) => {
@@ -390,8 +392,8 @@ impl<'a, 'b> Typing<'a, 'b> {
 
     fn reloaded(&mut self, slot: Slot, kept: ValueIdx, at: u32) -> Content {
         let kept = self.of(kept).clone();
-        // In a loop, what is said would otherwise come before what comes in.
-        if kept == Content::Unseen {
+        // As in `evaluate`: in a loop, what is said would come before what comes in.
+        if kept == Content::Bottom {
             return kept;
         }
         let said = match self.declared.get(&(slot, at)) {

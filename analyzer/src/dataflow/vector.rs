@@ -44,6 +44,6 @@ impl Transfer<'_> {
     fn loaded_lane(&mut self, first: Sum, lane: u8) -> ValueIdx {
         let by = i64::from(POINTER_BYTES) * i64::from(lane);
         let address = Sum { displacement: first.displacement.wrapping_add(by), ..first };
-        self.graph.define(Definition::Loaded { address, n_bytes: POINTER_BYTES as u8 })
+        self.graph.define(Definition::Loaded { address, n_bytes: POINTER_BYTES })
     }
 }

@@ -237,8 +237,8 @@ impl LoadObjectIndex {
                 passed.is_other = true;
                 passed.pointer = self.pointer(flow, svma, &address);
             }
-            Content::Mixed | Content::Distance => passed.is_other = true,
-            Content::Unseen | Content::Unknown => {}
+            Content::Top | Content::Distance => passed.is_other = true,
+            Content::Bottom | Content::Unknown => {}
         }
         passed
     }

@@ -65,7 +65,7 @@ pub struct Passed {
 
 impl Default for Passed {
     fn default() -> Self {
-        Self { pointer: None, number: None, is_other: false, sum: Derived::Other }
+        Self { pointer: None, number: None, is_other: false, sum: Derived::Top }
     }
 }
 
@@ -204,7 +204,7 @@ impl CallSite {
             Some(number) => Derived::Sum(ArgumentSum::number(number)),
             None => passed.sum,
         });
-        let passed = std::array::from_fn(|_| passed.next().unwrap_or(Derived::Other));
+        let passed = std::array::from_fn(|_| passed.next().unwrap_or(Derived::Top));
         match sum.with_arguments(&passed) {
             Derived::Sum(sum) if !sum.is_number() => Link::Further(sum),
             _ => Link::Nothing,

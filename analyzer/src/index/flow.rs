@@ -107,10 +107,10 @@ impl LoadObjectIndex {
         };
         let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
         let mut given: Vec<(u8, Content)> =
-            open.iter().map(|register| (*register, Content::Unseen)).collect();
+            open.iter().map(|register| (*register, Content::Bottom)).collect();
         for site in sites {
             // Nothing more can come of it.
-            if given.iter().all(|(_, content)| *content == Content::Mixed) {
+            if given.iter().all(|(_, content)| *content == Content::Top) {
                 break;
             }
             if function.index_of(site).is_some() {
@@ -124,8 +124,8 @@ impl LoadObjectIndex {
             {
                 if let Some((_, content)) = given.get_mut(place) {
                     // Of what one caller passes nothing is known: it may be anything.
-                    let passed = passed.unwrap_or(Content::Mixed);
-                    *content = std::mem::replace(content, Content::Unseen).join(passed);
+                    let passed = passed.unwrap_or(Content::Top);
+                    *content = std::mem::replace(content, Content::Bottom).join(passed);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! All that is known of a reported IP before any sample's values are looked at: its possible
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
-use crate::dataflow::Number;
+use crate::dataflow::Congruence;
 use crate::index::call_site::Handed;
 use crate::index::thread_access::ThreadLink;
 use crate::limit;
@@ -131,7 +131,7 @@ pub struct IndexedAnswer {
     /// What it is multiplied by.
     pub scale: u8,
     /// What is known of the two's product.
-    pub(crate) counted: Number,
+    pub(crate) counted: Congruence,
     /// The name behind it.
     pub root: OwnedRoot,
     /// The layout begins with an array, as far as the access is concerned.
@@ -143,7 +143,7 @@ impl IndexedAnswer {
     #[must_use]
     pub(crate) fn new(
         (layout, displacement): (Arc<Layout>, i64),
-        ((index, scale), number): ((AddressRegister, u8), Number),
+        ((index, scale), number): ((AddressRegister, u8), Congruence),
         root: OwnedRoot,
         size: u64,
     ) -> Self {

@@ -2,7 +2,7 @@
 //! tells the slot that the address was formed with (ABI for thread-local storage, chapter 4).
 
 use crate::code::image::CodeImage;
-use crate::dataflow::Number;
+use crate::dataflow::Congruence;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{Slot, ThreadTarget};
@@ -46,7 +46,7 @@ impl ThreadLink {
             let from = (Arc::clone(&variable.layout), into.cast_signed());
             let index = (index, access.address.scale);
             let answer =
-                IndexedAnswer::new(from, (index, Number::ANY), root, u64::from(access.size));
+                IndexedAnswer::new(from, (index, Congruence::ANY), root, u64::from(access.size));
             return Some(TypeAnswer::Indexed(Arc::new(answer)));
         }
         let root = Root::Variable(&variable.name);

@@ -3,7 +3,7 @@
 
 use crate::code::image::CodeImage;
 use crate::dataflow::{
-    Address, Arms, Content, Dataflow, Number, Offset, Origin, PointerName, Slot, Use,
+    Address, Arms, Congruence, Content, Dataflow, Offset, Origin, PointerName, Slot, Use,
 };
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
@@ -239,7 +239,7 @@ impl<'a> TypePath<'a> {
         content: &Content,
     ) -> Result<Target, Reason> {
         let svma = Svma(displacement.cast_unsigned());
-        let is_static = !matches!(content, Content::Mixed | Content::Distance)
+        let is_static = !matches!(content, Content::Top | Content::Distance)
             && self.image.is_at_fixed_addresses()
             && self.debug.variable_at(svma).variable.is_some();
         if !is_static {
@@ -372,7 +372,7 @@ impl<'a> TypePath<'a> {
 /// Why a register's content is no answer.
 const fn reason(content: &Content) -> Reason {
     match content {
-        Content::Mixed | Content::Distance => Reason::Unidentified,
+        Content::Top | Content::Distance => Reason::Unidentified,
         _ => Reason::Undetermined,
     }
 }
@@ -381,7 +381,7 @@ const fn reason(content: &Content) -> Reason {
 fn counted(address: &Address, content: &Content, index: Index) -> Result<Target, Reason> {
     let address = address.clone();
     Ok(match content {
-        Content::Distance | Content::Mixed => return Err(Reason::Unidentified),
+        Content::Distance | Content::Top => return Err(Reason::Unidentified),
         Content::Constant(number) => {
             let by = number.wrapping_mul(i64::from(index.scale));
             Target { address: address.shifted(by), index: None }
@@ -431,12 +431,12 @@ pub(crate) struct Index {
     register: AddressRegister,
     scale: u8,
     /// What is known of what it holds.
-    number: Number,
+    number: Congruence,
 }
 
 impl Index {
     const fn of(register: AddressRegister, scale: u8) -> Self {
-        Self { register, scale, number: Number::ANY }
+        Self { register, scale, number: Congruence::ANY }
     }
 
     pub(crate) fn answer(

@@ -27,16 +27,19 @@ pub(crate) const RETURN_ADDRESS: u16 = 16;
 pub(crate) const N_VECTORS: u8 = 16;
 
 /// Bytes of a pointer, of a general register, and of a slot in a frame.
-pub(crate) const POINTER_BYTES: u32 = 8;
+pub(crate) const POINTER_BYTES: u8 = 8;
 
 /// Bytes of the return address, which a call puts just below the CFA (psABI, figure 3.3).
-pub(crate) const RETURN_ADDRESS_BYTES: u32 = POINTER_BYTES;
+pub(crate) const RETURN_ADDRESS_BYTES: u8 = POINTER_BYTES;
 
 /// Bytes below the stack pointer that a function may use (psABI, section 3.2.2).
 pub(crate) const RED_ZONE_BYTES: u64 = 128;
 
+/// General registers, whose DWARF numbers are the lowest.
+pub(crate) const N_GENERAL_REGISTERS: usize = 16;
+
 /// General registers by their DWARF numbers (psABI, figure 3.36).
-const DWARF_ORDER: [Register; 16] = [
+const DWARF_ORDER: [Register; N_GENERAL_REGISTERS] = [
     Register::Rax,
     Register::Rdx,
     Register::Rcx,

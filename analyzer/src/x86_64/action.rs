@@ -3,6 +3,7 @@
 //! An action first reads memory, then assigns registers, then writes memory, then hands control on.
 //! What it reads is as it was before all of it, so that two assignments can exchange two registers.
 
+use super::abi::POINTER_BYTES;
 use super::access::Address;
 use super::exit::Exit;
 
@@ -43,6 +44,13 @@ pub(crate) struct MemoryOperand {
     pub(crate) n_bytes: u32,
     /// Only the address is computed, and the memory not touched.
     pub(crate) is_address: bool,
+}
+
+impl MemoryOperand {
+    /// Whether it has room for just a pointer.
+    pub(crate) fn is_pointer(&self) -> bool {
+        self.n_bytes == u32::from(POINTER_BYTES)
+    }
 }
 
 /// A value that an instruction takes.

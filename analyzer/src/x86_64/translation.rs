@@ -72,7 +72,7 @@ impl<'a> Translator<'a> {
         let is_written = self.factory.info(here).used_memory().iter().any(|memory| {
             !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
         });
-        let is_pointer = here.memory_size().size() == POINTER_BYTES as usize;
+        let is_pointer = here.memory_size().size() == usize::from(POINTER_BYTES);
         let value = match here.mnemonic() {
             Mnemonic::Mov if is_pointer => register_or_number(here, 1),
             _ => Source::Opaque,

@@ -122,9 +122,9 @@ fn lane_moved(instruction: &Instruction) -> Option<Source> {
 
 /// What is read from memory, lane by lane.
 fn lanes_loaded(instruction: &Instruction) -> Lanes {
-    let n_lanes = instruction.memory_size().size() as u32 / POINTER_BYTES;
+    let n_lanes = instruction.memory_size().size() / usize::from(POINTER_BYTES);
     [0, 1, 2, 3].map(|lane| {
-        if u32::from(lane) < n_lanes { Source::MemoryLane(lane) } else { Source::Opaque }
+        if usize::from(lane) < n_lanes { Source::MemoryLane(lane) } else { Source::Opaque }
     })
 }
 

@@ -1,17 +1,17 @@
-//! What is known of a number that counts: what it leaves over when it is divided.
+//! Congruences: numbers that are known by what they leave over when they are divided.
 
 use super::offset::gcd;
 
-/// Numbers that are a whole number of steps away from `rest`.
+/// Numbers that are congruent to `rest` modulo `step`: a whole number of steps away from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number {
-    /// 0 for none: it is `rest` itself.
+pub(crate) struct Congruence {
+    /// The modulus; 0 for none: it is `rest` itself.
     step: u64,
-    /// Less than the step, and not below 0, where there is one.
+    /// The remainder: less than the step, and not below 0, where there is one.
     rest: i64,
 }
 
-impl Number {
+impl Congruence {
     /// Of which nothing is known.
     pub(crate) const ANY: Self = Self { step: 1, rest: 0 };
 
@@ -60,7 +60,8 @@ impl Number {
         }
     }
 
-    /// One of both.
+    /// The join: one of both. An index that begins at 0 and is 40 later, as in a loop over structures of
+    /// 40 bytes, is congruent to 0 modulo 40.
     pub(crate) fn join(self, other: Self) -> Self {
         let apart = self.rest.abs_diff(other.rest);
         Self::stepped(gcd(gcd(self.step, other.step), apart), self.rest)
@@ -69,17 +70,17 @@ impl Number {
 
 #[cfg(test)]
 mod tests {
-    use super::Number;
+    use super::Congruence;
     use proptest::prelude::*;
 
     /// A number of which some are known, and one of them.
-    fn known() -> impl Strategy<Value = (Number, i64)> {
+    fn known() -> impl Strategy<Value = (Congruence, i64)> {
         (0..50u64, -100..100i64, -20..20i64).prop_map(|(step, rest, n_steps)| {
-            (Number::stepped(step, rest), rest + step.cast_signed() * n_steps)
+            (Congruence::stepped(step, rest), rest + step.cast_signed() * n_steps)
         })
     }
 
-    fn is_one(number: Number, value: i64) -> bool {
+    fn is_one(number: Congruence, value: i64) -> bool {
         match number.only() {
             Some(only) => only == value,
             None => (value - number.rest()).rem_euclid(number.step().cast_signed()) == 0,
@@ -102,9 +103,9 @@ mod tests {
 
     #[test]
     fn steps_are_kept() {
-        let from_32_by_40 = Number::exact(32).join(Number::exact(72));
+        let from_32_by_40 = Congruence::exact(32).join(Congruence::exact(72));
         assert_eq!((from_32_by_40.step(), from_32_by_40.rest()), (40, 32));
-        assert_eq!(from_32_by_40.plus(Number::exact(40)), from_32_by_40);
-        assert_eq!(from_32_by_40.minus(Number::exact(32)), Number::stepped(40, 0));
+        assert_eq!(from_32_by_40.plus(Congruence::exact(40)), from_32_by_40);
+        assert_eq!(from_32_by_40.minus(Congruence::exact(32)), Congruence::stepped(40, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Goes over a function's values until nothing changes.
+//! The worklist: a function's values are worked out again until they are at a fixed point.
 
 use super::content::Content;
 use super::graph::ValueGraph;
@@ -6,7 +6,7 @@ use super::typing::Typing;
 use super::value::{Definition, Sum, ValueIdx};
 use crate::limit;
 
-/// Which values are made of each value.
+/// Which values are made of each value: whom a change concerns.
 #[derive(Debug, Default)]
 pub(super) struct Users {
     /// Where in `users` those of each value begin.
@@ -71,10 +71,10 @@ pub(super) fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: imp
     }
 }
 
-/// The values that are to be worked out again.
-struct Due(Vec<u64>);
+/// The values that are to be worked out again, a bit each: those made of others stand mostly after them.
+struct Worklist(Vec<u64>);
 
-impl Due {
+impl Worklist {
     fn new(n: usize) -> Self {
         Self(vec![0; n.div_ceil(64)])
     }
@@ -100,32 +100,33 @@ impl Due {
 }
 
 impl Typing<'_, '_> {
-    /// Works values out from nothing until nothing changes. What does not settle is mixed.
+    /// Works values out from bottom to the fixed point. Facts that the debug information adds are no join, so
+    /// that two of them may turn a value to and fro: what still changes after so many passes is top.
     pub(super) fn settle(&mut self) {
         let n = self.graph.definitions.len();
         self.contents.begin(n);
-        let mut due = Due::new(n);
+        let mut worklist = Worklist::new(n);
         for value in 0..n as u32 {
             if self.graph.canonical(ValueIdx(value)).0 == value {
-                due.add(value);
+                worklist.add(value);
             }
         }
         for pass in 0..2 * limit::MAX_TYPING_PASSES {
             let mut has_changed = false;
             let mut next = 0;
-            while let Some(value) = due.take_from(next) {
+            while let Some(value) = worklist.take_from(next) {
                 next = value + 1;
                 let content = self.evaluate(ValueIdx(value));
                 let known = self.contents.get(ValueIdx(value));
-                if content == *known || *known == Content::Mixed {
+                if content == *known || *known == Content::Top {
                     continue;
                 }
                 has_changed = true;
                 let is_late = pass >= limit::MAX_TYPING_PASSES;
-                let content = if is_late { Content::Mixed } else { content };
+                let content = if is_late { Content::Top } else { content };
                 self.contents.set(ValueIdx(value), content);
                 for user in self.users.users_of(value) {
-                    due.add(*user);
+                    worklist.add(*user);
                 }
             }
             if !has_changed {
