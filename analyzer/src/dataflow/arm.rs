@@ -1,6 +1,7 @@
 //! A pointer that lies in a union of several: which of them it is, by the access through it.
 
 use super::content::{Address, Origin, PointerName, is_same_type};
+use super::doubt::Doubt;
 use super::extent::place_in;
 use super::offset::gcd;
 use crate::types::descent::member_names;
@@ -102,7 +103,7 @@ fn fit(pointee: &Arc<Layout>, address: &Address, access: Use) -> Option<Fit> {
         return is_several.then_some(Fit { is_next, ..Fit::default() });
     }
     // Behind one object lies another one only where something counts.
-    let is_many = address.is_many || step != 0;
+    let is_many = address.has(Doubt::Which) || step != 0;
     let each = starts.map(|start| {
         let place = place_in(pointee, *start, step, access.n_bytes, is_many)?;
         let path = element.descend_as(place, access.n_bytes, access.kind)?;

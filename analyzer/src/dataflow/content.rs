@@ -2,12 +2,14 @@
 
 use super::arm::Arms;
 use super::congruence::Congruence;
+use super::doubt::{Doubt, Doubts, Standing};
 use super::extent::{has_part, place_in, steps_in_array};
 use super::offset::Offset;
 use super::value::Frame;
 use crate::limit;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// An abstract value, an element of the lattice. What several ways bring together is joined.
@@ -35,19 +37,8 @@ pub(crate) struct Address {
     pub(crate) origin: Origin,
     pub(crate) offset: Offset,
     pub(crate) name: Option<PointerName>,
-    /// It goes over objects of this type that lie side by side.
-    pub(crate) is_many: bool,
-    /// It may also be that of a variable, which an address tells.
-    pub(crate) is_perhaps_variable: bool,
-    /// Objects of this type end where it points at: from there on is something else.
-    pub(crate) is_behind: bool,
-    /// Known only from what lies around it: anything better goes before that.
-    pub(crate) is_aside: bool,
-    /// A part of one of several objects, of which it is not known which.
-    pub(crate) is_inside: bool,
-    /// The object was found by accesses behind its first part, which is all that the pointer is
-    /// declared to: there may be but that part.
-    pub(crate) is_perhaps_part: bool,
+    pub(crate) doubts: Doubts,
+    pub(crate) standing: Standing,
 }
 
 /// What an address is counted from.
@@ -98,17 +89,17 @@ impl Address {
     }
 
     pub(crate) const fn of(origin: Origin, offset: Offset) -> Self {
-        Self {
-            origin,
-            offset,
-            name: None,
-            is_many: false,
-            is_perhaps_variable: false,
-            is_behind: false,
-            is_aside: false,
-            is_inside: false,
-            is_perhaps_part: false,
-        }
+        Self { origin, offset, name: None, doubts: Doubts::NONE, standing: Standing::Own }
+    }
+
+    /// Whether this is not certain of it.
+    pub(crate) const fn has(&self, doubt: Doubt) -> bool {
+        self.doubts.has(doubt)
+    }
+
+    /// The same, with another doubt.
+    pub(crate) fn doubted(self, doubt: Doubt) -> Self {
+        Self { doubts: self.doubts.with(doubt), ..self }
     }
 
     /// Points at bytes or at nothing known, as which C passes anything on, or at one of several things.
@@ -133,7 +124,8 @@ impl Address {
         if let Origin::Object(layout) = &self.origin
             && let Ok(size @ 1..) = i64::try_from(layout.innermost().size)
         {
-            self.is_many |= !self.is_behind && by > 0 && by % size == 0;
+            let is_other = !self.has(Doubt::Beyond) && by > 0 && by % size == 0;
+            self.doubts = self.doubts.with_if(Doubt::Which, is_other);
         }
     }
 
@@ -145,13 +137,14 @@ impl Address {
             // Further down lies what the object is a part of, as often as another one: `container_of`
             // goes back from a member, too.
             let is_whole = |offset: &i64| *offset > 0 && offset % size == 0;
-            self.is_many |= !self.is_behind && self.offset.starts().iter().any(is_whole);
+            let is_other = !self.has(Doubt::Beyond) && self.offset.starts().iter().any(is_whole);
+            self.doubts = self.doubts.with_if(Doubt::Which, is_other);
         }
     }
 
     /// The address of an access so far from a pointer, which says nothing of where the pointer goes.
     pub(crate) fn displaced(mut self, by: i64) -> Self {
-        if self.is_many {
+        if self.has(Doubt::Which) {
             return self.shifted(by);
         }
         self.offset = self.offset.shifted(by);
@@ -166,7 +159,7 @@ impl Address {
     /// Leaves out whole elements: which one of many it is does not matter behind a pointer.
     fn normal(mut self) -> Self {
         let Origin::Object(layout) = &self.origin else { return self };
-        if self.is_behind {
+        if self.has(Doubt::Beyond) {
             return self;
         }
         let element = layout.innermost_element();
@@ -175,12 +168,12 @@ impl Address {
         };
         if self.offset.step != 0 && self.offset.step.is_multiple_of(size.unsigned_abs()) {
             self.offset.step = 0;
-            self.is_many = true;
+            self.doubts = self.doubts.with(Doubt::Which);
         }
         let is_scalar = !element.is_aggregate();
         // Of one object, below 0 may be the structure around, and behind the end as well, or the
         // array that ends it: -8 from a link may be its node's key.
-        let is_many = self.is_many;
+        let is_many = self.has(Doubt::Which);
         self.offset = self.offset.map(|offset| match offset {
             0.. if element.holds(offset.unsigned_abs()) => offset,
             _ if is_scalar || is_many => offset.rem_euclid(size),
@@ -194,10 +187,10 @@ impl Address {
     pub(crate) fn places(&self, n_bytes: u64) -> Option<Vec<u64>> {
         let Origin::Object(layout) = &self.origin else { return None };
         let is_before = |start: &i64| *start < 0 && self.offset.step == 0;
-        if self.is_behind && !self.offset.starts().iter().all(is_before) {
+        if self.has(Doubt::Beyond) && !self.offset.starts().iter().all(is_before) {
             return None;
         }
-        let is_many = self.is_many || self.is_behind;
+        let is_many = self.has(Doubt::Which) || self.has(Doubt::Beyond);
         let starts = self.offset.starts().iter();
         let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, is_many);
         starts.map(place).collect()
@@ -282,7 +275,7 @@ impl Content {
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Bottom | Self::Unknown => true,
-            Self::Address(address) => address.is_erased() || address.is_aside,
+            Self::Address(address) => address.is_erased() || address.standing == Standing::Aside,
             _ => false,
         }
     }
@@ -369,34 +362,28 @@ fn is_element_apart(first: &Address, second: &Address) -> bool {
 }
 
 fn join_addresses(first: Address, second: Address) -> Content {
-    match (first.is_aside, second.is_aside) {
-        (true, false) if !second.is_erased() => return Content::Address(second),
-        (false, true) if !first.is_erased() => return Content::Address(first),
+    match first.standing.cmp(&second.standing) {
+        Ordering::Less if !second.is_erased() => return Content::Address(second),
+        Ordering::Greater if !first.is_erased() => return Content::Address(first),
         _ => {}
     }
     if first.origin == second.origin {
-        let is_many = first.is_many || second.is_many || is_element_apart(&first, &second);
+        let doubts = first.doubts.join(second.doubts);
+        let doubts = doubts.with_if(Doubt::Which, is_element_apart(&first, &second));
         let name = first.name.filter(|name| second.name.as_ref() == Some(name));
-        let joined = Address {
-            name,
-            is_many,
-            is_perhaps_variable: first.is_perhaps_variable || second.is_perhaps_variable,
-            is_behind: first.is_behind || second.is_behind,
-            is_aside: first.is_aside && second.is_aside,
-            is_inside: first.is_inside || second.is_inside,
-            is_perhaps_part: first.is_perhaps_part || second.is_perhaps_part,
-            ..Address::of(first.origin, first.offset.join(second.offset))
-        };
+        let standing = first.standing.max(second.standing);
+        let place = Address::of(first.origin, first.offset.join(second.offset));
+        let joined = Address { name, doubts, standing, ..place };
         return Content::Address(joined.normal());
     }
     // A pointer that may also be to a variable: `buffer = n > 64 ? malloc(n) : local`. The sample's address
     // tells which.
     match (&first.origin, &second.origin) {
         (Origin::Object(_), Origin::Static | Origin::Thread | Origin::Frame(_)) => {
-            return Content::Address(Address { is_perhaps_variable: true, ..first });
+            return Content::Address(first.doubted(Doubt::Variable));
         }
         (Origin::Static | Origin::Thread | Origin::Frame(_), Origin::Object(_)) => {
-            return Content::Address(Address { is_perhaps_variable: true, ..second });
+            return Content::Address(second.doubted(Doubt::Variable));
         }
         _ => {}
     }

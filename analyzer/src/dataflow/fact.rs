@@ -1,6 +1,7 @@
 //! What the debug information says of values, and how that goes together with how they come about.
 
 use super::content::{Address, Better, Content, Origin, either};
+use super::doubt::{Doubt, Standing};
 use crate::types::layout::Layout;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ pub(crate) struct Fact {
     pub(crate) code: Range<u64>,
     /// How many scopes are around the variable.
     pub(crate) depth: usize,
-    /// The variable is not the value, but so far away from it.
-    pub(crate) is_aside: bool,
+    /// Whether the variable is the value, or so far away from it.
+    pub(crate) standing: Standing,
 }
 
 /// A variable that is said to be in memory at an address that a value tells.
@@ -50,7 +51,7 @@ pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> 
             (Content::Address(first), Content::Address(second)) => match either(first, second) {
                 Some(better) => Some(better == Better::Second),
                 // Several things around a value say nothing of what all of them are in.
-                None if fact.is_aside => None,
+                None if fact.standing == Standing::Aside => None,
                 // An inlined function may take an object for another one: how the outer one declares
                 // it goes before that.
                 None => match depth.cmp(&fact.depth) {
@@ -77,15 +78,17 @@ pub(crate) fn informed<'f>(
     made: Content,
     facts: impl Iterator<Item = &'f Fact> + Clone,
 ) -> Content {
-    let known = match all(facts.clone().filter(|fact| !fact.is_aside)) {
+    let known = match all(facts.clone().filter(|fact| fact.standing == Standing::Own)) {
         Some(said) => refined(made, said),
         None => made,
     };
     if !known.is_open() {
         return known;
     }
-    match all(facts.filter(|fact| fact.is_aside)) {
-        Some(Content::Address(said)) => Content::Address(Address { is_aside: true, ..said }),
+    match all(facts.filter(|fact| fact.standing == Standing::Aside)) {
+        Some(Content::Address(said)) => {
+            Content::Address(Address { standing: Standing::Aside, ..said })
+        }
         _ => known,
     }
 }
@@ -105,26 +108,22 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
                 return if first.contains(second) { made } else { said };
             }
             // Where a table's entries end is declared like where one begins.
-            if first.is_behind && first.offset == second.offset {
+            if first.has(Doubt::Beyond) && first.offset == second.offset {
                 return made;
             }
-            let is_many = first.is_many || second.is_many;
-            let is_perhaps_variable = first.is_perhaps_variable || second.is_perhaps_variable;
+            let doubts = second.doubts.with_if(Doubt::Which, first.has(Doubt::Which));
+            let doubts = doubts.with_if(Doubt::Variable, first.has(Doubt::Variable));
             // Where a loop's variable is said to be, its compiler may have changed the loop since:
             // the code tells how far into an element an address is.
             let kept = if is_elsewhere(first, second) { first } else { second };
-            Content::Address(Address {
-                offset: kept.offset.clone(),
-                is_many,
-                is_perhaps_variable,
-                ..second.clone()
-            })
+            Content::Address(Address { offset: kept.offset.clone(), doubts, ..second.clone() })
         }
         (Content::Top, Content::Address(address)) => {
             // A pointer to a member of this or that keeps neither.
             let is_scalar =
                 matches!(&address.origin, Origin::Object(it) if !it.innermost().is_aggregate());
-            Content::Address(Address { is_inside: is_scalar, ..address.clone() })
+            let doubts = address.doubts.without(Doubt::Owner).with_if(Doubt::Owner, is_scalar);
+            Content::Address(Address { doubts, ..address.clone() })
         }
         // Who declares a number for how far two addresses are apart counts with it.
         (Content::Distance, Content::Number(_)) => said,

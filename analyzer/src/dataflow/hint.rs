@@ -1,6 +1,7 @@
 //! Backwards: what a value must be because of its uses.
 
 use super::content::{Address, Better, Content, Origin, either};
+use super::doubt::{Doubt, Standing};
 use super::liveness::Used;
 use super::typing::Typing;
 use super::value::{Definition, Sum, ValueIdx};
@@ -56,7 +57,9 @@ impl Typing<'_, '_> {
                 (known, _) => known.clone(),
             };
             let Content::Address(address) = content else { continue };
-            let is_weak = address.is_erased() || address.is_aside || address.is_inside;
+            let is_weak = address.is_erased()
+                || address.standing == Standing::Aside
+                || address.has(Doubt::Owner);
             if is_weak || !matches!(address.origin, Origin::Object(_)) {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use super::arm::{self, Arms, Use};
 use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::doubt::{Doubt, Doubts};
 use super::offset::Offset;
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum};
@@ -205,14 +206,14 @@ impl Typing<'_, '_> {
 
     /// What a pointer leads to by the container that it is a part of.
     fn held(&mut self, contents: element::Contents, name: PointerName) -> Content {
-        let (die, is_many, is_behind) = match contents {
-            element::Contents::Elements(die) => (die, true, false),
-            element::Contents::Node(die) => (die, false, false),
-            element::Contents::Buckets(die) => (die, false, true),
+        let (die, doubts) = match contents {
+            element::Contents::Elements(die) => (die, Doubts::NONE.with(Doubt::Which)),
+            element::Contents::Node(die) => (die, Doubts::NONE),
+            element::Contents::Buckets(die) => (die, Doubts::NONE.with(Doubt::Beyond)),
         };
         let layout = self.around.debug.layout(die);
         let address = Address::object(layout, 0, Some(name));
-        Content::Address(Address { is_many, is_behind, ..address })
+        Content::Address(Address { doubts, ..address })
     }
 
     /// The value of a variable of this type.

@@ -18,6 +18,7 @@ mod by_place;
 mod call;
 mod congruence;
 mod content;
+mod doubt;
 mod extent;
 mod fact;
 mod factor;
@@ -41,6 +42,7 @@ pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Callee, Derived};
 pub(crate) use arm::{Arms, Use};
 pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
+pub(crate) use doubt::{Doubt, Standing};
 pub(crate) use offset::{Offset, gcd};
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
@@ -160,7 +162,10 @@ impl Dataflow {
         };
         let start = address.offset.only()?;
         let object = match &address.origin {
-            Origin::Object(_) => Address { name: None, is_perhaps_variable: false, ..address },
+            Origin::Object(_) => {
+                let doubts = address.doubts.without(Doubt::Variable);
+                Address { name: None, doubts, ..address }
+            }
             Origin::Arms(_) => return None,
             Origin::Static => {
                 variable_address(DataPlace::fixed(Svma(start.cast_unsigned())), debug)?
@@ -327,7 +332,7 @@ impl Typing<'_, '_> {
             if self.graph.canonical(value) == self.graph.opaque() {
                 continue;
             }
-            let mut is_aside = false;
+            let mut standing = Standing::Own;
             let content = match part.place {
                 VariablePlace::Memory { offset, .. } => {
                     let layout = self.around.debug.layout(known.type_die);
@@ -355,7 +360,7 @@ impl Typing<'_, '_> {
                         {
                             let address = address.clone();
                             self.note_part(value, &address, offset, code);
-                            is_aside = true;
+                            standing = Standing::Aside;
                             // The value is so far before the variable's, in whatever is around.
                             let offset = address.offset.shifted(offset.wrapping_neg());
                             Content::Address(Address { offset, ..address })
@@ -365,7 +370,7 @@ impl Typing<'_, '_> {
                 }
             };
             let layout = self.around.debug.layout(known.type_die);
-            if !is_aside && part.offset == 0 && !layout.is_aggregate() {
+            if standing == Standing::Own && part.offset == 0 && !layout.is_aggregate() {
                 self.note_copy(value, layout);
             }
             if matches!(content, Content::Unknown) {
@@ -374,7 +379,7 @@ impl Typing<'_, '_> {
             let value = self.graph.canonical(value);
             let facts = self.contents.facts.entry(value).or_default();
             if facts.len() < limit::MAX_FACTS_A_VALUE {
-                facts.push(Fact { content, code: code.clone(), depth: known.depth, is_aside });
+                facts.push(Fact { content, code: code.clone(), depth: known.depth, standing });
             }
         }
     }

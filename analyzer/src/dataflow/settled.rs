@@ -2,6 +2,7 @@
 //! instruction. How the values came about takes ten times as much, and nobody asks for it again.
 
 use super::content::{Address, Content, Origin};
+use super::doubt::{Doubt, Standing};
 use super::fact::{Fact, Part, all, refined};
 use super::graph::ValueGraph;
 use super::typing::{Contents, FrameVariable};
@@ -184,7 +185,7 @@ impl Dataflow {
         };
         match content {
             Content::Address(address) if is_perhaps_part => {
-                Content::Address(Address { is_perhaps_part, ..address })
+                Content::Address(address.doubted(Doubt::Whole))
             }
             content => content,
         }
@@ -302,7 +303,7 @@ impl<'a> Keeper<'a> {
         let (first_fact, first_part) = (self.facts.len() as u32, self.parts.len() as u32);
         if !self.graph.is_count(value) {
             let facts = self.contents.facts.remove(&value).unwrap_or_default();
-            self.facts.extend(facts.into_iter().filter(|fact| !fact.is_aside));
+            self.facts.extend(facts.into_iter().filter(|fact| fact.standing == Standing::Own));
         }
         self.parts.extend(self.contents.parts.remove(&value).unwrap_or_default());
         let content = self.contents.take(value);

@@ -1,6 +1,7 @@
 //! What a pointer to a part of something points into, by what is accessed around the part.
 
 use super::content::{Address, Content, Origin, PointerName};
+use super::doubt::{Doubt, Standing};
 use super::extent::has_part;
 use super::hint::Hints;
 use super::typing::Typing;
@@ -26,7 +27,7 @@ impl Typing<'_, '_> {
             let is_outside = accesses
                 .iter()
                 .any(|(displacement, _)| address.clone().displaced(*displacement).is_outside());
-            if !is_outside || address.is_many || address.offset.step != 0 {
+            if !is_outside || address.has(Doubt::Which) || address.offset.step != 0 {
                 continue;
             }
             let is_before = |(displacement, _): &(i64, u8)| {
@@ -96,9 +97,9 @@ impl Typing<'_, '_> {
         let container = innermost(&fitting)?;
         let offset = address.offset.clone().shifted(container.offset.cast_signed());
         let origin = Origin::Object(container.layout.clone());
-        let is_perhaps_part = container.offset == 0;
-        let around = Address { origin, offset, name: None, is_aside: false, ..address.clone() };
-        Some(Address { is_perhaps_part, ..around })
+        let doubts = address.doubts.without(Doubt::Whole);
+        let doubts = doubts.with_if(Doubt::Whole, container.offset == 0);
+        Some(Address { origin, offset, name: None, doubts, standing: Standing::Own })
     }
 
     /// Whether a type points at others of its own: what links objects is a part of them.

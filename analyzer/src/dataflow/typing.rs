@@ -3,6 +3,7 @@
 use super::arithmetic::{added, indexed, masked, multiplied};
 use super::congruence::Congruence;
 use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::doubt::{Doubt, Standing};
 use super::fact::{Fact, Part, all, hinted, informed, refined};
 use super::graph::ValueGraph;
 use super::liveness::Used;
@@ -195,7 +196,8 @@ impl<'a, 'b> Typing<'a, 'b> {
     /// only where it is said, unless it is none of them: then what was read is converted.
     fn converted(&self, value: ValueIdx) -> Option<Content> {
         let facts = self.contents.facts.get(&value);
-        let said = facts.and_then(|facts| all(facts.iter().filter(|fact| !fact.is_aside)));
+        let said =
+            facts.and_then(|facts| all(facts.iter().filter(|fact| fact.standing == Standing::Own)));
         said.or_else(|| self.contents.hints.get(&value).cloned())
     }
 
@@ -368,7 +370,7 @@ impl<'a, 'b> Typing<'a, 'b> {
                     _ => {
                         let mut address = address.clone();
                         // What is counted down from there lies before it.
-                        address.is_behind = false;
+                        address.doubts = address.doubts.without(Doubt::Beyond);
                         let counted = second.number();
                         let by = counted.rest().wrapping_neg();
                         Content::Address(address.shifted(by).stepped(counted.step()))

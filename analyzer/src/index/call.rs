@@ -1,6 +1,8 @@
 //! What the worker knows of calls: where the arguments of a function go in it, and what a call passes.
 
-use crate::dataflow::{Address, ArgumentSums, Callee, Content, Dataflow, Derived, Origin, Slot};
+use crate::dataflow::{
+    Address, ArgumentSums, Callee, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
+};
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::Slot as LinkageSlot;
 use crate::index::call_site::{CallSite, Callee as CallTarget, Handed, Passed, PassedPointer};
@@ -247,8 +249,9 @@ impl LoadObjectIndex {
         // A name is enough for bytes and numbers.
         let is_plain = matches!(&address.origin, Origin::Object(layout)
             if !layout.innermost().is_aggregate());
-        let is_unsure = address.is_inside || address.is_behind || address.is_perhaps_part;
-        if is_unsure || address.is_aside && !is_plain {
+        let is_unsure =
+            [Doubt::Owner, Doubt::Beyond, Doubt::Whole].into_iter().any(|it| address.has(it));
+        if is_unsure || address.standing == Standing::Aside && !is_plain {
             return None;
         }
         let is_exact = address.offset.only().is_some();
@@ -263,7 +266,8 @@ impl LoadObjectIndex {
                 let root = owned_root(address.name.as_ref());
                 let layout = Arc::clone(layout);
                 // `p + 1` is how programs write the bytes behind what `p` points at.
-                let is_behind = address.is_many && element.is_aggregate() && only_start == Some(0);
+                let is_behind =
+                    address.has(Doubt::Which) && element.is_aggregate() && only_start == Some(0);
                 let is_behind = is_behind && !matches!(layout.shape, Shape::Array { .. });
                 let pointer = PassedPointer { layout, offset: only_start, is_exact, root };
                 return (!is_opaque && element.size != 0 && !is_behind).then_some(pointer);

@@ -1,6 +1,6 @@
 //! What a pointer of known type points at: which part of the object an access is to.
 
-use crate::dataflow::Address;
+use crate::dataflow::{Address, Doubt};
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, named, owned_root};
 use crate::known::rust_std;
@@ -18,12 +18,12 @@ pub(crate) fn answer(
     index: Option<Index>,
 ) -> TypeAnswer {
     let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-    let part = if address.is_perhaps_part || rust_std::is_inner_tree_node(&layout.innermost().name)
-    {
-        first_part(layout, address, index.is_some())
-    } else {
-        None
-    };
+    let part =
+        if address.has(Doubt::Whole) || rust_std::is_inner_tree_node(&layout.innermost().name) {
+            first_part(layout, address, index.is_some())
+        } else {
+            None
+        };
     let layout = part.as_ref().unwrap_or(layout);
     let element = layout.innermost_element();
     let size = u64::from(access.size);
@@ -43,20 +43,20 @@ pub(crate) fn answer(
                 .offset
                 .only()
                 .is_some_and(|only| only.rem_euclid(element.size.cast_signed()) == 0);
-        if is_untyped || !is_whole || address.is_inside {
+        if is_untyped || !is_whole || address.has(Doubt::Owner) {
             return unknown;
         }
         return named(&element, root.borrow(), 0, access);
     }
     // From where objects end, other things may be counted upwards.
     let is_before = address.offset.only().is_some_and(|offset| offset < 0);
-    if address.is_behind && index.is_some() && !is_before {
+    if address.has(Doubt::Beyond) && index.is_some() && !is_before {
         return unknown;
     }
     if let (Some(index), Some(offset)) = (index, address.offset.only()) {
         // Just behind one object lies another one, or what it is the header of.
         let is_behind = u64::try_from(offset).is_ok_and(|into| into / element.size == 1);
-        if is_behind && !address.is_many && !layout.holds(offset.unsigned_abs()) {
+        if is_behind && !address.has(Doubt::Which) && !layout.holds(offset.unsigned_abs()) {
             return unknown;
         }
         // Which part it is only the index's value tells: `p->v[i - 1]` has the displacement of

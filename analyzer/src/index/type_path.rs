@@ -3,7 +3,7 @@
 
 use crate::code::image::CodeImage;
 use crate::dataflow::{
-    Address, Arms, Congruence, Content, Dataflow, Offset, Origin, PointerName, Slot, Use,
+    Address, Arms, Congruence, Content, Dataflow, Doubt, Offset, Origin, PointerName, Slot, Use,
 };
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
@@ -121,8 +121,8 @@ impl<'a> TypePath<'a> {
             Ok(target) => target,
             Err(reason) => return TypeAnswer::Unknown(reason),
         };
-        address.is_many |= address.is_last_of_range();
-        self.is_perhaps_variable = address.is_perhaps_variable;
+        address.doubts = address.doubts.with_if(Doubt::Which, address.is_last_of_range());
+        self.is_perhaps_variable = address.has(Doubt::Variable);
         match &address.origin {
             Origin::Static => self.static_answer(access, &address, index),
             Origin::Thread => self.thread_answer(access, address.offset, index),
@@ -149,7 +149,7 @@ impl<'a> TypePath<'a> {
         let is_upwards = || address.offset.starts().iter().all(|start| *start >= 0);
         // An index may also count objects down; a group of sixteen control bytes is read at once.
         let is_counted_down = index.is_some() && access.size != hashbrown::GROUP_BYTES;
-        if !address.is_behind || !is_upwards() || is_counted_down {
+        if !address.has(Doubt::Beyond) || !is_upwards() || is_counted_down {
             return None;
         }
         let Some(PointerName::Member(holder, offset)) = &address.name else { return None };
