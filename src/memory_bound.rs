@@ -1,11 +1,11 @@
 //! Keeps the resident memory of this process below what was asked for (`--memory-max`): measures it as
-//! the kernel does, and where it comes near has caches given up, in the order of [`Shed`].
+//! the kernel does, and where it comes near has caches given up, in the order of [`EvictionStage`].
 
 mod judge;
 mod room;
 mod turn;
 
-use dataspace_analyzer::bytes::shedding::Shed;
+use dataspace_analyzer::bytes::eviction::EvictionStage;
 use dataspace_collector::system::memory;
 use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
 use room::Queue;
@@ -38,7 +38,7 @@ static SESSION_WANTED: Notify = Notify::const_new();
 /// The bound of this process.
 static BOUND: MemoryBound = MemoryBound::unbounded();
 
-const N_STAGES: usize = Shed::ALL.len();
+const N_STAGES: usize = EvictionStage::ALL.len();
 
 #[derive(Debug)]
 struct MemoryBound {
@@ -72,7 +72,7 @@ pub(crate) struct MemoryState {
     pub(crate) is_short: bool,
     /// Sessions that were given up.
     n_sessions: u64,
-    /// Of [`Shed::ALL`].
+    /// Of [`EvictionStage::ALL`].
     n_shed: [u64; N_STAGES],
 }
 
@@ -80,7 +80,7 @@ impl MemoryState {
     /// Number of times that each kind of thing was asked to be given up, and the number of sessions that were.
     pub(crate) fn shed(self) -> impl Iterator<Item = (&'static str, u64)> {
         let last = ("sessions", self.n_sessions);
-        Shed::ALL.map(Shed::name).into_iter().zip(self.n_shed).chain([last])
+        EvictionStage::ALL.map(EvictionStage::name).into_iter().zip(self.n_shed).chain([last])
     }
 
     /// For how many sessions there is room at most.
@@ -188,9 +188,9 @@ impl Asked {
     }
 
     /// The stage to be given up now, if that was not asked before.
-    pub(crate) fn anew(&mut self) -> Option<Shed> {
+    pub(crate) fn anew(&mut self) -> Option<EvictionStage> {
         let asked = self.bound.asked.load(Ordering::Acquire);
-        let stage = Shed::ALL.get(asked as usize % N_STAGES).copied();
+        let stage = EvictionStage::ALL.get(asked as usize % N_STAGES).copied();
         (std::mem::replace(&mut self.before, asked) != asked).then_some(stage).flatten()
     }
 }
@@ -287,7 +287,7 @@ impl MemoryBound {
         }
     }
 
-    fn ask(&self, stage: Shed, resident_bytes: u64, max_bytes: u64) {
+    fn ask(&self, stage: EvictionStage, resident_bytes: u64, max_bytes: u64) {
         let n_before = self.n_asked[stage as usize].fetch_add(1, Ordering::Relaxed);
         // The first time, and each time that it has doubled: what happens often is in the counts.
         if (n_before + 1).is_power_of_two() {
@@ -313,11 +313,11 @@ mod tests {
 
     #[test]
     fn whoever_begins_later_is_not_asked_for_what_was() {
-        BOUND.ask(Shed::Caches, 2, 1);
+        BOUND.ask(EvictionStage::Caches, 2, 1);
         let mut asked = Asked::from_now();
         assert_eq!(asked.anew(), None);
-        BOUND.ask(Shed::Indices, 2, 1);
-        assert_eq!(asked.anew(), Some(Shed::Indices));
+        BOUND.ask(EvictionStage::Indices, 2, 1);
+        assert_eq!(asked.anew(), Some(EvictionStage::Indices));
         assert_eq!(asked.anew(), None);
     }
 
@@ -346,9 +346,12 @@ mod tests {
     fn who_is_to_give_up_work_sees_that_memory_is_short() {
         let (bound, mut judge) = (MemoryBound::unbounded(), Judge::default());
         let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-        judge.last = Some((Shed::Answers, long_ago));
+        judge.last = Some((EvictionStage::Answers, long_ago));
         bound.keep(&mut judge, 2 << 30, 1 << 30);
-        assert_eq!(bound.asked.load(Ordering::Acquire) as usize % N_STAGES, Shed::Work as usize);
+        assert_eq!(
+            bound.asked.load(Ordering::Acquire) as usize % N_STAGES,
+            EvictionStage::Work as usize
+        );
         assert!(bound.is_short.load(Ordering::Relaxed));
     }
 }

@@ -10,7 +10,7 @@ pub use totals::*;
 /// one is damage or an attack.
 pub const MAX_SECTION_BYTES: u64 = 2 << 30;
 
-/// What is read of a section at once. Where one string of many is wanted more would be in vain; a
+/// Bytes of a section that are read at once. Where one string of many is wanted more would be in vain; a
 /// read takes some 5 µs besides its bytes, which is little for as many. Pages of 64 KiB named no
 /// faster, and their cache took 27 MB more for as many of them.
 pub const PAGE_BYTES: usize = 16 << 10;
@@ -23,7 +23,7 @@ pub const MAX_CACHED_PAGE_BYTES: usize = 8 << 20;
 /// hundred kilobytes.
 pub const MAX_STRING_BYTES: usize = 4 << 20;
 
-/// How many times its own length a compressed section may decompress to. Zlib reaches 1032 (a
+/// Times its own length that a compressed section may decompress to. Zlib reaches 1032 (a
 /// match of 258 bytes in 2 bits); debug sections come to about 4.
 pub const MAX_COMPRESSION: u64 = 1040;
 
@@ -104,7 +104,7 @@ pub const MAX_INDIRECT_EDGES: usize = 1 << 18;
 /// Labels that distances in a table are tried from; programs count from one.
 pub const MAX_ANCHORS: usize = 8;
 
-/// How often indirect jumps are traced anew because new code was reached: a `switch` inside a
+/// Rounds in which indirect jumps are traced anew because new code was reached: a `switch` inside a
 /// `switch` takes one more.
 pub const MAX_TRACE_ROUNDS: usize = 16;
 
@@ -129,7 +129,7 @@ pub const MAX_GUARD_DISTANCE: usize = 48;
 /// Predecessors of one instruction that are weighed.
 pub const MAX_PREDECESSORS: usize = 64;
 
-/// How far back a trigger is looked for, whatever range is asked for: what a counter without
+/// Longest way back to a trigger, whatever range is asked for: what a counter without
 /// precise sampling skids stays under some tens of instructions.
 pub const MAX_SKID: u32 = 64;
 
@@ -158,7 +158,7 @@ pub const MAX_CALLERS: usize = 16;
 /// were given themselves among them.
 pub const MAX_CALLER_SITES: usize = 32;
 
-/// How far an index may move an address: no array is as large, and all addresses but those of small
+/// Longest way that an index may move an address: no array is as large, and all addresses but those of small
 /// programs without randomisation are larger.
 pub const MAX_INDEXED_BYTES: u64 = 1 << 40;
 
@@ -253,7 +253,7 @@ pub const MAX_DEAD_END_LOOKS: usize = 1 << 16;
 /// `DW_FORM_implicit_const`), so that an entry of one byte could have any number.
 pub const MAX_ATTRIBUTES: usize = 1 << 7;
 
-/// How often all abbreviations of a file may be read for walks: each unit's once for its root and once for
+/// Times that all abbreviations of a file may be read for walks: each unit's once for its root and once for
 /// its variables. Tables can overlap, each beginning inside of the one before.
 pub const MAX_ABBREVIATION_READS: usize = 4;
 
@@ -265,7 +265,7 @@ pub const MAX_PASSED_PARTS: usize = 256;
 /// more each. What still changes then counts as ambiguous.
 pub const MAX_TYPING_PASSES: usize = 24;
 
-/// How often later uses are looked at for what is still open: what one round finds types other
+/// Rounds in which later uses are looked at for what is still open: what one round finds types other
 /// values.
 pub const MAX_LOOKS_BACK: usize = 3;
 
@@ -358,11 +358,11 @@ pub const MAX_SPLIT_BYTES_KEPT: u64 = 256 << 20;
 /// 15 GB of them.
 pub const MAX_SPLIT_BYTES_READ: u64 = 32 << 30;
 
-/// How often a package of split units is looked for: one that lacks the unit asked for first may
+/// Times that a package of split units is looked for: one that lacks the unit asked for first may
 /// be the right one all the same.
 pub const MAX_PACKAGE_TRIES: usize = 4;
 
-/// How many times its own length the rows of a package may claim together: type units share their
+/// Times its own length that the rows of a package may claim together: type units share their
 /// abbreviations with the unit that they were compiled with.
 pub const MAX_PACKAGE_SHARING: u64 = 64;
 
@@ -409,7 +409,7 @@ pub const MAX_SITE_NODES: usize = 1 << 18;
 /// Calls kept by the analyzer, over all load objects: about 1 kB each.
 pub const MAX_KNOWN_CALLS: usize = 1 << 14;
 
-/// How many calls further out it is looked for what an address is of. Library functions that pass
+/// Calls further out in which it is looked for what an address is of. Library functions that pass
 /// a pointer on are two or three deep, and further out is not in the piece of the stack that is sampled.
 pub const MAX_CALLS_OUT: u8 = 4;
 
@@ -421,7 +421,7 @@ pub const MAX_DETOUR: usize = 2;
 /// different things with different arguments has some.
 pub const MAX_JUMPS_OUT: usize = 16;
 
-/// Where one function is entered: hand-written code shares its tails among some variants.
+/// Entries of one function: hand-written code shares its tails among some variants.
 pub const MAX_ENTRIES: usize = 32;
 
 /// Names of one function in a load object's dynamic symbols; glibc's `memcpy` has three.

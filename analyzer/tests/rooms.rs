@@ -24,6 +24,8 @@ const ROOMS: [&str; 14] = [
     "totals",
     "session",
 ];
+/// Rooms whose doc comments may still open with a clause: they may only become fewer.
+const OPEN_TITLES: [&str; 5] = ["x86_64/", "known/", "code/", "dataflow/", "index/"];
 
 fn analyzer() -> Sources {
     Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
@@ -37,6 +39,13 @@ fn rooms_import_from_those_below_only() {
 #[test]
 fn files_of_a_room_import_each_other_in_small_circles_only() {
     assert_eq!(analyzer().large_circles(&[]), [""; 0]);
+}
+
+#[test]
+fn doc_comments_of_the_analyzer_open_with_a_phrase() {
+    let mut wrong = analyzer().clauses_for_titles();
+    wrong.retain(|line| !OPEN_TITLES.iter().any(|room| line.starts_with(room)));
+    assert_eq!(wrong, [""; 0]);
 }
 
 #[test]

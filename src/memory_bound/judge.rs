@@ -1,6 +1,6 @@
 //! Decides what is to be given up, by how much memory is resident and for how long.
 
-use dataspace_analyzer::bytes::shedding::Shed;
+use dataspace_analyzer::bytes::eviction::EvictionStage;
 use std::time::{Duration, Instant};
 
 /// Room below the bound at which things are given up, if that is more than an eighth of it: what one question
@@ -43,7 +43,7 @@ pub(super) fn plentiful_bytes(max_bytes: u64) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     /// Stage that was asked for last, while that was not enough.
-    pub(super) last: Option<(Shed, Instant)>,
+    pub(super) last: Option<(EvictionStage, Instant)>,
     plentiful_since: Option<Instant>,
     /// Since when it is short, or a session was asked for.
     short_since: Option<Instant>,
@@ -58,7 +58,7 @@ impl Judge {
         resident_bytes: u64,
         max_bytes: u64,
         now: Instant,
-    ) -> Option<Shed> {
+    ) -> Option<EvictionStage> {
         let is_plentiful = resident_bytes <= plentiful_bytes(max_bytes);
         let plentiful_since = *self.plentiful_since.get_or_insert(now);
         if !is_plentiful {
@@ -66,13 +66,15 @@ impl Judge {
         }
         if resident_bytes <= high_bytes(max_bytes) {
             let is_eased = is_plentiful && now.duration_since(plentiful_since) >= EASING;
-            self.last = self.last.filter(|(stage, _)| *stage == Shed::Work && !is_eased);
+            self.last = self.last.filter(|(stage, _)| *stage == EvictionStage::Work && !is_eased);
             return None;
         }
         let stage = match self.last {
-            None => Shed::Caches,
+            None => EvictionStage::Caches,
             Some((_, at)) if now.duration_since(at) < SETTLING => return None,
-            Some((stage, _)) => Shed::ALL.get(stage as usize + 1).copied().unwrap_or(Shed::Work),
+            Some((stage, _)) => {
+                EvictionStage::ALL.get(stage as usize + 1).copied().unwrap_or(EvictionStage::Work)
+            }
         };
         self.last = Some((stage, now));
         Some(stage)
@@ -101,7 +103,7 @@ impl Judge {
     }
 
     pub(super) fn is_short(&self) -> bool {
-        self.last.is_some_and(|(stage, _)| stage == Shed::Work)
+        self.last.is_some_and(|(stage, _)| stage == EvictionStage::Work)
     }
 }
 
@@ -117,15 +119,15 @@ mod tests {
             (stage, judge.is_short())
         };
         assert_eq!(look(0, 700), (None, false));
-        assert_eq!(look(20, 701), (Some(Shed::Caches), false));
+        assert_eq!(look(20, 701), (Some(EvictionStage::Caches), false));
         assert_eq!(look(40, 750), (None, false), "it has no effect yet");
-        assert_eq!(look(220, 750), (Some(Shed::Indices), false));
+        assert_eq!(look(220, 750), (Some(EvictionStage::Indices), false));
         assert_eq!(look(240, 690), (None, false), "that was enough");
-        assert_eq!(look(260, 750), (Some(Shed::Caches), false));
-        assert_eq!(look(460, 750), (Some(Shed::Indices), false));
-        assert_eq!(look(660, 750), (Some(Shed::Answers), false));
-        assert_eq!(look(860, 750), (Some(Shed::Work), true));
-        assert_eq!(look(1060, 750), (Some(Shed::Work), true), "again and again");
+        assert_eq!(look(260, 750), (Some(EvictionStage::Caches), false));
+        assert_eq!(look(460, 750), (Some(EvictionStage::Indices), false));
+        assert_eq!(look(660, 750), (Some(EvictionStage::Answers), false));
+        assert_eq!(look(860, 750), (Some(EvictionStage::Work), true));
+        assert_eq!(look(1060, 750), (Some(EvictionStage::Work), true), "again and again");
         assert_eq!(look(1080, 690), (None, true));
         assert_eq!(look(1100, 600), (None, true), "not for long yet");
         assert_eq!(look(3100, 600), (None, false));
@@ -136,7 +138,7 @@ mod tests {
         let (mut judge, began) = (Judge::default(), Instant::now());
         let mut short_at = |ms, is_short: bool, is_plentiful| {
             let now = began + Duration::from_millis(ms);
-            judge.last = is_short.then_some((Shed::Work, now));
+            judge.last = is_short.then_some((EvictionStage::Work, now));
             judge.wants_a_session(is_plentiful, now)
         };
         assert!(!short_at(0, true, false));

@@ -3,7 +3,7 @@
 
 use super::room::{Waiter, Working};
 use super::{Asked, BOUND, MemoryBound};
-use dataspace_analyzer::bytes::shedding::Shed;
+use dataspace_analyzer::bytes::eviction::EvictionStage;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ impl Turn {
     pub(crate) fn is_to_give_way(&self) -> bool {
         let mut state = self.lock();
         let Some(asked) = &mut state.interrupted else { return false };
-        asked.anew().is_some_and(|stage| stage >= Shed::Indices)
+        asked.anew().is_some_and(|stage| stage >= EvictionStage::Indices)
             || self.bound.is_short.load(Ordering::Relaxed)
     }
 
@@ -167,13 +167,13 @@ mod tests {
     fn what_a_slow_file_gave_is_given_up_for_others() {
         let [turn] = Turn::with_room_for_one(Duration::ZERO);
         turn.begin(|| true).unwrap();
-        turn.bound.ask(Shed::Indices, 2, 1);
+        turn.bound.ask(EvictionStage::Indices, 2, 1);
         assert!(!turn.is_to_give_way(), "it has room");
         turn.interrupt();
         assert!(!turn.is_to_give_way(), "that was before");
-        turn.bound.ask(Shed::Caches, 2, 1);
+        turn.bound.ask(EvictionStage::Caches, 2, 1);
         assert!(!turn.is_to_give_way());
-        turn.bound.ask(Shed::Indices, 2, 1);
+        turn.bound.ask(EvictionStage::Indices, 2, 1);
         assert!(turn.is_to_give_way());
         turn.go_on(|| true).unwrap();
         turn.bound.is_short.store(true, Ordering::Relaxed);

@@ -130,7 +130,7 @@ impl Desk {
     /// Gives up what is asked for where memory is short.
     fn keep_to_memory(&mut self) {
         if let Some(stage) = self.asked.anew() {
-            self.worker.shed(stage);
+            self.worker.evict(stage);
             memory_bound::given_up();
         }
     }

@@ -234,7 +234,7 @@ impl AnalyzerThread {
             return self.analyzer.set_short_of_memory(memory_bound::is_short());
         };
         self.worker.nudge();
-        self.analyzer.shed(stage, &mut Unobserved);
+        self.analyzer.evict(stage, &mut Unobserved);
         self.analyzer.set_short_of_memory(memory_bound::is_short());
         memory_bound::given_up();
     }

@@ -16,7 +16,7 @@ use dataspace_proto::sample_line::AddressSource;
 const UNKNOWN_SIZE: u64 = 0;
 
 impl World {
-    /// What one access is to.
+    /// Attributes one access.
     pub(crate) fn attribute_access(
         &mut self,
         located: Located<'_>,
@@ -48,7 +48,7 @@ impl World {
         })
     }
 
-    /// What the witnesses say together.
+    /// Joins what the witnesses say.
     fn claim(
         &mut self,
         located: Located<'_>,
@@ -80,7 +80,7 @@ impl World {
         })
     }
 
-    /// What an instruction says, joined with what votes say of the object around it, if it knows no more
+    /// The claim of an instruction, joined with that of votes on the object around it, if it knows no more
     /// than a number or a pointer.
     fn in_surroundings(
         &mut self,
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// What those say who are asked where neither instruction nor variables tell: the callers or, rather
+    /// The claim of those who are asked where neither instruction nor variables tell: the callers or, rather
     /// than bytes that they pass, votes.
     fn further(
         &mut self,
@@ -116,7 +116,7 @@ impl World {
         Ok(voted.or(passed))
     }
 
-    /// What the address alone says, for a sample without a trigger.
+    /// Attributes a sample without a trigger by its address alone.
     pub(crate) fn by_sampled_address(
         &mut self,
         sample: &Sample,

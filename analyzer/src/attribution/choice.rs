@@ -1,11 +1,11 @@
-//! Which of the instructions that can have been the trigger of one sample was it, as far as the
+//! The choice of one sample's trigger among the instructions that can have been it, as far as the
 //! sample tells.
 
 use crate::attribution::search::{Evidence, Search, Survivor};
 use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
 use dataspace_proto::reason::Reason;
 
-/// What the walk back came to.
+/// The result of the walk back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// The survivors that are left, and perhaps the return of a callee: one, or several of which
@@ -67,7 +67,7 @@ pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Cho
     }
 }
 
-/// Whether the callee's return, which read its address just below the stack, fits the sample.
+/// Tells whether the callee's return, which read its address just below the stack, fits the sample.
 fn is_return_possible(search: &Search, evidence: Evidence) -> bool {
     use dataspace_proto::memory::Access;
     let Some(addr) = evidence.addr else { return evidence.access != Some(Access::Store) };

@@ -1,9 +1,9 @@
-//! What witnesses say of one access, and how two of them say one thing together.
+//! Claims: what witnesses say of one access, and how two claims become one.
 
 use crate::attribution::name_table::NamedIdx;
 use dataspace_proto::sample_line::Evidence;
 
-/// Who may say which object an access is to, the most believed first.
+/// One source of claims, the most believed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Witness {
     /// A variable, or the frame, at the address that came with the sample.
@@ -13,7 +13,7 @@ pub(crate) enum Witness {
     /// A variable, or the frame, at the address that the operand computes to. That comes from the same
     /// trigger, and so never beats the instruction.
     ComputedAddress,
-    /// What the function's callers pass.
+    /// The arguments that the function's callers pass.
     Caller,
     /// Votes of typed code for what lies on the heap: no testimony of this access, and so no conflict.
     Votes,
@@ -21,7 +21,7 @@ pub(crate) enum Witness {
     PassedBytes,
 }
 
-/// How an access lies in the object that is claimed. More is known of the later ones.
+/// An access's place in the object that is claimed. More is known of the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Placing {
     /// Somewhere in it.
@@ -49,7 +49,7 @@ impl Witnesses {
         self.0 & others.0 == others.0
     }
 
-    /// How far down the most believed of them stands; the less the better.
+    /// Rank of the most believed of them; the less the better.
     const fn rank(self) -> u32 {
         self.0.trailing_zeros()
     }
@@ -57,16 +57,16 @@ impl Witnesses {
 
 const INSTRUCTION: Witnesses = Witnesses::only(Witness::Instruction);
 
-/// What a claim rests on.
+/// Grounds that a claim rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grounds {
-    /// Who say so.
+    /// The witnesses who say so.
     witnesses: Witnesses,
-    /// Who say something else.
+    /// The witnesses who say something else.
     against: Witnesses,
-    /// How many samples voted for it.
+    /// Number of samples that voted for it.
     pub(crate) votes: u32,
-    /// How many calls further out it is that knows the type; 0 for the trigger's own function.
+    /// Number of calls out to the code that knows the type; 0 for the trigger's own function.
     pub(crate) calls_out: u8,
 }
 
@@ -100,7 +100,7 @@ impl Grounds {
     }
 }
 
-/// That an access is to an object.
+/// A statement that an access is to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(crate) named: NamedIdx,
@@ -108,7 +108,7 @@ pub(crate) struct Claim {
     pub(crate) grounds: Grounds,
 }
 
-/// How the objects of two claims for one access go together.
+/// Relation between the objects of two claims for one access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     /// They are one, or one is a part of the other: the one that says more.
@@ -120,7 +120,7 @@ pub(crate) enum Relation {
 }
 
 impl Claim {
-    /// What one witness says.
+    /// The claim of one witness.
     pub(crate) fn of(witness: Witness, named: NamedIdx, placing: Placing) -> Self {
         Self { named, placing, grounds: Grounds::of(witness) }
     }
@@ -150,7 +150,7 @@ impl Claim {
         }
     }
 
-    /// What two instructions have in common, of which either may have been the trigger, and which both
+    /// The meet of the claims of two instructions, of which either may have been the trigger, and which both
     /// name this object.
     pub(crate) fn meet(self, other: Self) -> Self {
         let placing = self.placing.min(other.placing).min(Placing::Part);
@@ -158,7 +158,7 @@ impl Claim {
         Self { placing, grounds: Grounds { calls_out, ..self.grounds }, ..self }
     }
 
-    /// Whether somebody says so who is believed more than `witness`.
+    /// Tells whether somebody says so who is believed more than `witness`.
     pub(crate) const fn is_before(&self, witness: Witness) -> bool {
         self.grounds.witnesses.rank() < witness as u32
     }
@@ -189,7 +189,7 @@ mod tests {
         )
     }
 
-    /// What the objects of two claims may be to each other: one object agrees with itself.
+    /// The relations that the objects of two claims may have: one object agrees with itself.
     fn relations(one: &Claim, other: &Claim) -> Vec<Relation> {
         if one.named == other.named {
             return vec![Relation::Agree(one.named)];

@@ -1,4 +1,4 @@
-//! Where code of a process is: the load object, the bias, and the site if it is known.
+//! The place of an IP in code: the load object, the bias, and the site if it is known.
 
 use crate::attribution::recent_site::{CodePlace, KnownCode};
 use crate::attribution::world::World;
@@ -9,7 +9,7 @@ use crate::process::table::{Backing, ObjectState, bias};
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;
 
-/// Why it is not told where an address in code is.
+/// Reason why an address in code has no place.
 pub(crate) enum NotLocated {
     Needs(Needs),
     Unknown(Reason),

@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// What several possible triggers have in common, of which one may be the callee's return.
+    /// The common part of several possible triggers, of which one may be the callee's return.
     fn attribute_several(
         &mut self,
         search: &Search,
@@ -130,7 +130,7 @@ impl World {
         Ok(common.unwrap_or(Attribution::unknown(Reason::Unresolvable)))
     }
 
-    /// What two possible triggers have in common: several triggers, but one object, which is known
+    /// The meet of two possible triggers: several triggers, but one object, which is known
     /// even so.
     fn in_common(&self, first: Attribution, second: Attribution) -> Attribution {
         let verdict = match (first.verdict, second.verdict) {
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// What is left of a confirmed answer beside an instruction that cannot be tested. If that was
+    /// The rest of a confirmed answer beside an instruction that cannot be tested. If that was
     /// the trigger, it touched the same address: the same object, if it is as wide.
     fn beside_rival(&self, confirmed: Attribution, rival: Attribution) -> Attribution {
         let common = self.in_common(confirmed, rival);

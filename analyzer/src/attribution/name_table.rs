@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// Which named object.
+/// Index of a named object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NamedIdx(u32);
 
@@ -34,7 +34,7 @@ impl NamedIdx {
     }
 }
 
-/// What a name was made for, so that it is made once.
+/// Key of a name, so that it is made once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NameKey {
     Object { site: SiteIdx, trigger: u8, access: u8 },
@@ -51,7 +51,7 @@ pub(crate) enum NameKey {
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) answer: Answer,
-    /// What it teaches, once that was asked.
+    /// Its lesson for votes, once that was asked.
     pub(crate) lesson: Option<Lesson>,
     spelling: OnceCell<Spelling>,
     /// Nothing tells its type.
@@ -61,7 +61,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// How the object is spelled, worked out when it is first shown.
+    /// The object's spelling, worked out when it is first shown.
     pub(crate) fn spelling(&self) -> &Spelling {
         self.spelling.get_or_init(|| Spelling::of(&self.answer.object))
     }
@@ -74,7 +74,7 @@ pub(crate) struct NameTable {
     named: Vec<Named>,
     of_key: FxHashMap<NameKey, Option<NamedIdx>>,
     stack: Option<NamedIdx>,
-    /// What [`Self::finer`] said of two answers.
+    /// Results of [`Self::finer`] for two answers.
     joined: FxHashMap<(NamedIdx, NamedIdx), Option<NamedIdx>>,
 }
 
@@ -87,12 +87,12 @@ impl NameTable {
         &mut self.named[idx.0 as usize]
     }
 
-    /// Whether two names are of one data object.
+    /// Tells whether two names are of one data object.
     pub(crate) fn is_same(&self, first: NamedIdx, second: NamedIdx) -> bool {
         first == second || self.get(first).answer.object.is_same(&self.get(second).answer.object)
     }
 
-    /// Whether the next name would be one too many.
+    /// Tells whether the next name would be one too many.
     pub(crate) fn is_full(&self) -> bool {
         self.of_key.len().max(self.joined.len()) >= limit::MAX_NAMES
     }
@@ -111,7 +111,7 @@ impl NameTable {
         *self = Self { generation: self.generation + 1, ..Self::default() };
     }
 
-    /// How often all names were forgotten: an index of before means nothing any more.
+    /// Number of times that all names were forgotten: an index of before means nothing any more.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
@@ -171,7 +171,7 @@ impl NameTable {
         named
     }
 
-    /// How the object that an instruction names goes together with the one at the address.
+    /// The relation of the object that an instruction names to the one at the address.
     pub(crate) fn relation(&mut self, typed: NamedIdx, located: NamedIdx) -> Relation {
         if self.is_made_for(typed, located) {
             return Relation::Only(located);
@@ -183,7 +183,7 @@ impl NameTable {
         self.finer(typed, located).map_or(Relation::Contradict, Relation::Agree)
     }
 
-    /// How a scalar goes together with an object that is said to be around it.
+    /// The relation of a scalar to an object that is said to be around it.
     pub(crate) fn relation_around(&mut self, scalar: NamedIdx, around: NamedIdx) -> Relation {
         match self.is_inside(scalar, around) {
             true => Relation::Agree(around),
@@ -191,7 +191,7 @@ impl NameTable {
         }
     }
 
-    /// Whether the compiler's own object at the address says more than what the instruction names
+    /// Tells whether the compiler's own object at the address says more than what the instruction names
     /// after a pointer: a virtual call reads a table, not just some pointer to a function.
     fn is_made_for(&self, typed: NamedIdx, located: NamedIdx) -> bool {
         let object = &self.get(typed).answer.object;
@@ -234,14 +234,14 @@ impl NameTable {
         finer
     }
 
-    /// Whether the name is that of a number or pointer behind a pointer, of which nothing around it is
+    /// Tells whether the name is that of a number or pointer behind a pointer, of which nothing around it is
     /// known.
     pub(crate) fn is_bare_scalar(&self, named: NamedIdx) -> bool {
         let object = &self.get(named).answer.object;
         object.is_scalar() && object.variable.is_none()
     }
 
-    /// Whether a scalar can be the part of an object that another name is of.
+    /// Tells whether a scalar can be the part of an object that another name is of.
     fn is_inside(&mut self, scalar: NamedIdx, around: NamedIdx) -> bool {
         let object = &self.get(around).answer.object;
         !object.is_scalar()

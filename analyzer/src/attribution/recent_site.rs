@@ -9,7 +9,7 @@ use dataspace_proto::address::Avma;
 /// Sites that are remembered: 20 KiB. The code that most samples are in has fewer.
 const N_SITES: usize = 512;
 
-/// Where a sample's code is, as the sample tells it.
+/// The place of a sample's code, as the sample tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CodePlace {
     pub(crate) pid: i32,
@@ -21,7 +21,7 @@ pub(crate) struct CodePlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownCode {
     pub(crate) object: LoadObjectIdx,
-    /// What the loader added to the load object's addresses.
+    /// Number that the loader added to the load object's addresses.
     pub(crate) bias: u64,
     pub(crate) site: SiteIdx,
 }

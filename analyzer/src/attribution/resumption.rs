@@ -1,4 +1,4 @@
-//! How far back the trigger of one sample is: by the event's model, and by the flag that says whether
+//! The skid of one sample: by the event's model, and by the flag that says whether
 //! the processor was about to run the instruction again.
 
 use crate::x86_64::backtrack::Skid;
@@ -14,12 +14,12 @@ use dataspace_proto::register::{Register, Registers};
 /// one before it by its registers, where they contradict that it has just begun.
 const RESUMED: u64 = 1 << 16;
 
-/// Whether RF is set; `None` where the flags were not sampled.
+/// State of the flag RF; `None` where the flags were not sampled.
 pub(crate) fn is_resumed(registers: &Registers) -> Option<bool> {
     registers.get(Register::Rflags).map(|flags| flags & RESUMED != 0)
 }
 
-/// Where the trigger of a user-mode sample is, by the event's model and what this sample says.
+/// The skid of a user-mode sample, by the event's model and what this sample says.
 pub(crate) fn skid(
     model: SkidModel,
     sample: &Sample,

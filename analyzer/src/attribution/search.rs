@@ -12,24 +12,24 @@ use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::register::Register;
 
-/// What a sample says of its trigger's access.
+/// The part of a sample that tells of its trigger's access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     /// The data address.
     pub(crate) addr: Option<Avma>,
-    /// Whether it was a load or a store, where the hardware says.
+    /// Load or store, where the hardware says.
     pub(crate) access: Option<Access>,
-    /// What the event counts.
+    /// Kind of the event.
     pub(crate) kind: EventKind,
 }
 
 /// An instruction that can have been the trigger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Survivor {
-    /// Which, and which of its accesses; `None` for one that touches nothing.
+    /// Its number, and which of its accesses; `None` for one that touches nothing.
     pub(crate) trigger: u8,
     pub(crate) access: Option<u8>,
-    /// Which of the search's states holds the registers before it.
+    /// Number of the search's state that holds the registers before it.
     state: u16,
     /// Its operand was at the sampled address.
     pub(crate) is_confirmed: bool,
@@ -77,7 +77,7 @@ impl Search {
         }
     }
 
-    /// Whether an operand was at the sampled address.
+    /// Tells whether an operand was at the sampled address.
     pub(crate) fn has_confirmed(&self) -> bool {
         self.survivors.iter().any(|survivor| survivor.is_confirmed)
     }
@@ -182,7 +182,7 @@ impl Search {
         }
     }
 
-    /// Whether an access can have been the sampled one, `state` being the registers before it.
+    /// Tells whether an access can have been the sampled one, `state` being the registers before it.
     fn fit(&mut self, walk: &Walk<'_>, node: &Node, typed: &TypedAccess, state: &State) -> Fit {
         let Some(sampled) = walk.evidence.addr else { return Fit::Yes { is_confirmed: false } };
         // Which of its rounds a repeated string instruction was sampled in is known where a fault
@@ -243,7 +243,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) state: &'a State,
 }
 
-/// Whether an access can have been the sampled one.
+/// True if an access can have been the sampled one.
 enum Fit {
     No,
     /// It can; confirmed if its operand is known to have been at the sampled address.
@@ -254,7 +254,7 @@ enum Fit {
     If(Avma),
 }
 
-/// What a walk looks at.
+/// The parts of the world that a walk looks at.
 struct Walk<'a> {
     past: &'a Past,
     evidence: Evidence,
@@ -321,7 +321,7 @@ impl Walk<'_> {
 const UNSIZED_BYTES: u64 = 4096;
 
 impl Evidence {
-    /// Whether the hardware's word on load or store allows this access.
+    /// Tells whether the hardware's word on load or store allows this access.
     fn is_of_kind(&self, access: Access) -> bool {
         !matches!(
             (self.access, access),
@@ -330,7 +330,7 @@ impl Evidence {
         )
     }
 
-    /// Whether an access at `computed` can have been sampled at `sampled`.
+    /// Tells whether an access at `computed` can have been sampled at `sampled`.
     fn is_overlapping(&self, computed: Avma, typed: &TypedAccess, sampled: Avma) -> bool {
         let size = match typed.memory.size {
             0 => UNSIZED_BYTES,

@@ -1,4 +1,4 @@
-//! What workers answered: resolved IPs, and variables by address.
+//! Answers of workers: resolved IPs, and variables by address.
 
 use crate::attribution::name_table::NamedIdx;
 use crate::bytes::file::LoadObjectIdx;
@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which known site.
+/// Index of a known site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteIdx(u32);
 
@@ -26,7 +26,7 @@ struct KnownSite {
     named: Option<(AccessIdx, NamedIdx)>,
 }
 
-/// Which trigger of a site, and which of its accesses.
+/// Number of a trigger in its site, and of one of its accesses.
 pub(crate) type AccessIdx = (u8, u8);
 
 /// Resolved IPs of all load objects.
@@ -76,7 +76,7 @@ impl SiteTable {
         self.of_query.get(&(object, query)).copied()
     }
 
-    /// Whether the next site would be one too many.
+    /// Tells whether the next site would be one too many.
     pub(crate) fn is_full(&self) -> bool {
         self.sites.len() >= limit::MAX_SITES || self.n_nodes >= limit::MAX_SITE_NODES
     }
@@ -103,7 +103,7 @@ impl SiteTable {
     }
 }
 
-/// Which known call.
+/// Index of a known call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallIdx(u32);
 
@@ -125,7 +125,7 @@ impl CallSiteTable {
         Some((idx, self.calls.get(idx.0 as usize)?))
     }
 
-    /// Whether the next call would be one too many.
+    /// Tells whether the next call would be one too many.
     pub(crate) fn is_full(&self) -> bool {
         self.calls.len() >= limit::MAX_KNOWN_CALLS
     }
@@ -146,7 +146,7 @@ impl CallSiteTable {
 /// End and resident of each range, by its start.
 type Ranges = BTreeMap<DataPlace, (Svma, Option<Resident>)>;
 
-/// What is at data addresses: variables, and gaps between them.
+/// The objects at data addresses: variables, and gaps between them.
 #[derive(Debug, Default)]
 pub(crate) struct DataTable {
     of_object: FxHashMap<LoadObjectIdx, Ranges>,
@@ -154,7 +154,7 @@ pub(crate) struct DataTable {
 }
 
 impl DataTable {
-    /// What is known of a place in data: `None` nothing yet, `Some(None)` that nothing known is there.
+    /// The object at a place in data: `None` while nothing is known yet, `Some(None)` if nothing known is there.
     #[allow(clippy::option_option, reason = "the two levels are two facts, told above")]
     pub(crate) fn find(&self, object: LoadObjectIdx, place: DataPlace) -> Option<Option<Resident>> {
         let ranges = self.of_object.get(&object)?;

@@ -1,4 +1,4 @@
-//! Where a sample went, and what is known of its access.
+//! The verdict on one sample, and what is known of its access.
 
 use crate::attribution::claim::Claim;
 use crate::attribution::site_table::SiteIdx;
@@ -12,7 +12,7 @@ use dataspace_proto::record::Sample;
 use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::AddressSource;
 
-/// Where a sample went.
+/// The account that a sample goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// To a data object.
@@ -46,7 +46,7 @@ impl Attribution {
         }
     }
 
-    /// What was found out.
+    /// The claim that it rests on.
     pub(crate) const fn claim(&self) -> Option<&Claim> {
         match &self.verdict {
             Verdict::Attributed(claim) => Some(claim),
@@ -59,19 +59,19 @@ impl Attribution {
 #[derive(Clone, Copy)]
 pub(crate) struct Located<'a> {
     pub(crate) sample: &'a Sample,
-    /// What its event counts.
+    /// Kind of its event.
     pub(crate) kind: EventKind,
     /// The registers of the code that the site is about.
     pub(crate) registers: &'a Registers,
     /// The load object of that code.
     pub(crate) object: LoadObjectIdx,
-    /// What the loader added to the load object's addresses.
+    /// Number that the loader added to the load object's addresses.
     pub(crate) bias: u64,
     pub(crate) site: SiteIdx,
 }
 
 impl Located<'_> {
-    /// Where in the process a trigger is.
+    /// The address of a trigger in the process.
     pub(crate) fn trigger_avma(self, past: &Past, trigger: u8) -> Option<Avma> {
         let trigger = past.triggers.get(usize::from(trigger))?;
         Some(Avma(trigger.svma.0.wrapping_add(self.bias)))

@@ -1,4 +1,4 @@
-//! What attribution knows and learns: processes, workers' answers, names, votes, threads' storage.
+//! The knowledge of attribution: processes, workers' answers, names, votes, threads' storage.
 
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::NameTable;
@@ -25,7 +25,7 @@ use dataspace_proto::register::{Register, RegisterAbi};
 use dataspace_proto::sample_line::Scope;
 use std::sync::Arc;
 
-/// Which of the two paths may answer.
+/// The paths that may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paths {
     /// Both, joined.
@@ -40,9 +40,9 @@ pub enum Paths {
 /// The meaning of a sample's event, as far as attribution depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
-    /// What the event counts.
+    /// Kind of the event.
     pub(crate) kind: EventKind,
-    /// Where the trigger is, relative to the reported IP.
+    /// The trigger's place, relative to the reported IP.
     pub(crate) skid: SkidModel,
     /// The user chose the skid model, for all events.
     pub(crate) is_forced: bool,

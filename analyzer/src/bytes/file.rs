@@ -1,4 +1,4 @@
-//! How the index gets file bytes: through traits that the session implements, so that the analyzer
+//! File bytes for the index: through traits that the session implements, so that the analyzer
 //! itself does no I/O.
 
 use dataspace_proto::address::Avma;
@@ -17,18 +17,18 @@ pub trait FileBytes: Send + Sync {
     /// Where the file is shorter, cannot be read, or does not answer in time.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError>;
 
-    /// How many of its bytes are stored: a sparse file claims more than anyone wrote.
+    /// Number of its bytes that are stored: a sparse file claims more than anyone wrote.
     fn stored_bytes(&self) -> u64 {
         self.len()
     }
 
-    /// Whether nothing more of it is wanted. What cannot be read then is no fault of the file, and is told
+    /// Tells whether nothing more of it is wanted. What cannot be read then is no fault of the file, and is told
     /// by whoever wants it no more.
     fn is_given_up(&self) -> bool {
         false
     }
 
-    /// Whether there is nothing in it.
+    /// Tells whether there is nothing in it.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -47,24 +47,24 @@ pub(crate) fn read_shared(
     Ok(bytes)
 }
 
-/// Why bytes could not be had.
+/// Reason why bytes could not be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read {n_bytes} bytes at offset {offset:#x}: {cause}")]
 pub struct FileError {
-    /// Where.
+    /// Their place in the file.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub n_bytes: u64,
-    /// What went wrong.
+    /// The fault, in words.
     pub cause: String,
 }
 
-/// Which file is mapped, and in which process it was seen, so that it can be opened.
+/// Name of a mapped file, and a process in which it was seen, so that it can be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadObjectKey {
     /// The path as the kernel tells it.
     pub path: Arc<[u8]>,
-    /// Which file it is.
+    /// Identity of the file.
     pub identity: FileIdentity,
     /// The process in which it was seen first; −1 where there is none any more.
     pub pid: i32,
@@ -75,7 +75,7 @@ pub struct LoadObjectKey {
     pub mount_namespace: u64,
 }
 
-/// What names the separate debug file of a load object.
+/// Names of a load object's separate debug file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugFileQuery {
     /// Path of the load object.
@@ -154,13 +154,13 @@ pub trait FileSource: Send {
         None
     }
 
-    /// What opens the other files that the debug information of a load object names.
+    /// The opener of other files that the debug information of a load object names.
     fn companions(&self, _query: &DebugFileQuery) -> Box<dyn CompanionFiles> {
         Box::new(NoCompanions)
     }
 }
 
-/// How a file names code.
+/// Format of a file that names code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NamesFormat {
     /// `perf-PID.map`: lines of start, size and name.
@@ -169,6 +169,6 @@ pub enum NamesFormat {
     JitDump,
 }
 
-/// Which load object of a session.
+/// Index of a load object of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoadObjectIdx(pub u32);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// A stretch of a section.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Where in the section it begins.
+    /// Its beginning in the section.
     start: usize,
     bytes: Arc<[u8]>,
 }
@@ -49,7 +49,7 @@ enum Store {
     },
     File {
         file: Arc<dyn FileBytes>,
-        /// Where in the file it begins.
+        /// Its beginning in the file.
         offset: u64,
         cache: Arc<PageCache>,
         /// A page could not be read. Then no other one is: what is there may be another file's.
@@ -93,7 +93,7 @@ impl PagedSection {
         self.number
     }
 
-    /// Whether all of it is in memory.
+    /// Tells whether all of it is in memory.
     pub(crate) const fn is_in_memory(&self) -> bool {
         matches!(self.store, Store::Memory(_))
     }
@@ -216,7 +216,7 @@ impl PageCache {
     }
 }
 
-/// Which page: the section's number, and the page's own in it.
+/// Key of a page: the section's number, and the page's own in it.
 type PageKey = (u64, usize);
 
 #[derive(Debug, Default)]
@@ -235,7 +235,7 @@ struct Pages {
 struct Slot {
     key: PageKey,
     page: Arc<Page>,
-    /// Whether it was asked for since the hand went by.
+    /// True if it was asked for since the hand went by.
     is_used: bool,
 }
 

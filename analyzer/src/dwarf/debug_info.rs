@@ -67,7 +67,7 @@ impl DebugInfo {
         Some(info)
     }
 
-    /// That of a file which has none.
+    /// The debug information of a file that has none.
     pub(crate) fn empty(pages: &Arc<PageCache>) -> Self {
         let split = SplitFiles::new(Box::new(NoCompanions), Arc::clone(pages));
         Self::of(Sources::new(None, split))
@@ -90,7 +90,7 @@ impl DebugInfo {
     }
 
     /// Gives up what can be read again in little time.
-    pub(crate) fn shed_caches(&mut self) {
+    pub(crate) fn evict_caches(&mut self) {
         self.sources.forget_parsed();
         self.layouts = LayoutTable::default();
         self.functions = FunctionTable::default();
@@ -128,7 +128,7 @@ impl DebugInfo {
         Some(self.whole_unit(found))
     }
 
-    /// Whether a unit says that it has code at `svma`.
+    /// Tells whether a unit says that it has code at `svma`.
     pub(crate) fn has_unit_at(&self, svma: Svma) -> bool {
         self.own_unit_at(svma).is_some()
     }

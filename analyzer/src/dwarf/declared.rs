@@ -38,7 +38,7 @@ impl Prototype {
         BY_SYMBOL.get(name).copied()
     }
 
-    /// That of a function without a symbol that this one calls: its callers tell what it gets.
+    /// The entry of a function without a symbol that this one calls: its callers tell what it gets.
     pub(crate) const fn callee(self) -> Self {
         Self { function: None, ..self }
     }
@@ -53,7 +53,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Whether `svma` is in its code.
+    /// Tells whether `svma` is in its code.
     pub(crate) fn holds(&self, svma: Svma) -> bool {
         svma.offset_from(self.start).is_some_and(|into| into < self.n_bytes)
     }
@@ -74,7 +74,7 @@ pub(crate) struct Declared {
     units: Vec<HeaderUnit>,
 }
 
-/// What a load object has of a header. Its entries are the functions, then the types in the order in which
+/// The part of a header that a load object uses. Its entries are the functions, then the types in the order in which
 /// they were come upon.
 #[derive(Debug)]
 struct HeaderUnit {
@@ -110,7 +110,7 @@ impl Declared {
         Some(DieRef { unit: unit.idx, offset: UnitOffset(at) })
     }
 
-    /// Where it begins and ends.
+    /// The range of the function's code.
     pub(crate) fn range_at(&self, unit: UnitIdx, svma: Svma) -> Option<(Svma, Svma)> {
         let functions = &self.unit(unit)?.functions;
         functions.iter().find(|known| known.holds(svma)).map(Known::range)

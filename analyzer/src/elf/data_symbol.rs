@@ -7,7 +7,7 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Which of a load object's data an address counts in.
+/// The part of a load object's data that an address counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Storage {
     /// There once for a process: addresses are those of the file.
@@ -16,7 +16,7 @@ pub enum Storage {
     Thread,
 }
 
-/// Where in a load object's data something is.
+/// A place in a load object's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DataPlace {
     /// In which data.
@@ -42,7 +42,7 @@ impl DataPlace {
 /// A symbol of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataSymbol {
-    /// Where the variable begins.
+    /// The variable's beginning.
     pub start: DataPlace,
     /// Its length.
     pub len_bytes: u64,
@@ -94,7 +94,7 @@ impl DataSymbols {
         })
     }
 
-    /// Where the longest symbol ends that begins at `start`.
+    /// The end of the longest symbol that begins at `start`.
     pub(crate) fn end_from(&self, start: DataPlace) -> Option<Svma> {
         let first = self.by_place.partition_point(|symbol| symbol.start < start);
         let symbol = self.by_place.get(first).filter(|symbol| symbol.start == start)?;

@@ -18,15 +18,15 @@ use std::sync::Arc;
 /// A `PT_LOAD` segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins in the file.
+    /// Its beginning in the file.
     pub file_offset: FileOffset,
-    /// How much of the file it covers.
+    /// Number of bytes of the file that it covers.
     pub file_bytes: u64,
-    /// Where the headers place it.
+    /// The address that the headers give it.
     pub start: Svma,
-    /// How long it is in memory.
+    /// Its length in memory.
     pub memory_bytes: u64,
-    /// Whether code can run there.
+    /// True if code can run there.
     pub is_executable: bool,
 }
 
@@ -35,27 +35,27 @@ pub struct Segment {
 pub struct Section {
     /// Its name.
     pub name: String,
-    /// Where it is in memory; 0 for what is not loaded.
+    /// Its address in memory; 0 for what is not loaded.
     pub start: Svma,
     /// Its length in the file, compressed where it is.
     pub file_bytes: u64,
     /// Its place in the file.
     pub file_offset: FileOffset,
-    /// Whether its bytes must be decompressed.
+    /// True if its bytes must be decompressed.
     pub is_compressed: bool,
-    /// Whether it holds code.
+    /// True if it holds code.
     pub is_executable: bool,
-    /// How long each entry is, in a table of entries.
+    /// Length of each entry, in a table of entries.
     pub entry_bytes: u64,
-    /// Whether the program can write to it.
+    /// True if the program can write to it.
     pub is_writable: bool,
-    /// Whether it is in memory.
+    /// True if it is in memory.
     pub is_loaded: bool,
-    /// Whether it holds nothing but strings of bytes that the linker merged.
+    /// True if it holds nothing but strings of bytes that the linker merged.
     pub is_strings: bool,
-    /// Whether the program has a meaning for what is in it; the rest is for linkers and loaders.
+    /// True if the program has a meaning for what is in it; the rest is for linkers and loaders.
     pub is_of_program: bool,
-    /// Whether it is a table of symbols, of their names or of relocations.
+    /// True if it is a table of symbols, of their names or of relocations.
     pub is_table: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct FunctionSymbol {
     pub name: Arc<str>,
 }
 
-/// What was read of an ELF file.
+/// The headers and tables of an ELF file, as far as they were read.
 #[derive(Clone, Debug, Default)]
 pub struct ElfImage {
     /// `PT_LOAD` segments by address.
@@ -81,7 +81,7 @@ pub struct ElfImage {
     pub functions: Vec<FunctionSymbol>,
     /// The parts of those functions that have several, as indices into `functions`.
     split: FxHashMap<Arc<str>, Vec<usize>>,
-    /// Whether it is loaded where its addresses say (`ET_EXEC`).
+    /// True if it is loaded where its addresses say (`ET_EXEC`).
     pub is_at_fixed_addresses: bool,
     /// Pointers in data that the loader makes point at functions that never return, by address.
     pub noreturn_slots: Vec<u64>,
@@ -163,7 +163,7 @@ impl ElfImage {
             .filter(move |section| section.name == name || Some(&section.name) == old_name.as_ref())
     }
 
-    /// Where in the file the byte at `svma` is; `None` outside what the file holds.
+    /// The place in the file of the byte at `svma`; `None` outside what the file holds.
     #[must_use]
     pub fn offset_of_svma(&self, svma: Svma) -> Option<(FileOffset, u64)> {
         self.segments.iter().find_map(|segment| {
@@ -173,7 +173,7 @@ impl ElfImage {
         })
     }
 
-    /// Whether code can run at `svma`.
+    /// Tells whether code can run at `svma`.
     #[must_use]
     pub fn is_code(&self, svma: Svma) -> bool {
         let code = self.segments.iter().filter(|segment| segment.is_executable);
@@ -206,7 +206,7 @@ impl ElfImage {
         })
     }
 
-    /// Where the last function symbol begins that is at `svma` or before it, and where the next one
+    /// The beginnings of the last function symbol that is at `svma` or before it, and of the next
     /// does.
     #[must_use]
     pub fn starts_around(&self, svma: Svma) -> (Option<&FunctionSymbol>, Option<Svma>) {
@@ -246,7 +246,7 @@ impl ElfImage {
             .filter(move |part| own.is_some_and(|own| own.start != part.start))
     }
 
-    /// Where in the file a section's bytes are, as they are there.
+    /// The place of a section's bytes in the file, as they are there.
     ///
     /// # Errors
     /// Where it lies outside the file, is mostly a hole or larger than
@@ -285,17 +285,17 @@ impl ElfImage {
 }
 
 impl Section {
-    /// Whether linkers fill it: no variable of the program is in it.
+    /// Tells whether linkers fill it: no variable of the program is in it.
     pub(crate) fn is_of_linker(&self) -> bool {
         self.is_table || self.is_part_of(".got")
     }
 
-    /// Whether only the loader writes to it: pointers in it lead where they led at the start.
+    /// Tells whether only the loader writes to it: pointers in it lead where they led at the start.
     pub(crate) fn is_of_loader(&self) -> bool {
         self.is_part_of(".got") || self.is_part_of(".data.rel.ro")
     }
 
-    /// Whether it is the section of this name, or one of those with a further word behind it.
+    /// Tells whether it is the section of this name, or one of those with a further word behind it.
     fn is_part_of(&self, name: &str) -> bool {
         self.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
@@ -429,7 +429,7 @@ fn functions(elf: &Elf<'_, '_>) -> Vec<FunctionSymbol> {
     functions
 }
 
-/// Where pointers to functions are kept that never return.
+/// Addresses of slots that hold pointers to functions which never return.
 pub(crate) fn noreturn_slots<'d>(elf: &impl Object<'d>) -> Vec<u64> {
     let (Some(table), Some(relocations)) = (elf.dynamic_symbol_table(), elf.dynamic_relocations())
     else {

@@ -1,4 +1,4 @@
-//! What the loader writes into a load object's tables: addresses by symbol, copies of variables, and
+//! The loader's work on a load object's tables: addresses by symbol, copies of variables, and
 //! where thread-local variables are.
 
 use crate::bytes::file::FileBytes;
@@ -10,21 +10,21 @@ use object::elf::{self, Rela64, Sym64};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What one slot holds when the program runs.
+/// The contents of one slot when the program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// The address of this symbol.
     Address(Arc<str>),
     /// The address of the function that the one at this address chooses (`R_X86_64_IRELATIVE`).
     Chosen(Svma),
-    /// How far a thread-local variable is from the thread's base (`R_X86_64_TPOFF64`).
+    /// The distance of a thread-local variable from the thread's base (`R_X86_64_TPOFF64`).
     ThreadDistance(ThreadTarget),
     /// A load object and an offset in its block, as `__tls_get_addr` takes them
     /// (`R_X86_64_DTPMOD64`).
     ThreadIndex(ThreadTarget),
 }
 
-/// Which thread-local variable a slot is for.
+/// The thread-local variable that a slot is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadTarget {
     /// At this offset in the load object's own block; certainly, unless another load object can
@@ -73,7 +73,7 @@ impl LinkageTable {
         table
     }
 
-    /// What the slot that holds the byte at `svma` is for.
+    /// The purpose of the slot that holds the byte at `svma`.
     pub(crate) fn at(&self, svma: Svma) -> Option<&Slot> {
         let next = self.by_place.partition_point(|(place, _)| *place <= svma);
         let (place, slot) = self.by_place.get(next.checked_sub(1)?)?;

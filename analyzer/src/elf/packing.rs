@@ -1,11 +1,11 @@
-//! How the bytes of sections are compressed, and what they say of that.
+//! Compression of the bytes of sections, and what they say of it.
 
 use crate::bytes::file::FileError;
 use crate::elf::image::Section;
 use crate::limit;
 use std::sync::Arc;
 
-/// How a section's bytes are in the file.
+/// The form of a section's bytes in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     /// As they are.
@@ -25,7 +25,7 @@ impl Section {
         }
     }
 
-    /// How long its bytes say they are without compression.
+    /// Length of its bytes without compression, as they say themselves.
     ///
     /// # Errors
     /// Where they do not say, or more than they can be.
@@ -51,7 +51,7 @@ impl Section {
     }
 }
 
-/// How the name of a compressed section began before there was `SHF_COMPRESSED`.
+/// Beginning of a compressed section's name before there was `SHF_COMPRESSED`.
 pub(crate) const OLD_COMPRESSED: &str = ".zdebug_";
 
 /// Reads the `Elf64_Chdr` in front of an `SHF_COMPRESSED` section (gABI chapter 4).
@@ -80,7 +80,7 @@ fn old_compressed(bytes: &[u8]) -> Result<object::CompressedData<'_>, &'static s
 
 const TOO_LONG: &str = "it claims to decompress to more than the limit";
 
-/// Whether so many bytes can be what `n_packed` others decompress to.
+/// Tells whether so many bytes can be what `n_packed` others decompress to.
 fn is_plausible(n_bytes: u64, n_packed: u64) -> bool {
     n_bytes <= limit::MAX_SECTION_BYTES
         && n_bytes <= n_packed.saturating_mul(limit::MAX_COMPRESSION)

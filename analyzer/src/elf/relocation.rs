@@ -1,4 +1,4 @@
-//! What the loader writes into a load object's data: addresses of its own code.
+//! Addresses of its own code that the loader writes into a load object's data.
 
 use crate::bytes::file::FileBytes;
 use crate::elf::image::ElfImage;
@@ -13,7 +13,7 @@ use object::elf::{R_X86_64_RELATIVE, Rela64};
 /// the addend of a relocation (psABI 4.4). `DT_RELR` keeps the address in the table itself.
 #[derive(Debug, Default)]
 pub(crate) struct CodePointers {
-    /// Where it is written, and the address; by place.
+    /// The place that is written to, and the address; by place.
     by_place: Vec<(u64, u64)>,
     /// The addresses, in order.
     addresses: Vec<u64>,

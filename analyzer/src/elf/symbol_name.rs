@@ -1,4 +1,4 @@
-//! What a symbol's name says of the object: a variable's qualified name, or what the compiler made
+//! The meaning of a data symbol's name: a variable's qualified name, or what the compiler made
 //! and for which type.
 
 use crate::bytes::name::spell;
@@ -6,12 +6,12 @@ use crate::known::{compiler, mangling};
 use crate::limit;
 use std::fmt::Write;
 
-/// What a data symbol stands for.
+/// The thing that a data symbol stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SymbolName {
     /// A variable of the program, by its qualified name.
     Variable(String),
-    /// What the compiler made, as a descriptor spells it: `vtable for ns::Shape`.
+    /// An object that the compiler made, as a descriptor spells it: `vtable for ns::Shape`.
     Made(String),
     /// A constant that has a number for a name.
     Nameless,

@@ -8,7 +8,7 @@ use object::{LittleEndian, elf};
 pub struct ThreadBlock {
     /// Its length.
     pub len_bytes: u64,
-    /// How far below the thread's base it begins, in the program that was executed; of libraries the
+    /// Distance from the thread's base down to its beginning, in the program that was executed; of libraries the
     /// loader decides.
     pub below_base: Option<u64>,
 }
@@ -37,7 +37,7 @@ impl ThreadBlock {
     }
 }
 
-/// Whether this is what is executed, and no library: its block alone has a fixed place.
+/// Tells whether this is what is executed, and no library: its block alone has a fixed place.
 fn is_program<'d, R: object::ReadRef<'d>>(elf: &ElfFile64<'d, object::LittleEndian, R>) -> bool {
     let endian = LittleEndian;
     if elf.elf_header().e_type.get(endian) == elf::ET_EXEC {

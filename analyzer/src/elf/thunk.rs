@@ -10,7 +10,7 @@ use dataspace_proto::address::Svma;
 pub(crate) struct Thunk {
     /// The method.
     pub(crate) method: Svma,
-    /// How far into the object, in bytes, the address is that it gets in place of the object's.
+    /// Distance from the object's address to the one that it gets, in bytes.
     pub(crate) offset: i64,
 }
 

@@ -126,14 +126,14 @@ impl LoadObjectIndex {
     }
 
     /// Gives up what can be worked out again in little time.
-    pub(crate) fn shed_caches(&mut self) {
+    pub(crate) fn evict_caches(&mut self) {
         self.functions = FxHashMap::default();
         self.n_cached_instructions = 0;
         self.flows = FlowCache::default();
         self.calls = None;
         self.call_cache = CallCache::default();
         if let Some(debug) = &mut self.debug {
-            debug.shed_caches();
+            debug.evict_caches();
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the analyzer asks of workers, and the worker that answers.
 
+use crate::bytes::eviction::EvictionStage;
 use crate::bytes::file::{FileSource, LoadObjectIdx};
 use crate::bytes::page::PageCache;
-use crate::bytes::shedding::Shed;
 use crate::index::code_names::CodeNames;
 use crate::index::load_object::LoadObjectIndex;
 use crate::index::question::{Answer, Question, Request, Response};
@@ -39,15 +39,15 @@ impl Worker {
         }
     }
 
-    /// Gives up what is kept here, up to `stage`: it is read again where it is asked for.
-    pub fn shed(&mut self, stage: Shed) {
-        let last = self.last.filter(|_| stage < Shed::Work);
-        if stage >= Shed::Indices {
+    /// Evicts what is kept here, up to `stage`: it is read again where it is asked for.
+    pub fn evict(&mut self, stage: EvictionStage) {
+        let last = self.last.filter(|_| stage < EvictionStage::Work);
+        if stage >= EvictionStage::Indices {
             // What cannot be opened takes no room, and is not tried again.
             self.objects.retain(|object, opened| Some(*object) == last || opened.is_err());
         }
         for index in self.objects.values_mut().flatten() {
-            index.shed_caches();
+            index.evict_caches();
         }
         self.pages.clear();
     }

@@ -13,7 +13,7 @@ pub const MAX_ALL_CODE_NAMES_BYTES: usize = 64 << 20;
 /// as a runtime does that moves it about, takes time and no room.
 pub const MAX_CODE_NAME_ENTRIES: u64 = 4 << 20;
 
-/// How far a file of lines that name code is read: 150,000 functions take 15 MB. A file may be as long as
+/// Bytes that are read of a file of lines that name code: 150,000 functions take 15 MB. A file may be as long as
 /// its owner says, without taking any room.
 pub const MAX_CODE_NAME_FILE_BYTES: u64 = 128 << 20;
 

@@ -18,7 +18,7 @@ pub const MAX_LISTED_MEMBERS: usize = 1 << 12;
 /// Members of all types together: 11 MB. The kernel's `task_struct` has some 700, with nested ones.
 pub const MAX_KEPT_MEMBERS: usize = 1 << 17;
 
-/// How deep members are nested that are listed.
+/// Deepest nesting of members that are listed.
 pub const MAX_LISTED_DEPTH: u32 = 16;
 
 /// Threads that an object's thread count tells apart.

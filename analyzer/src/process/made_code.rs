@@ -1,4 +1,4 @@
-//! What processes call the code that they make at run time, as far as their files were read.
+//! Names of code that processes make at run time, as far as their files were read.
 
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey, NamesFormat};
 use crate::index::code_names::Names;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What stands for the path of a perf map, which the process's own number decides.
+/// The stand-in for the path of a perf map, which the process's own number decides.
 const PERF_MAP: &[u8] = b"[perf map]";
 
 /// One file of names.
@@ -22,7 +22,7 @@ struct NamesSource {
     object: LoadObjectIdx,
     format: NamesFormat,
     table: Option<Arc<CodeTable>>,
-    /// When it was last looked at.
+    /// Time of the last look at it.
     asked_ns: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl NamesSource {
 /// The files of one process.
 #[derive(Debug, Default)]
 struct ProcessCode {
-    /// What its parent had named when it was born.
+    /// The tables of its parent when it was born.
     inherited: Vec<Arc<CodeTable>>,
     /// The dumps, then the map.
     sources: Vec<NamesSource>,
@@ -62,7 +62,7 @@ impl MadeCode {
         self.processes.get(&pid)?.tables().find_map(|table| table.find(ip.0))
     }
 
-    /// Which file is to be looked at for the code of a sample at `ip`, which is in no file itself.
+    /// The file that is to be looked at for the code of a sample at `ip`, which is in no file itself.
     pub(crate) fn needs(
         &mut self,
         sample: &Sample,
@@ -165,7 +165,7 @@ impl MadeCode {
     }
 }
 
-/// Whether a path ends in `jit-NUMBER.dump`.
+/// Tells whether a path ends in `jit-NUMBER.dump`.
 fn is_dump(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     let number = name.strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));

@@ -1,4 +1,4 @@
-//! What samples asked for lately: found again at once, without the trees and tables that know it.
+//! Recent answers to samples: found again at once, without the trees and tables that know them.
 
 use crate::process::table::DataObjectAt;
 use dataspace_proto::address::Avma;

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// What is behind a mapping.
+/// The thing that a mapping maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backing {
     File(LoadObjectIdx),
@@ -51,7 +51,7 @@ pub(crate) struct LoadObject {
     pub(crate) state: ObjectState,
 }
 
-/// What a data address lies in.
+/// The thing that a data address lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataObjectAt {
     /// In the data of no load object.
@@ -60,9 +60,9 @@ pub(crate) enum DataObjectAt {
     Unopened(LoadObjectIdx),
     /// In this one's segments.
     Open {
-        /// Which.
+        /// The load object.
         object: LoadObjectIdx,
-        /// What the loader added to its addresses.
+        /// Number that the loader added to its addresses.
         bias: u64,
     },
 }
@@ -86,7 +86,7 @@ pub(crate) struct ProcessTable {
     by_identity: FxHashMap<(Arc<[u8]>, FileIdentity, u64), LoadObjectIdx>,
     /// The mount namespaces of processes that are in another one than this program, or the recorder.
     namespaces: FxHashMap<i32, u64>,
-    /// How often mappings or the state of load objects may have changed.
+    /// Number of times that mappings or the state of load objects may have changed.
     n_changes: u64,
     recent_data: RecentData,
 }
@@ -224,7 +224,7 @@ impl ProcessTable {
         Some((object, facts.thread?))
     }
 
-    /// How often answers of this table may have changed.
+    /// Number of times that answers of this table may have changed.
     pub(crate) const fn n_changes(&self) -> u64 {
         self.n_changes
     }
@@ -354,7 +354,7 @@ impl ProcessTable {
     }
 }
 
-/// How far below and above `svma` it makes no difference to any segment where exactly an address is,
+/// Distances below and above `svma` within which it makes no difference to any segment where exactly an address is,
 /// and whether one of them holds it.
 fn room(segments: &[Segment], svma: Svma) -> (u64, u64, bool) {
     let (mut below, mut above, mut is_held) = (svma.0, u64::MAX - svma.0, false);
@@ -372,10 +372,10 @@ fn room(segments: &[Segment], svma: Svma) -> (u64, u64, bool) {
     (below, above, is_held)
 }
 
-/// How many mappings one load of an object has at most on either side of an address.
+/// Number of mappings that one load of an object has at most on either side of an address.
 const NEAR: usize = 8;
 
-/// What the loader added to a load object's addresses, by one of its mappings.
+/// The bias of a load object, by one of its mappings: what the loader added to its addresses.
 pub(crate) fn bias(facts: &ObjectFacts, mapping: &Mapping) -> Option<u64> {
     let holds = |segment: &&Segment| {
         mapping
@@ -419,7 +419,7 @@ fn insert(space: &mut BTreeMap<Avma, Mapping>, mapping: Mapping) {
     space.insert(mapping.start, mapping);
 }
 
-/// What of `mapping` lies from `from` on.
+/// The part of `mapping` from `from` on.
 fn cut_front(mapping: &Mapping, from: Avma) -> Option<Mapping> {
     let cut = from.offset_from(mapping.start)?;
     (from < mapping.end).then(|| Mapping {

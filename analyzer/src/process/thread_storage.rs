@@ -1,4 +1,4 @@
-//! Where the threads of each process have their thread-local variables, as far as samples told.
+//! The addresses of thread-local variables for the threads of each process, as far as samples told.
 
 use crate::bytes::file::LoadObjectIdx;
 use crate::elf::thread_block::ThreadBlock;

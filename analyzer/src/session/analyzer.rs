@@ -20,14 +20,14 @@ use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::window::WindowLengths;
 use std::sync::Arc;
 
-/// How to analyze.
+/// Settings of the analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// A skid model for all events, instead of each one's own.
     pub skid: Option<SkidModel>,
-    /// Which paths may answer.
+    /// The paths that may answer.
     pub paths: Paths,
-    /// What metrics are summed over.
+    /// The windows that metrics are summed over.
     pub windows: WindowLengths,
 }
 
@@ -72,7 +72,7 @@ pub struct Analyzer {
     events: Vec<Event>,
     samples_by_event: Vec<u64>,
     pub(crate) world: World,
-    /// Where the samples of each name are charged.
+    /// The objects that the samples of each name are charged to.
     charges: ChargeTable,
     pub(crate) cgroups: CgroupTable,
     pub(crate) parked: Parking,
@@ -225,7 +225,7 @@ impl Analyzer {
         }
     }
 
-    /// What the event of a sample means.
+    /// The meaning of a sample, by its event.
     fn meaning(&self, sample: &Sample) -> Meaning {
         let event = self.events.get(usize::from(sample.event.0));
         let skid = event.map_or(SkidModel::AfterOne, |event| event.skid);

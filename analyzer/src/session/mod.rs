@@ -2,6 +2,6 @@
 
 pub mod analyzer;
 pub(crate) mod charge_table;
+pub mod eviction;
 pub(crate) mod parking;
 pub mod report;
-pub mod shedding;

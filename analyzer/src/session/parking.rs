@@ -22,7 +22,7 @@ impl Parking {
         self.n_samples
     }
 
-    /// Whether the next sample would be one too many.
+    /// Tells whether the next sample would be one too many.
     pub(crate) const fn is_full(&self) -> bool {
         self.n_samples >= limit::MAX_PENDING_SAMPLES
     }

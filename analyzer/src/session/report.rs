@@ -68,13 +68,13 @@ impl Analyzer {
         objects.filter_map(|(id, object)| Some((id, object.layout.clone()?))).collect()
     }
 
-    /// What the collector counted, when it last said so.
+    /// The collector's counts, when it last gave them.
     #[must_use]
     pub const fn collected(&self) -> &Collected {
         &self.collected
     }
 
-    /// Where every sample went so far.
+    /// The accounts of all samples so far.
     #[must_use]
     pub fn accounting(&self) -> Accounting {
         let collected = &self.collected;

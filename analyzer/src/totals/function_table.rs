@@ -1,4 +1,4 @@
-//! Which functions access which data objects: sums by object and function, within a bound.
+//! Sums by object and function: which functions access which data objects, within a bound.
 
 use crate::limit;
 use crate::totals::rolling::ObjectIdx;
@@ -27,7 +27,7 @@ pub struct FunctionLine {
     pub events: Box<[u64]>,
 }
 
-/// Which function of a session; none where it is not known, or one too many.
+/// Index of a function of a session; none where it is not known, or one too many.
 type FunctionIdx = Option<u32>;
 
 /// Sums of one function's samples that are charged to one object itself, not to a part of it.

@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Which data object of a session.
+/// Index of a data object of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ObjectIdx(pub(crate) u32);
 
@@ -33,13 +33,13 @@ const FIRST_REASON: u32 = 5;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How many closed seconds a window of `seconds` sums. The open second is in it besides; but a window of
+/// Number of closed seconds that a window of `seconds` sums. The open second is in it besides; but a window of
 /// one second is the last whole one, so that its rate means something.
 fn n_closed(seconds: u16) -> usize {
     usize::from(seconds).saturating_sub(1).max(1)
 }
 
-/// What one event added to one object in one second.
+/// The sums that one event added to one object in one second.
 #[derive(Clone, Debug)]
 struct Delta {
     object: ObjectIdx,
@@ -48,7 +48,7 @@ struct Delta {
     sums: Sums,
 }
 
-/// What one event's samples in one function added to one object since the last sharing out.
+/// The sums that one event's samples in one function added to one object since the last sharing out.
 #[derive(Debug)]
 struct Charged {
     delta: Delta,
@@ -67,7 +67,7 @@ impl Charged {
     }
 }
 
-/// What [`Charged`] is found by: object, event, and where the scope lies, which is kept by it.
+/// Key of [`Charged`]: object, event, and where the scope lies, which is kept by it.
 type ChargedKey = (ObjectIdx, EventIdx, usize);
 
 /// Sums of one object over one span, with the sum of periods by event.
@@ -94,22 +94,22 @@ pub(crate) struct ObjectTotals {
     pub(crate) level: ObjectLevel,
     descriptor: OnceCell<Arc<str>>,
     pub(crate) scopes: Vec<Arc<Scope>>,
-    /// What accesses that stay at this object may mean; at most [`limit::MAX_CANDIDATES`].
+    /// Meanings of accesses that stay at this object; at most [`limit::MAX_CANDIDATES`].
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) threads: FxHashSet<i32>,
     /// The thread that was noted last.
     last_tid: Option<i32>,
     pub(crate) all: SpanSums,
-    /// Where this object's delta of an event stands in the open second.
+    /// Index of this object's delta of an event in the open second.
     open: Vec<(u64, u32)>,
-    /// Where, by event, the last sample stands, or stood, in what was charged and not shared out yet.
+    /// Index, by event, of the last sample in what was charged and not shared out yet, now or before.
     charged: Vec<u32>,
-    /// What an outermost aggregate looks like.
+    /// Layout of an outermost aggregate.
     pub(crate) layout: Option<Arc<TypeLayout>>,
 }
 
 impl ObjectTotals {
-    /// Whether a sample tells nothing new of who touches this object, and so of what is around it.
+    /// Tells whether a sample tells nothing new of who touches this object, and so of what is around it.
     fn has_noted(&self, tid: i32, scope: Option<&Arc<Scope>>) -> bool {
         self.last_tid == Some(tid)
             && scope.is_none_or(|scope| {
@@ -154,9 +154,9 @@ pub(crate) struct Totals {
     ring: VecDeque<Vec<Delta>>,
     open: Vec<Delta>,
     open_second: Option<u64>,
-    /// Where the open second ends: what is before moves no window.
+    /// End of the open second: what is before moves no window.
     open_until_ns: u64,
-    /// What was charged in the open second and is not shared out yet: of each object only its own.
+    /// Sums that were charged in the open second and are not shared out yet: of each object only its own.
     charged: Vec<Charged>,
     charged_at: FxHashMap<ChargedKey, u32>,
     /// Buffers of expired seconds.
@@ -230,7 +230,7 @@ impl Totals {
         self.objects[idx.0 as usize].layout = Some(Arc::new(layout));
     }
 
-    /// Whether objects that are not known yet are `<Other>` from now on.
+    /// Tells whether objects that are not known yet are `<Other>` from now on.
     pub(crate) const fn set_closed(&mut self, is_closed: bool) {
         self.is_closed = is_closed;
     }
@@ -269,7 +269,7 @@ impl Totals {
         }
     }
 
-    /// Which functions access which objects; as of the last [`Self::share_out`].
+    /// The lines of functions that access objects; as of the last [`Self::share_out`].
     pub(crate) fn function_lines(&self) -> Arc<[FunctionLine]> {
         self.functions.lines()
     }
@@ -341,7 +341,7 @@ impl Totals {
         Arc::clone(totals.descriptor.get_or_init(spell))
     }
 
-    /// Which windows there are.
+    /// The lengths of the windows.
     pub(crate) const fn lengths(&self) -> WindowLengths {
         self.lengths
     }
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(totals.objects()[TOTAL.0 as usize].all.sums.samples, 300);
     }
 
-    /// Which windows a session may choose.
+    /// Lengths of windows that a session may choose.
     fn lengths() -> impl Strategy<Value = WindowLengths> {
         let chosen = proptest::collection::vec(1..=u64::from(MAX_WINDOW_S), 1..=MAX_WINDOWS);
         // Short ones and neighbours are where a second more or less would tell.

@@ -1,4 +1,4 @@
-//! What is summed over samples, and what a sample adds.
+//! Sums over samples, and what a sample adds to them.
 
 use dataspace_proto::memory::{Access, N_LEVELS, Snoop};
 use dataspace_proto::record::Sample;
@@ -74,7 +74,7 @@ impl Sums {
     }
 }
 
-/// What a sample adds besides its count.
+/// The addition of one sample besides its count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge<'a> {
     pub(crate) sample: &'a Sample,

@@ -5,6 +5,6 @@
 pub struct BitRange {
     /// The lowest.
     pub first: u32,
-    /// How many.
+    /// Number of bits.
     pub width: u32,
 }

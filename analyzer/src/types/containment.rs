@@ -1,11 +1,11 @@
-//! Whether the answers of the two paths contradict each other, or one is a part of the other.
+//! The comparison of the answers of two paths: they contradict each other, or one is a part of the other.
 
 use crate::known::language;
 use crate::types::data_object::{DataObject, ObjectLevel, ObjectStep};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::type_expression::{Keyword, TypeExpression};
 
-/// Which of two answers that agree says more.
+/// The answer that says more, of two that agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finer {
     /// The type path's.
@@ -55,12 +55,12 @@ fn way(levels: &[ObjectLevel]) -> Option<(&ObjectStep, &[ObjectLevel])> {
     Some((&first.step, below))
 }
 
-/// What one element of an object is.
+/// The layout of one element of an object.
 fn element(step: &ObjectStep) -> Option<&Layout> {
     Some(step.layout()?.innermost())
 }
 
-/// Whether two objects consist of one type: of one name and the same inside, or numbers that are kept
+/// Tells whether two objects consist of one type: of one name and the same inside, or numbers that are kept
 /// in the same way. Two units may give one name to two types.
 fn is_alike(one: &ObjectStep, other: &ObjectStep) -> bool {
     let (Some(one), Some(other)) = (element(one), element(other)) else { return false };
@@ -71,7 +71,7 @@ fn is_alike(one: &ObjectStep, other: &ObjectStep) -> bool {
     }
 }
 
-/// Whether the integers behind a pointer are only how much is copied at a time of what lies there: they
+/// Tells whether the integers behind a pointer are only how much is copied at a time of what lies there: they
 /// are wider than the scalars there, or the access takes several members. A pointer to floating-point
 /// numbers says what it leads to.
 fn copies(integers: &ObjectStep, there: &ObjectStep) -> bool {

@@ -24,7 +24,7 @@ pub struct DataObject {
 /// One object of a nest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectLevel {
-    /// Which it is of what is around it.
+    /// Its step from what is around it.
     pub step: ObjectStep,
     /// Offset in the outermost aggregate.
     pub offset: u64,
@@ -37,7 +37,7 @@ pub struct ObjectLevel {
 pub enum ObjectStep {
     /// An object of the profiler's own.
     Artificial(Artificial),
-    /// What the compiler or the linker made, under the names that are usual for its sort and for itself.
+    /// An object that the compiler or the linker made, under the names that are usual for its sort and for itself.
     Made(Arc<str>, Option<Arc<str>>),
     /// A variable of which only the name is known.
     Untyped(Arc<str>),
@@ -67,13 +67,13 @@ pub enum Artificial {
     Total,
     /// All that has no members.
     Scalars,
-    /// What of the frame no variable covers: spills, saved registers, return addresses.
+    /// The part of the frame that no variable covers: spills, saved registers, return addresses.
     Stack,
     /// All that has no name.
     Unknown,
-    /// What came after there were too many objects.
+    /// All objects that came after there were too many.
     Other,
-    /// What has no name for this reason.
+    /// An object without a name, for this reason.
     Reason(Reason),
 }
 
@@ -86,7 +86,7 @@ pub struct PointerMember {
     pub name: Arc<str>,
 }
 
-/// What an access may mean where a union leaves it open.
+/// One meaning of an access that a union leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// The names of members, outermost first.
@@ -109,7 +109,7 @@ impl ObjectStep {
         }
     }
 
-    /// What it is shown as.
+    /// The kind that it is shown as.
     #[must_use]
     pub const fn kind(&self) -> ObjectKind {
         match self {
@@ -159,14 +159,14 @@ impl DataObject {
         Self { variable: Some(name), ..Self::of(ObjectLevel { step, offset: 0, size }) }
     }
 
-    /// What the compiler or the linker made: its sort, and its own name if such things have one.
+    /// An object that the compiler or the linker made: its sort, and its own name if such things have one.
     #[must_use]
     pub fn made(sort: &str, name: Option<&str>, size: u64) -> Self {
         let step = ObjectStep::Made(sort.into(), name.map(Into::into));
         Self::of(ObjectLevel { step, offset: 0, size })
     }
 
-    /// Whether the two are one data object.
+    /// Tells whether the two are one data object.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.levels.iter().map(|level| &level.step).eq(other.levels.iter().map(|it| &it.step))
@@ -190,14 +190,14 @@ impl DataObject {
         Some(self.outermost()?.layout()?.innermost_element())
     }
 
-    /// Whether it is a number or pointer of its own, whose metrics go to `<Scalars>` too.
+    /// Tells whether it is a number or pointer of its own, whose metrics go to `<Scalars>` too.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         self.outermost().is_some_and(|step| step.kind() == ObjectKind::Scalar)
     }
 }
 
-/// How an access came to its layout.
+/// The way in which an access came to its layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root<'a> {
     /// Through a pointer held in this variable; empty where it has no name.
@@ -253,7 +253,7 @@ pub fn name_as(
     Some((part(&element, root, &path, candidates), into))
 }
 
-/// How far into the element of `layout` it is. An array of aggregates is named after its element: every
+/// Distance into the element of `layout`. An array of aggregates is named after its element: every
 /// element is the same data object.
 fn into_element(layout: &Layout, element: &Layout, offset: u64) -> Option<u64> {
     if offset < layout.size { offset.checked_rem(element.size) } else { Some(offset) }
@@ -287,7 +287,7 @@ fn part(
     DataObject { levels: levels(element, &path.steps), variable: root.variable(), candidates }
 }
 
-/// What the access may mean where `path` stays at an aggregate.
+/// The meanings of an access where `path` stays at an aggregate.
 fn candidates(
     element: &Layout,
     path: &Path<'_>,

@@ -20,9 +20,9 @@ pub struct Path<'a> {
     pub steps: Vec<Step>,
     /// The part.
     pub leaf: &'a Layout,
-    /// Where the part begins in the outermost layout, in its first element.
+    /// Beginning of the part in the outermost layout, in its first element.
     pub offset: u64,
-    /// Where the access begins inside the part.
+    /// Beginning of the access inside the part.
     pub into: u64,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// What an access may mean, where the layout leaves it open.
+/// Meanings of an access that the layout leaves open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates<'a> {
     /// The parts that fit best, at most [`limit::MAX_CANDIDATES`], in the order of the members.
@@ -106,7 +106,7 @@ impl Layout {
     }
 }
 
-/// How much an access touches.
+/// Extent of what an access touches.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
     /// Bytes, 0 if that is not known.
@@ -116,7 +116,7 @@ enum Extent {
 }
 
 impl Extent {
-    /// Whether a member holds what is touched at `offset`.
+    /// Tells whether a member holds what is touched at `offset`.
     fn is_in(self, member: &Member, offset: u64) -> bool {
         let (start, end) = member.byte_range();
         let Some(into) = offset.checked_sub(start) else { return false };
@@ -134,7 +134,7 @@ impl Extent {
         }
     }
 
-    /// Whether what is touched at `into` a part is just its `size` bytes.
+    /// Tells whether what is touched at `into` a part is just its `size` bytes.
     const fn is_whole(self, into: u64, size: u64) -> bool {
         match self {
             Self::Bytes(touched) => touched == size && touched != 0 && into == 0,
@@ -144,7 +144,7 @@ impl Extent {
         }
     }
 
-    /// Whether what is touched at `offset` is just this bit-field.
+    /// Tells whether what is touched at `offset` is just this bit-field.
     fn is_bit_field(self, offset: u64, (from, n_bits): (u64, u64)) -> bool {
         let (first, width) = match self {
             Self::Bytes(size) => (0, size.saturating_mul(8)),
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
         if array_bytes.is_some_and(is_whole) { Fit::WholeArray } else { Fit::Inside }
     }
 
-    /// Whether the access stays inside a part of `size` bytes.
+    /// Tells whether the access stays inside a part of `size` bytes.
     const fn is_within(&self, into: u64, size: u64) -> bool {
         match self.extent {
             Extent::Bytes(0) => true,

@@ -1,4 +1,4 @@
-//! How data objects are spelled: the descriptor grammar of design section 6.
+//! The spelling of data objects: the descriptor grammar of design section 6.
 
 use crate::types::data_object::{Artificial, Candidate, DataObject, ObjectStep};
 use std::fmt;
@@ -41,7 +41,7 @@ impl Spelling {
     }
 }
 
-/// What a step adds to the descriptor of what is around it.
+/// The words that a step adds to the descriptor of what is around it.
 impl fmt::Display for ObjectStep {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

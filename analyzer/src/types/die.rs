@@ -2,7 +2,7 @@
 
 use gimli::UnitOffset;
 
-/// Which unit of a load object, whatever file it is in.
+/// Index of a unit of a load object, whatever file it is in.
 pub(crate) type UnitIdx = u32;
 
 /// One entry of the debug information.

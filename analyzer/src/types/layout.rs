@@ -1,4 +1,4 @@
-//! What a type looks like in memory: sizes, members, arrays.
+//! The look of a type in memory: sizes, members, arrays.
 
 use crate::types::die::DieRef;
 use crate::types::type_expression::{Keyword, TypeExpression};
@@ -15,7 +15,7 @@ pub struct Layout {
     pub name: Arc<str>,
     /// Its size in bytes; 0 where it is not known.
     pub size: u64,
-    /// What it consists of.
+    /// The parts that it consists of.
     pub shape: Shape,
     /// Equal for layouts that a reader could not tell apart.
     pub fingerprint: u64,
@@ -26,9 +26,9 @@ pub struct Layout {
     pub(crate) pointee: Option<DieRef>,
     /// The entry that describes an aggregate or a function's type, typedefs and qualifiers taken off.
     pub(crate) die: Option<DieRef>,
-    /// How many layouts are nested in it, itself included.
+    /// Number of layouts nested in it, itself included.
     pub(crate) depth: usize,
-    /// Where the array without a length begins that it ends with.
+    /// Beginning of the array without a length that it ends with.
     pub(crate) open_from: Option<u64>,
 }
 
@@ -45,14 +45,14 @@ impl Hash for Layout {
     }
 }
 
-/// What a type consists of.
+/// The parts of a type.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Nothing smaller: numbers, pointers, enumerations, functions.
     Scalar(ScalarKind),
     /// Members, by offset.
     Aggregate {
-        /// Which sort.
+        /// Structure, class or union.
         kind: AggregateKind,
         /// The members, in the order of their offsets.
         members: Box<[Member]>,
@@ -61,7 +61,7 @@ pub enum Shape {
     Array {
         /// One of them.
         element: Arc<Layout>,
-        /// How many, where the type says.
+        /// Number of elements, where the type says.
         count: Option<u64>,
     },
 }
@@ -105,7 +105,7 @@ impl AggregateKind {
         }
     }
 
-    /// Whether its members are meant to overlap.
+    /// Tells whether its members are meant to overlap.
     #[must_use]
     pub const fn has_arms(self) -> bool {
         matches!(self, Self::Union | Self::Variants)
@@ -117,7 +117,7 @@ impl AggregateKind {
 pub struct Member {
     /// Its name: `-` where it has none, `<base>` for a base class.
     pub name: Arc<str>,
-    /// Where it begins, in bytes.
+    /// Its beginning, in bytes.
     pub offset: u64,
     /// For a bit-field: first bit, from the start of the aggregate, and width.
     pub bits: Option<(u64, u64)>,
@@ -222,32 +222,32 @@ impl Layout {
         layout
     }
 
-    /// Whether a program may reach a scalar of one type through a pointer to the other.
+    /// Tells whether a program may reach a scalar of one type through a pointer to the other.
     #[must_use]
     pub fn is_alike_scalar(&self, other: &Self) -> bool {
         self.size == other.size && self.expression.is_alike(&other.expression)
     }
 
-    /// Whether it has members.
+    /// Tells whether it has members.
     #[must_use]
     pub const fn is_aggregate(&self) -> bool {
         matches!(self.shape, Shape::Aggregate { .. })
     }
 
-    /// Whether a byte at `offset` belongs to it: inside its size, or in the open array that ends it.
+    /// Tells whether a byte at `offset` belongs to it: inside its size, or in the open array that ends it.
     #[must_use]
     pub fn holds(&self, offset: u64) -> bool {
         offset < self.size || self.is_open_at(offset)
     }
 
-    /// Whether `offset` is in the array without a length that it ends with.
+    /// Tells whether `offset` is in the array without a length that it ends with.
     #[must_use]
     pub fn is_open_at(&self, offset: u64) -> bool {
         self.open_from.is_some_and(|start| start <= offset)
     }
 }
 
-/// Where the array without a length begins that ends a type. In a structure it may begin before the
+/// Beginning of the array without a length that ends a type. In a structure it may begin before the
 /// structure's size, in its padding, and reaches as far as the memory does.
 fn open_from(size: u64, shape: &Shape) -> Option<u64> {
     let of_member = |member: &Member| {

@@ -11,28 +11,28 @@ pub enum TypeExpression {
     Base {
         /// As the compiler calls it: gcc `long int`, clang `long`, rustc `i64`.
         name: Arc<str>,
-        /// How its values are kept.
+        /// The form in which its values are kept.
         encoding: Encoding,
         /// Its size.
         n_bytes: u64,
     },
-    /// What the program gives a name, or leaves without one.
+    /// A type that the program gives a name, or leaves without one.
     Named {
-        /// What kind of type it is.
+        /// Kind of the type.
         keyword: Keyword,
         /// The name with its name spaces.
         name: Option<Arc<str>>,
     },
     /// A pointer to a type, or a qualified type.
     Prefixed {
-        /// Which.
+        /// The qualifier, pointer or reference.
         prefix: Prefix,
         /// Of this type.
         of: Arc<Self>,
     },
     /// Elements side by side.
     Array {
-        /// How many, where the type says.
+        /// Number of elements, where the type says.
         count: Option<u64>,
         /// Of this type.
         of: Arc<Self>,
@@ -41,11 +41,11 @@ pub enum TypeExpression {
     Function,
     /// Nothing.
     Void,
-    /// What the debug information does not tell.
+    /// A part that the debug information does not tell.
     Unknown,
 }
 
-/// How the values of a base type are kept.
+/// The form in which the values of a base type are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// Integers and characters, but for the next.
@@ -71,7 +71,7 @@ pub enum Keyword {
     None,
 }
 
-/// What a type is made from another one by.
+/// The step by which a type is made from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Prefix {
     /// `*`
@@ -133,7 +133,7 @@ impl Encoding {
 }
 
 impl TypeExpression {
-    /// Whether a program may reach an object of one type through a pointer to the other: sign,
+    /// Tells whether a program may reach an object of one type through a pointer to the other: sign,
     /// qualifiers and lengths of arrays do not count (C11 section 6.5 paragraph 7).
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
@@ -151,13 +151,13 @@ impl TypeExpression {
         }
     }
 
-    /// Whether it is a character without a sign, perhaps qualified: C's `unsigned char`.
+    /// Tells whether it is a character without a sign, perhaps qualified: C's `unsigned char`.
     #[must_use]
     pub fn is_unsigned_character(&self) -> bool {
         matches!(self.bare(), Self::Base { encoding: Encoding::UnsignedCharacter, .. })
     }
 
-    /// Whether it is a pointer to nothing, over however many others: `void *`, `void **`.
+    /// Tells whether it is a pointer to nothing, over however many others: `void *`, `void **`.
     #[must_use]
     pub fn leads_to_nothing(&self) -> bool {
         let mut next = self.bare();

@@ -1,8 +1,8 @@
-//! What the code around an access does with the value.
+//! The use of a value by the code around an access.
 
 use crate::types::layout::ScalarKind;
 
-/// What the instructions around an access do with the value.
+/// The use of a value by the instructions around an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ValueKind {
     /// Copied, or nothing is known: a compiler copies a float through a general register.
@@ -17,7 +17,7 @@ pub enum ValueKind {
 }
 
 impl ValueKind {
-    /// Whether a scalar of this kind is used so.
+    /// Tells whether a scalar of this kind is used so.
     pub(crate) const fn fits(self, kind: ScalarKind) -> bool {
         match self {
             Self::Unknown => true,

@@ -13,7 +13,7 @@ const ENOUGH_IN_ARRAY: usize = 6;
 /// Of these, how many on each side: one alone may be of another array.
 const ENOUGH_BESIDE: usize = 2;
 
-/// What is known of the elements around an address.
+/// The elements known around an address.
 #[derive(Clone, Copy, Debug)]
 struct Elements {
     kind: KindIdx,
@@ -21,7 +21,7 @@ struct Elements {
     n_below: usize,
     n_above: usize,
     votes: u32,
-    /// What all of them are a multiple of apart.
+    /// A divisor of all distances between them.
     stride: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What votes are about: types of objects, each once, and which of them contain which.
+//! The things that votes are about: types of objects, each once, and which of them contain which.
 
 use crate::index::site::Answer;
 use crate::limit;
@@ -7,11 +7,11 @@ use crate::types::layout::{Layout, ScalarKind, Shape};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Which kind of object.
+/// Index of a kind of object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct KindIdx(u16);
 
-/// What a named object teaches about the memory that it was found in.
+/// The lesson of a named object about the memory that it was found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lesson {
     /// An object of this kind is there.
@@ -38,7 +38,7 @@ impl Kind {
         self.size
     }
 
-    /// Whether it has no parts.
+    /// Tells whether it has no parts.
     pub(crate) const fn is_scalar(&self) -> bool {
         self.scalar.is_some()
     }
@@ -49,9 +49,9 @@ impl Kind {
 pub(crate) struct Kinds {
     kinds: Vec<Kind>,
     of_object: FxHashMap<ObjectStep, KindIdx>,
-    /// What [`Self::contains`] said.
+    /// Results of [`Self::contains`].
     contained: FxHashMap<(KindIdx, u32, KindIdx), bool>,
-    /// What [`Self::ask`] said.
+    /// Results of [`Self::ask`].
     fitting: FxHashMap<(KindIdx, u32, Option<u32>), bool>,
 }
 
@@ -60,7 +60,7 @@ impl Kinds {
         &self.kinds[usize::from(idx.0)]
     }
 
-    /// What an object that the instruction named teaches.
+    /// The lesson of an object that the instruction named.
     pub(crate) fn lesson(&mut self, answer: &Answer) -> Lesson {
         let object = &answer.object;
         let (Some(layout), None) = (object.element(), &object.variable) else {
@@ -97,7 +97,7 @@ impl Kinds {
         Lesson::Kind(idx)
     }
 
-    /// Whether both are scalars of one type, perhaps behind pointers of other names.
+    /// Tells whether both are scalars of one type, perhaps behind pointers of other names.
     pub(crate) fn is_alike(&self, one: KindIdx, other: KindIdx) -> bool {
         one == other
             || self.get(one).is_scalar()
@@ -105,7 +105,7 @@ impl Kinds {
                 && is_same_type(&self.get(one).layout, &self.get(other).layout)
     }
 
-    /// Whether an object of kind `outer` has one of kind `inner` that begins at `offset`.
+    /// Tells whether an object of kind `outer` has one of kind `inner` that begins at `offset`.
     pub(crate) fn contains(&mut self, outer: KindIdx, offset: u32, inner: KindIdx) -> bool {
         let key = (outer, offset, inner);
         if let Some(known) = self.contained.get(&key) {
@@ -121,7 +121,7 @@ impl Kinds {
         answer
     }
 
-    /// Whether an access of `size` bytes at `offset` is to one whole scalar of this kind, or at
+    /// Tells whether an access of `size` bytes at `offset` is to one whole scalar of this kind, or at
     /// least wider than any.
     pub(crate) fn fits(&mut self, kind: KindIdx, offset: u32, size: u32) -> bool {
         self.ask(kind, offset, Some(size))
@@ -133,7 +133,7 @@ impl Kinds {
         self.fits(kind, offset, size) || size > WIDEST_SCALAR && self.ask(kind, offset, None)
     }
 
-    /// Whether an access fits, or, without a size, whether a scalar begins there.
+    /// Tells whether an access fits, or, without a size, whether a scalar begins there.
     fn ask(&mut self, kind: KindIdx, offset: u32, size: Option<u32>) -> bool {
         let key = (kind, offset, size);
         if let Some(known) = self.fitting.get(&key) {
@@ -157,7 +157,7 @@ impl Kinds {
 /// Bytes of the widest number that is not in a vector register.
 const WIDEST_SCALAR: u32 = 8;
 
-/// Whether an object of type `inner` begins at `offset` of one of type `outer`.
+/// Tells whether an object of type `inner` begins at `offset` of one of type `outer`.
 fn contains(outer: &Layout, offset: u64, inner: &Layout, depth: usize, n_left: &mut u32) -> bool {
     if offset == 0 && is_same_type(outer, inner) {
         return true;
@@ -180,7 +180,7 @@ fn contains(outer: &Layout, offset: u64, inner: &Layout, depth: usize, n_left: &
     }
 }
 
-/// Whether two types are one to a program that reaches an object through a pointer.
+/// Tells whether two types are one to a program that reaches an object through a pointer.
 fn is_same_type(one: &Layout, other: &Layout) -> bool {
     if one.size != other.size {
         return false;

@@ -27,7 +27,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Votes from which an object is not voted on at every sample.
 const SETTLED_VOTES: u16 = 16;
 
-/// How long then not: a hundredth of a second, so that a burst of samples costs one vote.
+/// Shortest time between two of them: a hundredth of a second, so that a burst of samples costs one vote.
 const RECENT_NS: u64 = 10_000_000;
 
 /// Objects that were lately voted on: 16 KiB, half of the first-level cache.
@@ -41,11 +41,11 @@ const LINE_BYTES: u64 = 64;
 pub(crate) struct Touch {
     /// The process.
     pub(crate) pid: i32,
-    /// When.
+    /// The time of the sample.
     pub(crate) time_ns: u64,
     /// The first byte.
     pub(crate) addr: u64,
-    /// How many; 0 if that is not known.
+    /// Number of bytes; 0 if that is not known.
     pub(crate) size: u32,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Votes {
     recent: Box<[Recent]>,
     regions: Vec<(RegionKey, bool, Region)>,
     of_page: FxHashMap<RegionKey, u32>,
-    /// Where the search for a region to give up goes on.
+    /// The place where the search for a region to evict goes on.
     hand: usize,
 }
 
@@ -102,7 +102,7 @@ impl Votes {
         self.kinds.get(idx)
     }
 
-    /// What an object that the instruction named teaches.
+    /// The lesson of an object that the instruction named.
     pub(crate) fn lesson(&mut self, answer: &crate::index::site::Answer) -> Lesson {
         self.kinds.lesson(answer)
     }
@@ -176,7 +176,7 @@ impl Votes {
         }
     }
 
-    /// What votes say of an access that no type names.
+    /// The object that votes find for an access that no type names.
     pub(crate) fn find(&mut self, touch: Touch) -> Option<Found> {
         self.look(touch, Region::exact)
     }
@@ -319,7 +319,7 @@ impl Votes {
     }
 }
 
-/// Where an object is among those that were voted on lately.
+/// The object's slot among those that were voted on lately.
 const fn recent_slot(space: u32, start: u64) -> usize {
     // The golden ratio's bits spread what differs in a few (Knuth, volume 3, section 6.4).
     let mixed = (start ^ (space as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -23,7 +23,7 @@ pub(super) fn longs(name: &str, n_longs: u64) -> Arc<Layout> {
     structure(name, n_longs * 8, &members)
 }
 
-/// What an instruction says that touched `size` bytes at `offset` through a pointer `p`.
+/// The lesson of an instruction that touched `size` bytes at `offset` through a pointer `p`.
 pub(super) fn typed(layout: &Arc<Layout>, offset: u64, size: u64) -> Answer {
     let (object, offset) = data_object::name(layout, Root::Pointer("p"), offset, size).unwrap();
     Answer { object, offset }
@@ -135,7 +135,7 @@ impl Heap {
         self.blocks[block].is_known = true;
     }
 
-    /// What an untyped access is named, and what it is.
+    /// Names an untyped access, and tells whether the name is right.
     fn untyped(&mut self, block: usize, long: u64) -> Option<bool> {
         let Block { start, kind, .. } = self.blocks[block];
         let layout = &self.kinds[kind];

@@ -9,11 +9,11 @@ use crate::limit;
 /// Votes for what lies at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What it is.
+    /// Kind of the object.
     pub(crate) kind: KindIdx,
-    /// How far behind the start of the object, or of its element for scalars.
+    /// Distance from the start of the object, or of its element for scalars.
     pub(crate) offset: u32,
-    /// How many samples said so.
+    /// Number of samples that said so.
     pub(crate) votes: u32,
 }
 
@@ -29,7 +29,7 @@ const MAX_OTHERS_OF_TEN: usize = 1;
 /// object.
 const MAX_RUN_GAP: u64 = 64;
 
-/// What a vote came to.
+/// The result of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// One more of so many for what was known.
@@ -44,7 +44,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Region {
     n_slots: u8,
-    /// When memory in it turned out to be something else than before.
+    /// Last time when memory in it turned out to be something else than before.
     changed_s: Option<u32>,
     slots: [Slot; limit::MAX_VOTED_IN_REGION],
 }
@@ -135,7 +135,7 @@ impl Region {
         slot.votes
     }
 
-    /// What was believed of a slot has to be confirmed again.
+    /// Lets a slot wait to be confirmed again.
     fn doubt(&mut self, idx: usize, now_s: u32) {
         let slot = &mut self.slots[idx];
         slot.votes = 0;
@@ -202,7 +202,7 @@ impl Region {
         self.n_slots != n_slots
     }
 
-    /// What was just voted for has taken the place of something else.
+    /// Learns that what was just voted for has taken the place of something else.
     pub(crate) fn distrust(&mut self, ballot: Ballot) {
         for slot in self.slots_mut() {
             if slot.start == ballot.start && slot.kind == ballot.kind {
@@ -309,17 +309,17 @@ impl Region {
         fits.then_some(Found { kind: below.kind, offset, votes })
     }
 
-    /// Whether memory in it turned out to be something else, not long ago.
+    /// Tells whether memory in it turned out to be something else, not long ago.
     pub(super) fn has_changed_lately(&self, now_s: u32) -> bool {
         self.changed_s.is_some_and(|since| now_s.saturating_sub(since) <= limit::MAX_VOTE_AGE_S)
     }
 
-    /// What is known in it, and not too old.
+    /// The slots that are in use and not too old.
     pub(super) fn fresh_slots(&self, now_s: u32) -> impl Iterator<Item = &Slot> {
         self.slots().iter().filter(move |slot| slot.is_fresh(now_s))
     }
 
-    /// Whether nothing is known in it.
+    /// Tells whether nothing is known in it.
     pub(crate) const fn is_empty(&self) -> bool {
         self.n_slots == 0
     }
@@ -331,10 +331,10 @@ impl Region {
     }
 }
 
-/// What the objects known to be at an address say of it.
+/// The claim of the objects that are known to be at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exact {
-    /// What it is.
+    /// The object that is there.
     Found(Found),
     /// Something is there, and what is not sure.
     Unsure,

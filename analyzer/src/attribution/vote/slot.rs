@@ -22,7 +22,7 @@ pub(super) struct Slot {
     pub(super) len: u32,
     pub(super) kind: KindIdx,
     pub(super) votes: u16,
-    /// How often the memory turned out to be something else.
+    /// Number of times that the memory turned out to be something else.
     pub(super) n_changes: u8,
     pub(super) is_run: bool,
 }
@@ -40,7 +40,7 @@ impl Slot {
         now_s.saturating_sub(self.seen_s) <= limit::MAX_VOTE_AGE_S
     }
 
-    /// Whether it is a run of scalars inside one of the objects of this kind that lie side by side, one
+    /// Tells whether it is a run of scalars inside one of the objects of this kind that lie side by side, one
     /// of them at `first`.
     pub(super) fn is_part_of_one(&self, kinds: &mut Kinds, (kind, first): (KindIdx, u64)) -> bool {
         let size = u64::from(kinds.get(kind).size());
@@ -82,7 +82,7 @@ impl Ballot {
     }
 }
 
-/// How a vote stands to something that is known in the same memory.
+/// The relation of a vote to a slot of the same memory.
 pub(super) enum Standing {
     /// It is for the same.
     Same,
@@ -96,7 +96,7 @@ pub(super) enum Standing {
     Contrary,
 }
 
-/// How a vote stands to what a slot says.
+/// Compares a vote with what a slot says.
 pub(super) fn standing(kinds: &mut Kinds, slot: &Slot, ballot: &Ballot) -> Standing {
     if slot.is_run && kinds.get(ballot.kind).is_scalar() {
         let size = u64::from(kinds.get(slot.kind).size());

@@ -21,21 +21,21 @@ use dataspace_proto::register::Register;
 use dataspace_proto::stack::StackPiece;
 use std::sync::Arc;
 
-/// What one call says.
+/// The answer of one call.
 struct Hop {
     found: Option<Claim>,
     /// It is but bytes behind a pointer.
     is_bytes: bool,
     /// The pointer is a member, which says more than a variable.
     is_of_member: bool,
-    /// What its own caller may say more of.
+    /// The sum that the call's own caller may say more of.
     further: Option<ArgumentSum>,
 }
 
 /// A walk up the sampled stack.
 struct Walk<'a> {
     piece: &'a StackPiece,
-    /// Where the piece begins.
+    /// First address of the piece.
     start: Avma,
     stack_pointer: u64,
     frame_pointer: Option<u64>,
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
 }
 
 impl World {
-    /// What the callers of the trigger's function say it touches: an object, by the witness
+    /// The claim of the callers of the trigger's function on what it touches: an object, by the witness
     /// [`Witness::Caller`], or but bytes, by [`Witness::PassedBytes`].
     pub(crate) fn passed(
         &mut self,
@@ -146,7 +146,7 @@ impl World {
         Ok(bytes.map(|it| it.0))
     }
 
-    /// What one call says of a sum of its callee's arguments.
+    /// The answer of one call on a sum of its callee's arguments.
     fn hop(
         &mut self,
         site: &CallSite,

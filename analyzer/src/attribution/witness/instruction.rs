@@ -15,7 +15,7 @@ use dataspace_proto::event::EventKind;
 use dataspace_proto::reason::Reason;
 
 impl World {
-    /// What instruction and debug information say, else what live objects of a known type do. `avma` is
+    /// The claim of instruction and debug information, else of what live objects of a known type do. `avma` is
     /// the data address, `computed` that of the operand.
     pub(crate) fn instruction(
         &mut self,
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// Whether the sample's address is that of the operand which the type path named a part of.
+/// Tells whether the sample's address is that of the operand which the type path named a part of.
 fn is_addressed(located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) -> bool {
     typed.memory.role == Role::Operand
         && match (computed, located.sample.addr) {

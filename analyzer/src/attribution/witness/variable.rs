@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 /// and what gcc's stack protector compares (psABI 3.4.6; glibc: `tcbhead_t`; musl the same).
 const CONTROL_BLOCK_BYTES: i64 = 64;
 
-/// What is there.
+/// The object that stands for a control block.
 static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
     start: Svma(0),
     object: DataObject::made("thread_control_block", Some("-"), 0),
@@ -30,7 +30,7 @@ static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
 });
 
 impl World {
-    /// What lies at an access: the object of an operand that is counted from the thread's base, else the
+    /// The claim of what lies at an access: the object of an operand that is counted from the thread's base, else the
     /// object at the data address.
     pub(crate) fn variable(
         &mut self,
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// What a load object has at a place in its data.
+    /// The object that a load object has at a place in its data.
     fn resident(
         &mut self,
         object: LoadObjectIdx,

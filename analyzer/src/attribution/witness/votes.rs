@@ -15,7 +15,7 @@ use dataspace_proto::record::Sample;
 use dataspace_proto::register::Register;
 
 impl World {
-    /// What votes say of the access at `avma`; `memory` is `None` where its instruction is not known.
+    /// The claim of votes on the access at `avma`; `memory` is `None` where its instruction is not known.
     pub(crate) fn voted(
         &mut self,
         sample: &Sample,
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// What votes say of the object around what an instruction knows only as a number or a pointer.
+    /// The claim of votes on the object around what an instruction knows only as a number or a pointer.
     pub(crate) fn voted_around(
         &mut self,
         sample: &Sample,

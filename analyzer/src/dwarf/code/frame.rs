@@ -14,11 +14,11 @@ use gimli::{Reader as _, UnwindSection};
 pub struct CfaRule {
     /// The register, by its DWARF number.
     pub register: u16,
-    /// How far above the register's value the CFA is.
+    /// Distance from the register's value up to the CFA.
     pub offset: i64,
 }
 
-/// What is known of the frame at one instruction.
+/// The frame at one instruction, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrameRule {
     /// The CFA is a register plus an offset.
@@ -50,16 +50,16 @@ impl FrameRule {
     }
 }
 
-/// How to step from a frame to its caller's.
+/// The way from a frame to its caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameStep {
-    /// Where the frame is. The return address is in the 8 bytes below (psABI, figure 3.3).
+    /// Rule for the frame's address. The return address is in the 8 bytes below (psABI, figure 3.3).
     pub cfa: CfaRule,
-    /// Where the caller's frame pointer is.
+    /// The place of the caller's frame pointer.
     pub frame_pointer: SavedRegister,
 }
 
-/// Where the caller's value of a register is that calls keep.
+/// The place of the caller's value of a register that calls keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedRegister {
     /// Still in it.
@@ -157,7 +157,7 @@ impl FrameTable {
         found.map(|(start, end, _)| (Svma(start), Svma(end)))
     }
 
-    /// Where the described functions begin.
+    /// Addresses at which the described functions begin.
     pub fn starts(&self) -> impl Iterator<Item = u64> {
         let eh = self.eh.iter().flat_map(|table| &table.descriptions);
         let debug = self.debug.iter().flat_map(|table| &table.descriptions);
@@ -171,14 +171,14 @@ impl FrameTable {
         self.eh.as_ref().and_then(|table| table.language_data_at(svma))
     }
 
-    /// How the CFA is computed at `svma`, where a register and an offset say it.
+    /// The rule for the CFA at `svma`, where a register and an offset say it.
     #[must_use]
     pub fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
         let rows = self.rows_around(svma);
         rows.iter().find(|(range, _)| range.contains(&svma.0))?.1.cfa()
     }
 
-    /// How to step from the frame at `svma` to its caller's, where registers and offsets say it and a
+    /// The step from the frame at `svma` to its caller's, where registers and offsets say it and a
     /// call made the frame.
     #[must_use]
     pub fn step_at(&self, svma: Svma) -> Option<FrameStep> {

@@ -57,7 +57,7 @@ impl DebugInfo {
         self.declared.function_at(unit, svma).or_else(|| described(self))
     }
 
-    /// Where the function around `svma` begins and ends.
+    /// The range of the function around `svma`.
     pub(crate) fn function_range_at(&mut self, svma: Svma) -> Option<(Svma, Svma)> {
         let unit = self.unit_of_code(svma)?;
         let declared = self.declared.range_at(unit, svma);

@@ -1,4 +1,4 @@
-//! Which code of a function is inlined from functions that do nothing but copy a value, and of which type.
+//! Code of a function that is inlined from functions that do nothing but copy a value, with its type.
 
 use crate::dwarf::code::kept::{Copies, CopyingCode};
 use crate::dwarf::debug_info::DebugInfo;
@@ -64,7 +64,7 @@ impl DebugInfo {
         found
     }
 
-    /// What the function described at `origin` copies, if it does nothing else.
+    /// The copy that the function described at `origin` makes, if it does nothing else.
     fn copies_of(&mut self, origin: DieRef) -> Option<Copies> {
         let name = self.qualified_name(origin)?;
         let name = name.split('<').next()?;

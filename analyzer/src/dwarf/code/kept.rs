@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a function does that only copies.
+/// The work of a function that only copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copies {
     pub(crate) is_store: bool,
@@ -35,9 +35,9 @@ pub(crate) struct VisibleVariable {
     pub(crate) name: Arc<str>,
     pub(crate) type_die: DieRef,
     pub(crate) place: Place,
-    /// How many bytes of it are there, unless all are.
+    /// Number of its bytes that are there, unless all are.
     pub(crate) n_bytes: Option<u64>,
-    /// How many scopes are around it: inner ones hide outer ones.
+    /// Number of scopes around it: inner ones hide outer ones.
     pub(crate) depth: usize,
 }
 
@@ -69,12 +69,12 @@ pub(crate) struct FunctionScope {
     pub(crate) die: Option<DieRef>,
     /// Inner scopes behind the outer ones around them.
     pub(crate) variables: Vec<LocatedVariable>,
-    /// What is called, by the address behind the call.
+    /// The functions that are called, by the address after the call.
     pub(crate) calls: Vec<(Svma, DieRef)>,
 }
 
 impl FunctionScope {
-    /// What is visible at `svma`, and where it is there.
+    /// The variables visible at `svma`, and their places there.
     pub(crate) fn at(&self, svma: Svma) -> CodeScope {
         let mut scope = CodeScope {
             unit_name: self.unit_name.clone(),
@@ -106,9 +106,9 @@ impl FunctionScope {
 pub(crate) struct LocatedVariable {
     pub(crate) name: Arc<str>,
     pub(crate) type_die: DieRef,
-    /// How many scopes are around it: inner ones hide outer ones.
+    /// Number of scopes around it: inner ones hide outer ones.
     pub(crate) depth: usize,
-    /// Where its parts are, for each range of code.
+    /// The places of its parts, for each range of code.
     pub(crate) places: Vec<(Range<u64>, Part)>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the unwinder resumes in a function: the landing pads in its language-specific data area.
+//! Landing pads: where the unwinder resumes in a function, by its language-specific data area.
 //!
 //! The format is that of gcc's `.gcc_except_table`, which clang and rustc share (Itanium C++ ABI,
 //! exception handling tables; LSB Core 10.6 for the encoding of pointers).

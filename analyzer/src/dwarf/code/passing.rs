@@ -1,4 +1,4 @@
-//! How functions get and give values: in registers, in memory, or by their address.
+//! The ways in which functions get and give values: in registers, in memory, or by their address.
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::limit;
@@ -6,13 +6,13 @@ use crate::types::die::UnitIdx;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use std::ops::Range;
 
-/// What does not fit into two registers is returned in memory (psABI, 3.2.3; Rust returns as C does).
+/// Most bytes that are returned in registers, not in memory (psABI, 3.2.3; Rust returns as C does).
 const REGISTERS_BYTES: u64 = 16;
 
 /// Bytes of the vectors that are returned in one register though they are larger.
 const WIDE_VECTORS_BYTES: [u64; 2] = [32, 64];
 
-/// How a value is handed over.
+/// The way in which a value is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passing {
     /// As it is, in registers or on the stack.
@@ -24,7 +24,7 @@ pub(crate) enum Passing {
 }
 
 impl DebugInfo {
-    /// How a function of `unit` returns a value of this type (psABI, 3.2.3).
+    /// The way in which a function of `unit` returns a value of this type (psABI, 3.2.3).
     pub(crate) fn returning(&mut self, unit: UnitIdx, layout: &Layout) -> Passing {
         let is_large = layout.size > REGISTERS_BYTES;
         match &layout.shape {
@@ -43,7 +43,7 @@ impl DebugInfo {
         }
     }
 
-    /// How a function of `unit` gets an argument of this type.
+    /// The way in which a function of `unit` gets an argument of this type.
     pub(crate) fn passing(&mut self, unit: UnitIdx, layout: &Layout) -> Passing {
         let is_large = layout.size > REGISTERS_BYTES;
         match &layout.shape {
@@ -56,7 +56,7 @@ impl DebugInfo {
         }
     }
 
-    /// Whether objects of a type are only passed by reference: C++ classes with copy constructors or
+    /// Tells whether objects of a type are only passed by reference: C++ classes with copy constructors or
     /// destructors of their own (Itanium C++ ABI, 3.1.2.3). gcc does not say so.
     fn convention(&mut self, layout: &Layout) -> Passing {
         let Some((unit, entry)) = layout.die.and_then(|die| self.entry(die)) else {
@@ -77,7 +77,7 @@ impl DebugInfo {
     }
 }
 
-/// Whether an aggregate may be nothing but a wide vector, which looks like any array.
+/// Tells whether an aggregate may be nothing but a wide vector, which looks like any array.
 fn may_be_vector(layout: &Layout) -> bool {
     let is_all = |member: &Member| member.layout.size == layout.size;
     WIDE_VECTORS_BYTES.contains(&layout.size)
@@ -90,7 +90,7 @@ fn may_be_vector(layout: &Layout) -> bool {
         }
 }
 
-/// Which registers pass eight bytes of a value.
+/// The registers that pass eight bytes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// A general register.
@@ -113,7 +113,7 @@ impl DebugInfo {
     }
 }
 
-/// What there is in a word.
+/// The scalars in a word.
 struct Leaves {
     word: Range<u64>,
     n_floats: usize,

@@ -23,7 +23,7 @@ impl DebugInfo {
         Some(scope)
     }
 
-    /// What is visible at `svma`; `None` where no unit has code there.
+    /// The variables visible at `svma`; `None` where no unit has code there.
     pub(crate) fn scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
         Some(self.function_at(svma)?.at(svma))
     }

@@ -55,7 +55,7 @@ impl DebugInfo {
         Some(Arc::new(Layout { die: Some(die), ..layout }))
     }
 
-    /// What a type is made of, with what its variants are made of.
+    /// Collects what a type is made of, with what its variants are made of.
     fn collect_parts(&mut self, die: DieRef, parts: &mut Parts, depth: usize) {
         let mut inner = Vec::new();
         self.for_each_child(die, is_part, |info, child| match child.tag() {
@@ -108,7 +108,7 @@ impl DebugInfo {
         Member { name: raw.name, offset: raw.offset, bits, layout }
     }
 
-    /// What a template is room for that has nothing but bytes, just as many as its parameter:
+    /// The type that a template is room for that has nothing but bytes, just as many as its parameter:
     /// libstdc++'s `__aligned_membuf<T>`, in which nodes keep their values.
     fn held(
         &mut self,
@@ -140,7 +140,7 @@ impl DebugInfo {
     }
 }
 
-/// What the member `room` holds, if it is all that there is in an aggregate of `size` bytes.
+/// The layout that the member `room` holds, if it is all that there is in an aggregate of `size` bytes.
 fn kept(room: usize, size: u64, members: &[Member]) -> Option<Arc<Layout>> {
     let layout = &members.get(room)?.layout;
     let is_all = (0..).zip(members).all(|(at, other)| at == room || is_empty(&other.layout));
@@ -149,7 +149,7 @@ fn kept(room: usize, size: u64, members: &[Member]) -> Option<Arc<Layout>> {
     (is_all && layout.size == size && is_value).then(|| Arc::clone(layout))
 }
 
-/// Whether there is nothing in a type, but perhaps in the same way in one that it is made from.
+/// Tells whether there is nothing in a type, but perhaps in the same way in one that it is made from.
 fn is_empty(layout: &Layout) -> bool {
     match &layout.shape {
         Shape::Aggregate { members, .. } => {
@@ -159,7 +159,7 @@ fn is_empty(layout: &Layout) -> bool {
     }
 }
 
-/// Whether an entry tells what a type is made of.
+/// Tells whether an entry tells what a type is made of.
 const fn is_part(tag: gimli::DwTag) -> bool {
     matches!(
         tag,
@@ -171,7 +171,7 @@ const fn is_part(tag: gimli::DwTag) -> bool {
     )
 }
 
-/// Whether there is nothing in a type but bytes.
+/// Tells whether there is nothing in a type but bytes.
 fn is_bytes(layout: &Layout) -> bool {
     match &layout.innermost().shape {
         Shape::Scalar(kind) => *kind == ScalarKind::Byte,
@@ -183,7 +183,7 @@ fn is_bytes(layout: &Layout) -> bool {
     }
 }
 
-/// What a type is made of.
+/// The parts of a type.
 #[derive(Default)]
 struct Parts {
     members: Vec<RawMember>,
@@ -245,7 +245,7 @@ fn signed(value: gimli::AttributeValue<Reader>) -> Option<i64> {
     }
 }
 
-/// Where a member begins. A virtual base's place is an expression over the object, which the type
+/// The place of a member. A virtual base's place is an expression over the object, which the type
 /// alone does not tell; DWARF 2 writes even a constant as an expression.
 fn place(value: &gimli::AttributeValue<Reader>, encoding: gimli::Encoding) -> Option<u64> {
     let gimli::AttributeValue::Exprloc(expression) = value else { return value.udata_value() };

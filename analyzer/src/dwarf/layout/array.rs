@@ -19,7 +19,7 @@ pub(crate) const DATA: &str = "<data>";
 /// One dimension of an array.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Dimension {
-    /// How many elements, where the type says.
+    /// Number of elements, where the type says.
     pub(super) count: Option<u64>,
     /// Bytes from one to the next, where the type says and the elements are not side by side.
     stride_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! Which types of a unit hold another one inside of them, and where.
+//! Containers: the types of a unit that hold another one inside of them, and where.
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::holding::HolderIndex;

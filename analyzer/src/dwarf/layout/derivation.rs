@@ -1,4 +1,4 @@
-//! Which classes of a unit begin with which other class, and what type they are made for.
+//! Derived classes of a unit: which begin with which other class, and what type they are made for.
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::kept::Derivation;
@@ -97,7 +97,7 @@ fn collect(unit: &ParsedUnit, found: &mut Vec<Derivation>) -> gimli::Result<()> 
     Ok(())
 }
 
-/// Whether an entry is a class, or tells what it is made from or for.
+/// Tells whether an entry is a class, or tells what it is made from or for.
 const fn is_of_class(tag: gimli::DwTag) -> bool {
     matches!(
         tag,
@@ -112,7 +112,7 @@ fn derivation(class: Open) -> Option<Derivation> {
     Some(Derivation { base: class.base?, derived: class.class, parameter: class.parameter })
 }
 
-/// Whether a base is at the beginning of its class.
+/// Tells whether a base is at the beginning of its class.
 fn is_at_start(entry: &Entry) -> bool {
     let place = entry.attr_value(gimli::DW_AT_data_member_location);
     place.is_some_and(|place| place.udata_value() == Some(0))

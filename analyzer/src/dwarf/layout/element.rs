@@ -1,4 +1,4 @@
-//! What a pointer without a type of its own leads to, told by the template it is a part of.
+//! The target of a pointer without a type of its own, told by the template it is a part of.
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::kept::InnerTypes;
@@ -8,7 +8,7 @@ use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape, Step};
 use std::sync::Arc;
 
-/// What is behind a pointer whose own type does not say.
+/// The target of a pointer whose own type does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Values of this type, from the pointer on.
@@ -22,7 +22,7 @@ pub(crate) enum Contents {
 }
 
 impl DebugInfo {
-    /// What the pointer at the end of `steps` in `root` really leads to, where its own type is bytes,
+    /// The target of the pointer at the end of `steps` in `root`, where its own type is bytes,
     /// nothing, or only the base of what is there. `None` where the types around it do not tell.
     pub(crate) fn contents(&mut self, root: &Layout, steps: &[Step]) -> Option<Contents> {
         let (around, leaf) = way(root, steps);
@@ -51,7 +51,7 @@ impl DebugInfo {
         }
     }
 
-    /// What the collections of Rust keep behind their untyped pointers: `alloc::raw_vec::RawVec` and
+    /// The target of the untyped pointers in Rust's collections: `alloc::raw_vec::RawVec` and
     /// `hashbrown::raw::RawTable`, and the copies of them that other crates have.
     fn held_by(&mut self, part: &Layout) -> Option<Contents> {
         let outer = part.name.split('<').next()?;
@@ -91,7 +91,7 @@ impl DebugInfo {
     }
 }
 
-/// Whether the pointers of a class lead to objects side by side: what `std::vector`, `std::deque`,
+/// Tells whether the pointers of a class lead to objects side by side: what `std::vector`, `std::deque`,
 /// `std::span` and their iterators consist of in libstdc++ and libc++.
 fn is_sequence(class: &str) -> bool {
     let mut known = libstdcxx::SEQUENCES.iter().chain(&libcxx::SEQUENCES);
@@ -161,7 +161,7 @@ mod tests {
         panic!("no type {name}");
     }
 
-    /// What each pointer of a type leads to, by the pointer's member path.
+    /// The target of each pointer of a type, by the pointer's member path.
     fn contents(info: &mut DebugInfo, name: &str) -> Vec<(String, String)> {
         let die = find(info, name);
         let layout = info.layout(die);
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Whether each class has a pointer of each of these ends of names, and it leads to elements.
+    /// Tells whether each class has a pointer of each of these ends of names, and it leads to elements.
     fn check_sequences(program: &Program, classes: &[(&str, &[&str])]) {
         let info = &mut info(program);
         for (class, members) in classes {

@@ -1,4 +1,4 @@
-//! Which aggregates of a unit may hold which others, from one walk that lays nothing out.
+//! An index of which aggregates of a unit may hold which others, from one walk that lays nothing out.
 
 use crate::dwarf::unit::entry_walk::{EntryWalk, Met};
 use crate::dwarf::unit::parsed::{ParsedUnit, bounded_string};
@@ -10,7 +10,7 @@ use gimli::UnitOffset;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash as _, Hasher as _};
 
-/// What the aggregates of a unit are called, and which are named where another one is made.
+/// The names of a unit's aggregates, and which are named where another one is made.
 #[derive(Debug, Default)]
 pub(crate) struct HolderIndex {
     /// Of each aggregate, by offset.
@@ -29,7 +29,7 @@ struct Named {
     size: u64,
 }
 
-/// What a type is, to one that names it as a part.
+/// The role of a type for one that names it as a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// The aggregate at this place in the list of all.
@@ -104,11 +104,11 @@ struct Reading<'a> {
     aggregates: Vec<Named>,
     held: Vec<(u32, u32)>,
     open: Vec<u32>,
-    /// What types are that are no aggregates.
+    /// The types that are no aggregates.
     leaves: FxHashMap<UnitOffset, Part>,
 }
 
-/// What of an entry's attributes is read.
+/// The part of an entry's attributes that is read.
 #[derive(Default)]
 struct Attributes {
     name: Option<u32>,
@@ -240,7 +240,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether an entry is an aggregate, or tells what one is made from or for.
+/// Tells whether an entry is an aggregate, or tells what one is made from or for.
 fn is_of_aggregate(met: &Met) -> bool {
     is_aggregate(met.tag)
         || matches!(

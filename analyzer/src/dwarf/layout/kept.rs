@@ -38,9 +38,9 @@ pub(crate) struct DerivationTable {
 /// The types that an aggregate names inside of itself.
 #[derive(Debug, Default)]
 pub(crate) struct InnerTypes {
-    /// What its template was given.
+    /// The arguments of its template.
     pub(crate) parameters: Vec<DieRef>,
-    /// What its typedefs stand for.
+    /// The types that its typedefs stand for.
     pub(crate) named: Vec<DieRef>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Container {
     pub(crate) offset: u64,
 }
 
-/// What was found out about containers.
+/// Containers found so far, and what they were found by.
 #[derive(Debug, Default)]
 pub(crate) struct ContainerTable {
     pub(crate) indices: FxHashMap<UnitIdx, Arc<HolderIndex>>,

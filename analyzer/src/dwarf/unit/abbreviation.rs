@@ -13,11 +13,11 @@ pub(super) struct Table {
     pub(super) kinds: Kinds,
     /// Those that were wanted whole.
     pub(super) whole: Arc<gimli::Abbreviations>,
-    /// How much was read.
+    /// Number of bytes read.
     pub(super) n_bytes: usize,
 }
 
-/// Which abbreviations are wanted whole.
+/// The abbreviations that are wanted whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whole {
     /// The root's only; nothing is read behind it, and no kinds are made.
@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-/// Whether a table of abbreviations can be read, and gives no entry more attributes than the limit: gimli
+/// Tells whether a table of abbreviations can be read, and gives no entry more attributes than the limit: gimli
 /// reads all of them for each entry.
 pub(super) fn is_table_sound(dwarf: &Dwarf, start: gimli::DebugAbbrevOffset) -> bool {
     let mut input = dwarf.debug_abbrev.reader().clone();
@@ -82,7 +82,7 @@ fn read_table<R: gimli::Reader<Offset = usize>>(mut input: R) -> gimli::Result<(
 /// A table of abbreviations that is longer is read page by page.
 const SHORT_TABLE_BYTES: usize = 1 << 14;
 
-/// What a table is read for.
+/// The purpose that a table is read for.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     /// The root's code.

@@ -54,7 +54,7 @@ fn read(
     Ok(())
 }
 
-/// Whether there can be code: address 0 is what the linker leaves of what it dropped.
+/// Tells whether there can be code: address 0 is what the linker leaves of what it dropped.
 pub(crate) const fn is_code(range: &Range) -> bool {
     range.begin < range.end && range.begin != 0
 }

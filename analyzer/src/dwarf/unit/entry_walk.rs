@@ -5,7 +5,7 @@ use crate::dwarf::unit::reader::Reader;
 use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, UnitOffset};
 use rustc_hash::FxHashMap;
 
-/// What of an entry's attributes walks ask for.
+/// The attributes of an entry that walks ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Has {
     /// `DW_AT_location` that is an expression: what has a list is not in one place all the time.
@@ -38,7 +38,7 @@ pub(super) struct Kind {
     steps: (u32, u32),
 }
 
-/// How to skip what has no length of its own.
+/// The way to skip an attribute.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Bytes(u32),
@@ -57,7 +57,7 @@ enum Step {
 pub(crate) struct Kinds {
     /// By code: compilers count them from 1.
     near: Vec<Option<Kind>>,
-    /// How many of them were put in: codes with gaps take no more than twice their memory.
+    /// Number of them that were put in: codes with gaps take no more than twice their memory.
     n_near: usize,
     far: FxHashMap<u64, Kind>,
     steps: Vec<Step>,
@@ -74,7 +74,7 @@ impl Kinds {
             + self.far.capacity() * size_of::<(u64, Kind)>()
     }
 
-    /// Whether entries of a kind that is wanted can be there: of kinds that were not read nothing is known.
+    /// Tells whether entries of a kind that is wanted can be there: of kinds that were not read nothing is known.
     pub(crate) fn may_have(&self, is_wanted: impl Fn(DwTag, Has) -> bool) -> bool {
         let (near, far) = (self.near.iter().flatten(), self.far.values());
         let is_empty = self.near.is_empty() && self.far.is_empty();
@@ -141,7 +141,7 @@ impl Kinds {
     }
 }
 
-/// Whether a location in this form is an expression, or may be one.
+/// Tells whether a location in this form is an expression, or may be one.
 const fn is_expression(form: DwForm) -> bool {
     matches!(
         form,
@@ -222,11 +222,11 @@ pub(crate) struct EntryWalk<'a> {
     known: &'a Kinds,
     /// Kinds that were not known before.
     met: Kinds,
-    /// Where those are looked up.
+    /// The table that those are looked up in.
     abbreviations: &'a gimli::Abbreviations,
     input: Reader,
     encoding: Encoding,
-    /// Where the unit ends.
+    /// End of the unit.
     end: usize,
     depth: isize,
 }
@@ -303,7 +303,7 @@ impl<'a> EntryWalk<'a> {
     }
 }
 
-/// What was met, and how deep what comes next is; nothing at the end of a list of children.
+/// The entry that was met, and the depth of the next; nothing at the end of a list of children.
 #[inline]
 fn met_at(kind: Option<Kind>, offset: UnitOffset, depth: &mut isize) -> Option<Met> {
     let Some(Kind { tag, has_children, has, .. }) = kind else {
@@ -315,7 +315,7 @@ fn met_at(kind: Option<Kind>, offset: UnitOffset, depth: &mut isize) -> Option<M
     Some(met)
 }
 
-/// What it takes to go over an entry.
+/// The tables and bytes for going over an entry.
 struct Skipper<'a, 'b> {
     known: &'a Kinds,
     met: &'b mut Kinds,
@@ -419,7 +419,7 @@ mod tests {
             .collect()
     }
 
-    /// What gimli reads, entry by entry.
+    /// The entries as gimli reads them.
     fn expected(unit: &gimli::Unit<Reader>) -> Vec<Entry> {
         let mut entries = unit.header.entries_raw(&unit.abbreviations, None).unwrap();
         let mut found = Vec::new();

@@ -18,7 +18,7 @@ pub(super) struct Package {
     sections: gimli::DwarfPackage<Reader>,
     unit_rows: FxHashMap<u64, u32>,
     type_rows: FxHashMap<u64, u32>,
-    /// What was looked for before, by id and by signature.
+    /// Results of earlier look-ups, by id and by signature.
     pub(super) known_units: FxHashMap<u64, Option<UnitIdx>>,
     pub(super) known_types: FxHashMap<u64, Option<UnitIdx>>,
     /// Bytes that its rows may still claim: those of a sound package share little.

@@ -38,7 +38,7 @@ pub(crate) struct ParsedUnit {
 /// In place of the index of a scope: no scope.
 const NO_SCOPE: u32 = u32::MAX;
 
-/// What a unit is to another.
+/// The role of a unit for another.
 pub(crate) enum Half {
     Whole,
     /// It only names the file that holds the rest.
@@ -241,12 +241,12 @@ impl ParsedUnit {
         Ok(())
     }
 
-    /// Whether the unit is written in Rust.
+    /// Tells whether the unit is written in Rust.
     pub(crate) fn is_rust(&self) -> bool {
         self.language == Some(gimli::DW_LANG_Rust)
     }
 
-    /// Whether the unit's language qualifies names.
+    /// Tells whether the unit's language qualifies names.
     pub(crate) fn has_name_spaces(&self) -> bool {
         !matches!(
             self.language,

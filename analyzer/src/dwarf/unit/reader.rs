@@ -1,4 +1,4 @@
-//! How sections are read: gimli's reader over pages.
+//! A reader of sections: gimli's reader over pages.
 
 use crate::bytes::page::{Page, PagedSection};
 use crate::limit;
@@ -37,7 +37,7 @@ impl Reader {
         Self::new(PagedSection::of_bytes(bytes))
     }
 
-    /// How many bytes of memory the section takes whether it is read or not.
+    /// Number of bytes of memory that the section takes whether it is read or not.
     pub(crate) fn n_bytes_in_memory(&self) -> usize {
         if self.section.is_in_memory() { self.section.len() } else { 0 }
     }
@@ -46,7 +46,7 @@ impl Reader {
         Error::UnexpectedEof(gimli::Reader::offset_id(self))
     }
 
-    /// What of `page` is ahead.
+    /// The part of `page` that is ahead.
     #[inline]
     fn ahead<'a>(&self, page: &'a Page) -> &'a [u8] {
         let bytes = page.bytes_from(self.at);
@@ -58,7 +58,7 @@ impl Reader {
         self.section.page(at).ok_or(Error::Io)
     }
 
-    /// What is ahead on the page that is read next, at most `n_bytes`.
+    /// Looks at what is ahead on the page that is read next, at most `n_bytes`.
     pub(crate) fn with_ahead<T>(&self, n_bytes: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if self.at >= self.end {
             return Err(self.end_of_file());
@@ -68,7 +68,7 @@ impl Reader {
         Ok(look(&bytes[..bytes.len().min(n_bytes)]))
     }
 
-    /// What is ahead on the page that was read last.
+    /// The bytes that are ahead on the page that was read last.
     #[inline]
     pub(crate) fn on_page(&self) -> &[u8] {
         self.page.as_ref().map_or(&[], |page| self.ahead(page))
@@ -250,7 +250,7 @@ mod tests {
     use gimli::{EndianSlice, Format, Reader as _};
     use proptest::prelude::*;
 
-    /// What a unit's parser may do with a reader.
+    /// One thing that a unit's parser may do with a reader.
     #[derive(Clone, Debug)]
     enum Step {
         Bytes(usize),

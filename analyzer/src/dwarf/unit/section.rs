@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct SectionFile {
     bytes: Arc<dyn FileBytes>,
-    /// Where its pages are kept; `None` if its sections are read whole.
+    /// The cache of its pages; `None` if its sections are read whole.
     pages: Option<Arc<PageCache>>,
 }
 
@@ -65,7 +65,7 @@ impl SectionFile {
 /// Both headers of compressed sections are within so many bytes.
 const PACKED_HEAD_BYTES: usize = 24;
 
-/// What sections are called in a file.
+/// Names of sections in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`, as linkers write it.
@@ -75,7 +75,7 @@ pub(crate) enum Naming {
 }
 
 impl Naming {
-    /// Whether `image` has entries under such names.
+    /// Tells whether `image` has entries under such names.
     pub(crate) fn has_entries(self, image: &ElfImage) -> bool {
         [SectionId::DebugInfo, SectionId::DebugTypes]
             .into_iter()
@@ -164,7 +164,7 @@ pub(crate) fn load(image: &ElfImage, file: &SectionFile, naming: Naming) -> Opti
     Some(Loaded { dwarf, n_bytes })
 }
 
-/// How many bytes of sections a [`load`] of `image` reads at most, before they are decompressed.
+/// Number of bytes of sections that a [`load`] of `image` reads at most, before they are decompressed.
 pub(crate) fn n_bytes(image: &ElfImage) -> u64 {
     let debug = image.sections.iter().filter(|section| section.name.contains("debug_"));
     debug.map(|section| section.file_bytes).fold(0, u64::saturating_add)

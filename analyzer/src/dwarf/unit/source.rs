@@ -1,4 +1,4 @@
-//! Where units come from: the file's own, type units, split units, and those of a supplementary file.
+//! Sources of units: the file itself, type units, split units, and a supplementary file.
 //!
 //! Every unit has one number, whatever file it is in. Numbers stay; what was read may be dropped
 //! and is read again.
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which container: an index into those of a load object.
+/// Index of a container among those of a load object.
 pub(super) type ContainerIdx = u32;
 
 /// The file's own debug information.
@@ -35,14 +35,14 @@ pub(super) struct Container {
     n_info_units: u32,
     /// Type units by signature.
     signatures: Vec<(u64, UnitIdx)>,
-    /// Where the abbreviations are that several units have, and whether they are as they may be once that
+    /// Offsets of the abbreviations that several units have, and whether they are as they may be once that
     /// was asked.
     shared_abbreviations: FxHashMap<usize, Option<bool>>,
-    /// How much may still be read of abbreviations for walks.
+    /// Number of bytes that may still be read of abbreviations for walks.
     n_abbreviation_bytes_left: usize,
 }
 
-/// How a container's sections are had.
+/// The way to a container's sections.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// They were given, and stay.
@@ -51,7 +51,7 @@ pub(crate) enum Origin {
     Split(split::Origin),
 }
 
-/// Where a unit is, and what has been read of it.
+/// The place of a unit, and what has been read of it.
 #[derive(Debug)]
 pub(super) struct Slot {
     container: ContainerIdx,
@@ -69,7 +69,7 @@ enum UnitSection {
     Types,
 }
 
-/// What joins a skeleton and its split unit.
+/// The key that joins a skeleton and its split unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     /// A unit that is whole.
@@ -175,7 +175,7 @@ impl Sources {
         self.slots.len() - (first as usize) < room
     }
 
-    /// Whether the rest of a unit is in another file.
+    /// Tells whether the rest of a unit is in another file.
     pub(crate) fn is_skeleton(&self, idx: UnitIdx) -> bool {
         self.slots.get(idx as usize).is_some_and(|slot| slot.link != Link::None)
     }

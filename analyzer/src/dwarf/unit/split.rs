@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How the sections of a split unit are had.
+/// The way to the sections of a split unit.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// From the file of this name that holds the unit with this id.
@@ -29,7 +29,7 @@ pub(crate) enum Origin {
     PackagedType(u32),
 }
 
-/// What was found of the files that skeletons name.
+/// The files found that skeletons name.
 #[derive(Debug)]
 pub(crate) struct SplitFiles {
     companions: Box<dyn CompanionFiles>,
@@ -39,7 +39,7 @@ pub(crate) struct SplitFiles {
     /// Units by container and id.
     ids: FxHashMap<(ContainerIdx, u64), UnitIdx>,
     package: Option<Package>,
-    /// How often a package may still be looked for.
+    /// Number of times that a package may still be looked for.
     n_package_tries_left: usize,
     /// Containers whose sections are in memory, oldest first, and their lengths.
     kept: VecDeque<(ContainerIdx, u64)>,

@@ -41,7 +41,7 @@ impl Supplementary {
     }
 }
 
-/// What names a supplementary file: its path, and what it is known by.
+/// The name of a supplementary file: its path, and what it is known by.
 #[derive(Debug, PartialEq, Eq)]
 struct Link {
     path: Vec<u8>,
@@ -49,7 +49,7 @@ struct Link {
     form: Form,
 }
 
-/// Which of the two forms the name has.
+/// The form of the name, one of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// `.gnu_debugaltlink`: the id is the other file's build-id.
@@ -111,7 +111,7 @@ impl Link {
     }
 }
 
-/// What `.debug_sup` says: whether this is the supplementary file, the other's path, the id.
+/// The contents of `.debug_sup`: whether this is the supplementary file, the other's path, the id.
 fn identity(image: &ElfImage, file: &dyn FileBytes) -> Option<(bool, Vec<u8>, Vec<u8>)> {
     let bytes = small_section(image, file, ".debug_sup")?;
     let mut reader = gimli::EndianSlice::new(&bytes, gimli::LittleEndian);

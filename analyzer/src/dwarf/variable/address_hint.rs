@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 1 << 14;
 /// An operation with an address, or with an offset in the thread's block and the operation that makes it one.
 const OPERATION_BYTES: usize = 10;
 
-/// Which places variables can be at.
+/// The places that variables can be at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     /// First address and end of the file's segments.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A global, file-static, function-static or thread-local variable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StaticVariable {
-    /// Where it begins: an address, or an offset in the thread's block.
+    /// Its beginning: an address, or an offset in the thread's block.
     pub start: Svma,
     /// Its type.
     pub layout: Arc<Layout>,
@@ -26,7 +26,7 @@ pub struct StaticVariable {
     pub unit: Option<Arc<str>>,
 }
 
-/// What the debug information has at a place: a variable, or a gap between two.
+/// The range that the debug information has at a place: a variable, or a gap between two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableRange {
     /// From where this answer holds.
@@ -37,14 +37,14 @@ pub struct VariableRange {
     pub variable: Option<Arc<StaticVariable>>,
 }
 
-/// What else is known of a load object's data.
+/// Further facts of a load object's data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataFacts {
     pub(crate) symbols: Arc<DataSymbols>,
     pub(crate) thread: Option<ThreadBlock>,
     /// Names of variables that the program has copies of while a library defines them.
     pub(crate) copied: FxHashSet<Arc<str>>,
-    /// Where these are.
+    /// The addresses of these.
     pub(crate) copied_to: FxHashSet<Svma>,
     /// First address and end of the segments.
     pub(crate) extent: Option<(Svma, Svma)>,
@@ -69,7 +69,7 @@ pub(crate) struct VariableIndex {
     pub(crate) n_bytes_left: u64,
     /// The question needs more than that.
     pub(crate) is_unfinished: bool,
-    /// What the last question that needed more was about.
+    /// The place of the last question that needed more.
     pub(crate) wanted: Option<DataPlace>,
 }
 
@@ -80,7 +80,7 @@ impl VariableIndex {
         self.hints.is_useless |= is_skeleton || !is_plain;
     }
 
-    /// Whether the units that define what is at a place are known by its address. A variable that is only
+    /// Tells whether the units that define what is at a place are known by its address. A variable that is only
     /// declared, and copied here from a library, may be declared anywhere.
     pub(crate) fn has_hints(&self, place: DataPlace) -> bool {
         let symbol = || self.facts.symbols.at(place);

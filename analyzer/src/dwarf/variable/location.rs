@@ -7,7 +7,7 @@ use dataspace_proto::address::Svma;
 use gimli::Operation;
 use std::ops::Range;
 
-/// What a displacement is counted from.
+/// The point that a displacement is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// A register, by its DWARF number (psABI, figure 3.36).
@@ -16,7 +16,7 @@ pub enum Base {
     Cfa,
 }
 
-/// Where a variable is, at one instruction.
+/// The place of a variable, at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Its value is in a register.
@@ -25,14 +25,14 @@ pub enum Place {
     Memory {
         /// From where.
         base: Base,
-        /// How far.
+        /// Distance from there.
         offset: i64,
     },
     /// It has no place; its value is that of a base plus `offset`.
     Value {
         /// From where.
         base: Base,
-        /// How much.
+        /// Number that is added.
         offset: i64,
     },
     /// It has no place; its value is that of a register, so many times another one, and `offset`.
@@ -41,9 +41,9 @@ pub enum Place {
         base: u16,
         /// The other one.
         index: u16,
-        /// How often that counts.
+        /// Factor of that register.
         scale: u8,
-        /// How much more.
+        /// Number that is added besides.
         offset: i64,
     },
     /// It is at a fixed address.
@@ -52,14 +52,14 @@ pub enum Place {
     Entry(u16),
 }
 
-/// Where a part of a variable is.
+/// The place of a part of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
-    /// Where.
+    /// The place itself.
     pub place: Place,
-    /// Where the part begins in the variable, in bytes.
+    /// Beginning of the part in the variable, in bytes.
     pub offset: u64,
-    /// How many bytes it has, unless it is all from there on.
+    /// Number of bytes that it has, unless it is all from there on.
     pub n_bytes: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl Part {
     }
 }
 
-/// What `DW_OP_fbreg` is counted from in a function.
+/// The point that `DW_OP_fbreg` is counted from in a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FrameBase {
     #[default]
@@ -96,7 +96,7 @@ pub(crate) fn frame_base(
     }
 }
 
-/// Where the parts of a variable with this location expression are: one for a variable in one
+/// The places of the parts of a variable with this location expression: one for a variable in one
 /// piece (DWARF 5 section 2.6.1.2). Parts in none of the forms above are left out.
 pub(crate) fn parts(
     dwarf: &gimli::Dwarf<Reader>,
@@ -129,7 +129,7 @@ pub(crate) fn parts(
     parts
 }
 
-/// Where operations without pieces say that a value is; `None` for none of the forms above.
+/// The place that operations without pieces give a value; `None` for none of the forms above.
 fn place(
     dwarf: &gimli::Dwarf<Reader>,
     unit: &gimli::Unit<Reader>,
@@ -157,7 +157,7 @@ fn place(
     }
 }
 
-/// Where operations say that a value is, so far from one place.
+/// The place that operations give a value, so far from one place.
 fn counted_from_one(
     first: &Operation<Reader>,
     rest: &[Operation<Reader>],

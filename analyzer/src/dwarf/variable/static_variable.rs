@@ -19,7 +19,7 @@ impl DebugInfo {
         self.variables.facts = facts;
     }
 
-    /// Where the thread-local variables are.
+    /// The block of the thread-local variables.
     pub(crate) const fn thread_block(&self) -> Option<ThreadBlock> {
         self.variables.facts.thread
     }
@@ -30,7 +30,7 @@ impl DebugInfo {
         self.variables.is_unfinished = false;
     }
 
-    /// Whether an answer since [`Self::begin_question`] would be another if more units had been
+    /// Tells whether an answer since [`Self::begin_question`] would be another if more units had been
     /// looked through: to be asked again.
     pub(crate) const fn is_unfinished(&self) -> bool {
         self.variables.is_unfinished
@@ -44,12 +44,12 @@ impl DebugInfo {
         !self.variables.is_unfinished
     }
 
-    /// What the debug information knows of the byte at `svma`.
+    /// The variable or gap around the byte at `svma`, by the debug information.
     pub(crate) fn variable_at(&mut self, svma: Svma) -> VariableRange {
         self.variable_in(DataPlace::fixed(svma))
     }
 
-    /// What the debug information knows of the byte at `place`.
+    /// The variable or gap around the byte at `place`, by the debug information.
     ///
     /// A variable that covers the place is the answer whatever other units say; that there is none
     /// is known when all were looked through.
@@ -137,7 +137,7 @@ impl DebugInfo {
         found.or_else(|| Some(first).filter(|_| !is_dropped)).cloned()
     }
 
-    /// Where a variable ends. One that ends in an open array is as long as its symbol says.
+    /// The end of a variable. One that ends in an open array is as long as its symbol says.
     fn end_of(&self, storage: Storage, variable: &StaticVariable) -> Svma {
         let size = variable.layout.size;
         let start = DataPlace { storage, at: variable.start };
@@ -265,7 +265,7 @@ impl DebugInfo {
     }
 }
 
-/// What comes next in the search for a variable.
+/// The next step in the search for a variable.
 enum Next {
     /// To look through a unit's entries.
     Walk(UnitIdx),
@@ -273,7 +273,7 @@ enum Next {
     Look,
 }
 
-/// Whether a symbol of this qualified name is of the variable: symbols may leave the scope out.
+/// Tells whether a symbol of this qualified name is of the variable: symbols may leave the scope out.
 fn is_name_of(symbol: &str, variable: &str) -> bool {
     symbol == variable || variable.rsplit("::").next() == Some(symbol)
 }

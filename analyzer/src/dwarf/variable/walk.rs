@@ -10,7 +10,7 @@ use gimli::{Operation, Reader as _, UnitOffset};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// What a pass found.
+/// The findings of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Variables with a place.
@@ -35,7 +35,7 @@ pub(super) fn walk(
     walk.found
 }
 
-/// Whether an entry can be a static variable, or declare one that is wanted.
+/// Tells whether an entry can be a static variable, or declare one that is wanted.
 fn is_wanted(tag: gimli::DwTag, has: Has, wanted: &FxHashSet<Arc<str>>) -> bool {
     let is_declared = !wanted.is_empty() && has.declaration;
     tag == gimli::DW_TAG_variable && (has.location || is_declared)

@@ -1,4 +1,4 @@
-//! Where the ways down a layout end: which of several ends an access means, or how much of the way
+//! The choice among several ends of ways down a layout: which of them an access means, or how much of the way
 //! they have in common.
 
 use super::Path;
@@ -6,7 +6,7 @@ use crate::limit;
 use crate::types::layout::{AggregateKind, Layout, Shape, Step};
 use std::sync::Arc;
 
-/// How well the end of a way fits an access, the best last.
+/// Fitness of the end of a way for an access, the best last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     /// An aggregate: padding, or several members.
@@ -101,13 +101,13 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// How many steps two ways have in common.
+/// Number of steps that two ways have in common.
 fn n_common(first: &End<'_>, other: &End<'_>) -> usize {
     let pairs = first.path.steps.iter().zip(&other.path.steps);
     pairs.take_while(|(step, other)| step == other).count()
 }
 
-/// Whether two ways end at the same member, by the names of their steps from one on: of one type and
+/// Tells whether two ways end at the same member, by the names of their steps from one on: of one type and
 /// at one place.
 fn is_same_member(root: &Layout, first: &Path<'_>, other: &Path<'_>, from: usize) -> bool {
     let is_alike = (first.offset, first.into, first.leaf.fingerprint)

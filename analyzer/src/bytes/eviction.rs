@@ -1,21 +1,21 @@
-//! The order in which memory is given up.
+//! The order of eviction: what is given up first where memory is short.
 
-/// What is given up, first to last. Who gives up one of these gives up those before it.
+/// A stage of eviction, first to last. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shed {
-    /// What workers keep of debug information they have read: pages of files, parsed units, decoded
+pub enum EvictionStage {
+    /// The debug information that workers keep of what they have read: pages of files, parsed units, decoded
     /// functions and the values of their registers.
     Caches,
     /// The indices of all load objects but the one that was asked last.
     Indices,
-    /// What workers have answered, names made of it, and votes: asked again as samples come.
+    /// The answers of workers, names made of them, and votes: asked again as samples come.
     Answers,
     /// The work itself: the last index, samples that wait for answers, which are `over_budget` as are
     /// those to come, and data objects that are new, which are `<Other>`.
     Work,
 }
 
-impl Shed {
+impl EvictionStage {
     /// All, first to last.
     pub const ALL: [Self; 4] = [Self::Caches, Self::Indices, Self::Answers, Self::Work];
 

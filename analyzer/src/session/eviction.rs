@@ -1,17 +1,17 @@
-//! What is given up where memory is short, and in which order. Nothing of what was counted is: only what
-//! can be found out again, and at the very end the finding out.
+//! Eviction where memory is short, stage by stage. Nothing that was counted goes: only what can be found
+//! out again, and at the very end the finding out.
 
 use crate::attribution::verdict::Attribution;
+use crate::bytes::eviction::EvictionStage;
 use crate::bytes::file::LoadObjectIdx;
-use crate::bytes::shedding::Shed;
 use crate::index::question::{Delay, Question};
 use crate::session::analyzer::{Analyzer, Observer};
 use dataspace_proto::reason::Reason;
 
 impl Analyzer {
-    /// Gives up what is kept here, up to `stage`.
-    pub fn shed(&mut self, stage: Shed, observer: &mut dyn Observer) {
-        if stage < Shed::Answers {
+    /// Evicts what is kept here, up to `stage`.
+    pub fn evict(&mut self, stage: EvictionStage, observer: &mut dyn Observer) {
+        if stage < EvictionStage::Answers {
             return;
         }
         self.world.evict_answers();
@@ -20,7 +20,7 @@ impl Analyzer {
              again"
                 .to_owned(),
         );
-        if stage == Shed::Work {
+        if stage == EvictionStage::Work {
             self.warn(
                 "memory was short (--memory-max): samples are over_budget, and new data objects \
                  <Other>, until it is not"
@@ -74,7 +74,7 @@ impl Analyzer {
         ));
     }
 
-    /// Whether memory is so short that nothing new is found out.
+    /// Tells whether memory is so short that nothing new is found out.
     pub fn set_short_of_memory(&mut self, is_short: bool) {
         if std::mem::replace(&mut self.is_short_of_memory, is_short) && !is_short {
             // What was made meanwhile is charged to `<Other>`.
