@@ -90,8 +90,10 @@ impl Typing<'_, '_> {
         if let Some(PointerName::Member(holder, _)) = &address.name {
             // A table's nodes are made for the same types.
             let holder = holder.innermost_element();
-            if fitting.iter().any(|it| shares_arguments(&it.layout, &holder)) {
-                fitting.retain(|it| shares_arguments(&it.layout, &holder));
+            let mut made_alike = fitting.clone();
+            made_alike.retain(|it| self.around.debug.shares_parameter(&it.layout, &holder));
+            if !made_alike.is_empty() {
+                fitting = made_alike;
             }
         }
         let container = innermost(&fitting)?;
@@ -181,23 +183,6 @@ fn innermost<'c>(containers: &[&'c Container]) -> Option<&'c Container> {
             is_same || other.contains(&place) || place.contains(&other)
         })
     })
-}
-
-/// Whether a template's first argument is one of another's: a table and its nodes.
-fn shares_arguments(part: &Layout, holder: &Layout) -> bool {
-    let Some((_, arguments)) = part.name.split_once('<') else { return false };
-    let mut depth = 0;
-    let end = arguments.find(|character| {
-        match character {
-            '<' => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            '>' | ',' if depth == 0 => return true,
-            _ => {}
-        }
-        false
-    });
-    let first = &arguments[..end.unwrap_or(arguments.len())];
-    holder.name.split_once('<').is_some_and(|(_, others)| others.contains(first))
 }
 
 /// Whether an access is to a whole member of an object or of the one before it, as behind a pointer

@@ -63,6 +63,15 @@ impl DebugInfo {
         self.inner_types(part).parameters.first().copied().map(contents)
     }
 
+    /// Tells whether the first type that a template is made for is one that another is made for too, as with
+    /// a table and its nodes.
+    pub(crate) fn shares_parameter(&mut self, part: &Layout, other: &Layout) -> bool {
+        let first = self.inner_types(part).parameters.first().copied();
+        let Some(first) = first.map(|first| self.layout(first)) else { return false };
+        let others = self.inner_types(other);
+        others.parameters.iter().any(|other| self.layout(*other) == first)
+    }
+
     /// The types that entries below an aggregate's own stand for.
     fn inner_types(&mut self, part: &Layout) -> Arc<InnerTypes> {
         let Some(die) = part.die else { return Arc::default() };
