@@ -1,7 +1,7 @@
 //! One access: every witness is asked what it is to, in their order, and their claims are joined.
 
 use crate::attribution::claim::{Claim, Placing, Witness};
-use crate::attribution::search::Candidate;
+use crate::attribution::search::TriggerCandidate;
 use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::{Paths, World};
 use crate::index::question::Needs;
@@ -21,9 +21,9 @@ impl World {
         &mut self,
         located: Located<'_>,
         past: &Past,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
     ) -> Result<Attribution, Needs> {
-        let Candidate { survivor, state } = candidate;
+        let TriggerCandidate { survivor, state } = candidate;
         let Some((_, typed)) = survivor.chosen(past) else {
             return Ok(Attribution::unknown(Reason::Unresolvable));
         };
@@ -52,7 +52,7 @@ impl World {
     fn claim(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
         addr: Option<(Avma, AddressSource)>,
     ) -> Result<Result<Claim, Reason>, Needs> {
@@ -104,7 +104,7 @@ impl World {
     fn further(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
         avma: Option<Avma>,
     ) -> Result<Option<Claim>, Needs> {

@@ -1,7 +1,7 @@
 //! The choice of one sample's trigger among the instructions that can have been it, as far as the
 //! sample tells.
 
-use crate::attribution::search::{Evidence, Search, Survivor};
+use crate::attribution::search::{SampledAccess, Search, Survivor};
 use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
 use dataspace_proto::reason::Reason;
 
@@ -24,7 +24,7 @@ pub(crate) enum Choice {
 }
 
 /// Weighs what is left, and drops what the sample rules out.
-pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Choice {
+pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -> Choice {
     // What is only known to be within a range can be nothing but an access, or the event would
     // tell nothing at all.
     let is_memory_only = evidence.kind.is_memory_only() || evidence.addr.is_some() || reach > 1;
@@ -68,7 +68,7 @@ pub(crate) fn choose(search: &mut Search, evidence: Evidence, reach: u32) -> Cho
 }
 
 /// Tells whether the callee's return, which read its address just below the stack, fits the sample.
-fn is_return_possible(search: &Search, evidence: Evidence) -> bool {
+fn is_return_possible(search: &Search, evidence: SampledAccess) -> bool {
     use dataspace_proto::memory::Access;
     let Some(addr) = evidence.addr else { return evidence.access != Some(Access::Store) };
     search.returned.is_none_or(|stack| {

@@ -2,7 +2,7 @@
 
 use crate::attribution::choice::{Choice, choose};
 use crate::attribution::claim::{Claim, Placing, Witness};
-use crate::attribution::search::{self, Candidate, Search};
+use crate::attribution::search::{self, Search, TriggerCandidate};
 use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::World;
 use crate::index::question::Needs;
@@ -53,7 +53,7 @@ impl World {
         }
         let thread_base = self.thread_storage.base(sample.tid);
         let state = State::sampled(located.registers, located.bias, thread_base);
-        let evidence = search::Evidence {
+        let evidence = search::SampledAccess {
             addr: sample.addr,
             access: sample.data_source.and_then(|source| source.access),
             kind: located.kind,
@@ -189,7 +189,12 @@ impl World {
 
     /// The thread's block of the load object that the code is of, if the code tells what the base
     /// register of the one trigger that is left points at.
-    fn learn_thread_block(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
+    fn learn_thread_block(
+        &mut self,
+        located: Located<'_>,
+        past: &Past,
+        trigger: TriggerCandidate<'_>,
+    ) {
         let Some((found, typed)) = trigger.survivor.chosen(past) else { return };
         let Some(link) = typed.thread_link.filter(|link| link.is_certain) else { return };
         let Sample { pid, tid, .. } = *located.sample;
@@ -204,7 +209,12 @@ impl World {
     }
 
     /// The base of the thread's storage, if the one trigger that is left tells it.
-    fn learn_thread_base(&mut self, located: Located<'_>, past: &Past, trigger: Candidate<'_>) {
+    fn learn_thread_base(
+        &mut self,
+        located: Located<'_>,
+        past: &Past,
+        trigger: TriggerCandidate<'_>,
+    ) {
         let read = trigger.state.thread_base();
         let base = match (located.sample.addr, located.kind) {
             (Some(addr), EventKind::Memory) => trigger

@@ -14,7 +14,7 @@ use dataspace_proto::register::Register;
 
 /// The part of a sample that tells of its trigger's access.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Evidence {
+pub(crate) struct SampledAccess {
     /// The data address.
     pub(crate) addr: Option<Avma>,
     /// Load or store, where the hardware says.
@@ -59,7 +59,7 @@ pub(crate) struct Search {
 
 impl Search {
     /// Walks back from `state`, the registers of the sample.
-    pub(crate) fn run(&mut self, past: &Past, state: &State, evidence: Evidence) {
+    pub(crate) fn run(&mut self, past: &Past, state: &State, evidence: SampledAccess) {
         self.survivors.clear();
         self.states.clear();
         self.outside = Entrances::default();
@@ -67,7 +67,7 @@ impl Search {
         self.is_cut = false;
         self.n_steps_left = limit::MAX_STEPS_A_SAMPLE;
         let Some(here) = past.trail.nodes.first() else { return };
-        let walk = Walk { past, evidence };
+        let walk = WalkBack { past, evidence };
         if past.trail.reach == 0 {
             let accesses = &walk.trigger(here).map_or(&[][..], |(_, accesses)| accesses);
             let state = walk.state_at(here, state, accesses);
@@ -98,7 +98,7 @@ impl Search {
 
     /// Explores what may have run before `node`, at which the registers were `state`: whether
     /// anything can have.
-    fn explore(&mut self, walk: &Walk<'_>, node: &Node, state: &State, depth: u32) -> bool {
+    fn explore(&mut self, walk: &WalkBack<'_>, node: &Node, state: &State, depth: u32) -> bool {
         let is_in_reach = depth < walk.past.trail.reach;
         let is_far = depth >= walk.past.trail.reach + limit::LOOKBACK;
         if node.is_end || is_far || self.n_steps_left == 0 {
@@ -131,7 +131,7 @@ impl Search {
         is_entry || is_return || is_landing_pad || is_unknown
     }
 
-    fn follow(&mut self, walk: &Walk<'_>, way: &Way, after: &State, depth: u32) -> bool {
+    fn follow(&mut self, walk: &WalkBack<'_>, way: &Way, after: &State, depth: u32) -> bool {
         let Some(from) = walk.past.trail.nodes.get(usize::from(way.from)) else { return true };
         let mut before = *after;
         if walk.undo(from, way, &mut before).is_err() {
@@ -148,7 +148,7 @@ impl Search {
     }
 
     /// Records what of `node` can have been the trigger.
-    fn record(&mut self, walk: &Walk<'_>, node: &Node, state: &State) {
+    fn record(&mut self, walk: &WalkBack<'_>, node: &Node, state: &State) {
         let Some((trigger, accesses)) = walk.trigger(node) else { return };
         if accesses.is_empty() {
             self.keep((trigger, None), state, false);
@@ -171,9 +171,9 @@ impl Search {
                 continue;
             }
             match self.fit(walk, node, typed, state) {
-                Fit::No => {}
-                Fit::Yes { is_confirmed } => self.keep(choice, state, is_confirmed),
-                Fit::If(addr) => {
+                AccessFit::No => {}
+                AccessFit::Yes { is_confirmed } => self.keep(choice, state, is_confirmed),
+                AccessFit::If(addr) => {
                     let mut assumed = *state;
                     let _ = assumed.assume_address(&typed.memory.address, addr);
                     self.keep(choice, &assumed, false);
@@ -183,17 +183,25 @@ impl Search {
     }
 
     /// Tells whether an access can have been the sampled one, `state` being the registers before it.
-    fn fit(&mut self, walk: &Walk<'_>, node: &Node, typed: &TypedAccess, state: &State) -> Fit {
-        let Some(sampled) = walk.evidence.addr else { return Fit::Yes { is_confirmed: false } };
+    fn fit(
+        &mut self,
+        walk: &WalkBack<'_>,
+        node: &Node,
+        typed: &TypedAccess,
+        state: &State,
+    ) -> AccessFit {
+        let Some(sampled) = walk.evidence.addr else {
+            return AccessFit::Yes { is_confirmed: false };
+        };
         // Which of its rounds a repeated string instruction was sampled in is known where a fault
         // stopped it; a breakpoint stops it some rounds later.
         let is_precise = node.round.is_none() || walk.evidence.kind == EventKind::PageFault;
         if let Ok(computed) = state.effective_address(&typed.memory.address) {
             let fits = walk.evidence.is_overlapping(computed, typed, sampled);
             if fits || is_precise {
-                return if fits { Fit::Yes { is_confirmed: true } } else { Fit::No };
+                return if fits { AccessFit::Yes { is_confirmed: true } } else { AccessFit::No };
             }
-            return Fit::Yes { is_confirmed: false };
+            return AccessFit::Yes { is_confirmed: false };
         }
         // The register that is missing follows from the address, if the address is the operand's;
         // and then the code before must have left that value.
@@ -202,12 +210,12 @@ impl Search {
         let mut assumed = *state;
         let is_told = !is_inexact && typed.memory.role == Role::Operand;
         match is_told.then(|| assumed.assume_address(&typed.memory.address, sampled)) {
-            Some(Err(Contradiction)) => Fit::No,
+            Some(Err(Contradiction)) => AccessFit::No,
             Some(Ok(true)) if self.explore(walk, node, &assumed, walk.past.trail.reach) => {
-                Fit::If(sampled)
+                AccessFit::If(sampled)
             }
-            Some(Ok(true)) => Fit::No,
-            Some(Ok(false)) | None => Fit::Yes { is_confirmed: false },
+            Some(Ok(true)) => AccessFit::No,
+            Some(Ok(false)) | None => AccessFit::Yes { is_confirmed: false },
         }
     }
 
@@ -222,29 +230,29 @@ impl Search {
     }
 
     /// The survivor, if there is one only.
-    pub(crate) fn only(&self) -> Option<Candidate<'_>> {
+    pub(crate) fn only(&self) -> Option<TriggerCandidate<'_>> {
         let [survivor] = &self.survivors[..] else { return None };
-        Some(Candidate { survivor, state: self.states.get(usize::from(survivor.state))? })
+        Some(TriggerCandidate { survivor, state: self.states.get(usize::from(survivor.state))? })
     }
 
     /// The survivors, each with the registers before it.
-    pub(crate) fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = TriggerCandidate<'_>> {
         self.survivors.iter().filter_map(|survivor| {
             let state = self.states.get(usize::from(survivor.state))?;
-            Some(Candidate { survivor, state })
+            Some(TriggerCandidate { survivor, state })
         })
     }
 }
 
 /// A survivor and the registers before it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'a> {
+pub(crate) struct TriggerCandidate<'a> {
     pub(crate) survivor: &'a Survivor,
     pub(crate) state: &'a State,
 }
 
 /// True if an access can have been the sampled one.
-enum Fit {
+enum AccessFit {
     No,
     /// It can; confirmed if its operand is known to have been at the sampled address.
     Yes {
@@ -255,12 +263,12 @@ enum Fit {
 }
 
 /// The parts of the world that a walk looks at.
-struct Walk<'a> {
+struct WalkBack<'a> {
     past: &'a Past,
-    evidence: Evidence,
+    evidence: SampledAccess,
 }
 
-impl Walk<'_> {
+impl WalkBack<'_> {
     fn trigger(&self, node: &Node) -> Option<(u8, &[TypedAccess])> {
         let trigger = node.trigger?;
         let found = self.past.triggers.get(usize::from(trigger))?;
@@ -320,7 +328,7 @@ impl Walk<'_> {
 /// As far as an access of no fixed size may reach: `xsave` writes some kilobytes.
 const UNSIZED_BYTES: u64 = 4096;
 
-impl Evidence {
+impl SampledAccess {
     /// Tells whether the hardware's word on load or store allows this access.
     fn is_of_kind(&self, access: Access) -> bool {
         !matches!(

@@ -37,10 +37,10 @@ impl Page {
 pub(crate) struct PagedSection {
     number: u64,
     len: usize,
-    store: Store,
+    store: SectionStore,
 }
 
-enum Store {
+enum SectionStore {
     Memory(Arc<Page>),
     /// Bytes that are compressed in the file: all of them are had at once, when one is needed.
     Packed {
@@ -63,13 +63,13 @@ pub(crate) type Unpack = dyn Fn() -> Result<Arc<[u8]>, FileError> + Send + Sync;
 impl PagedSection {
     /// `len` bytes that `unpack` gives.
     pub(crate) fn packed(len: usize, unpack: Box<Unpack>) -> Self {
-        Self { number: 0, len, store: Store::Packed { unpack, page: OnceLock::new() } }
+        Self { number: 0, len, store: SectionStore::Packed { unpack, page: OnceLock::new() } }
     }
 
     /// Bytes in memory.
     pub(crate) fn of_bytes(bytes: Arc<[u8]>) -> Self {
         let len = bytes.len();
-        Self { number: 0, len, store: Store::Memory(Arc::new(Page { start: 0, bytes })) }
+        Self { number: 0, len, store: SectionStore::Memory(Arc::new(Page { start: 0, bytes })) }
     }
 
     /// `len` bytes at `offset` of `file`.
@@ -81,7 +81,7 @@ impl PagedSection {
     ) -> Self {
         let number = cache.next_number();
         let is_lost = AtomicBool::new(false);
-        Self { number, len, store: Store::File { file, offset, cache, is_lost } }
+        Self { number, len, store: SectionStore::File { file, offset, cache, is_lost } }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -95,17 +95,17 @@ impl PagedSection {
 
     /// Tells whether all of it is in memory.
     pub(crate) const fn is_in_memory(&self) -> bool {
-        matches!(self.store, Store::Memory(_))
+        matches!(self.store, SectionStore::Memory(_))
     }
 
     /// The page that holds the byte at `at`; `None` where it cannot be read.
     pub(crate) fn page(&self, at: usize) -> Option<Arc<Page>> {
         let (file, offset, cache, is_lost) = match &self.store {
-            Store::Memory(page) => return Some(Arc::clone(page)),
-            Store::Packed { unpack, page } => {
+            SectionStore::Memory(page) => return Some(Arc::clone(page)),
+            SectionStore::Packed { unpack, page } => {
                 return page.get_or_init(|| unpacked(unpack, self.len)).clone();
             }
-            Store::File { file, offset, cache, is_lost } => (file, *offset, cache, is_lost),
+            SectionStore::File { file, offset, cache, is_lost } => (file, *offset, cache, is_lost),
         };
         let key = (self.number, at / cache.page_bytes);
         let spare = {
@@ -221,7 +221,7 @@ type PageKey = (u64, usize);
 
 #[derive(Debug, Default)]
 struct Pages {
-    slots: Vec<Slot>,
+    slots: Vec<PageSlot>,
     slot_of: FxHashMap<PageKey, usize>,
     /// The slot that is looked at next for one to give up.
     hand: usize,
@@ -232,7 +232,7 @@ struct Pages {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct PageSlot {
     key: PageKey,
     page: Arc<Page>,
     /// True if it was asked for since the hand went by.
@@ -249,7 +249,7 @@ impl Pages {
     /// Takes in a page in place of one that was not asked for lately. A new page counts as used when
     /// it is asked for again, so that a walk over all units leaves in place what others need.
     fn insert(&mut self, key: PageKey, page: Arc<Page>, max_pages: usize) {
-        let slot = Slot { key, page, is_used: false };
+        let slot = PageSlot { key, page, is_used: false };
         if self.slots.len() < max_pages {
             self.slot_of.insert(key, self.slots.len());
             self.slots.push(slot);

@@ -3,7 +3,7 @@
 use super::typing::{FrameVariable, Typing};
 use super::value::{Frame, Slot};
 use crate::dwarf::code::frame::{CfaRule, FrameRule};
-use crate::dwarf::variable::location::{Base, Place};
+use crate::dwarf::variable::location::{Base, VariablePlace};
 use crate::limit;
 use crate::x86_64::abi::{FRAME_POINTER, STACK_POINTER};
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ impl Typing<'_, '_> {
         for variable in &scope.variables {
             let mut layout = None;
             for (code, part) in &variable.places {
-                let Place::Memory { base, offset } = part.place else { continue };
+                let VariablePlace::Memory { base, offset } = part.place else { continue };
                 let Some(slot) = self.slot_in(code, base, offset, &mut depths) else { continue };
                 let layout =
                     layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));

@@ -123,7 +123,8 @@ impl Typing<'_, '_> {
             return None;
         }
         let slot = self.around.image.linkage().at(Svma(slot.displacement.cast_unsigned()))?;
-        let linkage::Slot::ThreadDistance(ThreadTarget::Own { offset, is_certain: true }) = *slot
+        let linkage::LinkageSlot::ThreadDistance(ThreadTarget::Own { offset, is_certain: true }) =
+            *slot
         else {
             return None;
         };
@@ -205,11 +206,11 @@ impl Typing<'_, '_> {
     }
 
     /// What a pointer leads to by the container that it is a part of.
-    fn held(&mut self, contents: element::Contents, name: PointerName) -> Content {
+    fn held(&mut self, contents: element::PointerTarget, name: PointerName) -> Content {
         let (die, doubts) = match contents {
-            element::Contents::Elements(die) => (die, Doubts::NONE.with(Doubt::Which)),
-            element::Contents::Node(die) => (die, Doubts::NONE),
-            element::Contents::Buckets(die) => (die, Doubts::NONE.with(Doubt::Beyond)),
+            element::PointerTarget::Elements(die) => (die, Doubts::NONE.with(Doubt::Which)),
+            element::PointerTarget::Node(die) => (die, Doubts::NONE),
+            element::PointerTarget::Buckets(die) => (die, Doubts::NONE.with(Doubt::Beyond)),
         };
         let layout = self.around.debug.layout(die);
         let address = Address::object(layout, 0, Some(name));

@@ -50,7 +50,7 @@ pub(crate) use value::Slot;
 
 use crate::dwarf::code::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::debug_info::DebugInfo;
-use crate::dwarf::variable::location::{Base, Place as VariablePlace};
+use crate::dwarf::variable::location::{Base, VariablePlace};
 use crate::elf::data_symbol::DataPlace;
 use crate::limit;
 use crate::types::layout::Layout;

@@ -6,7 +6,7 @@
 use crate::bytes::file::{CompanionFiles, NoCompanions};
 use crate::bytes::page::PageCache;
 use crate::dwarf::code::kept::{CopyingCodes, FunctionScope};
-use crate::dwarf::declared::Declared;
+use crate::dwarf::declared::DeclaredFunctions;
 use crate::dwarf::layout::kept::{ContainerTable, DerivationTable, InnerTypes, LayoutTable};
 use crate::dwarf::unit::abbreviation::Whole;
 use crate::dwarf::unit::parsed::{self, ParsedUnit};
@@ -36,16 +36,16 @@ pub struct DebugInfo {
     pub(crate) copying_codes: CopyingCodes,
     pub(crate) variables: VariableIndex,
     /// Functions read so far, by unit and entry.
-    pub(crate) functions: FunctionTable,
+    pub(crate) functions: FunctionScopes,
     pub(crate) inner_types: FxHashMap<DieRef, Arc<InnerTypes>>,
     /// The functions that are entered at these addresses.
     pub(crate) entered: FxHashMap<Svma, Option<DieRef>>,
     pub(crate) containers: ContainerTable,
     /// Functions that no unit describes.
-    pub(crate) declared: Declared,
+    pub(crate) declared: DeclaredFunctions,
 }
 
-type FunctionTable = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<FunctionScope>>;
+type FunctionScopes = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<FunctionScope>>;
 
 impl DebugInfo {
     /// Loads the debug sections of `file`; `None` where there are none, or none that parse. Other
@@ -81,11 +81,11 @@ impl DebugInfo {
             derivations: DerivationTable::default(),
             copying_codes: CopyingCodes::default(),
             variables: VariableIndex::default(),
-            functions: FunctionTable::default(),
+            functions: FunctionScopes::default(),
             inner_types: FxHashMap::default(),
             entered: FxHashMap::default(),
             containers: ContainerTable::default(),
-            declared: Declared::default(),
+            declared: DeclaredFunctions::default(),
         }
     }
 
@@ -93,14 +93,14 @@ impl DebugInfo {
     pub(crate) fn evict_caches(&mut self) {
         self.sources.forget_parsed();
         self.layouts = LayoutTable::default();
-        self.functions = FunctionTable::default();
+        self.functions = FunctionScopes::default();
         self.inner_types = FxHashMap::default();
         self.entered = FxHashMap::default();
         self.containers = ContainerTable::default();
     }
 
     /// Adds what is known of code that the file does not describe.
-    pub(crate) fn declare(&mut self, declared: Declared) {
+    pub(crate) fn declare(&mut self, declared: DeclaredFunctions) {
         self.code_ranges.extend(declared.code_ranges());
         self.code_ranges.sort_unstable();
         self.declared = declared;

@@ -2,7 +2,7 @@
 //! they are declared with.
 
 use crate::dwarf::code::kept::{FunctionScope, LocatedVariable};
-use crate::dwarf::variable::location::{Part, Place};
+use crate::dwarf::variable::location::{VariablePart, VariablePlace};
 use crate::known::header::{Declaration, Function, Header, Type};
 use crate::known::libstdcxx;
 use crate::limit;
@@ -70,7 +70,7 @@ const FIRST_UNIT: UnitIdx = limit::MAX_UNITS as UnitIdx;
 /// The known functions of one load object, each header a unit. They are asked for as those are that the file
 /// describes.
 #[derive(Debug, Default)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredFunctions {
     units: Vec<HeaderUnit>,
 }
 
@@ -84,7 +84,7 @@ struct HeaderUnit {
     types: Vec<&'static Type>,
 }
 
-impl Declared {
+impl DeclaredFunctions {
     /// These functions and what they are declared with.
     pub(crate) fn new(known: &[Known]) -> Self {
         let of_header = |(idx, header): (UnitIdx, &&'static Header)| {
@@ -124,8 +124,8 @@ impl Declared {
         let declared = known.prototype.function;
         let parameters = declared.map_or(&[][..], |function| function.parameters);
         let located = |(register, (name, of)): (&u8, &'static (&str, Type))| {
-            let place = Place::Entry(u16::from(*register));
-            let whole = Part { place, offset: 0, n_bytes: None };
+            let place = VariablePlace::Entry(u16::from(*register));
+            let whole = VariablePart { place, offset: 0, n_bytes: None };
             let places = vec![(start.0..end.0, whole)];
             LocatedVariable { name: (*name).into(), type_die: unit.entry(of), depth: 0, places }
         };
@@ -334,7 +334,7 @@ mod tests {
             n_bytes: 64,
         };
         let all: Vec<Known> = functions().map(known).zip(1..).map(place).collect();
-        let mut declared = Declared::new(&all);
+        let mut declared = DeclaredFunctions::new(&all);
         assert_eq!(declared.code_ranges().count(), all.len());
         for known in all {
             let (.., unit) =

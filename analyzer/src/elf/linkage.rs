@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The contents of one slot when the program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum LinkageSlot {
     /// The address of this symbol.
     Address(Arc<str>),
     /// The address of the function that the one at this address chooses (`R_X86_64_IRELATIVE`).
@@ -37,7 +37,7 @@ pub(crate) enum ThreadTarget {
 /// The slots of one load object.
 #[derive(Debug, Default)]
 pub(crate) struct LinkageTable {
-    by_place: Vec<(Svma, Slot)>,
+    by_place: Vec<(Svma, LinkageSlot)>,
     /// Variables of libraries that the program has its own copy of, by place (`R_X86_64_COPY`).
     pub(crate) copied: FxHashMap<Svma, Arc<str>>,
 }
@@ -74,10 +74,10 @@ impl LinkageTable {
     }
 
     /// The purpose of the slot that holds the byte at `svma`.
-    pub(crate) fn at(&self, svma: Svma) -> Option<&Slot> {
+    pub(crate) fn at(&self, svma: Svma) -> Option<&LinkageSlot> {
         let next = self.by_place.partition_point(|(place, _)| *place <= svma);
         let (place, slot) = self.by_place.get(next.checked_sub(1)?)?;
-        let len_bytes = if matches!(slot, Slot::ThreadIndex(_)) { 16 } else { 8 };
+        let len_bytes = if matches!(slot, LinkageSlot::ThreadIndex(_)) { 16 } else { 8 };
         svma.offset_from(*place).is_some_and(|into| into < len_bytes).then_some(slot)
     }
 
@@ -101,13 +101,15 @@ impl LinkageTable {
             None => name().map(ThreadTarget::Other),
         };
         let slot = match entry.r_type(endian, false) {
-            elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => name().map(Slot::Address),
-            elf::R_X86_64_IRELATIVE => Some(Slot::Chosen(Svma(addend.cast_unsigned()))),
-            elf::R_X86_64_TPOFF64 => target(Some(addend.cast_unsigned())).map(Slot::ThreadDistance),
+            elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => name().map(LinkageSlot::Address),
+            elf::R_X86_64_IRELATIVE => Some(LinkageSlot::Chosen(Svma(addend.cast_unsigned()))),
+            elf::R_X86_64_TPOFF64 => {
+                target(Some(addend.cast_unsigned())).map(LinkageSlot::ThreadDistance)
+            }
             // Without a symbol the linker has written the offset; for a whole block it is 0.
             elf::R_X86_64_DTPMOD64 => {
                 let own = place.0.checked_add(8).and_then(|next| word(Svma(next)));
-                target(own).map(Slot::ThreadIndex)
+                target(own).map(LinkageSlot::ThreadIndex)
             }
             elf::R_X86_64_COPY => {
                 if self.copied.len() < limit::MAX_LINKAGE_SLOTS {

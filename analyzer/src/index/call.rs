@@ -4,7 +4,7 @@ use crate::dataflow::{
     Address, ArgumentSums, Callee, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
 };
 use crate::elf::data_symbol::DataPlace;
-use crate::elf::linkage::Slot as LinkageSlot;
+use crate::elf::linkage::LinkageSlot;
 use crate::index::call_site::{CallSite, Callee as CallTarget, Handed, Passed, PassedPointer};
 use crate::index::entry_name::{self, Detour, Entries, EntryNames};
 use crate::index::load_object::LoadObjectIndex;

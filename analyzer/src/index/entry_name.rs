@@ -4,7 +4,7 @@
 use crate::code::image::CodeImage;
 use crate::dataflow::Derived;
 use crate::dwarf::code::frame::FrameTable;
-use crate::elf::linkage::Slot;
+use crate::elf::linkage::LinkageSlot;
 use crate::limit;
 use crate::x86_64::abi::N_ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
@@ -115,7 +115,7 @@ fn stubs(code: &CodeImage, frames: &FrameTable) -> FxHashMap<Svma, Vec<Svma>> {
     let mut found: FxHashMap<Svma, Vec<Svma>> = FxHashMap::default();
     for stub in code.stubs() {
         let slot = code.linkage_slot(stub);
-        if let Some(Slot::Chosen(resolver)) = slot.and_then(|slot| code.linkage().at(slot)) {
+        if let Some(LinkageSlot::Chosen(resolver)) = slot.and_then(|slot| code.linkage().at(slot)) {
             for choice in choices(code, frames, *resolver) {
                 found.entry(choice).or_default().push(stub);
             }

@@ -10,7 +10,7 @@ use crate::dwarf::code::kept::CodeScope;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::section::SectionFile;
 use crate::dwarf::variable::index::DataFacts;
-use crate::dwarf::variable::location::Place;
+use crate::dwarf::variable::location::VariablePlace;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::image::{ElfImage, Segment};
 use crate::elf::thread_block::ThreadBlock;
@@ -335,7 +335,7 @@ impl LoadObjectIndex {
         let Some(debug) = &mut self.debug else { return Vec::new() };
         let mut slots = Vec::new();
         for variable in &scope.variables {
-            let Place::Memory { base, offset } = variable.place else { continue };
+            let VariablePlace::Memory { base, offset } = variable.place else { continue };
             let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
             let Some(base) = access::register_of_dwarf(register) else { continue };
             let layout = debug.layout(variable.type_die);

@@ -6,7 +6,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::variable::index::StaticVariable;
 use crate::elf::data_symbol::{DataPlace, DataSymbol, Storage};
 use crate::elf::image::Section;
-use crate::elf::linkage::Slot;
+use crate::elf::linkage::LinkageSlot;
 use crate::elf::symbol_name::{self, SymbolName};
 use crate::limit;
 use crate::types::data_object::DataObject;
@@ -145,9 +145,9 @@ impl StaticData<'_> {
         use crate::elf::linkage::ThreadTarget;
         let symbol = match self.code.linkage().at(at) {
             Some(
-                Slot::Address(symbol)
-                | Slot::ThreadDistance(ThreadTarget::Other(symbol))
-                | Slot::ThreadIndex(ThreadTarget::Other(symbol)),
+                LinkageSlot::Address(symbol)
+                | LinkageSlot::ThreadDistance(ThreadTarget::Other(symbol))
+                | LinkageSlot::ThreadIndex(ThreadTarget::Other(symbol)),
             ) => symbol_name::variable_name(symbol),
             _ => "-".to_owned(),
         };

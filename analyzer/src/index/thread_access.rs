@@ -5,7 +5,7 @@ use crate::code::image::CodeImage;
 use crate::dataflow::Congruence;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
-use crate::elf::linkage::{Slot, ThreadTarget};
+use crate::elf::linkage::{LinkageSlot, ThreadTarget};
 use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
 use crate::known::loader;
 use crate::limit;
@@ -164,12 +164,12 @@ impl<'a> Trace<'a> {
             _ if assignment.width != Width::Whole => Given::Other,
             Expression::Value(Source::Register(source)) => Given::Copy(source),
             Expression::Value(Source::Memory) => match self.slot(operand) {
-                Some(Slot::ThreadDistance(target)) => Given::Thread(target.clone(), true),
+                Some(LinkageSlot::ThreadDistance(target)) => Given::Thread(target.clone(), true),
                 _ => Given::Other,
             },
             // The thread's own address and the distance, in either order.
             Expression::Binary(Operator::Add, _, Source::Memory) => match self.slot(operand) {
-                Some(Slot::ThreadDistance(target)) if self.is_thread_base(register, at) => {
+                Some(LinkageSlot::ThreadDistance(target)) if self.is_thread_base(register, at) => {
                     let target = target.clone();
                     Given::Thread(target, false)
                 }
@@ -202,7 +202,7 @@ impl<'a> Trace<'a> {
     }
 
     /// The slot that an operand is.
-    fn slot(&self, operand: Option<Address>) -> Option<&'a Slot> {
+    fn slot(&self, operand: Option<Address>) -> Option<&'a LinkageSlot> {
         let operand = operand.filter(|operand| operand.is_ip_relative)?;
         self.code.linkage().at(Svma(operand.displacement.cast_unsigned()))
     }
@@ -214,12 +214,12 @@ impl<'a> Trace<'a> {
             Destination::Code(start) => self.code.linkage_slot(start)?,
         };
         let is_it = matches!(self.code.linkage().at(slot),
-            Some(Slot::Address(name)) if &**name == loader::TLS_GET_ADDR);
+            Some(LinkageSlot::Address(name)) if &**name == loader::TLS_GET_ADDR);
         let before = self.before(at).filter(|_| is_it)?;
         let argument = before.assignments.iter().find(|it| it.to == ARGUMENTS[0])?;
         let Expression::AddressOf(address) = argument.value else { return None };
         match self.slot(Some(address)) {
-            Some(Slot::ThreadIndex(target)) => Some(target.clone()),
+            Some(LinkageSlot::ThreadIndex(target)) => Some(target.clone()),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::bytes::page::PageCache;
 use crate::dwarf::debug_info::DebugInfo;
-use crate::dwarf::declared::{Declared, Known, Prototype};
+use crate::dwarf::declared::{DeclaredFunctions, Known, Prototype};
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
 use crate::x86_64::exit::Exit;
@@ -20,7 +20,7 @@ impl LoadObjectIndex {
         self.add_callees(&mut known);
         if !known.is_empty() {
             let debug = self.debug.get_or_insert_with(|| DebugInfo::empty(pages));
-            debug.declare(Declared::new(&known));
+            debug.declare(DeclaredFunctions::new(&known));
         }
     }
 

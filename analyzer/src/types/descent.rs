@@ -8,7 +8,7 @@ use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape, Ste
 use crate::types::value_kind::ValueKind;
 
 pub(crate) use ending::member_names;
-use ending::{End, Ends, Fit};
+use ending::{End, EndFit, Ends};
 
 /// The member that tells which variant is there, where the debug information gives it no name.
 pub const DISCRIMINANT: &str = "<discriminant>";
@@ -63,14 +63,14 @@ impl Layout {
     /// The same for a value of a known kind, which an arm of another kind is not.
     #[must_use]
     pub fn descend_as(&self, offset: u64, size: u64, kind: ValueKind) -> Option<Path<'_>> {
-        Some(self.weigh(offset, Extent::Bytes(size), kind)?.decide(self, offset))
+        Some(self.weigh(offset, TouchedExtent::Bytes(size), kind)?.decide(self, offset))
     }
 
     /// The part that `width` bits from `first_bit` on mean, if one member holds them all: what a
     /// mask and a shift leave of an access.
     #[must_use]
     pub fn descend_bits(&self, first_bit: u64, width: u64) -> Option<Path<'_>> {
-        let extent = Extent::Bits { first: first_bit % 8, width };
+        let extent = TouchedExtent::Bits { first: first_bit % 8, width };
         Some(self.weigh(first_bit / 8, extent, ValueKind::Unknown)?.decide(self, first_bit / 8))
     }
 
@@ -84,23 +84,23 @@ impl Layout {
     /// The same for a value of a known kind.
     #[must_use]
     pub fn candidates_as(&self, offset: u64, size: u64, kind: ValueKind) -> Candidates<'_> {
-        let Some(mut ends) = self.weigh(offset, Extent::Bytes(size), kind) else {
+        let Some(mut ends) = self.weigh(offset, TouchedExtent::Bytes(size), kind) else {
             return Candidates::default();
         };
         ends.prefer_data();
-        if ends.fit == Fit::Part {
+        if ends.fit == EndFit::Part {
             return Candidates::default();
         }
         let paths = ends.best.into_iter().map(|end| end.path).collect();
         Candidates { paths, is_cut: ends.is_cut }
     }
 
-    fn weigh(&self, offset: u64, extent: Extent, kind: ValueKind) -> Option<Ends<'_>> {
+    fn weigh(&self, offset: u64, extent: TouchedExtent, kind: ValueKind) -> Option<Ends<'_>> {
         if offset != 0 && !self.holds(offset) {
             return None;
         }
         let mut walk =
-            Walk { extent, kind, arms_left: limit::MAX_UNION_ARMS, ends: Ends::default() };
+            DescentWalk { extent, kind, arms_left: limit::MAX_UNION_ARMS, ends: Ends::default() };
         walk.explore(Path::start(self, offset), None);
         Some(walk.ends)
     }
@@ -108,14 +108,14 @@ impl Layout {
 
 /// Extent of what an access touches.
 #[derive(Clone, Copy, Debug)]
-enum Extent {
+enum TouchedExtent {
     /// Bytes, 0 if that is not known.
     Bytes(u64),
     /// Bits, from one of the first byte's on.
     Bits { first: u64, width: u64 },
 }
 
-impl Extent {
+impl TouchedExtent {
     /// Tells whether a member holds what is touched at `offset`.
     fn is_in(self, member: &Member, offset: u64) -> bool {
         let (start, end) = member.byte_range();
@@ -155,31 +155,31 @@ impl Extent {
 }
 
 /// One walk over all ways that an access may go.
-struct Walk<'a> {
-    extent: Extent,
+struct DescentWalk<'a> {
+    extent: TouchedExtent,
     kind: ValueKind,
     arms_left: u32,
     ends: Ends<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DescentWalk<'a> {
     /// Follows `path` to its ends. `array_bytes` is the size of the array of scalars it is in.
     fn explore(&mut self, mut path: Path<'a>, mut array_bytes: Option<u64>) {
         loop {
             let part: &'a Layout = path.leaf;
             let is_too_deep = path.steps.len() >= 2 * limit::MAX_TYPE_DEPTH;
             match &part.shape {
-                _ if is_too_deep => return self.end(path, Fit::Part, false),
+                _ if is_too_deep => return self.end(path, EndFit::Part, false),
                 Shape::Scalar(kind) => {
                     let fit = self.scalar_fit(&path, *kind, array_bytes);
                     return self.end(path, fit, false);
                 }
                 Shape::Array { element, .. } => {
                     let Some(into) = path.into.checked_rem(element.size) else {
-                        return self.end(path, Fit::Part, false);
+                        return self.end(path, EndFit::Part, false);
                     };
                     if element.is_aggregate() && !self.is_within(into, element.size) {
-                        return self.end(path, Fit::Part, false);
+                        return self.end(path, EndFit::Part, false);
                     }
                     let is_first = path.into == 0;
                     array_bytes = array_bytes.or(Some(part.size)).filter(|_| is_first);
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
         fitting: &[u16],
     ) {
         if fitting.is_empty() {
-            return self.end(path.clone(), Fit::Part, false);
+            return self.end(path.clone(), EndFit::Part, false);
         }
         self.ends.fork.get_or_insert((path.steps.len(), kind));
         for idx in fitting {
@@ -243,7 +243,7 @@ impl<'a> Walk<'a> {
         let is_discriminant = &*member.name == DISCRIMINANT;
         if let Some(bits) = member.bits {
             let is_whole = self.extent.is_bit_field(offset, bits);
-            let fit = if is_whole { Fit::Exact } else { Fit::Inside };
+            let fit = if is_whole { EndFit::Exact } else { EndFit::Inside };
             self.end(inner, fit, is_discriminant);
             return None;
         }
@@ -255,27 +255,27 @@ impl<'a> Walk<'a> {
         Some(inner)
     }
 
-    fn scalar_fit(&self, path: &Path<'_>, kind: ScalarKind, array_bytes: Option<u64>) -> Fit {
+    fn scalar_fit(&self, path: &Path<'_>, kind: ScalarKind, array_bytes: Option<u64>) -> EndFit {
         let is_whole = |size| self.extent.is_whole(path.into, size);
         if is_whole(path.leaf.size) {
-            return if self.kind.fits(kind) { Fit::Exact } else { Fit::Contrary };
+            return if self.kind.fits(kind) { EndFit::Exact } else { EndFit::Contrary };
         }
-        if array_bytes.is_some_and(is_whole) { Fit::WholeArray } else { Fit::Inside }
+        if array_bytes.is_some_and(is_whole) { EndFit::WholeArray } else { EndFit::Inside }
     }
 
     /// Tells whether the access stays inside a part of `size` bytes.
     const fn is_within(&self, into: u64, size: u64) -> bool {
         match self.extent {
-            Extent::Bytes(0) => true,
-            Extent::Bytes(touched) => into.saturating_add(touched) <= size,
-            Extent::Bits { first, width } => {
+            TouchedExtent::Bytes(0) => true,
+            TouchedExtent::Bytes(touched) => into.saturating_add(touched) <= size,
+            TouchedExtent::Bits { first, width } => {
                 let end = into.saturating_mul(8).saturating_add(first).saturating_add(width);
                 end <= size.saturating_mul(8)
             }
         }
     }
 
-    fn end(&mut self, path: Path<'a>, fit: Fit, is_discriminant: bool) {
+    fn end(&mut self, path: Path<'a>, fit: EndFit, is_discriminant: bool) {
         self.ends.add(fit, End { path, is_discriminant });
     }
 }

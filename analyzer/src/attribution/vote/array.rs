@@ -1,8 +1,8 @@
 //! Large arrays: an element between others of its kind that lie pages away.
 
 use super::kind::{KindIdx, Kinds};
-use super::region::{Found, Region};
-use super::slot::Slot;
+use super::region::{Region, VotedObject};
+use super::slot::VoteSlot;
 use crate::dataflow::gcd;
 use crate::limit;
 
@@ -33,10 +33,10 @@ pub(super) fn element<'a>(
     regions: impl Iterator<Item = &'a Region> + Clone,
     at: (u64, u32),
     now_s: u32,
-) -> Option<Found> {
+) -> Option<VotedObject> {
     let (addr, size) = at;
     let mut objects = regions.clone().flat_map(|region| region.fresh_slots(now_s));
-    let Slot { kind, start: first, .. } = *objects.find(|slot| !slot.is_run)?;
+    let VoteSlot { kind, start: first, .. } = *objects.find(|slot| !slot.is_run)?;
     let mut known = Elements { kind, first, n_below: 0, n_above: 0, votes: 0, stride: 0 };
     for region in regions {
         if region.has_changed_lately(now_s) {
@@ -52,7 +52,7 @@ pub(super) fn element<'a>(
         let offset = u32::try_from((addr - known.first) % known.stride).ok()?;
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
         let fits = is_inside && kinds.begins(known.kind, offset, size);
-        return fits.then_some(Found { kind: known.kind, offset, votes: known.votes });
+        return fits.then_some(VotedObject { kind: known.kind, offset, votes: known.votes });
     }
     None
 }

@@ -11,7 +11,7 @@ mod slot;
 mod tests;
 
 pub(crate) use kind::{Kind, KindIdx, Lesson};
-pub(crate) use region::Found;
+pub(crate) use region::VotedObject;
 
 use crate::limit;
 use kind::Kinds;
@@ -177,13 +177,13 @@ impl Votes {
     }
 
     /// The object that votes find for an access that no type names.
-    pub(crate) fn find(&mut self, touch: Touch) -> Option<Found> {
+    pub(crate) fn find(&mut self, touch: Touch) -> Option<VotedObject> {
         self.look(touch, Region::exact)
     }
 
     /// The object that votes say is around a number that an instruction names, which may be one of many
     /// that it voted for itself.
-    pub(crate) fn find_around(&mut self, touch: Touch) -> Option<Found> {
+    pub(crate) fn find_around(&mut self, touch: Touch) -> Option<VotedObject> {
         self.look(touch, Region::exact_object)
     }
 
@@ -191,7 +191,7 @@ impl Votes {
         &mut self,
         touch: Touch,
         exact: impl Fn(&Region, &mut Kinds, (u64, u32), u32) -> Exact,
-    ) -> Option<Found> {
+    ) -> Option<VotedObject> {
         let space = self.known_space(touch.pid)?;
         let now_s = touch.second();
         let page = touch.addr / REGION_BYTES;
@@ -222,7 +222,7 @@ impl Votes {
         page: u64,
         at: (u64, u32),
         now_s: u32,
-    ) -> Option<Found> {
+    ) -> Option<VotedObject> {
         let around = array::pages_around(page)
             .filter_map(|page| self.of_page.get(&(space, page)))
             .map(|idx| &self.regions[*idx as usize].2);

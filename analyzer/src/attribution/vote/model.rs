@@ -1,6 +1,6 @@
 //! A heap that knows what lies where, to hold votes against: objects come, go and come again.
 
-use super::{Found, Lesson, Touch, Votes};
+use super::{Lesson, Touch, VotedObject, Votes};
 use crate::index::site::Answer;
 use crate::types::data_object::{self, Root};
 use crate::types::layout::Layout;
@@ -67,7 +67,7 @@ impl Ballots {
         Some(self.named(found))
     }
 
-    fn named(&self, found: Found) -> (String, u64) {
+    fn named(&self, found: VotedObject) -> (String, u64) {
         assert!(found.votes > 0);
         let name = self.votes.kind(found.kind).layout.name.to_string();
         (name, u64::from(found.offset))

@@ -2,13 +2,13 @@
 //! between them.
 
 use super::kind::{KindIdx, Kinds};
-use super::slot::{Ballot, ENOUGH_AROUND, Slot, Standing, standing};
+use super::slot::{Ballot, ENOUGH_AROUND, Standing, VoteSlot, standing};
 use crate::dataflow::gcd;
 use crate::limit;
 
 /// Votes for what lies at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct VotedObject {
     /// Kind of the object.
     pub(crate) kind: KindIdx,
     /// Distance from the start of the object, or of its element for scalars.
@@ -46,15 +46,15 @@ pub(crate) struct Region {
     n_slots: u8,
     /// Last time when memory in it turned out to be something else than before.
     changed_s: Option<u32>,
-    slots: [Slot; limit::MAX_VOTED_IN_REGION],
+    slots: [VoteSlot; limit::MAX_VOTED_IN_REGION],
 }
 
 impl Region {
-    fn slots(&self) -> &[Slot] {
+    fn slots(&self) -> &[VoteSlot] {
         &self.slots[..usize::from(self.n_slots)]
     }
 
-    fn slots_mut(&mut self) -> &mut [Slot] {
+    fn slots_mut(&mut self) -> &mut [VoteSlot] {
         &mut self.slots[..usize::from(self.n_slots)]
     }
 
@@ -115,7 +115,7 @@ impl Region {
         if is_run && n_changes.is_none() && self.lengthen(kinds, ballot) {
             return Outcome::Confirmed(1);
         }
-        self.insert(Slot {
+        self.insert(VoteSlot {
             start: ballot.start,
             seen_s: ballot.now_s,
             len: ballot.len,
@@ -160,7 +160,8 @@ impl Region {
         let Some(near) = near else { return false };
         let slot = self.slots[near];
         let (start, end) = (slot.start.min(ballot.start), slot.end().max(ballot.end()));
-        let is_alone = |(idx, other): (usize, &Slot)| idx == near || !other.overlaps(start, end);
+        let is_alone =
+            |(idx, other): (usize, &VoteSlot)| idx == near || !other.overlaps(start, end);
         if !self.slots().iter().enumerate().all(is_alone) {
             return false;
         }
@@ -172,7 +173,7 @@ impl Region {
     }
 
     /// Adds a slot, over the one that was confirmed longest ago if there is no room.
-    fn insert(&mut self, slot: Slot) {
+    fn insert(&mut self, slot: VoteSlot) {
         if let Some(free) = self.slots.get_mut(usize::from(self.n_slots)) {
             *free = slot;
             self.n_slots += 1;
@@ -239,7 +240,7 @@ impl Region {
         let (addr, size) = at;
         let mut covering =
             self.slots().iter().filter(|slot| slot.overlaps(addr, addr.saturating_add(1)));
-        let by_object = |slot: &&Slot| !slot.is_run;
+        let by_object = |slot: &&VoteSlot| !slot.is_run;
         let Some(slot) = covering.clone().find(by_object).or_else(|| covering.next()) else {
             return Exact::Nobody;
         };
@@ -260,11 +261,16 @@ impl Region {
         if !slot.is_fresh(now_s) || u32::from(slot.votes) < slot.n_needed(does_fit) {
             return Exact::Unsure;
         }
-        Exact::Found(Found { kind: slot.kind, offset, votes: u32::from(slot.votes) })
+        Exact::Found(VotedObject { kind: slot.kind, offset, votes: u32::from(slot.votes) })
     }
 
     /// The object between others of its kind that holds the `size` bytes at `addr`.
-    pub(crate) fn between(&self, kinds: &mut Kinds, at: (u64, u32), now_s: u32) -> Option<Found> {
+    pub(crate) fn between(
+        &self,
+        kinds: &mut Kinds,
+        at: (u64, u32),
+        now_s: u32,
+    ) -> Option<VotedObject> {
         let (addr, size) = at;
         if self.has_changed_lately(now_s) {
             return None;
@@ -306,7 +312,7 @@ impl Region {
         let end = start.saturating_add(u64::from(element));
         let is_free = !objects().any(|slot| slot.overlaps(start, end));
         let fits = is_free && kinds.fits(below.kind, offset, size);
-        fits.then_some(Found { kind: below.kind, offset, votes })
+        fits.then_some(VotedObject { kind: below.kind, offset, votes })
     }
 
     /// Tells whether memory in it turned out to be something else, not long ago.
@@ -315,7 +321,7 @@ impl Region {
     }
 
     /// The slots that are in use and not too old.
-    pub(super) fn fresh_slots(&self, now_s: u32) -> impl Iterator<Item = &Slot> {
+    pub(super) fn fresh_slots(&self, now_s: u32) -> impl Iterator<Item = &VoteSlot> {
         self.slots().iter().filter(move |slot| slot.is_fresh(now_s))
     }
 
@@ -335,7 +341,7 @@ impl Region {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exact {
     /// The object that is there.
-    Found(Found),
+    Found(VotedObject),
     /// Something is there, and what is not sure.
     Unsure,
     /// Nothing is known there.

@@ -16,7 +16,7 @@ pub(super) const ENOUGH_AROUND: usize = 3;
 
 /// An object, or a run of scalars side by side.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct VoteSlot {
     pub(super) start: u64,
     pub(super) seen_s: u32,
     pub(super) len: u32,
@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub(super) is_run: bool,
 }
 
-impl Slot {
+impl VoteSlot {
     pub(super) const fn end(&self) -> u64 {
         self.start.saturating_add(self.len as u64)
     }
@@ -97,7 +97,7 @@ pub(super) enum Standing {
 }
 
 /// Compares a vote with what a slot says.
-pub(super) fn standing(kinds: &mut Kinds, slot: &Slot, ballot: &Ballot) -> Standing {
+pub(super) fn standing(kinds: &mut Kinds, slot: &VoteSlot, ballot: &Ballot) -> Standing {
     if slot.is_run && kinds.get(ballot.kind).is_scalar() {
         let size = u64::from(kinds.get(slot.kind).size());
         let is_in_step = slot.start.abs_diff(ballot.start).is_multiple_of(size);

@@ -4,7 +4,7 @@
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::NameKey;
-use crate::attribution::search::Candidate;
+use crate::attribution::search::TriggerCandidate;
 use crate::attribution::site_table::CallIdx;
 use crate::attribution::verdict::Located;
 use crate::attribution::world::{Paths, World};
@@ -33,7 +33,7 @@ struct Hop {
 }
 
 /// A walk up the sampled stack.
-struct Walk<'a> {
+struct StackWalk<'a> {
     piece: &'a StackPiece,
     /// First address of the piece.
     start: Avma,
@@ -41,7 +41,7 @@ struct Walk<'a> {
     frame_pointer: Option<u64>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> StackWalk<'a> {
     fn new(located: Located<'a>, state: &State) -> Option<Self> {
         let piece = &located.sample.stack;
         if piece.is_empty() {
@@ -86,14 +86,14 @@ impl World {
     pub(crate) fn passed(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
     ) -> Result<Option<Claim>, Needs> {
         let Some(handed) = &typed.handed else { return Ok(None) };
         if self.paths == Paths::Type {
             return Ok(None);
         }
-        let Some(mut walk) = Walk::new(located, candidate.state) else { return Ok(None) };
+        let Some(mut walk) = StackWalk::new(located, candidate.state) else { return Ok(None) };
         let (mut sum, mut frame) = (handed.sum, handed.frame);
         let (mut entries, mut object) = (Arc::clone(&handed.entries), located.object);
         // The address of a fault may be the second page's start.

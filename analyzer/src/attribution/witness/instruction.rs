@@ -3,7 +3,7 @@
 
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
-use crate::attribution::search::{Candidate, Survivor};
+use crate::attribution::search::{Survivor, TriggerCandidate};
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Located;
 use crate::attribution::world::{Paths, World};
@@ -20,7 +20,7 @@ impl World {
     pub(crate) fn instruction(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
         (avma, computed): (Option<Avma>, Option<Avma>),
     ) -> Result<Claim, Reason> {
@@ -39,10 +39,10 @@ impl World {
     fn type_path(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
     ) -> Result<NamedIdx, Reason> {
-        let Candidate { survivor, state } = candidate;
+        let TriggerCandidate { survivor, state } = candidate;
         let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
         match &typed.answer {
             TypeAnswer::Unknown(reason) => Err(*reason),
@@ -76,7 +76,7 @@ impl World {
     fn live_object(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
         avma: Avma,
     ) -> Option<NamedIdx> {

@@ -3,7 +3,7 @@
 
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
-use crate::attribution::search::Candidate;
+use crate::attribution::search::TriggerCandidate;
 use crate::attribution::verdict::Located;
 use crate::attribution::world::{Paths, World};
 use crate::bytes::file::LoadObjectIdx;
@@ -35,7 +35,7 @@ impl World {
     pub(crate) fn variable(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
         addr: Option<(Avma, AddressSource)>,
     ) -> Result<Option<Claim>, Needs> {
@@ -57,7 +57,7 @@ impl World {
     fn object_at(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
         avma: Avma,
     ) -> Result<Option<NamedIdx>, Needs> {
@@ -111,7 +111,7 @@ impl World {
     fn thread_operand(
         &mut self,
         located: Located<'_>,
-        candidate: Candidate<'_>,
+        candidate: TriggerCandidate<'_>,
         typed: &TypedAccess,
     ) -> Result<Option<NamedIdx>, Needs> {
         let distance = candidate.state.thread_distance(&typed.memory.address);

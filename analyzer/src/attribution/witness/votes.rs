@@ -4,7 +4,7 @@
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::verdict::Attribution;
-use crate::attribution::vote::{Found, Touch};
+use crate::attribution::vote::{Touch, VotedObject};
 use crate::attribution::world::{Paths, World};
 use crate::limit;
 use crate::types::data_object::Root;
@@ -27,7 +27,7 @@ impl World {
         self.claim_of_votes(found, touch.size)
     }
 
-    fn claim_of_votes(&mut self, found: Found, size: u32) -> Option<Claim> {
+    fn claim_of_votes(&mut self, found: VotedObject, size: u32) -> Option<Claim> {
         let named = self.name_of_votes(found, size)?;
         // What was learnt from votes is no vote.
         let mut claim = Claim::of(Witness::Votes, named, Placing::Part);
@@ -56,7 +56,7 @@ impl World {
     }
 
     /// The name of what votes found for an access of `size` bytes.
-    fn name_of_votes(&mut self, found: Found, size: u32) -> Option<NamedIdx> {
+    fn name_of_votes(&mut self, found: VotedObject, size: u32) -> Option<NamedIdx> {
         let kind = self.votes.kind(found.kind);
         match &kind.scalar {
             Some(answer) => {

@@ -7,7 +7,7 @@ use crate::dwarf::unit::code_range;
 use crate::dwarf::unit::parsed::ParsedUnit;
 use crate::dwarf::unit::reader::Entry;
 use crate::dwarf::unit::reader::Reader;
-use crate::dwarf::variable::location::{self, FrameBase, Part, Place};
+use crate::dwarf::variable::location::{self, FrameBase, VariablePart, VariablePlace};
 use crate::limit;
 use crate::types::die::{DieRef, UnitIdx};
 use dataspace_proto::address::Svma;
@@ -125,7 +125,8 @@ impl DebugInfo {
                 }
                 let frame_base = FrameBase::default();
                 let parts = location::parts(&unit.dwarf, &unit.unit, location.data, frame_base);
-                if let [Part { place: Place::Register(register), offset: 0, .. }] = parts.as_slice()
+                if let [VariablePart { place: VariablePlace::Register(register), offset: 0, .. }] =
+                    parts.as_slice()
                     && let Some(type_die) = self.name_and_type(parameter).1
                 {
                     found.push((*register, type_die));
@@ -191,7 +192,7 @@ impl DebugInfo {
     }
 }
 
-type Places = Vec<(Range<u64>, Part)>;
+type RangedParts = Vec<(Range<u64>, VariablePart)>;
 
 /// One walk over a function's entries.
 struct FunctionWalk<'a> {
@@ -199,7 +200,7 @@ struct FunctionWalk<'a> {
     unit_idx: UnitIdx,
     unit: &'a ParsedUnit,
     frame_base: FrameBase,
-    found: Vec<(gimli::UnitOffset, usize, Places)>,
+    found: Vec<(gimli::UnitOffset, usize, RangedParts)>,
     calls: Vec<(Svma, DieRef)>,
     n_places_left: usize,
     n_ranges_left: usize,
@@ -292,7 +293,7 @@ impl FunctionWalk<'_> {
         }
     }
 
-    fn parts(&self, expression: gimli::Expression<Reader>) -> Vec<Part> {
+    fn parts(&self, expression: gimli::Expression<Reader>) -> Vec<VariablePart> {
         location::parts(&self.unit.dwarf, &self.unit.unit, expression, self.frame_base)
     }
 

@@ -1,7 +1,7 @@
 //! Functions and copying code that were worked out, kept until memory is short.
 
-use crate::dwarf::variable::location::Part;
-use crate::dwarf::variable::location::Place;
+use crate::dwarf::variable::location::VariablePart;
+use crate::dwarf::variable::location::VariablePlace;
 use crate::types::die::DieRef;
 use crate::types::die::UnitIdx;
 use dataspace_proto::address::Svma;
@@ -34,7 +34,7 @@ pub(crate) type CopyingCodes = FxHashMap<DieRef, Arc<[CopyingCode]>>;
 pub(crate) struct VisibleVariable {
     pub(crate) name: Arc<str>,
     pub(crate) type_die: DieRef,
-    pub(crate) place: Place,
+    pub(crate) place: VariablePlace,
     /// Number of its bytes that are there, unless all are.
     pub(crate) n_bytes: Option<u64>,
     /// Number of scopes around it: inner ones hide outer ones.
@@ -85,7 +85,7 @@ impl FunctionScope {
             // What is in several parts has no place as a whole.
             let whole = variable.parts_at(svma).filter(|part| part.offset == 0).last();
             let Some(part) = whole else { continue };
-            let is_aside = matches!(part.place, Place::Entry(_));
+            let is_aside = matches!(part.place, VariablePlace::Entry(_));
             if !is_aside {
                 scope.variables.push(VisibleVariable {
                     name: Arc::clone(&variable.name),
@@ -109,12 +109,12 @@ pub(crate) struct LocatedVariable {
     /// Number of scopes around it: inner ones hide outer ones.
     pub(crate) depth: usize,
     /// The places of its parts, for each range of code.
-    pub(crate) places: Vec<(Range<u64>, Part)>,
+    pub(crate) places: Vec<(Range<u64>, VariablePart)>,
 }
 
 impl LocatedVariable {
     /// Its parts at one instruction.
-    fn parts_at(&self, svma: Svma) -> impl Iterator<Item = Part> {
+    fn parts_at(&self, svma: Svma) -> impl Iterator<Item = VariablePart> {
         let here = self.places.iter().filter(move |(range, _)| range.contains(&svma.0));
         here.map(|(_, part)| *part)
     }

@@ -9,13 +9,13 @@ use crate::types::layout::{Layout, Shape};
 use std::sync::Arc;
 
 /// The search for what holds the type with one fingerprint.
-struct Search {
+struct HolderSearch {
     fingerprint: u64,
     found: Vec<Container>,
     n_parts: usize,
 }
 
-impl Search {
+impl HolderSearch {
     fn add(&mut self, container: &Arc<Layout>) {
         let mut parts: Vec<(&Layout, u64)> = vec![(container, 0)];
         while let Some((part, start)) = parts.pop() {
@@ -52,7 +52,8 @@ impl DebugInfo {
         if let Some(known) = self.containers.known.get(&key) {
             return Arc::clone(known);
         }
-        let mut search = Search { fingerprint: part.fingerprint, found: Vec::new(), n_parts: 0 };
+        let mut search =
+            HolderSearch { fingerprint: part.fingerprint, found: Vec::new(), n_parts: 0 };
         for offset in self.holder_index(unit).holders_of(part) {
             let layout = self.layout(DieRef { unit, offset });
             if layout.is_aggregate() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The target of a pointer whose own type does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum PointerTarget {
     /// Values of this type, from the pointer on.
     Elements(DieRef),
     /// Values of this type *before* the pointer, the first one ending at it, and control bytes from
@@ -24,7 +24,7 @@ pub(crate) enum Contents {
 impl DebugInfo {
     /// The target of the pointer at the end of `steps` in `root`, where its own type is bytes,
     /// nothing, or only the base of what is there. `None` where the types around it do not tell.
-    pub(crate) fn contents(&mut self, root: &Layout, steps: &[Step]) -> Option<Contents> {
+    pub(crate) fn contents(&mut self, root: &Layout, steps: &[Step]) -> Option<PointerTarget> {
         let (around, leaf) = way(root, steps);
         let pointee = leaf.pointee?;
         let pointed = self.layout(pointee);
@@ -33,7 +33,7 @@ impl DebugInfo {
                 around.iter().rev().find_map(|part| self.held_by(part))
             }
             Shape::Aggregate { .. } if around.iter().any(|part| is_sequence(&part.name)) => {
-                Some(Contents::Elements(pointee))
+                Some(PointerTarget::Elements(pointee))
             }
             Shape::Aggregate { .. } => {
                 let (mut parameters, mut named) = (Vec::new(), Vec::new());
@@ -45,7 +45,7 @@ impl DebugInfo {
                 }
                 let named: Vec<DieRef> =
                     named.into_iter().filter_map(|named| self.layout(named).die).collect();
-                self.node_of(pointed.die?, &parameters, &named).map(Contents::Node)
+                self.node_of(pointed.die?, &parameters, &named).map(PointerTarget::Node)
             }
             _ => None,
         }
@@ -53,11 +53,11 @@ impl DebugInfo {
 
     /// The target of the untyped pointers in Rust's collections: `alloc::raw_vec::RawVec` and
     /// `hashbrown::raw::RawTable`, and the copies of them that other crates have.
-    fn held_by(&mut self, part: &Layout) -> Option<Contents> {
+    fn held_by(&mut self, part: &Layout) -> Option<PointerTarget> {
         let outer = part.name.split('<').next()?;
         let contents = match outer.rsplit("::").next()? {
-            rust_std::RAW_VEC => Contents::Elements,
-            hashbrown::RAW_TABLE => Contents::Buckets,
+            rust_std::RAW_VEC => PointerTarget::Elements,
+            hashbrown::RAW_TABLE => PointerTarget::Buckets,
             _ => return None,
         };
         self.inner_types(part).parameters.first().copied().map(contents)
@@ -127,7 +127,7 @@ fn way<'a>(root: &'a Layout, steps: &[Step]) -> (Vec<&'a Layout>, &'a Layout) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Contents, DebugInfo, DieRef};
+    use super::{DebugInfo, DieRef, PointerTarget};
     use crate::bytes::file::NoCompanions;
     use crate::bytes::page::Memory;
     use crate::dwarf::unit::section::SectionFile;
@@ -179,7 +179,9 @@ mod tests {
             let path = layout.descend(offset, 8).unwrap();
             let Some(contents) = info.contents(&layout, &path.steps) else { continue };
             let (object, _) = data_object::name(&layout, Root::Pointer("p"), offset, 8).unwrap();
-            let (Contents::Elements(of) | Contents::Buckets(of) | Contents::Node(of)) = contents;
+            let (PointerTarget::Elements(of)
+            | PointerTarget::Buckets(of)
+            | PointerTarget::Node(of)) = contents;
             let sort = format!("{contents:?}").split('(').next().unwrap().to_owned();
             let of = Arc::clone(&info.layout(of).name);
             found.push((Spelling::of(&object).member.unwrap().to_string(), format!("{sort} {of}")));

@@ -14,7 +14,7 @@ use std::hash::{Hash as _, Hasher as _};
 #[derive(Debug, Default)]
 pub(crate) struct HolderIndex {
     /// Of each aggregate, by offset.
-    aggregates: Box<[Named]>,
+    aggregates: Box<[NamedAggregate]>,
     /// Pairs of what is held and what holds it, by their places in the list of all.
     held: Box<[(u32, u32)]>,
     /// Those that are made from what the unit itself does not define: what these hold is not known.
@@ -22,7 +22,7 @@ pub(crate) struct HolderIndex {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct NamedAggregate {
     offset: u32,
     /// The hash of its own name; `None` where it has none, and may be called by another.
     name: Option<u32>,
@@ -31,7 +31,7 @@ struct Named {
 
 /// The role of a type for one that names it as a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum PartRole {
     /// The aggregate at this place in the list of all.
     Aggregate(u32),
     /// Nothing that holds anything by its members.
@@ -43,7 +43,7 @@ enum Part {
 impl HolderIndex {
     pub(super) fn of(unit: &ParsedUnit) -> Self {
         let aggregates =
-            unit.aggregates().map(|at| Named { offset: at.0 as u32, name: None, size: 0 });
+            unit.aggregates().map(|at| NamedAggregate { offset: at.0 as u32, name: None, size: 0 });
         let mut reading = Reading {
             unit,
             aggregates: aggregates.collect(),
@@ -63,7 +63,7 @@ impl HolderIndex {
     /// The aggregates, in the order of the unit, that may have one like `part` inside of them.
     pub(super) fn holders_of(&self, part: &Layout) -> impl Iterator<Item = UnitOffset> {
         let names = own_names(&part.name);
-        let is_it = |named: &Named| {
+        let is_it = |named: &NamedAggregate| {
             named.size == part.size && named.name.is_none_or(|name| names.contains(&name))
         };
         let mut is_holder = vec![false; self.aggregates.len()];
@@ -101,11 +101,11 @@ fn hash(name: &str) -> u32 {
 /// The walk over a unit's aggregates and what they are made from.
 struct Reading<'a> {
     unit: &'a ParsedUnit,
-    aggregates: Vec<Named>,
+    aggregates: Vec<NamedAggregate>,
     held: Vec<(u32, u32)>,
     open: Vec<u32>,
     /// The types that are no aggregates.
-    leaves: FxHashMap<UnitOffset, Part>,
+    leaves: FxHashMap<UnitOffset, PartRole>,
 }
 
 /// The part of an entry's attributes that is read.
@@ -170,27 +170,30 @@ impl Reading<'_> {
     fn add_part(&mut self, holder: u32, offset: UnitOffset) -> gimli::Result<()> {
         let (_, Attributes { made_from, .. }) = self.attributes(offset)?;
         match self.part(made_from)? {
-            Part::Aggregate(part) if self.held.len() < limit::MAX_CONTAINED_PARTS => {
+            PartRole::Aggregate(part) if self.held.len() < limit::MAX_CONTAINED_PARTS => {
                 self.held.push((part, holder));
             }
-            Part::Elsewhere => self.open.push(holder),
-            Part::Aggregate(_) | Part::Leaf => {}
+            PartRole::Elsewhere => self.open.push(holder),
+            PartRole::Aggregate(_) | PartRole::Leaf => {}
         }
         Ok(())
     }
 
-    fn part(&mut self, made_from: Option<gimli::AttributeValue<Reader>>) -> gimli::Result<Part> {
+    fn part(
+        &mut self,
+        made_from: Option<gimli::AttributeValue<Reader>>,
+    ) -> gimli::Result<PartRole> {
         let mut next = made_from;
         let mut first = None;
-        let mut part = Part::Leaf;
+        let mut part = PartRole::Leaf;
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let Some(value) = next.take() else { break };
             let gimli::AttributeValue::UnitRef(offset) = value else {
-                part = Part::Elsewhere;
+                part = PartRole::Elsewhere;
                 break;
             };
             if let Some(at) = self.place_of(offset) {
-                part = Part::Aggregate(at);
+                part = PartRole::Aggregate(at);
                 break;
             }
             if let Some(known) = self.leaves.get(&offset) {
@@ -202,7 +205,7 @@ impl Reading<'_> {
             match tag {
                 tag if is_transparent(tag) => next = found.made_from,
                 tag if is_aggregate(tag) && (found.is_signed || !found.is_declaration) => {
-                    part = Part::Elsewhere;
+                    part = PartRole::Elsewhere;
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! Tables of abbreviations, read for a walk over a unit's entries.
 
-use crate::dwarf::unit::entry_walk::Kinds;
+use crate::dwarf::unit::entry_walk::EntryKinds;
 use crate::dwarf::unit::reader::Dwarf;
 use crate::dwarf::unit::reader::Reader;
 use crate::limit;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A unit's table of abbreviations, read for a walk.
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) kinds: Kinds,
+    pub(super) kinds: EntryKinds,
     /// Those that were wanted whole.
     pub(super) whole: Arc<gimli::Abbreviations>,
     /// Number of bytes read.
@@ -96,9 +96,9 @@ impl Wanted {
     fn find<R: gimli::Reader<Offset = usize>>(
         self,
         mut input: R,
-    ) -> gimli::Result<(Kinds, Vec<u8>, usize)> {
+    ) -> gimli::Result<(EntryKinds, Vec<u8>, usize)> {
         let first = input.clone();
-        let mut kinds = Kinds::default();
+        let mut kinds = EntryKinds::default();
         let (mut bytes, mut attributes) = (Vec::new(), Vec::new());
         loop {
             let start = input.clone();

@@ -28,7 +28,7 @@ pub(crate) struct Met {
 
 /// A kind of entry: one abbreviation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
+pub(super) struct EntryKind {
     pub(crate) tag: DwTag,
     pub(crate) has_children: bool,
     pub(crate) has: Has,
@@ -40,7 +40,7 @@ pub(super) struct Kind {
 
 /// The way to skip an attribute.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum SkipStep {
     Bytes(u32),
     Number,
     Block,
@@ -54,24 +54,24 @@ enum Step {
 
 /// The kinds of entries of a unit.
 #[derive(Debug, Default)]
-pub(crate) struct Kinds {
+pub(crate) struct EntryKinds {
     /// By code: compilers count them from 1.
-    near: Vec<Option<Kind>>,
+    near: Vec<Option<EntryKind>>,
     /// Number of them that were put in: codes with gaps take no more than twice their memory.
     n_near: usize,
-    far: FxHashMap<u64, Kind>,
-    steps: Vec<Step>,
+    far: FxHashMap<u64, EntryKind>,
+    steps: Vec<SkipStep>,
 }
 
 /// A code may be so far behind twice as many as there are before it to be found without hashing.
 const NEAR: usize = 64;
 
-impl Kinds {
+impl EntryKinds {
     /// About how much memory they take.
     pub(super) fn n_bytes(&self) -> usize {
         size_of_val(&*self.near)
             + size_of_val(&*self.steps)
-            + self.far.capacity() * size_of::<(u64, Kind)>()
+            + self.far.capacity() * size_of::<(u64, EntryKind)>()
     }
 
     /// Tells whether entries of a kind that is wanted can be there: of kinds that were not read nothing is known.
@@ -81,12 +81,12 @@ impl Kinds {
         is_empty || near.chain(far).any(|kind| is_wanted(kind.tag, kind.has))
     }
 
-    fn get(&self, code: u64) -> Option<Kind> {
+    fn get(&self, code: u64) -> Option<EntryKind> {
         let near = usize::try_from(code).ok().and_then(|code| *self.near.get(code)?);
         near.or_else(|| self.far.get(&code).copied())
     }
 
-    pub(super) fn insert(&mut self, code: u64, kind: Kind) {
+    pub(super) fn insert(&mut self, code: u64, kind: EntryKind) {
         match usize::try_from(code) {
             Ok(code) if code < 2 * self.n_near + NEAR => {
                 if code >= self.near.len() {
@@ -109,7 +109,7 @@ impl Kinds {
         (tag, has_children): (DwTag, bool),
         attributes: impl Iterator<Item = (DwAt, DwForm)>,
         encoding: Encoding,
-    ) -> Kind {
+    ) -> EntryKind {
         let first = self.steps.len() as u32;
         let (mut has, mut n_bytes, mut pending) = (Has::default(), 0_u32, 0_u32);
         for (name, form) in attributes {
@@ -122,22 +122,22 @@ impl Kinds {
             }
             let step = step(form, encoding);
             match step {
-                Step::Bytes(n) if self.steps.len() as u32 == first => {
+                SkipStep::Bytes(n) if self.steps.len() as u32 == first => {
                     n_bytes = n_bytes.saturating_add(n);
                 }
-                Step::Bytes(n) => pending = pending.saturating_add(n),
+                SkipStep::Bytes(n) => pending = pending.saturating_add(n),
                 step => {
                     if pending != 0 {
-                        self.steps.push(Step::Bytes(std::mem::take(&mut pending)));
+                        self.steps.push(SkipStep::Bytes(std::mem::take(&mut pending)));
                     }
                     self.steps.push(step);
                 }
             }
         }
         if pending != 0 {
-            self.steps.push(Step::Bytes(pending));
+            self.steps.push(SkipStep::Bytes(pending));
         }
-        Kind { tag, has_children, has, n_bytes, steps: (first, self.steps.len() as u32) }
+        EntryKind { tag, has_children, has, n_bytes, steps: (first, self.steps.len() as u32) }
     }
 }
 
@@ -154,9 +154,9 @@ const fn is_expression(form: DwForm) -> bool {
     )
 }
 
-fn step(form: DwForm, encoding: Encoding) -> Step {
+fn step(form: DwForm, encoding: Encoding) -> SkipStep {
     if let Some(n_bytes) = fixed_bytes(form, encoding) {
-        return Step::Bytes(n_bytes);
+        return SkipStep::Bytes(n_bytes);
     }
     match form {
         gimli::DW_FORM_udata
@@ -167,14 +167,14 @@ fn step(form: DwForm, encoding: Encoding) -> Step {
         | gimli::DW_FORM_addrx
         | gimli::DW_FORM_GNU_addr_index
         | gimli::DW_FORM_loclistx
-        | gimli::DW_FORM_rnglistx => Step::Number,
-        gimli::DW_FORM_block | gimli::DW_FORM_exprloc => Step::Block,
-        gimli::DW_FORM_block1 => Step::Block1,
-        gimli::DW_FORM_block2 => Step::Block2,
-        gimli::DW_FORM_block4 => Step::Block4,
-        gimli::DW_FORM_string => Step::Text,
-        gimli::DW_FORM_indirect => Step::Indirect,
-        unknown => Step::Unknown(unknown),
+        | gimli::DW_FORM_rnglistx => SkipStep::Number,
+        gimli::DW_FORM_block | gimli::DW_FORM_exprloc => SkipStep::Block,
+        gimli::DW_FORM_block1 => SkipStep::Block1,
+        gimli::DW_FORM_block2 => SkipStep::Block2,
+        gimli::DW_FORM_block4 => SkipStep::Block4,
+        gimli::DW_FORM_string => SkipStep::Text,
+        gimli::DW_FORM_indirect => SkipStep::Indirect,
+        unknown => SkipStep::Unknown(unknown),
     }
 }
 
@@ -219,9 +219,9 @@ fn fixed_bytes(form: DwForm, encoding: Encoding) -> Option<u32> {
 /// The walk.
 #[derive(Debug)]
 pub(crate) struct EntryWalk<'a> {
-    known: &'a Kinds,
+    known: &'a EntryKinds,
     /// Kinds that were not known before.
-    met: Kinds,
+    met: EntryKinds,
     /// The table that those are looked up in.
     abbreviations: &'a gimli::Abbreviations,
     input: Reader,
@@ -236,17 +236,17 @@ impl<'a> EntryWalk<'a> {
     pub(crate) fn new(
         header: &gimli::UnitHeader<Reader>,
         start: UnitOffset,
-        known: &'a Kinds,
+        known: &'a EntryKinds,
         abbreviations: &'a gimli::Abbreviations,
     ) -> gimli::Result<Self> {
         let input = header.range_from(start..)?;
-        let (met, encoding) = (Kinds::default(), header.encoding());
+        let (met, encoding) = (EntryKinds::default(), header.encoding());
         let end = header.length_including_self();
         Ok(Self { known, met, abbreviations, input, encoding, end, depth: 0 })
     }
 
     /// The kinds that were met and not known before.
-    pub(super) fn into_met(self) -> Kinds {
+    pub(super) fn into_met(self) -> EntryKinds {
         self.met
     }
 
@@ -305,8 +305,8 @@ impl<'a> EntryWalk<'a> {
 
 /// The entry that was met, and the depth of the next; nothing at the end of a list of children.
 #[inline]
-fn met_at(kind: Option<Kind>, offset: UnitOffset, depth: &mut isize) -> Option<Met> {
-    let Some(Kind { tag, has_children, has, .. }) = kind else {
+fn met_at(kind: Option<EntryKind>, offset: UnitOffset, depth: &mut isize) -> Option<Met> {
+    let Some(EntryKind { tag, has_children, has, .. }) = kind else {
         *depth -= 1;
         return None;
     };
@@ -317,8 +317,8 @@ fn met_at(kind: Option<Kind>, offset: UnitOffset, depth: &mut isize) -> Option<M
 
 /// The tables and bytes for going over an entry.
 struct Skipper<'a, 'b> {
-    known: &'a Kinds,
-    met: &'b mut Kinds,
+    known: &'a EntryKinds,
+    met: &'b mut EntryKinds,
     abbreviations: &'a gimli::Abbreviations,
     encoding: Encoding,
 }
@@ -328,7 +328,7 @@ impl Skipper<'_, '_> {
     fn pass<R: gimli::Reader<Offset = usize>>(
         &mut self,
         input: &mut R,
-    ) -> gimli::Result<Option<Kind>> {
+    ) -> gimli::Result<Option<EntryKind>> {
         let code = input.read_uleb128()?;
         if code == 0 {
             return Ok(None);
@@ -345,7 +345,7 @@ impl Skipper<'_, '_> {
         Ok(Some(kind))
     }
 
-    fn look_up(&mut self, code: u64) -> gimli::Result<Kind> {
+    fn look_up(&mut self, code: u64) -> gimli::Result<EntryKind> {
         if let Some(kind) = self.met.get(code) {
             return Ok(kind);
         }
@@ -362,26 +362,26 @@ impl Skipper<'_, '_> {
 #[inline]
 fn skip<R: gimli::Reader<Offset = usize>>(
     input: &mut R,
-    mut step: Step,
+    mut step: SkipStep,
     encoding: Encoding,
 ) -> gimli::Result<()> {
-    if matches!(step, Step::Indirect) {
+    if matches!(step, SkipStep::Indirect) {
         step = self::step(DwForm(input.read_uleb128_u16()?), encoding);
     }
     let n_bytes = match step {
-        Step::Bytes(n) => n as usize,
-        Step::Number => return input.skip_leb128(),
-        Step::Block => {
+        SkipStep::Bytes(n) => n as usize,
+        SkipStep::Number => return input.skip_leb128(),
+        SkipStep::Block => {
             let n_bytes = input.read_uleb128()?;
             usize::try_from(n_bytes).map_err(|_| gimli::Error::UnsupportedOffset)?
         }
-        Step::Block1 => usize::from(input.read_u8()?),
-        Step::Block2 => usize::from(input.read_u16()?),
-        Step::Block4 => input.read_u32()? as usize,
-        Step::Text => input.find(0)? + 1,
+        SkipStep::Block1 => usize::from(input.read_u8()?),
+        SkipStep::Block2 => usize::from(input.read_u16()?),
+        SkipStep::Block4 => input.read_u32()? as usize,
+        SkipStep::Text => input.find(0)? + 1,
         // One that says so again: never in sound input, and as often as one likes in other.
-        Step::Indirect => return Err(gimli::Error::UnknownForm(gimli::DW_FORM_indirect)),
-        Step::Unknown(form) => return Err(gimli::Error::UnknownForm(form)),
+        SkipStep::Indirect => return Err(gimli::Error::UnknownForm(gimli::DW_FORM_indirect)),
+        SkipStep::Unknown(form) => return Err(gimli::Error::UnknownForm(form)),
     };
     input.skip(n_bytes)
 }
@@ -455,7 +455,7 @@ mod tests {
             n_entries += expected.len();
             let root = header.root_offset();
             let walk = |kinds| EntryWalk::new(&header, root, kinds, &unit.abbreviations).unwrap();
-            let none = Kinds::default();
+            let none = EntryKinds::default();
             assert_eq!(all(walk(&none)), expected);
             let table = Table::read(&dwarf, &header, Whole::Variables).unwrap();
             let kinds = &table.kinds;

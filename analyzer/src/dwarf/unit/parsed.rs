@@ -2,7 +2,7 @@
 
 use crate::dwarf::unit::abbreviation::{Table, Whole};
 use crate::dwarf::unit::code_range;
-use crate::dwarf::unit::entry_walk::{EntryWalk, Kinds, Met};
+use crate::dwarf::unit::entry_walk::{EntryKinds, EntryWalk, Met};
 use crate::dwarf::unit::reader::Reader;
 use crate::dwarf::unit::reader::{Dwarf, Entry};
 use crate::dwarf::unit::tag::is_aggregate;
@@ -32,7 +32,7 @@ pub(crate) struct ParsedUnit {
     /// Name spaces and types that hold others: the entry and the index of the one around it.
     scopes: Vec<(u32, u32)>,
     /// The kinds of its entries.
-    kinds: Kinds,
+    kinds: EntryKinds,
 }
 
 /// In place of the index of a scope: no scope.
@@ -73,7 +73,7 @@ impl ParsedUnit {
             aggregates: Vec::new(),
             bounds: Vec::new(),
             scopes: Vec::new(),
-            kinds: Kinds::default(),
+            kinds: EntryKinds::default(),
         };
         parsed.language = parsed.read_language();
         // Damage inside the unit ends the walk: what it found before stays.
@@ -189,7 +189,7 @@ impl ParsedUnit {
 
     fn walk(&mut self) -> gimli::Result<()> {
         let abbreviations = Arc::clone(&self.unit.abbreviations);
-        let (header, known) = (&self.unit.header, Kinds::default());
+        let (header, known) = (&self.unit.header, EntryKinds::default());
         let mut walk = EntryWalk::new(header, header.root_offset(), &known, &abbreviations)?;
         let walked = self.collect(&mut walk);
         self.kinds = walk.into_met();

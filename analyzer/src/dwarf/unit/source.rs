@@ -4,7 +4,7 @@
 //! and is read again.
 
 use crate::dwarf::unit::abbreviation::{Table, Whole, is_table_sound};
-use crate::dwarf::unit::entry_walk::Kinds;
+use crate::dwarf::unit::entry_walk::EntryKinds;
 use crate::dwarf::unit::parsed::{Half, ParsedUnit};
 use crate::dwarf::unit::reader::Dwarf;
 use crate::dwarf::unit::reader::Reader;
@@ -26,8 +26,8 @@ pub(super) const MAIN: ContainerIdx = 0;
 
 /// Sections that stand together: of one file, or what one unit has of a package.
 #[derive(Debug)]
-pub(super) struct Container {
-    pub(super) origin: Origin,
+pub(super) struct UnitContainer {
+    pub(super) origin: SectionOrigin,
     /// `None` while it is dropped.
     pub(super) dwarf: Option<Arc<Dwarf>>,
     /// Its units: those of `.debug_info`, then those of `.debug_types`, each by offset.
@@ -44,20 +44,20 @@ pub(super) struct Container {
 
 /// The way to a container's sections.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum SectionOrigin {
     /// They were given, and stay.
     Kept,
     /// They are read when they are needed.
-    Split(split::Origin),
+    Split(split::SplitOrigin),
 }
 
 /// The place of a unit, and what has been read of it.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct UnitSlot {
     container: ContainerIdx,
     section: UnitSection,
     offset: usize,
-    pub(super) link: Link,
+    pub(super) link: SplitLink,
     parsed: Option<Arc<ParsedUnit>>,
     /// It was asked for again since it was parsed, or since it last escaped being dropped.
     is_in_use: bool,
@@ -71,7 +71,7 @@ enum UnitSection {
 
 /// The key that joins a skeleton and its split unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum SplitLink {
     /// A unit that is whole.
     None,
     /// A skeleton whose split unit was not looked for yet.
@@ -87,8 +87,8 @@ pub(super) enum Link {
 /// All units of one load object.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    pub(super) containers: Vec<Container>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) containers: Vec<UnitContainer>,
+    pub(super) slots: Vec<UnitSlot>,
     /// Parsed units, oldest first, and the bytes of memory that they take.
     parsed: VecDeque<(UnitIdx, usize)>,
     n_parsed_bytes: usize,
@@ -112,13 +112,13 @@ impl Sources {
     /// Takes in the file's own units, before all others; `None` where it has none.
     pub(crate) fn add_own(&mut self, mut dwarf: Dwarf) -> Option<ContainerIdx> {
         dwarf.sup = self.supplementary.unread();
-        self.add(Origin::Kept, Arc::new(dwarf), usize::MAX)
+        self.add(SectionOrigin::Kept, Arc::new(dwarf), usize::MAX)
     }
 
     /// Takes in a container with at most `max_units` units; `None` where it has none.
     pub(crate) fn add(
         &mut self,
-        origin: Origin,
+        origin: SectionOrigin,
         dwarf: Arc<Dwarf>,
         max_units: usize,
     ) -> Option<ContainerIdx> {
@@ -133,7 +133,7 @@ impl Sources {
                 shared_abbreviations.insert(abbreviations, None);
             }
             signatures.extend(signature(header).map(|found| (found.0, sources.n_units())));
-            sources.slots.push(Slot::new(container, section, offset));
+            sources.slots.push(UnitSlot::new(container, section, offset));
         };
         // A damaged header ends the walk: what came before it stays usable.
         let mut headers = dwarf.units();
@@ -159,7 +159,7 @@ impl Sources {
         let n_bytes = gimli::Reader::len(dwarf.debug_abbrev.reader());
         let n_abbreviation_bytes_left = n_bytes.saturating_mul(limit::MAX_ABBREVIATION_READS);
         let dwarf = Some(dwarf);
-        self.containers.push(Container {
+        self.containers.push(UnitContainer {
             origin,
             dwarf,
             units,
@@ -177,7 +177,7 @@ impl Sources {
 
     /// Tells whether the rest of a unit is in another file.
     pub(crate) fn is_skeleton(&self, idx: UnitIdx) -> bool {
-        self.slots.get(idx as usize).is_some_and(|slot| slot.link != Link::None)
+        self.slots.get(idx as usize).is_some_and(|slot| slot.link != SplitLink::None)
     }
 
     fn n_units(&self) -> UnitIdx {
@@ -199,8 +199,8 @@ impl Sources {
         let found = self.containers.get(container as usize)?;
         match (&found.dwarf, found.origin.clone()) {
             (Some(dwarf), _) => Some(Arc::clone(dwarf)),
-            (None, Origin::Split(origin)) => self.reload(container, &origin),
-            (None, Origin::Kept) => None,
+            (None, SectionOrigin::Split(origin)) => self.reload(container, &origin),
+            (None, SectionOrigin::Kept) => None,
         }
     }
 
@@ -269,7 +269,7 @@ impl Sources {
         &mut self,
         idx: UnitIdx,
         whole: Whole,
-    ) -> Option<(Arc<Dwarf>, gimli::Unit<Reader>, Kinds)> {
+    ) -> Option<(Arc<Dwarf>, gimli::Unit<Reader>, EntryKinds)> {
         let (dwarf, header) = self.header(idx)?;
         let container = self.slots.get(idx as usize)?.container;
         let shared = &self.containers.get(container as usize)?.shared_abbreviations;
@@ -277,7 +277,7 @@ impl Sources {
             // They are read once for all, and kept.
             let (dwarf, header) = self.sound_header(idx)?;
             let unit = dwarf.unit(header).ok()?;
-            return Some((dwarf, unit, Kinds::default()));
+            return Some((dwarf, unit, EntryKinds::default()));
         }
         let container = self.containers.get_mut(container as usize)?;
         if container.n_abbreviation_bytes_left == 0 {
@@ -305,9 +305,9 @@ impl Sources {
             return Some(Arc::clone(unit));
         }
         let half = match slot.link {
-            Link::None => Half::Whole,
-            Link::Unopened | Link::Missing | Link::Split(_) => Half::Skeleton,
-            Link::Skeleton(skeleton) => Half::Split(Box::new(self.root(skeleton)?.1)),
+            SplitLink::None => Half::Whole,
+            SplitLink::Unopened | SplitLink::Missing | SplitLink::Split(_) => Half::Skeleton,
+            SplitLink::Skeleton(skeleton) => Half::Split(Box::new(self.root(skeleton)?.1)),
         };
         let (dwarf, header) = self.sound_header(idx)?;
         let parsed = ParsedUnit::parse(dwarf, header, half).ok()?;
@@ -323,7 +323,7 @@ impl Sources {
     /// The file's own units that are parsed, or whose split unit is.
     pub(crate) fn units_at_hand(&self) -> impl Iterator<Item = UnitIdx> {
         self.parsed.iter().filter_map(|(idx, _)| match self.slots.get(*idx as usize)?.link {
-            Link::Skeleton(skeleton) => Some(skeleton),
+            SplitLink::Skeleton(skeleton) => Some(skeleton),
             _ => Some(*idx),
         })
     }
@@ -413,16 +413,16 @@ impl Sources {
     /// The supplementary file's units, their headers read when they are first asked for.
     fn supplementary_container(&mut self) -> Option<ContainerIdx> {
         if let Some(dwarf) = self.supplementary.take_unread() {
-            let container = self.add(Origin::Kept, dwarf, usize::MAX);
+            let container = self.add(SectionOrigin::Kept, dwarf, usize::MAX);
             self.supplementary.set_container(container);
         }
         self.supplementary.container()
     }
 }
 
-impl Slot {
+impl UnitSlot {
     const fn new(container: ContainerIdx, section: UnitSection, offset: usize) -> Self {
-        Self { container, section, offset, link: Link::None, parsed: None, is_in_use: false }
+        Self { container, section, offset, link: SplitLink::None, parsed: None, is_in_use: false }
     }
 }
 

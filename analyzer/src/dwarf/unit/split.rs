@@ -7,7 +7,7 @@ use crate::dwarf::unit::package::Package;
 use crate::dwarf::unit::reader::Dwarf;
 use crate::dwarf::unit::reader::Reader;
 use crate::dwarf::unit::section::{self, Loaded, Naming, SectionFile};
-use crate::dwarf::unit::source::{self, ContainerIdx, Link, MAIN, Sources};
+use crate::dwarf::unit::source::{self, ContainerIdx, MAIN, Sources, SplitLink};
 use crate::elf::image::ElfImage;
 use crate::limit;
 use crate::types::die::UnitIdx;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The way to the sections of a split unit.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum SplitOrigin {
     /// From the file of this name that holds the unit with this id.
     File {
         name: CompanionName,
@@ -108,7 +108,7 @@ impl Sources {
             _ => false,
         };
         if is_skeleton && let Some(slot) = self.slots.get_mut(idx as usize) {
-            slot.link = Link::Unopened;
+            slot.link = SplitLink::Unopened;
         }
     }
 
@@ -116,18 +116,18 @@ impl Sources {
     /// and where it is missing.
     pub(crate) fn split_of(&mut self, skeleton: UnitIdx) -> Option<UnitIdx> {
         match self.slots.get(skeleton as usize)?.link {
-            Link::Split(found) => return Some(found),
-            Link::Unopened => {}
-            Link::None | Link::Missing | Link::Skeleton(_) => return None,
+            SplitLink::Split(found) => return Some(found),
+            SplitLink::Unopened => {}
+            SplitLink::None | SplitLink::Missing | SplitLink::Skeleton(_) => return None,
         }
         let found = self.find_split(skeleton);
         // Two skeletons of one split unit would each need addresses of their own.
         let found = found.filter(|found| {
-            self.slots.get(*found as usize).is_some_and(|slot| slot.link == Link::None)
+            self.slots.get(*found as usize).is_some_and(|slot| slot.link == SplitLink::None)
         });
-        let link = found.map_or(Link::Missing, Link::Split);
+        let link = found.map_or(SplitLink::Missing, SplitLink::Split);
         self.slots.get_mut(skeleton as usize)?.link = link;
-        self.slots.get_mut(found? as usize)?.link = Link::Skeleton(skeleton);
+        self.slots.get_mut(found? as usize)?.link = SplitLink::Skeleton(skeleton);
         found
     }
 
@@ -158,7 +158,7 @@ impl Sources {
         }
         let Loaded { dwarf, n_bytes } = self.split.open(name, id, main)?;
         let ids = dwo_ids(&dwarf);
-        let origin = source::Origin::Split(Origin::File { name: name.clone(), id });
+        let origin = source::SectionOrigin::Split(SplitOrigin::File { name: name.clone(), id });
         let container = self.add_split(origin, Arc::new(dwarf), n_bytes, usize::MAX)?;
         for (id, offset) in ids {
             if let Some(root) = self.entry_at(container, offset) {
@@ -171,7 +171,7 @@ impl Sources {
     /// Takes in the sections of split units, which may be dropped again.
     fn add_split(
         &mut self,
-        origin: source::Origin,
+        origin: source::SectionOrigin,
         dwarf: Arc<Dwarf>,
         n_bytes: u64,
         max_units: usize,
@@ -202,13 +202,15 @@ impl Sources {
     pub(super) fn reload(
         &mut self,
         container: ContainerIdx,
-        origin: &Origin,
+        origin: &SplitOrigin,
     ) -> Option<Arc<Dwarf>> {
         let main = self.dwarf(MAIN)?;
         let Loaded { dwarf, n_bytes } = match origin {
-            Origin::File { name, id } => self.split.open(name, *id, &main)?,
-            Origin::PackagedUnit(row) => self.split.package.as_mut()?.unit(*row, &main)?,
-            Origin::PackagedType(row) => self.split.package.as_mut()?.type_unit(*row, &main)?,
+            SplitOrigin::File { name, id } => self.split.open(name, *id, &main)?,
+            SplitOrigin::PackagedUnit(row) => self.split.package.as_mut()?.unit(*row, &main)?,
+            SplitOrigin::PackagedType(row) => {
+                self.split.package.as_mut()?.type_unit(*row, &main)?
+            }
         };
         let dwarf = Arc::new(dwarf);
         self.keep(container, Arc::clone(&dwarf), n_bytes);
@@ -224,7 +226,7 @@ impl Sources {
         let row = package.unit_row(id);
         let loaded = row.and_then(|row| package.unit(row, main));
         let found = row.zip(loaded).and_then(|(row, loaded)| {
-            let origin = source::Origin::Split(Origin::PackagedUnit(row));
+            let origin = source::SectionOrigin::Split(SplitOrigin::PackagedUnit(row));
             // Each row is of one unit.
             self.add_split(origin, Arc::new(loaded.dwarf), loaded.n_bytes, 1)
         });
@@ -246,7 +248,7 @@ impl Sources {
         let row = package.type_row(signature.0);
         let loaded = row.and_then(|row| package.type_unit(row, &main));
         let found = row.zip(loaded).and_then(|(row, loaded)| {
-            let origin = source::Origin::Split(Origin::PackagedType(row));
+            let origin = source::SectionOrigin::Split(SplitOrigin::PackagedType(row));
             self.add_split(origin, Arc::new(loaded.dwarf), loaded.n_bytes, 1)
         });
         let found = found.and_then(|container| self.type_unit(container, signature));

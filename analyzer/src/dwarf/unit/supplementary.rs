@@ -43,7 +43,7 @@ impl Supplementary {
 
 /// The name of a supplementary file: its path, and what it is known by.
 #[derive(Debug, PartialEq, Eq)]
-struct Link {
+struct SupplementaryLink {
     path: Vec<u8>,
     id: Vec<u8>,
     form: Form,
@@ -65,7 +65,7 @@ pub(crate) fn open(
     pages: &Arc<PageCache>,
     companions: &dyn CompanionFiles,
 ) -> Option<Arc<Dwarf>> {
-    let link = Link::of(image, file)?;
+    let link = SupplementaryLink::of(image, file)?;
     let build_id = if link.form == Form::Gnu { link.id.clone() } else { Vec::new() };
     let name = CompanionName::Supplementary { path: link.path.as_slice().into(), build_id };
     for file in companions.open(&name) {
@@ -81,7 +81,7 @@ pub(crate) fn open(
     None
 }
 
-impl Link {
+impl SupplementaryLink {
     fn of(image: &ElfImage, file: &dyn FileBytes) -> Option<Self> {
         if let Some(bytes) = small_section(image, file, ".gnu_debugaltlink") {
             let end = bytes.iter().position(|byte| *byte == 0)?;

@@ -27,7 +27,7 @@ const OPERATION_BYTES: usize = 10;
 
 /// The places that variables can be at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
+pub(super) struct VariableExtent {
     /// First address and end of the file's segments.
     pub(super) fixed: (Svma, Svma),
     /// Length of the thread's block.
@@ -36,7 +36,7 @@ pub(super) struct Extent {
 
 impl AddressHints {
     /// Looks through the entries of a unit for places in `extent`.
-    pub(super) fn add(&mut self, unit: UnitIdx, mut entries: Reader, extent: Extent) {
+    pub(super) fn add(&mut self, unit: UnitIdx, mut entries: Reader, extent: VariableExtent) {
         let mut places: Vec<DataPlace> = Vec::new();
         let mut piece = Vec::with_capacity(PIECE_BYTES + OPERATION_BYTES);
         while !entries.is_empty() {
@@ -108,7 +108,7 @@ impl AddressHints {
 }
 
 /// The places that the bytes speak of.
-fn places_in(bytes: &[u8], extent: Extent) -> impl Iterator<Item = DataPlace> {
+fn places_in(bytes: &[u8], extent: VariableExtent) -> impl Iterator<Item = DataPlace> {
     let (start, end) = extent.fixed;
     let starts = memchr::memchr2_iter(gimli::DW_OP_addr.0, gimli::DW_OP_const8u.0, bytes);
     let operations = starts.filter_map(|at| bytes.get(at..at + OPERATION_BYTES));
@@ -128,7 +128,8 @@ fn places_in(bytes: &[u8], extent: Extent) -> impl Iterator<Item = DataPlace> {
 mod tests {
     use super::*;
 
-    const EXTENT: Extent = Extent { fixed: (Svma(0x1000), Svma(0x9000)), thread_bytes: 0x40 };
+    const EXTENT: VariableExtent =
+        VariableExtent { fixed: (Svma(0x1000), Svma(0x9000)), thread_bytes: 0x40 };
 
     fn hints(bytes: &[u8]) -> Vec<DataPlace> {
         let mut hints = AddressHints::default();

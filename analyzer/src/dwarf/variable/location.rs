@@ -18,7 +18,7 @@ pub enum Base {
 
 /// The place of a variable, at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum VariablePlace {
     /// Its value is in a register.
     Register(u16),
     /// It is in memory, `offset` bytes from `base`.
@@ -54,16 +54,16 @@ pub enum Place {
 
 /// The place of a part of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Part {
+pub struct VariablePart {
     /// The place itself.
-    pub place: Place,
+    pub place: VariablePlace,
     /// Beginning of the part in the variable, in bytes.
     pub offset: u64,
     /// Number of bytes that it has, unless it is all from there on.
     pub n_bytes: Option<u64>,
 }
 
-impl Part {
+impl VariablePart {
     /// The bytes of a variable of `size` bytes that it has.
     pub(crate) fn bytes(&self, size: u64) -> Range<u64> {
         let end = self.n_bytes.map_or(size, |n_bytes| self.offset.saturating_add(n_bytes));
@@ -103,7 +103,7 @@ pub(crate) fn parts(
     unit: &gimli::Unit<Reader>,
     expression: gimli::Expression<Reader>,
     frame_base: FrameBase,
-) -> Vec<Part> {
+) -> Vec<VariablePart> {
     let Some(operations) = operations(expression, unit.encoding()) else { return Vec::new() };
     let mut parts = Vec::new();
     let mut offset = 0u64;
@@ -114,11 +114,11 @@ pub(crate) fn parts(
         let (description, tail) = rest.split_at(end.unwrap_or(rest.len()));
         let place = place(dwarf, unit, description, frame_base);
         let Some((Operation::Piece { size_in_bits, bit_offset }, tail)) = tail.split_first() else {
-            parts.extend(place.map(|place| Part { place, offset, n_bytes: None }));
+            parts.extend(place.map(|place| VariablePart { place, offset, n_bytes: None }));
             break;
         };
         let n_bytes = Some(size_in_bits / 8);
-        parts.extend(place.map(|place| Part { place, offset, n_bytes }));
+        parts.extend(place.map(|place| VariablePart { place, offset, n_bytes }));
         // What stands behind a part of odd bits is not where bytes say.
         if size_in_bits % 8 != 0 || bit_offset.is_some() {
             break;
@@ -135,17 +135,17 @@ fn place(
     unit: &gimli::Unit<Reader>,
     operations: &[Operation<Reader>],
     frame_base: FrameBase,
-) -> Option<Place> {
+) -> Option<VariablePlace> {
     match operations {
-        [Operation::Register { register }] => Some(Place::Register(register.0)),
-        [Operation::Address { address }] => Some(Place::Static(Svma(*address))),
+        [Operation::Register { register }] => Some(VariablePlace::Register(register.0)),
+        [Operation::Address { address }] => Some(VariablePlace::Static(Svma(*address))),
         [Operation::AddressIndex { index }] => {
-            Some(Place::Static(Svma(dwarf.address(unit, *index).ok()?)))
+            Some(VariablePlace::Static(Svma(dwarf.address(unit, *index).ok()?)))
         }
         [Operation::EntryValue { expression }, Operation::StackValue] => {
             let expression = gimli::Expression(expression.clone());
             match self::operations(expression, unit.encoding())?.as_slice() {
-                [Operation::Register { register }] => Some(Place::Entry(register.0)),
+                [Operation::Register { register }] => Some(VariablePlace::Entry(register.0)),
                 _ => None,
             }
         }
@@ -162,11 +162,13 @@ fn counted_from_one(
     first: &Operation<Reader>,
     rest: &[Operation<Reader>],
     frame_base: FrameBase,
-) -> Option<Place> {
+) -> Option<VariablePlace> {
     let (base, offset) = based(first, frame_base)?;
     Some(match rest {
-        [rest @ .., Operation::StackValue] => Place::Value { base, offset: moved(offset, rest)? },
-        rest => Place::Memory { base, offset: moved(offset, rest)? },
+        [rest @ .., Operation::StackValue] => {
+            VariablePlace::Value { base, offset: moved(offset, rest)? }
+        }
+        rest => VariablePlace::Memory { base, offset: moved(offset, rest)? },
     })
 }
 

@@ -1,11 +1,11 @@
 //! Location expressions that are the sum of two registers: a pointer that became an index.
 
 use crate::dwarf::unit::reader::Reader;
-use crate::dwarf::variable::location::Place;
+use crate::dwarf::variable::location::VariablePlace;
 use gimli::Operation;
 
 /// The sum of two registers that operations compute, with nothing but constants otherwise.
-pub(super) fn read(operations: &[Operation<Reader>]) -> Option<Place> {
+pub(super) fn read(operations: &[Operation<Reader>]) -> Option<VariablePlace> {
     let [operations @ .., Operation::StackValue] = operations else { return None };
     let mut stack: Vec<Linear> = Vec::new();
     for operation in operations {
@@ -52,7 +52,7 @@ pub(super) fn read(operations: &[Operation<Reader>]) -> Option<Place> {
         return None;
     };
     let scale = u8::try_from(scale).ok().filter(|scale| matches!(scale, 1 | 2 | 4 | 8))?;
-    Some(Place::Sum { base, index, scale, offset: constant })
+    Some(VariablePlace::Sum { base, index, scale, offset: constant })
 }
 
 /// A sum of multiples of at most two registers and a number.
@@ -86,7 +86,7 @@ impl Linear {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, read};
+    use super::{VariablePlace, read};
     use crate::dwarf::unit::reader::Reader;
     use crate::dwarf::variable::location;
 
@@ -110,7 +110,7 @@ mod tests {
     const CONST_64: [u8; 2] = [0x08, 64];
     const STACK_VALUE: u8 = 0x9f;
 
-    fn place(parts: &[&[u8]]) -> Option<Place> {
+    fn place(parts: &[&[u8]]) -> Option<VariablePlace> {
         let expression = gimli::Expression(Reader::of_bytes(parts.concat().into()));
         let format = gimli::Format::Dwarf32;
         let encoding = gimli::Encoding { address_size: 8, format, version: 5 };
@@ -121,7 +121,11 @@ mod tests {
     fn a_sum_of_two_registers_is_base_and_index() {
         let check = |parts: &[&[u8]], base, index, scale, offset| {
             let found = place(&[parts, &[&[STACK_VALUE]]].concat());
-            assert_eq!(found, Some(Place::Sum { base, index, scale, offset }), "{parts:x?}");
+            assert_eq!(
+                found,
+                Some(VariablePlace::Sum { base, index, scale, offset }),
+                "{parts:x?}"
+            );
         };
         check(&[&R12, &LOW_HALF, &RDX, &[PLUS]], 12, 1, 1, 0);
         check(&[&R12_AND_8, &RDX, &[LIT_2, SHL, PLUS]], 12, 1, 4, 8);

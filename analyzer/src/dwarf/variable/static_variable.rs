@@ -2,7 +2,7 @@
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::abbreviation::Whole;
-use crate::dwarf::variable::address_hint::Extent;
+use crate::dwarf::variable::address_hint::VariableExtent;
 use crate::dwarf::variable::index::{DataFacts, StaticVariable, VariableRange};
 use crate::dwarf::variable::walk;
 use crate::elf::data_symbol::{DataPlace, Storage};
@@ -227,7 +227,7 @@ impl DebugInfo {
         let entries = header.range_from(header.root_offset()..);
         if let (Ok(entries), Some(fixed)) = (entries, variables.facts.extent) {
             let thread_bytes = variables.facts.thread.map_or(0, |block| block.len_bytes);
-            variables.hints.add(unit_idx, entries, Extent { fixed, thread_bytes });
+            variables.hints.add(unit_idx, entries, VariableExtent { fixed, thread_bytes });
         }
         len.max(1)
     }

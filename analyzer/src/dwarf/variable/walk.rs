@@ -1,6 +1,6 @@
 //! One pass over a unit for its static variables, which reads nothing else of it.
 
-use crate::dwarf::unit::entry_walk::{EntryWalk, Has, Kinds};
+use crate::dwarf::unit::entry_walk::{EntryKinds, EntryWalk, Has};
 use crate::dwarf::unit::reader::Dwarf;
 use crate::dwarf::unit::reader::Reader;
 use crate::elf::data_symbol::{DataPlace, Storage};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The findings of a pass.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundVariables {
     /// Variables with a place.
     pub(super) defined: Vec<(DataPlace, UnitOffset)>,
     /// Variables that are only declared, if their name was wanted.
@@ -23,11 +23,11 @@ pub(super) struct Found {
 pub(super) fn walk(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Reader>,
-    kinds: &Kinds,
+    kinds: &EntryKinds,
     wanted: &FxHashSet<Arc<str>>,
     room: usize,
-) -> Found {
-    let mut walk = Walk { dwarf, unit, found: Found::default() };
+) -> FoundVariables {
+    let mut walk = VariableWalk { dwarf, unit, found: FoundVariables::default() };
     // Half of a C library's units define no variables.
     if kinds.may_have(|tag, has| is_wanted(tag, has, wanted)) {
         let _ = walk.entries(kinds, wanted, room);
@@ -41,16 +41,16 @@ fn is_wanted(tag: gimli::DwTag, has: Has, wanted: &FxHashSet<Arc<str>>) -> bool 
     tag == gimli::DW_TAG_variable && (has.location || is_declared)
 }
 
-struct Walk<'a> {
+struct VariableWalk<'a> {
     dwarf: &'a Dwarf,
     unit: &'a gimli::Unit<Reader>,
-    found: Found,
+    found: FoundVariables,
 }
 
-impl Walk<'_> {
+impl VariableWalk<'_> {
     fn entries(
         &mut self,
-        kinds: &Kinds,
+        kinds: &EntryKinds,
         wanted: &FxHashSet<Arc<str>>,
         room: usize,
     ) -> gimli::Result<()> {

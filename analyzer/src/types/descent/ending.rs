@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Fitness of the end of a way for an access, the best last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
+pub(super) enum EndFit {
     /// An aggregate: padding, or several members.
     #[default]
     Part,
@@ -32,7 +32,7 @@ pub(super) struct End<'a> {
 /// The best ends found.
 #[derive(Debug, Default)]
 pub(super) struct Ends<'a> {
-    pub(super) fit: Fit,
+    pub(super) fit: EndFit,
     pub(super) best: Vec<End<'a>>,
     pub(super) is_cut: bool,
     /// After how many steps the ways part first, and whether what they part at has arms.
@@ -40,7 +40,7 @@ pub(super) struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    pub(super) fn add(&mut self, fit: Fit, end: End<'a>) {
+    pub(super) fn add(&mut self, fit: EndFit, end: End<'a>) {
         if fit > self.fit {
             self.best.clear();
             self.fit = fit;
@@ -73,7 +73,7 @@ impl<'a> Ends<'a> {
         };
         // In a C union a narrower access may be to any arm's bytes.
         let is_enough =
-            self.fit > Fit::Contrary || self.fit > Fit::Part && kind != AggregateKind::Union;
+            self.fit > EndFit::Contrary || self.fit > EndFit::Part && kind != AggregateKind::Union;
         let Some(first) = self.best.first().filter(|_| !self.is_cut && is_enough) else {
             let steps = self.best.first().map_or(&[][..], |end| &end.path.steps[..]);
             return follow(root, offset, &steps[..n_before.min(steps.len())]);
@@ -84,11 +84,11 @@ impl<'a> Ends<'a> {
         }
         let is_same_from =
             |from| self.best.iter().all(|end| is_same_member(root, &first.path, &end.path, from));
-        if self.fit > Fit::Part && is_same_from(n_common) {
+        if self.fit > EndFit::Part && is_same_from(n_common) {
             // One member that is described twice: rustc does so in the state of a future.
             return first.path.clone();
         }
-        if self.fit > Fit::Contrary && is_same_from(n_common + 1) {
+        if self.fit > EndFit::Contrary && is_same_from(n_common + 1) {
             let mut path = first.path.clone();
             if let Some(step @ Step::Member(_)) = path.steps.get_mut(n_common)
                 && let Step::Member(arm) = *step
