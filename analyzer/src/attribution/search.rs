@@ -353,3 +353,6 @@ impl SampledAccess {
         sampled.0.wrapping_sub(computed.0) < size || computed.0.wrapping_sub(sampled.0) < watched
     }
 }
+
+#[cfg(test)]
+mod tests;

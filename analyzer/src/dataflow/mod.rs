@@ -423,3 +423,6 @@ impl Typing<'_, '_> {
         matches!(definition, Some(Definition::FrameAddress(_)))
     }
 }
+
+#[cfg(test)]
+mod tests;

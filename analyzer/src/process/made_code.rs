@@ -260,4 +260,24 @@ mod tests {
         assert!(made.processes.len() <= limit::MAX_CODE_NAME_PROCESSES);
         assert_eq!(made.processes.len(), made.order.len());
     }
+
+    #[test]
+    fn names_of_all_processes_are_bounded_and_those_read_first_go_first() {
+        let mut table = CodeTable::default();
+        let mut start = 0x1000;
+        while table.n_bytes() < limit::MAX_ALL_CODE_NAMES_BYTES / 5 * 2 {
+            let name = format!("{start:x}{}", "f".repeat(limit::MAX_CODE_NAME_BYTES / 2));
+            table.insert(start, 16, &"[jit]".into(), name.as_bytes());
+            start += 16;
+        }
+        let table = Arc::new(table);
+        let (mut made, mut processes) = (MadeCode::default(), ProcessTable::default());
+        for pid in 1..=3 {
+            let needs = made.needs(&sample(pid, 5), Avma(0x1000), &mut processes).unwrap();
+            let names = Names { table: Arc::clone(&table), is_cut: false };
+            made.answer(pid, needs.object, names);
+        }
+        let is_named = |pid| made.find(pid, Avma(0x1000)).is_some();
+        assert_eq!([1, 2, 3].map(is_named), [false, true, true]);
+    }
 }

@@ -64,3 +64,26 @@ impl RecentData {
         *self.0.at(avma.0 >> RANGE_SHIFT, n_changes) = Some((pid, span));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_in_its_process_and_span_until_something_changes() {
+        let mut recent = RecentData::default();
+        let addr = Avma(0x7f12_3456_7890);
+        let answer = DataObjectAt::None;
+        let span = DataSpan { start: addr.0 - 16, end: addr.0 + 16, answer };
+        recent.keep(7, addr, 1, span);
+        for (offset, expected) in
+            [(-17, None), (-16, Some(answer)), (0, Some(answer)), (15, Some(answer)), (16, None)]
+        {
+            let at = Avma(addr.0.wrapping_add_signed(offset));
+            assert_eq!(recent.find(7, at, 1), expected, "{offset}");
+            assert_eq!(recent.find(8, at, 1), None, "another process");
+        }
+        assert_eq!(recent.find(7, addr, 2), None, "something else is mapped");
+        assert_eq!(recent.find(7, addr, 1), None, "and it stays forgotten");
+    }
+}

@@ -574,4 +574,53 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_holds_nothing_or_is_one_too_many_is_not_mapped() {
+        let mut space = BTreeMap::new();
+        let mapping = |start: u64, end: u64| Mapping {
+            start: Avma(start),
+            end: Avma(end),
+            file_offset: FileOffset(0),
+            is_executable: false,
+            backing: Backing::File(LoadObjectIdx(0)),
+        };
+        insert(&mut space, mapping(0x1000, 0x3000));
+        insert(&mut space, mapping(0x2000, 0x2000));
+        insert(&mut space, mapping(0x2000, 0x1000));
+        assert_eq!(space.keys().copied().collect::<Vec<_>>(), [Avma(0x1000)]);
+        let first = 0x10_0000;
+        for page in 0..limit::MAX_MAPPINGS as u64 {
+            insert(&mut space, mapping(first + page * 0x1000, first + page * 0x1000 + 0x1000));
+        }
+        assert_eq!(space.len(), limit::MAX_MAPPINGS);
+        assert_eq!(space[&Avma(0x1000)].end, Avma(0x3000), "nothing gives way");
+    }
+
+    #[test]
+    fn a_mapping_tells_what_was_added_by_the_segment_that_holds_its_part_of_the_file() {
+        let segment = |file_offset, start| Segment {
+            file_offset: FileOffset(file_offset),
+            file_bytes: 0x1000,
+            start: Svma(start),
+            memory_bytes: 0x1000,
+            is_executable: true,
+        };
+        // The second begins where the first ends in the file, and elsewhere in memory.
+        let segments = vec![segment(0x1000, 0x40_1000), segment(0x2000, 0x60_2000)];
+        let facts = ObjectFacts { segments, thread: None };
+        let bias = |file_offset| {
+            let mapping = Mapping {
+                start: Avma(0x7000_0000),
+                end: Avma(0x7000_1000),
+                file_offset: FileOffset(file_offset),
+                is_executable: true,
+                backing: Backing::File(LoadObjectIdx(0)),
+            };
+            bias(&facts, &mapping)
+        };
+        assert_eq!(bias(0x1000), Some(0x7000_0000 - 0x40_1000));
+        assert_eq!(bias(0x2000), Some(0x7000_0000 - 0x60_2000));
+        assert_eq!(bias(0x5000), None);
+    }
 }

@@ -266,3 +266,6 @@ fn open_from(size: u64, shape: &Shape) -> Option<u64> {
         Shape::Aggregate { members, .. } => members.last().and_then(of_member),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -428,4 +428,19 @@ mod tests {
         let after = [(Sampled::Rdi, 0x5008), (Sampled::Rflags, 2)];
         assert_eq!(undone(&code, &after), Ok(Avma(0x5000)));
     }
+
+    #[test]
+    fn only_a_string_instruction_with_a_prefix_is_repeated() {
+        let is_repeated = |code: &[u8]| first(code).iter().map(|it| it.is_repeated).collect();
+        let expected: [(&[u8], Vec<bool>); 4] = [
+            (&[0xa4], vec![false, false]),            // movsb
+            (&[0xf3, 0xa4], vec![true, true]),        // rep movsb
+            (&[0xf2, 0xae], vec![true]),              // repne scasb
+            (&[0xf3, 0x0f, 0x10, 0x07], vec![false]), // movss (%rdi),%xmm0
+        ];
+        for (code, repeated) in expected {
+            let found: Vec<bool> = is_repeated(code);
+            assert_eq!(found, repeated, "{code:x?}");
+        }
+    }
 }

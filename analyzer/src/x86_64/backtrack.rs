@@ -436,3 +436,6 @@ fn round(instruction: &Instruction) -> Box<[Effect]> {
     let loaded = is_load.then(|| lost(Register::Rax));
     moved.chain([count, Effect::Flags { modified }]).chain(loaded).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -246,4 +246,29 @@ mod tests {
         assert_eq!(before.decides(Condition::Below), Some(true));
         assert!(before.given(Condition::AboveOrEqual, true).is_impossible());
     }
+
+    /// SDM volume 1, appendix B.
+    #[test]
+    fn a_condition_holds_for_the_flags_that_the_manual_says() {
+        for value in 0..64u64 {
+            let is_set = |bit: u64| value >> bit & 1 != 0;
+            let (cf, pf, zf, sf, of) = (is_set(0), is_set(1), is_set(3), is_set(4), is_set(5));
+            let bits = [0, 2, 4, 6, 7, 11].into_iter().enumerate();
+            let rflags = bits.fold(0, |all, (bit, to)| all | (value >> bit & 1) << to);
+            for (code, otherwise, holds) in [
+                (Condition::Overflow, Condition::NoOverflow, of),
+                (Condition::Below, Condition::AboveOrEqual, cf),
+                (Condition::Equal, Condition::NotEqual, zf),
+                (Condition::BelowOrEqual, Condition::Above, cf || zf),
+                (Condition::Sign, Condition::NoSign, sf),
+                (Condition::Parity, Condition::NoParity, pf),
+                (Condition::Less, Condition::GreaterOrEqual, sf != of),
+                (Condition::LessOrEqual, Condition::Greater, zf || sf != of),
+            ] {
+                let set = FlagSet::of_rflags(rflags);
+                assert_eq!(set.decides(code), Some(holds), "{code:?} of {rflags:#x}");
+                assert_eq!(set.decides(otherwise), Some(!holds), "{otherwise:?} of {rflags:#x}");
+            }
+        }
+    }
 }

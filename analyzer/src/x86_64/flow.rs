@@ -469,6 +469,21 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_addresses_is_followed_through_the_register_that_loads_it() {
+        // 1000: cmp $1,%edi  1003: ja 1012  1005: mov %edi,%edi  1007: mov 0x2000(,%rdi,8),%rax
+        // 100f: jmp *%rax  1011: nop  1012: ret  1013: nop  1014: ret
+        let code = [
+            0x83, 0xff, 0x01, 0x77, 0x0d, 0x89, 0xff, 0x48, 0x8b, 0x04, 0xfd, 0x00, 0x20, 0, 0,
+            0xff, 0xe0, 0x90, 0xc3, 0x90, 0xc3,
+        ];
+        let table: Vec<u8> = [0x1012u64, 0x1014, 0x1013].map(u64::to_le_bytes).concat();
+        let function = FunctionCode::decode(Svma(0x1000), &code, &Table(table));
+        assert_eq!(sources(&function, 0x1014), [0x100f]);
+        assert_eq!(sources(&function, 0x1012), [0x1003, 0x100f]);
+        assert_eq!(sources(&function, 0x1013), [] as [u64; 0], "behind the end of the table");
+    }
+
+    #[test]
     fn a_jump_that_cannot_be_traced_may_lead_to_any_block() {
         let function = FunctionCode::decode(Svma(0x1000), &SWITCH, &NoBytes);
         assert!(entrances(&function, 0x1015).is_unknown);

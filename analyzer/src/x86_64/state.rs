@@ -216,3 +216,6 @@ impl State {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

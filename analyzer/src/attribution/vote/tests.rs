@@ -2,8 +2,9 @@
 
 use super::model::{Ballots, HEAP, PID, longs, number, structure};
 use super::{SECOND_NS, Touch};
-use crate::types::layout::ScalarKind;
+use crate::types::layout::{Layout, ScalarKind};
 use crate::types::sample::scalar;
+use std::sync::Arc;
 
 fn found(name: &str, offset: u64) -> Option<(String, u64)> {
     Some((name.to_owned(), offset))
@@ -248,6 +249,9 @@ fn votes_end_with_the_memory_and_the_process() {
     ballots.votes.forget_range(PID, HEAP, far);
     assert_eq!((ballots.find(HEAP, 8), ballots.find(far, 8)), (None, found("node", 0)));
     let mut ballots = fresh();
+    ballots.votes.forget_range(PID, far, far + 4096);
+    assert_eq!((ballots.find(HEAP, 8), ballots.find(far, 8)), (found("node", 0), None));
+    let mut ballots = fresh();
     let other = Touch { pid: PID + 1, time_ns: 0, addr: HEAP, size: 8 };
     assert_eq!(ballots.votes.find(other), None, "another process has other memory");
 }
@@ -263,4 +267,63 @@ fn votes_at_the_ends_of_the_address_space_are_harmless() {
     }
     ballots.find(u64::MAX, 8);
     ballots.find(0, 1);
+}
+
+#[test]
+fn an_element_far_from_others_is_named_where_a_member_begins() {
+    let node = longs("node", 8);
+    let mut ballots = Ballots::default();
+    // One in each of six pages, so that no page alone tells what lies between.
+    for element in [0, 65, 131, 260, 321, 387] {
+        ballots.teach(HEAP + element * 64, &node, 8, 8);
+    }
+    let start = HEAP + 200 * 64;
+    assert_eq!(ballots.find(start + 8, 8), found("node", 8));
+    assert_eq!(ballots.find(start + 8, 16), found("node", 8), "two members in a vector register");
+    assert_eq!(ballots.find(start + 12, 16), None, "wide, and begins inside a member");
+    assert_eq!(ballots.find(start + 8, 4), None, "half a member");
+    assert_eq!(ballots.find(start + 56, 16), None, "over the end");
+}
+
+#[test]
+fn an_object_of_just_a_page_is_known_in_all_of_it() {
+    let mut ballots = Ballots::default();
+    let page = longs("page", 512);
+    ballots.teach(HEAP + 8, &page, 4088, 8);
+    assert_eq!(ballots.find(HEAP + 8, 8), found("page", 0));
+    assert_eq!(ballots.find(HEAP + 4096, 8), found("page", 4088));
+}
+
+#[test]
+fn what_is_too_large_is_not_voted_for() {
+    let long = number("long_int", 8);
+    let most = u64::from(crate::limit::MAX_VOTED_BYTES);
+    let sized = |size| structure("large", size, &[("key", 0, &long), ("n", 8, &long)]);
+    for (size, expected) in [(most, found("large", 8)), (most + 8, None), (2 * most, None)] {
+        let mut ballots = Ballots::default();
+        ballots.teach(HEAP, &sized(size), 8, 8);
+        assert_eq!(ballots.find(HEAP + 8, 8), expected, "{size}");
+    }
+    // An array without a length: how far it reaches is told by what touches it.
+    let rest = Arc::new(Layout::array_of(Arc::clone(&long), None));
+    let open = structure("open", 8, &[("n", 0, &long), ("rest", 8, &rest)]);
+    for (offset, expected) in [(most - 8, found("open", most - 8)), (most, None), (most + 8, None)]
+    {
+        let mut ballots = Ballots::default();
+        ballots.teach(HEAP, &open, offset, 8);
+        assert_eq!(ballots.find(HEAP + offset, 8), expected, "{offset}");
+    }
+}
+
+#[test]
+fn what_was_long_settled_is_voted_for_anew_after_a_doubt() {
+    let mut ballots = Ballots::default();
+    let node = longs("node", 3);
+    for _ in 0..1000 {
+        ballots.teach(HEAP, &node, 0, 8);
+    }
+    ballots.read_bytes(HEAP + 1);
+    assert_eq!(ballots.find(HEAP, 8), None);
+    ballots.teach(HEAP, &node, 0, 8);
+    assert_eq!(ballots.find(HEAP, 8), found("node", 0), "at once");
 }

@@ -1,0 +1,60 @@
+//! What is left of a walk back, weighed without one.
+
+use super::*;
+use crate::attribution::choice::{Choice, choose};
+use dataspace_proto::reason::Reason;
+
+/// A trigger, its access, and whether that was at the sampled address.
+type Left = (u8, Option<u8>, bool);
+
+fn search(left: &[Left], outside: Entrances) -> Search {
+    let survivors = left.iter().map(|(trigger, access, is_confirmed)| Survivor {
+        trigger: *trigger,
+        access: *access,
+        state: 0,
+        is_confirmed: *is_confirmed,
+    });
+    Search { survivors: survivors.collect(), outside, ..Search::default() }
+}
+
+fn left(search: &Search) -> Vec<Left> {
+    let survivors = search.survivors.iter();
+    survivors.map(|it| (it.trigger, it.access, it.is_confirmed)).collect()
+}
+
+/// A sample of an event that says nothing of accesses.
+const PLAIN: SampledAccess = SampledAccess { addr: None, access: None, kind: EventKind::Other };
+
+#[test]
+fn an_operand_at_the_sampled_address_leaves_no_other_of_its_instruction_and_nothing_silent() {
+    let evidence = SampledAccess { addr: Some(Avma(0x1000)), ..PLAIN };
+    let all = [(0, Some(0), true), (0, Some(1), false), (1, None, false), (2, Some(0), false)];
+    let mut found = search(&all, Entrances::default());
+    let expected = Choice::Left { has_return: false, has_rival: false };
+    assert_eq!(choose(&mut found, evidence, 3), expected);
+    assert_eq!(left(&found), [(0, Some(0), true), (2, Some(0), false)]);
+    // Code that is not seen may have touched the same.
+    let outside = Entrances { is_unknown: true, ..Entrances::default() };
+    let expected = Choice::Left { has_return: false, has_rival: true };
+    assert_eq!(choose(&mut search(&all, outside), evidence, 3), expected);
+}
+
+#[test]
+fn what_touches_nothing_is_a_trigger_only_just_before_ip() {
+    let all = [(0, None, false), (1, Some(0), false)];
+    let mut found = search(&all, Entrances::default());
+    assert_eq!(choose(&mut found, PLAIN, 1), Choice::Unknown(Reason::Unresolvable));
+    assert_eq!(choose(&mut found, PLAIN, 2), Choice::Left { has_return: false, has_rival: false });
+    assert_eq!(left(&found), [(1, Some(0), false)]);
+    let mut silent = search(&[(4, None, false)], Entrances::default());
+    assert_eq!(choose(&mut silent, PLAIN, 1), Choice::NotMemory(Some(4)));
+}
+
+#[test]
+fn a_callees_return_is_known_only_where_it_is_the_last_instruction() {
+    let outside = Entrances { is_return: true, ..Entrances::default() };
+    let found = choose(&mut search(&[], outside), PLAIN, 1);
+    assert_eq!(found, Choice::Left { has_return: true, has_rival: false });
+    let found = choose(&mut search(&[], outside), PLAIN, 2);
+    assert_eq!(found, Choice::Unknown(Reason::Blocked));
+}

@@ -1,0 +1,177 @@
+//! The values of code that is written out byte by byte.
+
+use super::*;
+use crate::dwarf::code::frame::CfaRule;
+use crate::types::layout::ScalarKind;
+use crate::types::sample::{number, scalar, structure};
+use crate::types::value_kind::ValueKind;
+use crate::x86_64::image_bytes::NoBytes;
+
+const RAX: Place = Place::Register(0);
+const RDI: u8 = 5;
+const RSP: u16 = 7;
+
+/// The values of straight code at 0x1000, whose frame begins 64 bytes above the stack pointer all the time.
+fn graph(code: &[u8]) -> ValueGraph {
+    let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
+    let rule = FrameRule::Known(CfaRule { register: RSP, offset: 64 });
+    ValueGraph::of(&function, vec![rule; function.n_instructions()]).unwrap()
+}
+
+/// What a register holds before an instruction, by its index.
+fn before(graph: &mut ValueGraph, at: u32, place: Place) -> Definition {
+    let value = graph.before(at, place);
+    graph.connect().unwrap();
+    let value = graph.canonical(value);
+    let kept = match graph.definitions[value.0 as usize] {
+        Definition::Reloaded { kept, .. } => graph.canonical(kept),
+        _ => value,
+    };
+    graph.definitions[kept.0 as usize]
+}
+
+#[test]
+fn a_slot_is_lost_to_a_write_to_any_of_its_bytes_and_to_no_other() {
+    let slot = 24..32;
+    // mov %al,disp(%rsp) and so on, by the number of bytes.
+    let stores: [(u8, &[u8]); 4] =
+        [(1, &[0x88]), (2, &[0x66, 0x89]), (4, &[0x89]), (8, &[0x48, 0x89])];
+    for (n_bytes, opcode) in stores {
+        for at in 0..48u8 {
+            // mov %rdi,24(%rsp)
+            let mut code = vec![0x48, 0x89, 0x7c, 0x24, slot.start];
+            code.extend_from_slice(opcode);
+            code.extend_from_slice(&[0x44, 0x24, at]);
+            // mov 24(%rsp),%rax; ret
+            code.extend_from_slice(&[0x48, 0x8b, 0x44, 0x24, slot.start, 0xc3]);
+            let is_kept =
+                before(&mut graph(&code), 3, RAX) == Definition::Parameter { register: RDI };
+            let is_apart = (at..at + n_bytes).all(|byte| !slot.contains(&byte));
+            assert_eq!(is_kept, is_apart, "{n_bytes} bytes at {at}");
+        }
+    }
+}
+
+/// A structure of 32 bytes: a long, then six ints.
+fn element() -> Arc<Layout> {
+    let ints = Arc::new(Layout::array_of(number("int", 4), Some(6)));
+    structure("element", 32, &[("id", 0, &number("long int", 8)), ("values", 8, &ints)])
+}
+
+#[test]
+fn steps_are_those_of_the_array_that_an_offset_is_in() {
+    let array = Layout::array_of(element(), Some(10));
+    for into in (0..320).step_by(4) {
+        let is_in_values = into % 32 >= 8;
+        assert_eq!(extent::steps_in_array(&array, into, 4), is_in_values, "{into}");
+        assert!(extent::steps_in_array(&array, into, 32), "{into}");
+        assert!(!extent::steps_in_array(&array, into, 6), "{into}");
+    }
+}
+
+#[test]
+fn a_pointer_to_numbers_is_chosen_only_for_steps_of_whole_ones() {
+    let arms = [number("int", 4), scalar("double", 8, ScalarKind::Float)];
+    let arms = Arms::new(arms.into_iter().map(|arm| (Arc::clone(&arm.name), arm)));
+    let address = Address::of(Origin::Static, Offset::exact(0));
+    for step in 0..32 {
+        let used = Use { n_bytes: 4, kind: ValueKind::Unknown, step };
+        let chosen = arms.chosen(&address, used).map(|(layout, _)| layout.name.to_string());
+        let expected = step.is_multiple_of(4).then(|| "int".to_owned());
+        assert_eq!(chosen, expected, "by {step}");
+    }
+    let nothing = [("any".into(), scalar("void", 1, ScalarKind::Opaque))];
+    let used = Use { n_bytes: 1, kind: ValueKind::Unknown, step: 0 };
+    assert!(Arms::new(nothing.into_iter()).chosen(&address, used).is_none());
+}
+
+fn object(layout: &Arc<Layout>, offset: i64, name: Option<&str>) -> Address {
+    let name = name.map(|name| PointerName::Variable(name.into()));
+    Address::object(Arc::clone(layout), offset, name)
+}
+
+#[test]
+fn what_the_code_tells_of_an_address_goes_before_what_is_declared_where_it_says_more() {
+    let (around, int, void) = (element(), number("int", 4), scalar("void", 1, ScalarKind::Opaque));
+    let refined = |made: &Address, said: &Address| {
+        fact::refined(Content::Address(made.clone()), Content::Address(said.clone()))
+    };
+    let declared = object(&int, 0, Some("p"));
+    for made in [
+        // Where it lies says what it is.
+        Address::of(Origin::Static, Offset::exact(0x4000)),
+        // Its ints begin after 8 bytes.
+        object(&around, 8, None),
+    ] {
+        assert_eq!(refined(&made, &declared), Content::Address(made.clone()));
+    }
+    let other = object(&around, 0, None);
+    assert_eq!(refined(&other, &declared), Content::Address(declared.clone()), "no int is there");
+    let erased = object(&void, 0, Some("p"));
+    assert_eq!(refined(&other, &erased), Content::Address(other.clone()), "any pointer is a void");
+    // Of one type the code tells how far in, and the declaration what it is called.
+    for (made, said, offset) in [(8, 0, 8), (0, 8, 0), (40, 8, 8), (8, 8, 8)] {
+        let found = refined(&object(&around, made, None), &object(&around, said, Some("p")));
+        assert_eq!(found, Content::Address(object(&around, offset, Some("p"))), "{made}, {said}");
+    }
+}
+
+#[test]
+fn a_register_that_a_loop_leaves_alone_keeps_its_value() {
+    // 1000: mov (%rdi),%rax  1003: dec %rsi  1006: jne 1000  1008: ret
+    let code = [0x48, 0x8b, 0x07, 0x48, 0xff, 0xce, 0x75, 0xf8, 0xc3];
+    for at in 0..4 {
+        let kept = before(&mut graph(&code), at, Place::Register(RDI));
+        assert_eq!(kept, Definition::Parameter { register: RDI }, "{at}");
+    }
+    let counted = before(&mut graph(&code), 0, Place::Register(4));
+    assert!(matches!(counted, Definition::Entry { .. }), "two values meet: {counted:?}");
+}
+
+#[test]
+fn pointers_go_through_vector_registers_by_their_halves() {
+    let parameter = Definition::Parameter { register: RDI };
+    // What rax holds at the end.
+    let moved = |instructions: &[&[u8]]| {
+        let mut code = instructions.concat();
+        code.push(0xc3);
+        before(&mut graph(&code), instructions.len() as u32, RAX)
+    };
+    let from_rdi: &[u8] = &[0x66, 0x48, 0x0f, 0x6e, 0xc7]; // movq %rdi,%xmm0
+    let load: &[u8] = &[0xf3, 0x0f, 0x6f, 0x07]; // movdqu (%rdi),%xmm0
+    let low: &[u8] = &[0x66, 0x48, 0x0f, 0x7e, 0xc0]; // movq %xmm0,%rax
+    let half = |lane: u8| [0x66, 0x48, 0x0f, 0x3a, 0x16, 0xc0, lane]; // pextrq $lane,%xmm0,%rax
+    let other: &[u8] = &[0x66, 0x48, 0x0f, 0x7e, 0xc8]; // movq %xmm1,%rax
+    assert_eq!(moved(&[from_rdi, low]), parameter);
+    assert_eq!(moved(&[from_rdi, &half(0)]), parameter);
+    assert_ne!(moved(&[from_rdi, &half(1)]), parameter, "movq clears the upper half");
+    assert_ne!(moved(&[from_rdi, other]), parameter, "another register");
+    // pxor %xmm0,%xmm0
+    assert_ne!(moved(&[from_rdi, &[0x66, 0x0f, 0xef, 0xc0], low]), parameter, "overwritten");
+    // pxor %xmm1,%xmm1
+    assert_eq!(moved(&[from_rdi, &[0x66, 0x0f, 0xef, 0xc9], low]), parameter);
+    let loaded_at = |definition| match definition {
+        Definition::Loaded { address, n_bytes: 8 } => Some(address.displacement),
+        _ => None,
+    };
+    assert_eq!(loaded_at(moved(&[load, low])), Some(0));
+    assert_eq!(loaded_at(moved(&[load, &half(0)])), Some(0));
+    assert_eq!(loaded_at(moved(&[load, &half(1)])), Some(8));
+    // pshufd $0xee,%xmm0,%xmm1: the upper half goes down.
+    assert_eq!(loaded_at(moved(&[load, &[0x66, 0x0f, 0x70, 0xc8, 0xee], other])), Some(8));
+    // movdqa %xmm0,%xmm1; movq (%rdi),%xmm1; movhlps %xmm0,%xmm1, each by itself.
+    assert_eq!(loaded_at(moved(&[load, &[0x66, 0x0f, 0x6f, 0xc8], other])), Some(0));
+    assert_eq!(loaded_at(moved(&[&[0xf3, 0x0f, 0x7e, 0x0f], other])), Some(0));
+    assert_eq!(loaded_at(moved(&[load, &[0x0f, 0x12, 0xc8], other])), Some(8));
+}
+
+#[test]
+fn bytes_between_members_are_no_array_of_what_has_one_of_its_own() {
+    let array = |element, count| Arc::new(Layout::array_of(element, Some(count)));
+    let (items, room) = (array(element(), 4), array(scalar("char", 1, ScalarKind::Byte), 96));
+    let layout = structure("table", 224, &[("items", 0, &items), ("room", 128, &room)]);
+    assert!(extent::steps_in_array(&layout, 0, 32));
+    assert!(!extent::steps_in_array(&layout, 128, 32), "the items are of this size");
+    assert!(extent::steps_in_array(&layout, 128, 48), "nothing else is");
+    assert!(extent::steps_in_array(&layout, 128, 1));
+}
