@@ -1,7 +1,7 @@
 //! Order of the analyzer's rooms, and the size of circles inside them.
 
 #[path = "../../tests/support/rooms.rs"]
-#[allow(dead_code, reason = "the rules of names and doc lines are held for other crates")]
+#[allow(dead_code, reason = "other crates hold other rules")]
 mod rules;
 
 use rules::Sources;
@@ -39,6 +39,11 @@ fn rooms_import_from_those_below_only() {
 #[test]
 fn files_of_a_room_import_each_other_in_small_circles_only() {
     assert_eq!(analyzer().large_circles(&[]), [""; 0]);
+}
+
+#[test]
+fn each_name_is_of_one_type() {
+    assert_eq!(analyzer().shared_type_names(), [""; 0]);
 }
 
 #[test]

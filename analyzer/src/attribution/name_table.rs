@@ -6,7 +6,7 @@ use crate::attribution::vote::{KindIdx, Lesson};
 use crate::bytes::file::LoadObjectIdx;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::call_site::Spot;
-use crate::index::site::Answer;
+use crate::index::site::PlacedObject;
 use crate::index::static_data::UntypedObject;
 use crate::limit;
 use crate::types::containment::{self, Finer};
@@ -50,7 +50,7 @@ pub(crate) enum NameKey {
 /// A named object.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
-    pub(crate) answer: Answer,
+    pub(crate) answer: PlacedObject,
     /// Its lesson for votes, once that was asked.
     pub(crate) lesson: Option<Lesson>,
     spelling: OnceCell<Spelling>,
@@ -139,13 +139,13 @@ impl NameTable {
             return *known;
         }
         let named = data_object::name_as(layout, root, offset, size, kind)
-            .map(|(object, offset)| self.add(Answer { object, offset }));
+            .map(|(object, offset)| self.add(PlacedObject { object, offset }));
         self.of_key.insert(key, named);
         named
     }
 
     /// An answer that is the same for every sample.
-    pub(crate) fn whole(&mut self, key: NameKey, answer: &Answer) -> NamedIdx {
+    pub(crate) fn whole(&mut self, key: NameKey, answer: &PlacedObject) -> NamedIdx {
         if let Some(Some(known)) = self.of_key.get(&key) {
             return *known;
         }
@@ -164,7 +164,7 @@ impl NameTable {
         if let Some(Some(known)) = self.of_key.get(&key) {
             return *known;
         }
-        let named = self.add(Answer { object: untyped.object.clone(), offset });
+        let named = self.add(PlacedObject { object: untyped.object.clone(), offset });
         let entry = &mut self.named[named.0 as usize];
         (entry.is_untyped, entry.is_made) = (true, untyped.is_made);
         self.of_key.insert(key, Some(named));
@@ -205,12 +205,12 @@ impl NameTable {
         if let Some(stack) = self.stack {
             return stack;
         }
-        let stack = self.add(Answer::stack());
+        let stack = self.add(PlacedObject::stack());
         self.stack = Some(stack);
         stack
     }
 
-    fn add(&mut self, answer: Answer) -> NamedIdx {
+    fn add(&mut self, answer: PlacedObject) -> NamedIdx {
         let idx = NamedIdx(self.named.len() as u32);
         let named = Named {
             answer,

@@ -20,11 +20,11 @@ pub(crate) struct Crossings {
 }
 
 /// Where functions begin: an address, and whether it is entered from elsewhere. By address.
-pub(crate) type Starts = Vec<(u64, bool)>;
+pub(crate) type FunctionStarts = Vec<(u64, bool)>;
 
 impl Crossings {
     /// Searches `code`, which begins at `start`.
-    pub(crate) fn search(&mut self, start: Svma, code: &[u8], starts: &Starts) {
+    pub(crate) fn search(&mut self, start: Svma, code: &[u8], starts: &FunctionStarts) {
         let end = start.0.saturating_add(code.len() as u64);
         let first = starts.partition_point(|(at, _)| *at <= start.0);
         let last = starts.partition_point(|(at, _)| *at < end).max(first);
@@ -38,7 +38,7 @@ impl Crossings {
         }
     }
 
-    fn search_function(&mut self, start: u64, code: &[u8], starts: &Starts) {
+    fn search_function(&mut self, start: u64, code: &[u8], starts: &FunctionStarts) {
         let end = start + code.len() as u64;
         for (source, exit) in scan::direct_exits(Svma(start), code) {
             let Some(Svma(target)) = exit.target() else { continue };
@@ -84,7 +84,7 @@ impl Crossings {
     }
 }
 
-fn is_entered(target: u64, starts: &Starts) -> bool {
+fn is_entered(target: u64, starts: &FunctionStarts) -> bool {
     let found = starts.binary_search_by_key(&target, |(at, _)| *at);
     found.is_ok_and(|idx| starts[idx].1)
 }
@@ -104,7 +104,7 @@ mod tests {
         // 1000: jmp 1008  1005: ret  1006: nop (x2)  1008: nop  1009: ret
         // with functions at 1000 and 1007, then with one at 1008 that is a moved part.
         let code = [0xe9, 3, 0, 0, 0, 0xc3, 0x90, 0x90, 0x90, 0xc3];
-        let search = |starts: &Starts| {
+        let search = |starts: &FunctionStarts| {
             let mut found = Crossings::default();
             found.search(Svma(0x1000), &code, starts);
             found.finish()

@@ -1,7 +1,7 @@
 //! The file that was mapped, as far as its code refers to it.
 
 use crate::bytes::file::FileBytes;
-use crate::code::crossing::{Crossings, Starts};
+use crate::code::crossing::{Crossings, FunctionStarts};
 use crate::code::noreturn::DeadEnds;
 use crate::elf::image::ElfImage;
 use crate::elf::linkage::LinkageTable;
@@ -50,7 +50,7 @@ impl CodeImage {
     fn search(&self, described: impl Iterator<Item = u64>) -> Option<Crossings> {
         let functions = self.image.functions.iter();
         let named = functions.map(|function| (function.start.0, !function.name.contains(COLD)));
-        let mut starts: Starts = named.collect();
+        let mut starts: FunctionStarts = named.collect();
         starts.sort_unstable();
         // A symbol tells more than a description of the same code.
         starts.dedup_by_key(|(start, _)| *start);

@@ -10,7 +10,7 @@ use crate::dwarf::unit::reader::Reader;
 use crate::known::compiler::COLD;
 use crate::limit;
 use crate::x86_64::image_bytes::ImageBytes;
-use crate::x86_64::outline::{Outline, Part};
+use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 
@@ -114,7 +114,7 @@ impl Evidence<'_> {
             let bytes = code.bytes_at(extent.start, n).ok_or(Reason::ObjectMissing)?;
             let Extent { start, is_entered, is_coarse, .. } = *extent;
             outline.has_more_ways_in |= is_coarse;
-            outline.parts.push(Part { start, code: bytes, is_entered });
+            outline.parts.push(CodePart { start, code: bytes, is_entered });
             self.add_ways_in(extent, &mut outline);
             let Some(crossings) = crossings else { continue };
             let called = crossings.called(extent.start, extent.end);

@@ -6,7 +6,7 @@ use super::value::{Definition, Place, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameTable;
 use crate::limit;
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS, POINTER_BYTES};
-use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
+use crate::x86_64::access::{AddressOperand, AddressRegister, SegmentBase};
 use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -191,7 +191,7 @@ impl ArgumentSums {
     }
 
     /// The address of an operand of the instruction at `svma`.
-    pub(crate) fn address(&mut self, svma: Svma, address: &Address) -> Derived {
+    pub(crate) fn address(&mut self, svma: Svma, address: &AddressOperand) -> Derived {
         if address.segment != SegmentBase::Flat || address.is_ip_relative || address.is_32_bit() {
             return Derived::Top;
         }

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// What comes into a run of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum RunEntry {
     /// From the instruction with this index.
     From(u32),
     /// From the function's caller.
@@ -28,7 +28,7 @@ enum Way {
 pub(crate) struct ValueGraph {
     /// The run of each instruction: those that only the one before leads to share one.
     runs: Vec<u32>,
-    ways: Vec<Vec<Way>>,
+    ways: Vec<Vec<RunEntry>>,
     /// How the CFA is computed at each instruction.
     pub(crate) frames: Vec<FrameRule>,
     pub(crate) definitions: Vec<Definition>,
@@ -287,8 +287,8 @@ impl ValueGraph {
         let mut next = 0;
         while let Some(way) = self.ways.get(run as usize).and_then(|ways| ways.get(next)).copied() {
             let value = match (way, place) {
-                (Way::From(at), _) => self.after(at, place),
-                (Way::Caller, Place::Register(register)) => self.parameter(register),
+                (RunEntry::From(at), _) => self.after(at, place),
+                (RunEntry::Caller, Place::Register(register)) => self.parameter(register),
                 _ => self.opaque,
             };
             self.inputs.add(value);
@@ -421,7 +421,7 @@ fn frame_slot(rule: FrameRule) -> Option<(u8, super::value::Slot)> {
 }
 
 /// The run of each instruction, and the ways into each run.
-fn runs(function: &FunctionCode) -> (Vec<u32>, Vec<Vec<Way>>) {
+fn runs(function: &FunctionCode) -> (Vec<u32>, Vec<Vec<RunEntry>>) {
     let (mut runs, mut ways) = (Vec::new(), Vec::new());
     for at in 0..function.n_instructions() {
         if !is_straight(function, at) {
@@ -449,19 +449,19 @@ fn is_behind_call(function: &FunctionCode, at: usize) -> bool {
     at.checked_sub(1).is_some_and(|call| matches!(function.exit(call), Exit::Call(_)))
 }
 
-fn ways_into(function: &FunctionCode, at: usize) -> Vec<Way> {
-    let from = function.predecessors(at).iter().map(|before| Way::From(before.from));
-    let mut ways: Vec<Way> = from.collect();
+fn ways_into(function: &FunctionCode, at: usize) -> Vec<RunEntry> {
+    let from = function.predecessors(at).iter().map(|before| RunEntry::From(before.from));
+    let mut ways: Vec<RunEntry> = from.collect();
     let entrances = function.entrances(at);
     if entrances.is_return {
         let is_call = is_behind_call(function, at);
-        ways.push(if is_call { Way::From(at as u32 - 1) } else { Way::Unknown });
+        ways.push(if is_call { RunEntry::From(at as u32 - 1) } else { RunEntry::Unknown });
     }
     if entrances.is_entry {
-        ways.push(Way::Caller);
+        ways.push(RunEntry::Caller);
     }
     if entrances.is_landing_pad || entrances.is_unknown {
-        ways.push(Way::Unknown);
+        ways.push(RunEntry::Unknown);
     }
     ways
 }

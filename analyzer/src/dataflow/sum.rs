@@ -2,11 +2,11 @@
 
 use super::graph::ValueGraph;
 use super::value::{Definition, Place, Sum, ValueIdx};
-use crate::x86_64::access::{Address, AddressRegister, SegmentBase};
+use crate::x86_64::access::{AddressOperand, AddressRegister, SegmentBase};
 
 impl ValueGraph {
     /// An operand's address in values; `None` where a register of it is none of the general ones.
-    pub(crate) fn sum(&mut self, at: u32, address: &Address) -> Option<Sum> {
+    pub(crate) fn sum(&mut self, at: u32, address: &AddressOperand) -> Option<Sum> {
         let mut value = |part: Option<AddressRegister>| match part {
             None => Some(None),
             Some(part) => {
@@ -29,7 +29,7 @@ impl ValueGraph {
 
     /// The address of an operand in memory; `None` for one of more than two values, or that a vector
     /// indexes.
-    pub(crate) fn operand(&mut self, at: u32, address: &Address) -> Option<Sum> {
+    pub(crate) fn operand(&mut self, at: u32, address: &AddressOperand) -> Option<Sum> {
         if address.segment == SegmentBase::Other || address.is_32_bit() {
             return None;
         }

@@ -5,7 +5,7 @@ use super::sum::number;
 use super::value::{Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
 use crate::x86_64::abi::{FRAME_POINTER, POINTER_BYTES, RETURNED, STACK_POINTER};
-use crate::x86_64::access::{Address, SegmentBase};
+use crate::x86_64::access::{AddressOperand, SegmentBase};
 use crate::x86_64::action::{
     Action, Assignment, Expression, Operator, Reading, Source, Stored, Width,
 };
@@ -65,7 +65,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The slot that an operand is, if it is in the frame and no register counts in it.
-    pub(super) fn operand_slot(&mut self, at: u32, address: &Address) -> Option<Slot> {
+    pub(super) fn operand_slot(&mut self, at: u32, address: &AddressOperand) -> Option<Slot> {
         let base = address.base.filter(|base| !base.is_32_bit)?;
         if address.index.is_some() || address.segment != SegmentBase::Flat {
             return None;
@@ -235,7 +235,7 @@ impl<'a> Transfer<'a> {
         self.graph.define(definition)
     }
 
-    fn address_of(&mut self, at: u32, address: &Address) -> ValueIdx {
+    fn address_of(&mut self, at: u32, address: &AddressOperand) -> ValueIdx {
         if address.is_ip_relative && address.base.is_none() && address.index.is_none() {
             let svma = Svma(address.displacement.cast_unsigned());
             return self.graph.define(Definition::StaticAddress(svma));

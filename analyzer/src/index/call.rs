@@ -5,7 +5,7 @@ use crate::dataflow::{
 };
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
-use crate::index::call_site::{CallSite, Callee as CallTarget, Handed, Passed, PassedPointer};
+use crate::index::call_site::{CallSite, CalleeAddress, Handed, Passed, PassedPointer};
 use crate::index::entry_name::{self, Detour, Entries, EntryNames};
 use crate::index::load_object::LoadObjectIndex;
 use crate::index::site::OwnedRoot;
@@ -67,7 +67,7 @@ impl LoadObjectIndex {
         }
         let site = self.site_of(Svma(call.start), &function)?;
         let onward = match &site.callee {
-            CallTarget::At(starts) => match **starts {
+            CalleeAddress::At(starts) => match **starts {
                 [start] => self.onward(start),
                 _ => None,
             },
@@ -199,24 +199,24 @@ impl LoadObjectIndex {
     }
 
     /// The function that a call is of, as another load object can compare it.
-    fn target(&self, callee: Callee) -> CallTarget {
+    fn target(&self, callee: Callee) -> CalleeAddress {
         let slot = match callee {
             Callee::At(start) => match self.code.linkage_slot(start) {
                 Some(slot) => slot,
-                None => return CallTarget::At([start].into()),
+                None => return CalleeAddress::At([start].into()),
             },
             Callee::InSlot(slot) => slot,
-            Callee::Unknown => return CallTarget::Unknown,
+            Callee::Unknown => return CalleeAddress::Unknown,
         };
         match self.code.linkage().at(slot) {
-            Some(LinkageSlot::Address(name)) => CallTarget::Named(Arc::clone(name)),
+            Some(LinkageSlot::Address(name)) => CalleeAddress::Named(Arc::clone(name)),
             Some(LinkageSlot::Chosen(resolver)) => {
                 let choices = entry_name::choices(&self.code, &self.frames, *resolver);
-                CallTarget::At(choices.into())
+                CalleeAddress::At(choices.into())
             }
             _ => match self.code.relocated(slot) {
-                Some(start) => CallTarget::At([start].into()),
-                None => CallTarget::Unknown,
+                Some(start) => CalleeAddress::At([start].into()),
+                None => CalleeAddress::Unknown,
             },
         }
     }

@@ -24,7 +24,7 @@ pub struct Handed {
 
 /// The function that a call reaches first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Callee {
+pub enum CalleeAddress {
     /// One of those that begin here, in the same load object.
     At(Arc<[Svma]>),
     /// The one that the loader finds by this name.
@@ -38,7 +38,7 @@ pub enum Callee {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSite {
     /// What it calls.
-    pub callee: Callee,
+    pub callee: CalleeAddress,
     /// What it passes, by the order of the arguments.
     pub arguments: [Passed; N_ARGUMENTS],
     /// The way out of the calling function.
@@ -144,9 +144,11 @@ impl CallSite {
 
     fn is_of(&self, starts: &[Svma], names: &[Arc<str>], is_same_object: bool) -> bool {
         match &self.callee {
-            Callee::At(called) => is_same_object && called.iter().any(|at| starts.contains(at)),
-            Callee::Named(name) => names.contains(name),
-            Callee::Unknown => false,
+            CalleeAddress::At(called) => {
+                is_same_object && called.iter().any(|at| starts.contains(at))
+            }
+            CalleeAddress::Named(name) => names.contains(name),
+            CalleeAddress::Unknown => false,
         }
     }
 

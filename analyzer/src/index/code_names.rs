@@ -34,7 +34,7 @@ const MAX_DUMP_HEAD_BYTES: usize = 64 + limit::MAX_CODE_NAME_BYTES;
 /// What the files named so far.
 #[derive(Debug, Default)]
 pub(crate) struct CodeNames {
-    readers: FxHashMap<LoadObjectIdx, Reader>,
+    readers: FxHashMap<LoadObjectIdx, CodeNameReader>,
     /// In the order in which they were first read.
     order: VecDeque<LoadObjectIdx>,
 }
@@ -61,7 +61,7 @@ impl CodeNames {
         if let Some(file) = source.code_names(key, format) {
             if !self.readers.contains_key(&object) {
                 self.order.push_back(object);
-                self.readers.insert(object, Reader::new(format));
+                self.readers.insert(object, CodeNameReader::new(format));
             }
             self.readers.get_mut(&object)?.update(&file);
             self.make_room(object);
@@ -90,7 +90,7 @@ impl CodeNames {
 
 /// One file, read as far as it was whole.
 #[derive(Debug)]
-struct Reader {
+struct CodeNameReader {
     format: NamesFormat,
     inode: u64,
     /// Where the next line or record begins.
@@ -104,7 +104,7 @@ struct Reader {
     is_damaged: bool,
 }
 
-impl Reader {
+impl CodeNameReader {
     fn new(format: NamesFormat) -> Self {
         Self {
             format,
@@ -237,10 +237,12 @@ impl Reader {
         }
         let table = Arc::make_mut(&mut self.table);
         match entry {
-            Some(Entry::Load { address, len_bytes, name }) => {
+            Some(CodeNameRecord::Load { address, len_bytes, name }) => {
                 table.insert(address, len_bytes, &self.object, name);
             }
-            Some(Entry::Move { from, to, len_bytes }) => table.relocate(from, to, len_bytes),
+            Some(CodeNameRecord::Move { from, to, len_bytes }) => {
+                table.relocate(from, to, len_bytes);
+            }
             None => {}
         }
         Some(len)
@@ -260,12 +262,12 @@ fn map_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
 }
 
 /// What a record of a jitdump says of names.
-enum Entry<'a> {
+enum CodeNameRecord<'a> {
     Load { address: u64, len_bytes: u64, name: &'a [u8] },
     Move { from: u64, to: u64, len_bytes: u64 },
 }
 
-fn entry<'a>(id: u32, fields: &mut Fields<'a>) -> Option<Entry<'a>> {
+fn entry<'a>(id: u32, fields: &mut Fields<'a>) -> Option<CodeNameRecord<'a>> {
     if id != CODE_LOAD && id != CODE_MOVE {
         return None;
     }
@@ -273,12 +275,12 @@ fn entry<'a>(id: u32, fields: &mut Fields<'a>) -> Option<Entry<'a>> {
     fields.u64()?; // the address again
     if id == CODE_MOVE {
         let (from, to, len_bytes) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        return Some(Entry::Move { from, to, len_bytes });
+        return Some(CodeNameRecord::Move { from, to, len_bytes });
     }
     let (address, len_bytes) = (fields.u64()?, fields.u64()?);
     fields.u64()?; // which it is of all
     let name = fields.bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    Some(Entry::Load { address, len_bytes, name })
+    Some(CodeNameRecord::Load { address, len_bytes, name })
 }
 
 /// Numbers of a dump, in its byte order.

@@ -17,9 +17,9 @@ use crate::elf::thread_block::ThreadBlock;
 use crate::elf::thunk::Thunk;
 use crate::index::call::CallCache;
 use crate::index::flow_cache::FlowCache;
-use crate::index::question::{Answer as Response, Question};
+use crate::index::question::{Answer, Question};
 use crate::index::site::{
-    Answer, FrameSlot, LiveObject, Past, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
+    FrameSlot, LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
 };
 use crate::index::static_data::{DataRange, StaticData};
 use crate::index::thread_access::{self, ThreadLink};
@@ -146,21 +146,21 @@ impl LoadObjectIndex {
 
     /// The answer to a question, or that it takes another turn.
     #[must_use]
-    pub fn answer(&mut self, question: Question) -> Response {
+    pub fn answer(&mut self, question: Question) -> Answer {
         self.begin_question();
         if self.debug.as_mut().is_some_and(|debug| !debug.is_ready()) {
-            return Response::Unfinished;
+            return Answer::Unfinished;
         }
         let answer = match question {
-            Question::Open => Response::Open(Arc::new(self.facts())),
-            Question::Site(query) => Response::Site(Box::new(self.site(query))),
-            Question::Data(place) => Response::Data(self.data(place)),
-            Question::Call(behind) => Response::Call(Arc::new(self.call_site(behind))),
+            Question::Open => Answer::Open(Arc::new(self.facts())),
+            Question::Site(query) => Answer::Site(Box::new(self.site(query))),
+            Question::Data(place) => Answer::Data(self.data(place)),
+            Question::Call(behind) => Answer::Call(Arc::new(self.call_site(behind))),
             // The names of code that is in no file are no business of this one's.
-            Question::CodeNames(_) => Response::CodeNames(None),
+            Question::CodeNames(_) => Answer::CodeNames(None),
         };
         if self.is_unfinished() {
-            return Response::Unfinished;
+            return Answer::Unfinished;
         }
         answer
     }
@@ -294,7 +294,7 @@ impl LoadObjectIndex {
                 }
                 // The stack slot of a push is known without debug information.
                 _ if memory.role == access::Role::StackSlot => {
-                    TypeAnswer::Object(Arc::new(Answer::stack()))
+                    TypeAnswer::Object(Arc::new(PlacedObject::stack()))
                 }
                 (Some(_), None) if is_described => TypeAnswer::Unknown(Reason::OverBudget),
                 _ => TypeAnswer::Unknown(Reason::Unascertainable),

@@ -95,7 +95,7 @@ pub struct LiveObject {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeAnswer {
     /// One object for every sample.
-    Object(Arc<Answer>),
+    Object(Arc<PlacedObject>),
     /// The index register's value decides which part.
     Indexed(Arc<IndexedAnswer>),
     /// None, and why.
@@ -104,14 +104,14 @@ pub enum TypeAnswer {
 
 /// A named object and where in it the access begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct PlacedObject {
     /// The object.
     pub object: DataObject,
     /// Byte offset in the outermost element.
     pub offset: u64,
 }
 
-impl Answer {
+impl PlacedObject {
     /// `<Stack>`.
     #[must_use]
     pub fn stack() -> Self {

@@ -6,12 +6,12 @@ use crate::dataflow::Congruence;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::{LinkageSlot, ThreadTarget};
-use crate::index::site::{Answer, IndexedAnswer, OwnedRoot, TypeAnswer};
+use crate::index::site::{IndexedAnswer, OwnedRoot, PlacedObject, TypeAnswer};
 use crate::known::loader;
 use crate::limit;
 use crate::types::data_object::{self, Root};
 use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
-use crate::x86_64::access::{Address, MemoryAccess, Role, SegmentBase};
+use crate::x86_64::access::{AddressOperand, MemoryAccess, Role, SegmentBase};
 use crate::x86_64::action::{Action, Assignment, Expression, Operator, Source, Width};
 use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
@@ -52,7 +52,7 @@ impl ThreadLink {
         let root = Root::Variable(&variable.name);
         let size = u64::from(access.size);
         let (object, offset) = data_object::name(&variable.layout, root, into, size)?;
-        Some(TypeAnswer::Object(Arc::new(Answer { object, offset })))
+        Some(TypeAnswer::Object(Arc::new(PlacedObject { object, offset })))
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn link(
         return None;
     }
     let mut trace =
-        Trace { function, code, translator: Translator::new(function), is_nested: false };
+        ThreadTrace { function, code, translator: Translator::new(function), is_nested: false };
     let (target, is_distance) = trace.origin(u8::try_from(operand.dwarf?).ok()?, at)?;
     let ThreadTarget::Own { offset, is_certain } = target else { return None };
     // A distance is no address by itself.
@@ -83,7 +83,7 @@ pub(crate) fn link(
 
 /// What a register was given.
 #[derive(Clone, PartialEq, Eq)]
-enum Given {
+enum RegisterSource {
     /// The distance of a thread-local variable, or its address.
     Thread(ThreadTarget, bool),
     /// The value of another register before.
@@ -92,7 +92,7 @@ enum Given {
     Other,
 }
 
-struct Trace<'a> {
+struct ThreadTrace<'a> {
     function: &'a FunctionCode,
     code: &'a CodeImage,
     translator: Translator<'a>,
@@ -100,7 +100,7 @@ struct Trace<'a> {
     is_nested: bool,
 }
 
-impl<'a> Trace<'a> {
+impl<'a> ThreadTrace<'a> {
     /// What `register`, by its DWARF number, holds before the instruction at `at`: which variable, and whether its
     /// distance. Every way there must give the same.
     fn origin(&mut self, register: u8, at: usize) -> Option<(ThreadTarget, bool)> {
@@ -125,12 +125,12 @@ impl<'a> Trace<'a> {
                         work.push((from, register));
                         continue;
                     }
-                    Some(Given::Copy(source)) => {
+                    Some(RegisterSource::Copy(source)) => {
                         work.push((from, source));
                         continue;
                     }
-                    Some(Given::Thread(target, is_distance)) => (target, is_distance),
-                    Some(Given::Other) => return None,
+                    Some(RegisterSource::Thread(target, is_distance)) => (target, is_distance),
+                    Some(RegisterSource::Other) => return None,
                 };
                 if found.as_ref().is_some_and(|found| *found != given) {
                     return None;
@@ -143,48 +143,51 @@ impl<'a> Trace<'a> {
 
     /// What the instruction at `at` gives `register`: `Some(None)` if it leaves it as it is.
     #[allow(clippy::option_option, reason = "no instruction there, and none that writes it")]
-    fn given(&mut self, register: u8, at: usize) -> Option<Option<Given>> {
+    fn given(&mut self, register: u8, at: usize) -> Option<Option<RegisterSource>> {
         let action = self.translator.action(at)?;
         if matches!(action.exit, Exit::Call(_)) {
             if register == RETURNED {
                 let target = self.index_argument(at);
-                let given = target.map_or(Given::Other, |target| Given::Thread(target, false));
+                let given = target
+                    .map_or(RegisterSource::Other, |target| RegisterSource::Thread(target, false));
                 return Some(Some(given));
             }
-            return Some(CALLER_SAVED.contains(&register).then_some(Given::Other));
+            return Some(CALLER_SAVED.contains(&register).then_some(RegisterSource::Other));
         }
         let written = action.assignments.iter().find(|it| it.to == register);
         Some(written.map(|assignment| self.written(&action, assignment, at)))
     }
 
-    fn written(&mut self, action: &Action, assignment: &Assignment, at: usize) -> Given {
+    fn written(&mut self, action: &Action, assignment: &Assignment, at: usize) -> RegisterSource {
         let register = assignment.to;
         let operand = action.reading.operand.map(|operand| operand.address);
         match assignment.value {
-            _ if assignment.width != Width::Whole => Given::Other,
-            Expression::Value(Source::Register(source)) => Given::Copy(source),
+            _ if assignment.width != Width::Whole => RegisterSource::Other,
+            Expression::Value(Source::Register(source)) => RegisterSource::Copy(source),
             Expression::Value(Source::Memory) => match self.slot(operand) {
-                Some(LinkageSlot::ThreadDistance(target)) => Given::Thread(target.clone(), true),
-                _ => Given::Other,
+                Some(LinkageSlot::ThreadDistance(target)) => {
+                    RegisterSource::Thread(target.clone(), true)
+                }
+                _ => RegisterSource::Other,
             },
             // The thread's own address and the distance, in either order.
             Expression::Binary(Operator::Add, _, Source::Memory) => match self.slot(operand) {
                 Some(LinkageSlot::ThreadDistance(target)) if self.is_thread_base(register, at) => {
                     let target = target.clone();
-                    Given::Thread(target, false)
+                    RegisterSource::Thread(target, false)
                 }
                 None if operand.is_some_and(|it| it.is_thread_base()) && !self.is_nested => {
                     self.is_nested = true;
                     let distance = self.origin(register, at);
                     self.is_nested = false;
                     match distance {
-                        Some((target, true)) => Given::Thread(target, false),
-                        _ => Given::Other,
+                        Some((target, true)) => RegisterSource::Thread(target, false),
+                        _ => RegisterSource::Other,
                     }
                 }
-                _ => Given::Other,
+                _ => RegisterSource::Other,
             },
-            _ => Given::Other,
+            _ => RegisterSource::Other,
         }
     }
 
@@ -202,7 +205,7 @@ impl<'a> Trace<'a> {
     }
 
     /// The slot that an operand is.
-    fn slot(&self, operand: Option<Address>) -> Option<&'a LinkageSlot> {
+    fn slot(&self, operand: Option<AddressOperand>) -> Option<&'a LinkageSlot> {
         let operand = operand.filter(|operand| operand.is_ip_relative)?;
         self.code.linkage().at(Svma(operand.displacement.cast_unsigned()))
     }

@@ -9,7 +9,7 @@ use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::pointed;
-use crate::index::site::{Answer, IndexedAnswer, LiveObject, OwnedRoot, TypeAnswer};
+use crate::index::site::{IndexedAnswer, LiveObject, OwnedRoot, PlacedObject, TypeAnswer};
 use crate::known::hashbrown;
 use crate::types::data_object::{self, Root};
 use crate::types::layout::{Layout, ScalarKind, Shape};
@@ -476,11 +476,11 @@ pub(crate) fn named(
     let of_bits = access.bits.and_then(|bits| data_object::name_bits(layout, root, offset, bits));
     let size = u64::from(access.size);
     match of_bits.or_else(|| data_object::name_as(layout, root, offset, size, access.kind)) {
-        Some((object, offset)) => TypeAnswer::Object(Arc::new(Answer { object, offset })),
+        Some((object, offset)) => TypeAnswer::Object(Arc::new(PlacedObject { object, offset })),
         None => TypeAnswer::Unknown(Reason::Unidentified),
     }
 }
 
 fn stack() -> TypeAnswer {
-    TypeAnswer::Object(Arc::new(Answer::stack()))
+    TypeAnswer::Object(Arc::new(PlacedObject::stack()))
 }

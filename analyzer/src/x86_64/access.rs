@@ -46,7 +46,7 @@ pub struct AddressRegister {
 
 /// What an address is computed from (SDM volume 1, section 3.7.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct AddressOperand {
     /// Base register.
     pub base: Option<AddressRegister>,
     /// Index register.
@@ -77,14 +77,14 @@ pub struct MemoryAccess {
     /// The bits of it that are used, where masks and shifts around it tell.
     pub bits: Option<BitRange>,
     /// Where.
-    pub address: Address,
+    pub address: AddressOperand,
 }
 
 /// An address cannot be computed: a register it needs was overwritten or is in no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterLoss;
 
-impl Address {
+impl AddressOperand {
     /// The static address, if no register is in it.
     #[must_use]
     pub fn static_address(&self) -> Option<Svma> {
@@ -168,8 +168,8 @@ pub(super) fn is_bit_string(instruction: &Instruction) -> bool {
 
 /// The address of the written-out memory operand, whether it is touched or not.
 #[must_use]
-pub(super) fn operand(instruction: &Instruction) -> Address {
-    Address {
+pub(super) fn operand(instruction: &Instruction) -> AddressOperand {
+    AddressOperand {
         base: address_register(instruction.memory_base()),
         index: address_register(instruction.memory_index()),
         scale: instruction.memory_index_scale() as u8,
@@ -215,7 +215,7 @@ fn access_kind(access: OpAccess) -> Option<Access> {
 fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access) -> MemoryAccess {
     let role = role(instruction, memory);
     let is_ip_relative = role == Role::Operand && instruction.is_ip_rel_memory_operand();
-    let address = Address {
+    let address = AddressOperand {
         base: address_register(memory.base()),
         index: address_register(memory.index()),
         scale: memory.scale() as u8,

@@ -4,7 +4,7 @@
 //! What it reads is as it was before all of it, so that two assignments can exchange two registers.
 
 use super::abi::POINTER_BYTES;
-use super::access::Address;
+use super::access::AddressOperand;
 use super::exit::Exit;
 
 /// Lanes of eight bytes that are followed in a vector register.
@@ -40,7 +40,7 @@ pub(crate) struct Reading {
 /// A memory operand that is written out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryOperand {
-    pub(crate) address: Address,
+    pub(crate) address: AddressOperand,
     pub(crate) n_bytes: u32,
     /// Only the address is computed, and the memory not touched.
     pub(crate) is_address: bool,
@@ -100,7 +100,7 @@ pub(crate) enum Expression {
     /// Low bits of a value, extended.
     Narrowed(Source),
     /// The address of the operand.
-    AddressOf(Address),
+    AddressOf(AddressOperand),
     /// The address of the thread's own storage.
     ThreadPointer,
     /// Two values put together.

@@ -1,7 +1,7 @@
 //! From the reported IP back to the instructions that may have caused the sample.
 
 use super::access::{self, MemoryAccess};
-use super::effect::{self, Effect, Part};
+use super::effect::{self, Effect, RegisterPart};
 use super::flags::Condition;
 use super::function::FunctionCode;
 use super::trail::{BranchCondition, Node, Trail, Way};
@@ -142,14 +142,14 @@ struct Walk<'a> {
     factory: InstructionInfoFactory,
     reach: u32,
     n_functions_left: usize,
-    steps: Vec<Step>,
+    steps: Vec<BackStep>,
     of_svma: FxHashMap<u64, u16>,
     /// The calls whose callee was walked into from behind, by its entry.
     returned: FxHashMap<u64, Vec<(Arc<FunctionCode>, usize)>>,
 }
 
 /// One instruction on the walk.
-struct Step {
+struct BackStep {
     function: Arc<FunctionCode>,
     index: usize,
     instruction: Instruction,
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
 
     /// Finds what may have run before a step; `false` if not all of it.
     fn find_ways(&mut self, at: usize, ways: &mut Vec<Way>) -> bool {
-        let Step { function, index, depth, .. } = &self.steps[at];
+        let BackStep { function, index, depth, .. } = &self.steps[at];
         let (function, index, depth) = (Arc::clone(function), *index, *depth);
         let mut is_complete = true;
         for before in function.predecessors(index) {
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
         let id = self.steps.len() as u16;
         let (instruction, function) = (*instruction, Arc::clone(function));
         self.of_svma.insert(instruction.ip(), id);
-        self.steps.push(Step { function, index, instruction, node, depth });
+        self.steps.push(BackStep { function, index, instruction, node, depth });
         Some(id)
     }
 
@@ -411,7 +411,7 @@ fn condition(before: &Instruction, is_taken: bool) -> Option<BranchCondition> {
 fn round(instruction: &Instruction) -> Box<[Effect]> {
     let size = instruction.memory_size().size() as u32;
     let is_narrow = effect::is_narrow_string(instruction);
-    let lost = |register| Effect::Unfollowed(Part::whole(register));
+    let lost = |register| Effect::Unfollowed(RegisterPart::whole(register));
     let stepped =
         |register| if is_narrow { lost(register) } else { Effect::Stepped { register, size } };
     let moved = (0..instruction.op_count()).filter_map(|operand| {

@@ -80,7 +80,7 @@ struct Extract {
 
 /// What an instruction does to the value that is followed.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum BitStep {
     /// Nothing, or it takes bits from it.
     Goes,
     /// Its end: what is left is used, or gone.
@@ -112,12 +112,12 @@ impl Extract {
             }
             if !is_used {
                 match self.step(instruction, factory) {
-                    Step::Goes => {}
-                    Step::Ends => {
+                    BitStep::Goes => {}
+                    BitStep::Ends => {
                         self.range()?;
                         is_used = true;
                     }
-                    Step::Mixed => return None,
+                    BitStep::Mixed => return None,
                 }
             }
             if instruction.flow_control() != FlowControl::Next {
@@ -132,7 +132,7 @@ impl Extract {
         (width != 0 && self.shifted_up == 0).then_some(BitRange { first: self.low, width })
     }
 
-    fn step(&mut self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Step {
+    fn step(&mut self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> BitStep {
         let of = |operand: u32| {
             (operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Register)
                 .then(|| instruction.op_register(operand))
@@ -148,15 +148,15 @@ impl Extract {
         }
         let used = factory.info(instruction).used_registers();
         let ours = used.iter().filter(|used| used.register().full_register() == self.register);
-        let mut step = Step::Goes;
+        let mut step = BitStep::Goes;
         for used in ours {
             let is_read = !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite);
             let is_merge = matches!(
                 instruction.mnemonic(),
                 Mnemonic::Or | Mnemonic::Xor | Mnemonic::Add | Mnemonic::Lea
             );
-            step = if is_read && is_merge { Step::Mixed } else { Step::Ends };
-            if step == Step::Mixed {
+            step = if is_read && is_merge { BitStep::Mixed } else { BitStep::Ends };
+            if step == BitStep::Mixed {
                 break;
             }
         }
@@ -164,7 +164,7 @@ impl Extract {
     }
 
     /// Takes bits from the value as an instruction on its own register does; `None` for others.
-    fn narrow(&mut self, instruction: &Instruction, width: u32, is_self: bool) -> Option<Step> {
+    fn narrow(&mut self, instruction: &Instruction, width: u32, is_self: bool) -> Option<BitStep> {
         let number = instruction.try_immediate(1).ok();
         // A shift by one has a form without a number in its bytes, but not in its operands.
         let by = number.map(|number| (number & u64::from(width.max(32) - 1)) as u32);
@@ -172,7 +172,7 @@ impl Extract {
             (Mnemonic::And, Some(mask), _) if self.shifted_up == 0 => {
                 let kept = run(mask & (u64::MAX >> (64 - width.clamp(8, 64))))?;
                 if kept.first != 0 {
-                    return Some(Step::Mixed);
+                    return Some(BitStep::Mixed);
                 }
                 self.high = self.high.min(self.low + kept.width);
             }
@@ -185,7 +185,7 @@ impl Extract {
                 self.low += by - self.shifted_up;
                 self.shifted_up = 0;
                 if self.low >= self.high {
-                    return Some(Step::Mixed);
+                    return Some(BitStep::Mixed);
                 }
             }
             (Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd, ..)
@@ -196,7 +196,7 @@ impl Extract {
             }
             _ => return None,
         }
-        Some(Step::Goes)
+        Some(BitStep::Goes)
     }
 }
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 /// What a register holds, as far as a jump's target needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum JumpOperand {
     /// This address.
     Address(u64),
     /// What the instruction read from memory, at full width or sign-extended.
@@ -46,7 +46,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// Where the value of `register` before the instruction at `at` comes from.
-    pub(super) fn origins(&mut self, register: Register, at: u32) -> Vec<Origin> {
+    pub(super) fn origins(&mut self, register: Register, at: u32) -> Vec<JumpOperand> {
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
         let mut work = vec![(at, register.full_register())];
@@ -54,15 +54,15 @@ impl<'a> Definitions<'a> {
             let is_too_much =
                 seen.len() >= limit::MAX_TRACE_WIDTH || found.len() >= limit::MAX_ORIGINS;
             if is_too_much || self.n_steps_left == 0 {
-                return vec![Origin::Lost];
+                return vec![JumpOperand::Lost];
             }
             let known = self.view.entrances.get(at as usize).copied().unwrap_or_default();
             if known.is_landing_pad || known.is_unknown {
-                return vec![Origin::Lost];
+                return vec![JumpOperand::Lost];
             }
             let calls = self.view.calls_before(at);
             if known.is_entry || !calls.is_empty() && !is_kept(register) {
-                add(Origin::Outside, &mut found);
+                add(JumpOperand::Outside, &mut found);
             }
             // A function keeps rbx, rbp and r12 to r15 (psABI 3.2.1).
             let calls = calls.iter().filter(|_| is_kept(register)).map(|(_, call)| *call);
@@ -88,19 +88,19 @@ impl<'a> Definitions<'a> {
         at: u32,
         register: Register,
         work: &mut Vec<(u32, Register)>,
-        found: &mut Vec<Origin>,
+        found: &mut Vec<JumpOperand>,
     ) {
         let here = *self.view.instruction(at);
         match self.write(&here, register) {
             OpAccess::None => work.push((at, register)),
             OpAccess::Write | OpAccess::ReadWrite => match definition(&here, at) {
-                Definition::Copy(source) => work.push((at, source)),
-                Definition::Choice(source) => work.extend([(at, register), (at, source)]),
-                Definition::Origin(origin) => add(origin, found),
+                JumpDefinition::Copy(source) => work.push((at, source)),
+                JumpDefinition::Choice(source) => work.extend([(at, register), (at, source)]),
+                JumpDefinition::JumpOperand(origin) => add(origin, found),
             },
             _ => match definition(&here, at) {
-                Definition::Choice(source) => work.extend([(at, register), (at, source)]),
-                _ => add(Origin::Lost, found),
+                JumpDefinition::Choice(source) => work.extend([(at, register), (at, source)]),
+                _ => add(JumpOperand::Lost, found),
             },
         }
     }
@@ -122,37 +122,41 @@ impl<'a> Definitions<'a> {
     }
 }
 
-fn add(origin: Origin, found: &mut Vec<Origin>) {
+fn add(origin: JumpOperand, found: &mut Vec<JumpOperand>) {
     if !found.contains(&origin) {
         found.push(origin);
     }
 }
 
-enum Definition {
+enum JumpDefinition {
     /// The value of another register.
     Copy(Register),
     /// The value of another register, or the one before.
     Choice(Register),
-    Origin(Origin),
+    JumpOperand(JumpOperand),
 }
 
 /// What an instruction writes to its first operand.
-fn definition(here: &Instruction, at: u32) -> Definition {
+fn definition(here: &Instruction, at: u32) -> JumpDefinition {
     use Mnemonic as M;
     let (target, source) = (here.op0_register(), here.op1_register());
     let from_memory = here.op1_kind() == OpKind::Memory;
     let is_whole = target.size() == 8;
     let origin = match here.mnemonic() {
         // The sign of eax is spread over rax: the distance was loaded before.
-        M::Cdqe => return Definition::Copy(Register::RAX),
-        M::Movsxd if !from_memory => return Definition::Copy(source.full_register()),
-        M::Movsxd => Origin::Load { at, n_bytes: 4 },
-        M::Mov if from_memory && target.size() >= 4 => Origin::Load { at, n_bytes: target.size() },
-        M::Mov if here.op1_kind() == OpKind::Register && target.size() >= 4 => {
-            return Definition::Copy(source.full_register());
+        M::Cdqe => return JumpDefinition::Copy(Register::RAX),
+        M::Movsxd if !from_memory => return JumpDefinition::Copy(source.full_register()),
+        M::Movsxd => JumpOperand::Load { at, n_bytes: 4 },
+        M::Mov if from_memory && target.size() >= 4 => {
+            JumpOperand::Load { at, n_bytes: target.size() }
         }
-        M::Mov => immediate(here).map_or(Origin::Lost, Origin::Address),
-        M::Lea if here.is_ip_rel_memory_operand() => Origin::Address(here.memory_displacement64()),
+        M::Mov if here.op1_kind() == OpKind::Register && target.size() >= 4 => {
+            return JumpDefinition::Copy(source.full_register());
+        }
+        M::Mov => immediate(here).map_or(JumpOperand::Lost, JumpOperand::Address),
+        M::Lea if here.is_ip_rel_memory_operand() => {
+            JumpOperand::Address(here.memory_displacement64())
+        }
         M::Lea if is_whole => sum_of_operand(here, at),
         M::Add if is_whole => {
             let right = match here.op1_kind() {
@@ -160,26 +164,28 @@ fn definition(here: &Instruction, at: u32) -> Definition {
                 OpKind::Memory => Addend::Memory,
                 _ => Addend::Number(here.immediate(1)),
             };
-            Origin::Sum { at, left: target, right }
+            JumpOperand::Sum { at, left: target, right }
         }
         _ if is_conditional_move(here) && !from_memory => {
-            return Definition::Choice(source.full_register());
+            return JumpDefinition::Choice(source.full_register());
         }
-        _ => Origin::Lost,
+        _ => JumpOperand::Lost,
     };
-    Definition::Origin(origin)
+    JumpDefinition::JumpOperand(origin)
 }
 
 /// What `lea` adds up, where that is two things.
-fn sum_of_operand(here: &Instruction, at: u32) -> Origin {
+fn sum_of_operand(here: &Instruction, at: u32) -> JumpOperand {
     let (left, index) = (here.memory_base(), here.memory_index());
     match (left, index, here.memory_displacement64()) {
-        (Register::None, ..) => Origin::Lost,
-        (left, Register::None, number) => Origin::Sum { at, left, right: Addend::Number(number) },
-        (left, index, 0) if here.memory_index_scale() == 1 => {
-            Origin::Sum { at, left, right: Addend::Register(index) }
+        (Register::None, ..) => JumpOperand::Lost,
+        (left, Register::None, number) => {
+            JumpOperand::Sum { at, left, right: Addend::Number(number) }
         }
-        _ => Origin::Lost,
+        (left, index, 0) if here.memory_index_scale() == 1 => {
+            JumpOperand::Sum { at, left, right: Addend::Register(index) }
+        }
+        _ => JumpOperand::Lost,
     }
 }
 

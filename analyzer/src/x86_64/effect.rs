@@ -1,7 +1,7 @@
 //! What one instruction does to the general registers and status flags, in a form that can be
 //! stepped back over without the instruction.
 
-use super::access::{self, Address, SegmentBase};
+use super::access::{self, AddressOperand, SegmentBase};
 use super::arithmetic::Operation;
 use super::flags::Condition;
 use dataspace_proto::register::Register;
@@ -12,7 +12,7 @@ use iced_x86::{
 
 /// A register or the part of one that an operand names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RegisterPart {
     /// The whole register.
     pub register: Register,
     /// The second byte: AH, BH, CH, DH.
@@ -21,7 +21,7 @@ pub struct Part {
     pub width_bits: u32,
 }
 
-impl Part {
+impl RegisterPart {
     /// All 64 bits.
     #[must_use]
     pub const fn whole(register: Register) -> Self {
@@ -65,7 +65,7 @@ pub enum Operand {
     /// A constant.
     Immediate(u64),
     /// A register.
-    Register(Part),
+    Register(RegisterPart),
     /// Memory, or anything else that no sample holds.
     Memory,
 }
@@ -76,7 +76,7 @@ pub struct Arithmetic {
     /// What it does.
     pub operation: Operation,
     /// First operand and result; `None` for memory.
-    pub to: Option<Part>,
+    pub to: Option<RegisterPart>,
     /// Second operand.
     pub with: Operand,
     /// Width of both.
@@ -91,21 +91,21 @@ pub struct Arithmetic {
 #[allow(missing_docs, reason = "`to` is what was written, `from` what was read, of which width")]
 pub enum Effect {
     /// A value that is not followed.
-    Overwritten(Part),
+    Overwritten(RegisterPart),
     /// The same, and perhaps nothing was written.
-    Unfollowed(Part),
+    Unfollowed(RegisterPart),
     /// A constant.
-    Constant { to: Part, value: u64 },
+    Constant { to: RegisterPart, value: u64 },
     /// Zero, by `xor` or `sub` of a register with itself.
-    Zeroed { to: Part, modified: u32 },
+    Zeroed { to: RegisterPart, modified: u32 },
     /// A register's value.
-    Copied { to: Part, from: Part },
+    Copied { to: RegisterPart, from: RegisterPart },
     /// A value of fewer bits, from a register or memory.
-    Extended { to: Part, from: Option<Part>, from_width: u32, is_signed: bool },
+    Extended { to: RegisterPart, from: Option<RegisterPart>, from_width: u32, is_signed: bool },
     /// The sign of a register in every bit.
-    SignSpread { to: Part, from: Part },
+    SignSpread { to: RegisterPart, from: RegisterPart },
     /// The address of a memory operand.
-    AddressOf { to: Part, address: Address },
+    AddressOf { to: RegisterPart, address: AddressOperand },
     /// Arithmetic.
     Arithmetic(Arithmetic),
     /// Flags changed in a way that is not followed, in iced's bits.
@@ -117,17 +117,17 @@ pub enum Effect {
     /// Moved by this up or down, by the direction flag.
     Stepped { register: Register, size: u32 },
     /// 0 or 1, by the flags.
-    ConditionSet { to: Part, condition: Condition },
+    ConditionSet { to: RegisterPart, condition: Condition },
     /// Another value if the flags say so.
-    ConditionMoved { to: Part, from: Option<Part>, condition: Condition },
+    ConditionMoved { to: RegisterPart, from: Option<RegisterPart>, condition: Condition },
     /// Two registers swapped.
-    Exchanged(Part, Part),
+    Exchanged(RegisterPart, RegisterPart),
     /// `leave`.
     FrameLeft,
     /// `mov %fs:0,%reg`: the thread's own storage begins with its own address (psABI, TLS).
-    ThreadBaseRead { to: Part },
+    ThreadBaseRead { to: RegisterPart },
     /// Memory was touched here, so that the address was a user's.
-    Touched(Address),
+    Touched(AddressOperand),
 }
 
 /// What `instruction` does, in the order of undoing.
@@ -166,7 +166,7 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
             let answers = [Register::Rax, Register::Rcx, Register::R11];
             let mut effects: Vec<_> = answers
                 .into_iter()
-                .map(|register| Effect::Overwritten(Part::whole(register)))
+                .map(|register| Effect::Overwritten(RegisterPart::whole(register)))
                 .collect();
             effects.push(Effect::Flags { modified: u32::MAX });
             effects
@@ -177,11 +177,11 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
     })
 }
 
-fn register(instruction: &Instruction, operand: u32) -> Option<Part> {
+fn register(instruction: &Instruction, operand: u32) -> Option<RegisterPart> {
     if operand >= instruction.op_count() || instruction.op_kind(operand) != OpKind::Register {
         return None;
     }
-    Part::of(instruction.op_register(operand))
+    RegisterPart::of(instruction.op_register(operand))
 }
 
 fn immediate(instruction: &Instruction, operand: u32) -> Option<u64> {
@@ -214,7 +214,7 @@ fn moved(instruction: &Instruction) -> Option<Vec<Effect>> {
 
 /// The segment is not looked at: `lea` computes the offset in it (SDM volume 2).
 fn address_of(instruction: &Instruction) -> Option<Effect> {
-    let address = Address { segment: SegmentBase::Flat, ..access::operand(instruction) };
+    let address = AddressOperand { segment: SegmentBase::Flat, ..access::operand(instruction) };
     Some(Effect::AddressOf { to: register(instruction, 0)?, address })
 }
 
@@ -234,8 +234,8 @@ fn extended(instruction: &Instruction) -> Option<Effect> {
     })
 }
 
-fn accumulator(width_bits: u32) -> Part {
-    Part { width_bits, ..Part::whole(Register::Rax) }
+fn accumulator(width_bits: u32) -> RegisterPart {
+    RegisterPart { width_bits, ..RegisterPart::whole(Register::Rax) }
 }
 
 fn extended_accumulator(mnemonic: Mnemonic) -> Effect {
@@ -255,7 +255,7 @@ fn sign_spread(mnemonic: Mnemonic) -> Effect {
         Mnemonic::Cdq => 32,
         _ => 64,
     };
-    let to = Part { width_bits, ..Part::whole(Register::Rdx) };
+    let to = RegisterPart { width_bits, ..RegisterPart::whole(Register::Rdx) };
     Effect::SignSpread { to, from: accumulator(width_bits) }
 }
 
@@ -268,7 +268,7 @@ fn stack_move(instruction: &Instruction) -> Option<Vec<Effect>> {
     let to = register(instruction, 0);
     Some(match to {
         Some(to) if to.register == Register::Rsp => {
-            vec![Effect::Unfollowed(Part::whole(Register::Rsp))]
+            vec![Effect::Unfollowed(RegisterPart::whole(Register::Rsp))]
         }
         Some(to) => vec![Effect::Overwritten(to), stack],
         None if is_memory(instruction, 0) => vec![stack],
@@ -284,8 +284,8 @@ fn string(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
     let size = instruction.memory_size().size() as u32;
     let mut effects = Vec::new();
     for used in info.used_registers().iter().filter(|used| is_written(used)) {
-        match Part::of(used.register()) {
-            Some(Part { register: register @ (Register::Rsi | Register::Rdi), .. }) => {
+        match RegisterPart::of(used.register()) {
+            Some(RegisterPart { register: register @ (Register::Rsi | Register::Rdi), .. }) => {
                 effects.push(Effect::Stepped { register, size });
             }
             Some(part) => effects.push(Effect::Overwritten(part)),
@@ -374,7 +374,7 @@ fn unfollowed(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> 
         effects.push(Effect::Moved { register: Register::Rsp, by: stack_move });
     }
     for used in info.used_registers().iter().filter(|used| is_written(used)) {
-        let Some(part) = Part::of(used.register()) else { continue };
+        let Some(part) = RegisterPart::of(used.register()) else { continue };
         effects.push(match (part.register, used.access()) {
             (Register::Rsp, _) if stack_move != 0 => continue,
             (_, OpAccess::Write | OpAccess::ReadWrite) => Effect::Overwritten(part),

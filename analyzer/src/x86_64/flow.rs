@@ -364,7 +364,7 @@ impl Cut {
 mod tests {
     use super::*;
     use crate::x86_64::image_bytes::NoBytes;
-    use crate::x86_64::outline::Part;
+    use crate::x86_64::outline::CodePart;
     use dataspace_proto::address::Svma;
     use proptest::prelude::*;
 
@@ -380,8 +380,8 @@ mod tests {
         }
     }
 
-    fn part(start: u64, code: &[u8], is_entered: bool) -> Part {
-        Part { start: Svma(start), code: code.to_vec(), is_entered }
+    fn part(start: u64, code: &[u8], is_entered: bool) -> CodePart {
+        CodePart { start: Svma(start), code: code.to_vec(), is_entered }
     }
 
     fn sources(function: &FunctionCode, svma: u64) -> Vec<u64> {

@@ -5,7 +5,7 @@ use super::flow::Flow;
 use crate::limit;
 use crate::x86_64::edge::{Entrances, Predecessor};
 use crate::x86_64::image_bytes::ImageBytes;
-use crate::x86_64::outline::{Outline, Part};
+use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use iced_x86::Instruction;
@@ -26,7 +26,7 @@ impl FunctionCode {
     /// Decodes `code`, the bytes from `start` on, as a function that is all there.
     #[must_use]
     pub fn decode(start: Svma, code: &[u8], image: &dyn ImageBytes) -> Self {
-        let part = Part { start, code: code.to_vec(), is_entered: true };
+        let part = CodePart { start, code: code.to_vec(), is_entered: true };
         let outline = Outline { parts: vec![part], ..Outline::default() };
         Self::of(&outline, image).unwrap_or_else(|_| Self::assemble(Vec::new(), &[], Vec::new()))
     }

@@ -11,8 +11,8 @@ use iced_x86::{
 ///
 /// Goes back while there is one way only: `cmp $n,%i; ja default` before it then holds here.
 pub(super) fn n_entries(view: &View<'_>, load: u32, counter: Option<Register>) -> Option<u64> {
-    let mut walk = Walk {
-        index: Place::register(counter?)?,
+    let mut walk = GuardWalk {
+        index: ValuePlace::register(counter?)?,
         bits: 64,
         branch: None,
         bound: None,
@@ -27,9 +27,9 @@ pub(super) fn n_entries(view: &View<'_>, load: u32, counter: Option<Register>) -
         }
         at = before.from;
         match walk.back(view.instruction(at), before.is_taken) {
-            Step::Found(n_entries) => return Some(n_entries),
-            Step::On => {}
-            Step::Lost => return None,
+            GuardStep::Found(n_entries) => return Some(n_entries),
+            GuardStep::On => {}
+            GuardStep::Lost => return None,
         }
     }
     None
@@ -44,14 +44,14 @@ fn masked(here: &Instruction) -> Option<u64> {
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ValuePlace {
     /// In a register, by its whole.
     Register(Register),
     /// In memory at a distance from a register: a spilled variable.
     Memory(Register, u64),
 }
 
-impl Place {
+impl ValuePlace {
     fn register(register: Register) -> Option<Self> {
         (register != Register::None).then(|| Self::Register(register.full_register()))
     }
@@ -77,37 +77,37 @@ impl Place {
     }
 }
 
-enum Step {
+enum GuardStep {
     On,
     Lost,
     Found(u64),
 }
 
-struct Walk {
+struct GuardWalk {
     /// Where the number is that counts in the table.
-    index: Place,
+    index: ValuePlace,
     /// How wide it is, as far as the way here shows.
     bits: u32,
     /// The condition that held of the comparison that comes next on the way back.
     branch: Option<ConditionCode>,
     /// What was compared, how wide, and how many values passed.
-    bound: Option<(Place, u32, u64)>,
+    bound: Option<(ValuePlace, u32, u64)>,
     factory: InstructionInfoFactory,
 }
 
-impl Walk {
+impl GuardWalk {
     /// Goes back over one instruction.
-    fn back(&mut self, here: &Instruction, is_taken: bool) -> Step {
+    fn back(&mut self, here: &Instruction, is_taken: bool) -> GuardStep {
         if here.condition_code() != ConditionCode::None && here.is_jcc_short_or_near() {
             let code = here.condition_code();
             self.branch = Some(if is_taken { code } else { negated(code) });
-            return Step::On;
+            return GuardStep::On;
         }
         if here.mnemonic() == Mnemonic::And
-            && Place::operand(here, 0) == Some(self.index)
+            && ValuePlace::operand(here, 0) == Some(self.index)
             && let Some(n_entries) = masked(here)
         {
-            return Step::Found(n_entries);
+            return GuardStep::Found(n_entries);
         }
         match here.mnemonic() {
             Mnemonic::Cmp | Mnemonic::Sub if self.branch.is_some() => self.compare(here),
@@ -117,12 +117,12 @@ impl Walk {
         }
         // `sub` compares what was there before it.
         if here.mnemonic() == Mnemonic::Cmp
-            && let Step::Found(n_entries) = self.decide()
+            && let GuardStep::Found(n_entries) = self.decide()
         {
-            return Step::Found(n_entries);
+            return GuardStep::Found(n_entries);
         }
         if self.is_made_aside(here) || !self.before(here) {
-            return Step::Lost;
+            return GuardStep::Lost;
         }
         self.decide()
     }
@@ -142,25 +142,25 @@ impl Walk {
             ConditionCode::b => Some(number),
             _ => None,
         };
-        if let Some((place, n_entries)) = Place::operand(here, 0).zip(passed) {
+        if let Some((place, n_entries)) = ValuePlace::operand(here, 0).zip(passed) {
             self.bound = Some((place, bits, n_entries));
         }
     }
 
     /// Whether what was compared is the number that counts.
-    fn decide(&self) -> Step {
+    fn decide(&self) -> GuardStep {
         match self.bound {
             // Compilers compare all of the number, or what they know to be all of it.
             Some((place, bits, n_entries)) if place == self.index && bits >= self.bits.min(32) => {
-                Step::Found(n_entries)
+                GuardStep::Found(n_entries)
             }
-            _ => Step::On,
+            _ => GuardStep::On,
         }
     }
 
     /// Whether `here` writes the number other than as its first operand.
     fn is_made_aside(&mut self, here: &Instruction) -> bool {
-        let (Place::Register(number) | Place::Memory(number, _)) = self.index;
+        let (ValuePlace::Register(number) | ValuePlace::Memory(number, _)) = self.index;
         let is_write = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite);
         let used = self.factory.info(here).used_registers();
         let n_written = |register: Register| {
@@ -228,8 +228,8 @@ fn operand_bits(here: &Instruction) -> Option<u32> {
 }
 
 /// Where the value came from that the instruction copies, and how much of it.
-fn copied(here: &Instruction) -> Option<(Place, u32)> {
-    let source = || Place::operand(here, 1);
+fn copied(here: &Instruction) -> Option<(ValuePlace, u32)> {
+    let source = || ValuePlace::operand(here, 1);
     let source_bits = || match here.op1_kind() {
         OpKind::Register => here.op1_register().size() as u32 * 8,
         _ => here.memory_size().size() as u32 * 8,
@@ -237,25 +237,25 @@ fn copied(here: &Instruction) -> Option<(Place, u32)> {
     match here.mnemonic() {
         Mnemonic::Mov if operand_bits(here)? >= 32 => Some((source()?, operand_bits(here)?)),
         Mnemonic::Movzx | Mnemonic::Movsxd | Mnemonic::Movsx => Some((source()?, source_bits())),
-        Mnemonic::Cdqe => Some((Place::Register(Register::RAX), 32)),
+        Mnemonic::Cdqe => Some((ValuePlace::Register(Register::RAX), 32)),
         _ => None,
     }
 }
 
-fn scaled(here: &Instruction) -> Option<Place> {
+fn scaled(here: &Instruction) -> Option<ValuePlace> {
     let is_product = here.mnemonic() == Mnemonic::Lea
         && here.memory_base() == Register::None
         && here.memory_displacement64() == 0
         && matches!(here.memory_index_scale(), 4 | 8);
-    is_product.then(|| Place::register(here.memory_index())).flatten()
+    is_product.then(|| ValuePlace::register(here.memory_index())).flatten()
 }
 
 /// What the instruction writes, where it is one of the few that stand between guard and jump.
-fn written(here: &Instruction) -> Option<Place> {
+fn written(here: &Instruction) -> Option<ValuePlace> {
     match here.mnemonic() {
-        Mnemonic::Cdqe => Some(Place::Register(Register::RAX)),
+        Mnemonic::Cdqe => Some(ValuePlace::Register(Register::RAX)),
         Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop => None,
-        _ => Place::operand(here, 0),
+        _ => ValuePlace::operand(here, 0),
     }
 }
 

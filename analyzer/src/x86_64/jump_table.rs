@@ -5,7 +5,7 @@
 //! addresses). GNU C's labels as values are such a table of addresses, relocated by the loader in
 //! what may be loaded anywhere, or distances from one label.
 
-use super::definition::{Addend, Definitions, Origin};
+use super::definition::{Addend, Definitions, JumpOperand};
 use super::exit::Exit;
 use super::guard;
 use super::table::Tables;
@@ -99,21 +99,21 @@ impl<'a> Tracer<'a> {
     }
 
     /// Where the values of the jump's register lead, all together.
-    fn join(&mut self, origins: Vec<Origin>) -> Trace {
+    fn join(&mut self, origins: Vec<JumpOperand>) -> Trace {
         let mut targets = Vec::new();
         let mut is_pointer = false;
         for origin in origins {
             let trace = match origin {
-                Origin::Address(address) if self.view.sweep.holds(address) => {
+                JumpOperand::Address(address) if self.view.sweep.holds(address) => {
                     Trace::Known(vec![address])
                 }
-                Origin::Load { at, n_bytes: 8 } => {
+                JumpOperand::Load { at, n_bytes: 8 } => {
                     let load = *self.view.instruction(at);
                     self.through_pointer(at, &load)
                 }
-                Origin::Sum { at, left, right } => self.through_distance(at, left, right),
-                Origin::Address(_) | Origin::Outside => Trace::Pointer,
-                Origin::Load { .. } | Origin::Lost => Trace::Lost,
+                JumpOperand::Sum { at, left, right } => self.through_distance(at, left, right),
+                JumpOperand::Address(_) | JumpOperand::Outside => Trace::Pointer,
+                JumpOperand::Load { .. } | JumpOperand::Lost => Trace::Lost,
             };
             match trace {
                 Trace::Known(found) => targets.extend(found),
@@ -183,8 +183,8 @@ impl<'a> Tracer<'a> {
         counter: Option<Register>,
     ) -> Vec<(u64, Option<Register>)> {
         let origins = self.definitions.origins(register, at);
-        let address = |origin: &Origin| match origin {
-            Origin::Address(address) => Some((address.wrapping_add(displacement), counter)),
+        let address = |origin: &JumpOperand| match origin {
+            JumpOperand::Address(address) => Some((address.wrapping_add(displacement), counter)),
             _ => None,
         };
         // One origin that is not known spoils the rest.
@@ -196,25 +196,25 @@ impl<'a> Tracer<'a> {
     fn through_distance(&mut self, at: u32, left: Register, right: Addend) -> Trace {
         let right = match right {
             Addend::Register(right) => self.definitions.origins(right, at),
-            Addend::Number(anchor) => vec![Origin::Address(anchor)],
+            Addend::Number(anchor) => vec![JumpOperand::Address(anchor)],
             Addend::Memory => return Trace::Lost,
         };
         let sides = [self.definitions.origins(left, at), right];
-        let is_load = |origin: &Origin| matches!(origin, Origin::Load { .. });
+        let is_load = |origin: &JumpOperand| matches!(origin, JumpOperand::Load { .. });
         let (loads, anchors) = match &sides {
             [loads, anchors] if !loads.is_empty() && loads.iter().all(is_load) => (loads, anchors),
             [anchors, loads] if !loads.is_empty() && loads.iter().all(is_load) => (loads, anchors),
             _ => return Trace::Lost,
         };
-        let anchor = |origin: &Origin| match origin {
-            Origin::Address(address) => Some(*address),
+        let anchor = |origin: &JumpOperand| match origin {
+            JumpOperand::Address(address) => Some(*address),
             _ => None,
         };
         let anchors: Vec<u64> =
             anchors.iter().map(anchor).collect::<Option<_>>().unwrap_or_default();
         let mut targets = Vec::new();
         for load in loads {
-            let Origin::Load { at, n_bytes } = *load else { continue };
+            let JumpOperand::Load { at, n_bytes } = *load else { continue };
             let instruction = *self.view.instruction(at);
             let tables = self.tables_of(at, &instruction);
             // Either is the other where only one is known: compilers count from the table.

@@ -6,7 +6,7 @@ use dataspace_proto::address::Svma;
 #[derive(Clone, Debug, Default)]
 pub struct Outline {
     /// The pieces of its code, which do not overlap.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CodePart>,
     /// Addresses inside the parts that are entered like a function: other symbols, targets of
     /// calls from elsewhere.
     pub entries: Vec<Svma>,
@@ -23,7 +23,7 @@ pub struct Outline {
 
 /// A piece of a function's code.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct CodePart {
     /// First address.
     pub start: Svma,
     /// Its bytes.

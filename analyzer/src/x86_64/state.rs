@@ -2,8 +2,8 @@
 
 mod undo;
 
-use super::access::{Address, RegisterLoss, SegmentBase};
-use super::effect::Part;
+use super::access::{AddressOperand, RegisterLoss, SegmentBase};
+use super::effect::RegisterPart;
 use super::flags::FlagSet;
 use dataspace_proto::address::Avma;
 use dataspace_proto::register::{N_REGISTERS, Register, Registers};
@@ -62,7 +62,7 @@ impl State {
 
     /// The base of the thread's own storage, if an operand in it was at `avma`.
     #[must_use]
-    pub fn thread_base_at(&self, address: &Address, avma: Avma) -> Option<u64> {
+    pub fn thread_base_at(&self, address: &AddressOperand, avma: Avma) -> Option<u64> {
         let distance = self.thread_distance(address)?.ok()?;
         Some(avma.0.wrapping_add_signed(distance.wrapping_neg()))
     }
@@ -70,11 +70,11 @@ impl State {
     /// How far an operand is from the base of the thread's own storage; `None` for one that is not
     /// counted from there.
     #[must_use]
-    pub fn thread_distance(&self, address: &Address) -> Option<Result<i64, RegisterLoss>> {
+    pub fn thread_distance(&self, address: &AddressOperand) -> Option<Result<i64, RegisterLoss>> {
         if address.segment != SegmentBase::Thread {
             return None;
         }
-        let flat = Address { segment: SegmentBase::Flat, ..*address };
+        let flat = AddressOperand { segment: SegmentBase::Flat, ..*address };
         Some(self.effective_address(&flat).map(|distance| distance.0.cast_signed()))
     }
 
@@ -102,14 +102,14 @@ impl State {
     /// # Errors
     /// It cannot have had it.
     pub fn assume_value(&mut self, register: Register, value: u64) -> Result<(), Contradiction> {
-        self.learn(Part::whole(register), value, u64::MAX)
+        self.learn(RegisterPart::whole(register), value, u64::MAX)
     }
 
     /// The effective address (SDM volume 1, section 3.7.5).
     ///
     /// # Errors
     /// [`RegisterLoss`] where a part of it is not known.
-    pub fn effective_address(&self, address: &Address) -> Result<Avma, RegisterLoss> {
+    pub fn effective_address(&self, address: &AddressOperand) -> Result<Avma, RegisterLoss> {
         let base = match address.segment {
             SegmentBase::Flat if address.is_ip_relative => self.bias,
             SegmentBase::Flat => 0,
@@ -132,7 +132,11 @@ impl State {
     ///
     /// # Errors
     /// It cannot have been there.
-    pub fn assume_address(&mut self, address: &Address, avma: Avma) -> Result<bool, Contradiction> {
+    pub fn assume_address(
+        &mut self,
+        address: &AddressOperand,
+        avma: Avma,
+    ) -> Result<bool, Contradiction> {
         let is_plain = address.segment == SegmentBase::Flat && !address.is_32_bit();
         let sum = avma.0.wrapping_add_signed(address.displacement.wrapping_neg());
         if !is_plain {
@@ -148,7 +152,7 @@ impl State {
             (base, Some(index)) if base.is_none_or(|base| base.value(self).is_ok()) => {
                 let base = base.map_or(0, |base| base.value(self).unwrap_or(0));
                 let Some(register) = index.register else { return Ok(false) };
-                self.scaled(Part::whole(register), sum.wrapping_sub(base), address.scale)?;
+                self.scaled(RegisterPart::whole(register), sum.wrapping_sub(base), address.scale)?;
             }
             _ => return Ok(false),
         }
@@ -168,19 +172,19 @@ impl State {
     }
 
     /// The known bits of a part, counted from its lowest.
-    const fn bits(&self, part: Part) -> (u64, u64) {
+    const fn bits(&self, part: RegisterPart) -> (u64, u64) {
         let (mask, shift) = (part.mask(), part.shift());
         let index = part.register as usize;
         ((self.values[index] & mask) >> shift, (self.known[index] & mask) >> shift)
     }
 
     /// A part's value, if all of it is known.
-    fn part(&self, part: Part) -> Option<u64> {
+    fn part(&self, part: RegisterPart) -> Option<u64> {
         let (value, known) = self.bits(part);
         (known == part.mask() >> part.shift()).then_some(value)
     }
 
-    const fn forget(&mut self, part: Part) {
+    const fn forget(&mut self, part: RegisterPart) {
         let mask = part.written_mask();
         self.values[part.register as usize] &= !mask;
         self.known[part.register as usize] &= !mask;
@@ -188,7 +192,7 @@ impl State {
 
     /// The part was written with what cannot be followed. Writing 32 bits clears the upper half
     /// (SDM volume 1, section 3.4.1.1).
-    fn overwritten(&mut self, to: Part) -> Result<(), Contradiction> {
+    fn overwritten(&mut self, to: RegisterPart) -> Result<(), Contradiction> {
         let index = to.register as usize;
         let upper = to.written_mask() & !to.mask();
         if self.values[index] & self.known[index] & upper != 0 {
@@ -199,13 +203,13 @@ impl State {
     }
 
     /// The part must have this value, as far as it is known.
-    const fn require(&self, part: Part, value: u64) -> Result<(), Contradiction> {
+    const fn require(&self, part: RegisterPart, value: u64) -> Result<(), Contradiction> {
         let (found, known) = self.bits(part);
         if (found ^ value) & known == 0 { Ok(()) } else { Err(Contradiction) }
     }
 
     /// These bits of a part have these values.
-    fn learn(&mut self, part: Part, value: u64, known: u64) -> Result<(), Contradiction> {
+    fn learn(&mut self, part: RegisterPart, value: u64, known: u64) -> Result<(), Contradiction> {
         let known = known & (part.mask() >> part.shift());
         let (found, is_known) = self.bits(part);
         if (found ^ value) & known & is_known != 0 {

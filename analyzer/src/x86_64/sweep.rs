@@ -1,12 +1,12 @@
 //! Where instructions begin: one pass over the bytes, and further streams from jumps between.
 
 use crate::limit;
-use crate::x86_64::outline::Part;
+use crate::x86_64::outline::CodePart;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// The instructions of some parts, in the order in which they were found.
 pub(super) struct Sweep<'a> {
-    parts: &'a [Part],
+    parts: &'a [CodePart],
     pub(super) instructions: Vec<Instruction>,
     /// For each byte of each part, one more than the index of the instruction that begins there.
     starts: Vec<Vec<u32>>,
@@ -14,7 +14,7 @@ pub(super) struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     /// Decodes each part from its start on; `None` for too many instructions.
-    pub(super) fn new(parts: &'a [Part]) -> Option<Self> {
+    pub(super) fn new(parts: &'a [CodePart]) -> Option<Self> {
         let starts = parts.iter().map(|part| vec![0; part.code.len()]).collect();
         let mut sweep = Self { parts, instructions: Vec::new(), starts };
         for part in 0..parts.len() {
@@ -53,7 +53,7 @@ impl<'a> Sweep<'a> {
 
     /// Decodes from `into` to the end of the part, or to where a known instruction begins.
     fn decode(&mut self, part: usize, into: usize) -> Option<()> {
-        let Part { start, code, .. } = &self.parts[part];
+        let CodePart { start, code, .. } = &self.parts[part];
         let ip = start.0.wrapping_add(into as u64);
         let mut decoder = Decoder::with_ip(64, code.get(into..)?, ip, DecoderOptions::NONE);
         while decoder.can_decode() {

@@ -7,7 +7,7 @@ use super::action::{
     VectorAssignment, Width,
 };
 use super::arithmetic::Operation;
-use super::effect::{self, Arithmetic, Effect, Operand, Part};
+use super::effect::{self, Arithmetic, Effect, Operand, RegisterPart};
 use super::exit::Exit;
 use super::function::FunctionCode;
 use super::vector;
@@ -97,9 +97,9 @@ fn is_memory(here: &Instruction, operand: u32) -> bool {
 }
 
 /// The part of a general register that an operand is.
-fn register(here: &Instruction, operand: u32) -> Option<Part> {
+fn register(here: &Instruction, operand: u32) -> Option<RegisterPart> {
     let is_register = operand < here.op_count() && here.op_kind(operand) == OpKind::Register;
-    Part::of(is_register.then(|| here.op_register(operand))?)
+    RegisterPart::of(is_register.then(|| here.op_register(operand))?)
 }
 
 fn register_or_number(here: &Instruction, operand: u32) -> Source {
@@ -162,7 +162,7 @@ fn whole(register: Register) -> Source {
     Source::Register(number(register))
 }
 
-fn value(part: Part) -> Source {
+fn value(part: RegisterPart) -> Source {
     match part.width_bits {
         64 => whole(part.register),
         _ => Source::Bits(number(part.register)),
@@ -188,7 +188,7 @@ fn sign_extended(value: u64, width_bits: u32) -> i64 {
 
 /// Adds what an effect assigns.
 fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
-    let mut set = |to: Part, value: Expression| {
+    let mut set = |to: RegisterPart, value: Expression| {
         let width = match to.width_bits {
             64 => Width::Whole,
             32 => Width::Half,
@@ -214,11 +214,11 @@ fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
         }
         Effect::Stepped { register, size } => {
             let of = whole(register);
-            set(Part::whole(register), Expression::Stepped { of, size: size as u8 });
+            set(RegisterPart::whole(register), Expression::Stepped { of, size: size as u8 });
         }
         Effect::Moved { register, by } => {
             let (of, by) = (whole(register), Source::Constant(by));
-            set(Part::whole(register), Expression::Binary(Operator::Add, of, by));
+            set(RegisterPart::whole(register), Expression::Binary(Operator::Add, of, by));
         }
         Effect::SignSpread { to, .. } | Effect::ConditionSet { to, .. } => {
             set(to, Expression::Number);
@@ -233,7 +233,7 @@ fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
         }
         Effect::FrameLeft => {
             for register in [Register::Rsp, Register::Rbp] {
-                set(Part::whole(register), Expression::Opaque);
+                set(RegisterPart::whole(register), Expression::Opaque);
             }
         }
         Effect::Flags { .. } | Effect::Direction | Effect::Touched(_) => {}
@@ -241,7 +241,7 @@ fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
 }
 
 /// What a value of fewer bits is as a whole register.
-fn extended(from: Option<Part>, from_width: u32) -> Expression {
+fn extended(from: Option<RegisterPart>, from_width: u32) -> Expression {
     match from {
         // So few bits wrap, and leave nothing of what a number was a multiple of.
         Some(_) if from_width < 32 => Expression::Number,

@@ -2,7 +2,7 @@
 
 use super::abi::{N_VECTORS, POINTER_BYTES, dwarf_number};
 use super::action::{N_LANES, Source, VectorAssignment};
-use super::effect::Part;
+use super::effect::RegisterPart;
 use iced_x86::{Instruction, InstructionInfo, Mnemonic as M, OpAccess, OpKind, Register};
 
 type Lanes = [Source; N_LANES as usize];
@@ -113,7 +113,7 @@ fn lane_moved(instruction: &Instruction) -> Option<Source> {
     }
     match instruction.op1_kind() {
         OpKind::Register => {
-            let part = Part::of(instruction.op1_register())?;
+            let part = RegisterPart::of(instruction.op1_register())?;
             Some(Source::Register(dwarf_number(part.register) as u8))
         }
         _ => Some(lanes_loaded(instruction)[0]),

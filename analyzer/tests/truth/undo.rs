@@ -4,7 +4,7 @@ use crate::truth::step::{Random, State};
 use crate::truth::trace::{CodeBytes, decode};
 use crate::truth::tracee::{self, Outcome};
 use dataspace_analyzer::x86_64::backtrack::{self, CodeSource, Skid};
-use dataspace_analyzer::x86_64::effect::{Effect, Part};
+use dataspace_analyzer::x86_64::effect::{Effect, RegisterPart};
 use dataspace_analyzer::x86_64::flags::{Condition, FlagSet};
 use dataspace_analyzer::x86_64::function::FunctionCode;
 use dataspace_analyzer::x86_64::image_bytes::ImageBytes;
@@ -181,12 +181,12 @@ impl Judge {
     /// Makes some registers and parts of them unknown.
     fn forget(&mut self, state: &mut state::State) {
         for register in GENERAL {
-            let whole = Part::whole(register);
+            let whole = RegisterPart::whole(register);
             let part = match self.random.below(8) {
                 0 => whole,
-                1 => Part { width_bits: 8, ..whole },
-                2 => Part { width_bits: 16, ..whole },
-                3 => Part { width_bits: 8, is_high: true, ..whole },
+                1 => RegisterPart { width_bits: 8, ..whole },
+                2 => RegisterPart { width_bits: 16, ..whole },
+                3 => RegisterPart { width_bits: 8, is_high: true, ..whole },
                 _ => continue,
             };
             let _ = state.undo(&[Effect::Unfollowed(part)]);

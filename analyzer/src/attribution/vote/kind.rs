@@ -1,6 +1,6 @@
 //! The things that votes are about: types of objects, each once, and which of them contain which.
 
-use crate::index::site::Answer;
+use crate::index::site::PlacedObject;
 use crate::limit;
 use crate::types::data_object::ObjectStep;
 use crate::types::layout::{Layout, ScalarKind, Shape};
@@ -28,7 +28,7 @@ pub(crate) struct Kind {
     /// One of them.
     pub(crate) layout: Arc<Layout>,
     /// For scalars, which are named after the pointer they were reached by, that name.
-    pub(crate) scalar: Option<Answer>,
+    pub(crate) scalar: Option<PlacedObject>,
     size: u32,
 }
 
@@ -61,7 +61,7 @@ impl Kinds {
     }
 
     /// The lesson of an object that the instruction named.
-    pub(crate) fn lesson(&mut self, answer: &Answer) -> Lesson {
+    pub(crate) fn lesson(&mut self, answer: &PlacedObject) -> Lesson {
         let object = &answer.object;
         let (Some(layout), None) = (object.element(), &object.variable) else {
             return Lesson::Nothing;
@@ -81,7 +81,7 @@ impl Kinds {
         }
     }
 
-    fn intern(&mut self, answer: &Answer, layout: &Arc<Layout>, size: u32) -> Lesson {
+    fn intern(&mut self, answer: &PlacedObject, layout: &Arc<Layout>, size: u32) -> Lesson {
         let is_scalar = !layout.is_aggregate();
         let Some(outermost) = answer.object.outermost() else { return Lesson::Nothing };
         if let Some(known) = self.of_object.get(outermost) {
@@ -91,7 +91,7 @@ impl Kinds {
             return Lesson::Nothing;
         }
         let idx = KindIdx(self.kinds.len() as u16);
-        let scalar = is_scalar.then(|| Answer { offset: 0, ..answer.clone() });
+        let scalar = is_scalar.then(|| PlacedObject { offset: 0, ..answer.clone() });
         self.kinds.push(Kind { layout: Arc::clone(layout), scalar, size });
         self.of_object.insert(outermost.clone(), idx);
         Lesson::Kind(idx)

@@ -103,7 +103,7 @@ impl Votes {
     }
 
     /// The lesson of an object that the instruction named.
-    pub(crate) fn lesson(&mut self, answer: &crate::index::site::Answer) -> Lesson {
+    pub(crate) fn lesson(&mut self, answer: &crate::index::site::PlacedObject) -> Lesson {
         self.kinds.lesson(answer)
     }
 

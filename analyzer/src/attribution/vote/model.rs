@@ -1,7 +1,7 @@
 //! A heap that knows what lies where, to hold votes against: objects come, go and come again.
 
 use super::{Lesson, Touch, VotedObject, Votes};
-use crate::index::site::Answer;
+use crate::index::site::PlacedObject;
 use crate::types::data_object::{self, Root};
 use crate::types::layout::Layout;
 pub(super) use crate::types::sample::{number, structure};
@@ -24,9 +24,9 @@ pub(super) fn longs(name: &str, n_longs: u64) -> Arc<Layout> {
 }
 
 /// The lesson of an instruction that touched `size` bytes at `offset` through a pointer `p`.
-pub(super) fn typed(layout: &Arc<Layout>, offset: u64, size: u64) -> Answer {
+pub(super) fn typed(layout: &Arc<Layout>, offset: u64, size: u64) -> PlacedObject {
     let (object, offset) = data_object::name(layout, Root::Pointer("p"), offset, size).unwrap();
-    Answer { object, offset }
+    PlacedObject { object, offset }
 }
 
 /// Votes, and the layouts behind the answers.

@@ -2,7 +2,7 @@
 //! between them.
 
 use super::kind::{KindIdx, Kinds};
-use super::slot::{Ballot, ENOUGH_AROUND, Standing, VoteSlot, standing};
+use super::slot::{Ballot, ENOUGH_AROUND, SlotStanding, VoteSlot, standing};
 use crate::dataflow::gcd;
 use crate::limit;
 
@@ -73,24 +73,24 @@ impl Region {
         while let Some(slot) = self.slots().get(idx).copied() {
             let overlaps = slot.overlaps(ballot.start, ballot.end());
             match overlaps.then(|| standing(kinds, &slot, &ballot)) {
-                None | Some(Standing::Apart) => {}
-                Some(Standing::Same) => {
+                None | Some(SlotStanding::Apart) => {}
+                Some(SlotStanding::Same) => {
                     outcome = Some(Outcome::Confirmed(self.confirm(idx, ballot)));
                 }
-                Some(Standing::Part) => {
+                Some(SlotStanding::Part) => {
                     self.slots[idx].seen_s = ballot.now_s;
                     outcome = Some(Outcome::Confirmed(slot.votes));
                 }
-                Some(Standing::Whole) => {
+                Some(SlotStanding::Whole) => {
                     self.remove(idx);
                     continue;
                 }
                 // A number read out of an object is weaker than the object, unless it is so again.
-                Some(Standing::Contrary) if is_run && !slot.is_run && slot.votes != 0 => {
+                Some(SlotStanding::Contrary) if is_run && !slot.is_run && slot.votes != 0 => {
                     self.doubt(idx, ballot.now_s);
                     outcome = Some(Outcome::Changed);
                 }
-                Some(Standing::Contrary) => {
+                Some(SlotStanding::Contrary) => {
                     // What is too old to be believed does not count against the new.
                     let changed = slot.n_changes.saturating_add(1);
                     let is_change = slot.is_fresh(ballot.now_s);
@@ -192,7 +192,7 @@ impl Region {
         let mut idx = 0;
         while let Some(slot) = self.slots().get(idx).copied() {
             let is_contrary = slot.overlaps(ballot.start, ballot.end())
-                && matches!(standing(kinds, &slot, &ballot), Standing::Contrary);
+                && matches!(standing(kinds, &slot, &ballot), SlotStanding::Contrary);
             if is_contrary {
                 self.changed_s = Some(ballot.now_s);
                 self.remove(idx);

@@ -83,7 +83,7 @@ impl Ballot {
 }
 
 /// The relation of a vote to a slot of the same memory.
-pub(super) enum Standing {
+pub(super) enum SlotStanding {
     /// It is for the same.
     Same,
     /// It is for a part of it.
@@ -97,22 +97,22 @@ pub(super) enum Standing {
 }
 
 /// Compares a vote with what a slot says.
-pub(super) fn standing(kinds: &mut Kinds, slot: &VoteSlot, ballot: &Ballot) -> Standing {
+pub(super) fn standing(kinds: &mut Kinds, slot: &VoteSlot, ballot: &Ballot) -> SlotStanding {
     if slot.is_run && kinds.get(ballot.kind).is_scalar() {
         let size = u64::from(kinds.get(slot.kind).size());
         let is_in_step = slot.start.abs_diff(ballot.start).is_multiple_of(size);
         let is_same = is_in_step && kinds.is_alike(slot.kind, ballot.kind);
-        return if is_same { Standing::Same } else { Standing::Contrary };
+        return if is_same { SlotStanding::Same } else { SlotStanding::Contrary };
     }
     if slot.start == ballot.start && slot.kind == ballot.kind {
-        return Standing::Same;
+        return SlotStanding::Same;
     }
     let offset = |from: u64, to: u64| to.checked_sub(from).and_then(|it| u32::try_from(it).ok());
     if let Some(offset) = offset(slot.start, ballot.start)
         && ballot.end() <= slot.end()
         && kinds.contains(slot.kind, offset, ballot.kind)
     {
-        return Standing::Part;
+        return SlotStanding::Part;
     }
     if slot.is_run {
         // The first of the run's scalars that lies in the object.
@@ -122,16 +122,16 @@ pub(super) fn standing(kinds: &mut Kinds, slot: &VoteSlot, ballot: &Ballot) -> S
             .is_some_and(|offset| kinds.contains(ballot.kind, offset, slot.kind));
         let is_inside = ballot.start <= slot.start && slot.end() <= ballot.end();
         return match (holds, is_inside) {
-            (true, true) => Standing::Whole,
-            (true, false) => Standing::Apart,
-            (false, _) => Standing::Contrary,
+            (true, true) => SlotStanding::Whole,
+            (true, false) => SlotStanding::Apart,
+            (false, _) => SlotStanding::Contrary,
         };
     }
     if let Some(offset) = offset(ballot.start, slot.start)
         && slot.end() <= ballot.end()
         && kinds.contains(ballot.kind, offset, slot.kind)
     {
-        return Standing::Whole;
+        return SlotStanding::Whole;
     }
-    Standing::Contrary
+    SlotStanding::Contrary
 }

@@ -7,7 +7,7 @@ use crate::attribution::search::{Survivor, TriggerCandidate};
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Located;
 use crate::attribution::world::{Paths, World};
-use crate::index::site::{Answer, TypeAnswer, TypedAccess};
+use crate::index::site::{PlacedObject, TypeAnswer, TypedAccess};
 use crate::types::data_object::Root;
 use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::Avma;
@@ -61,7 +61,12 @@ impl World {
         }
     }
 
-    fn whole_object(&mut self, site: SiteIdx, survivor: &Survivor, answer: &Answer) -> NamedIdx {
+    fn whole_object(
+        &mut self,
+        site: SiteIdx,
+        survivor: &Survivor,
+        answer: &PlacedObject,
+    ) -> NamedIdx {
         let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
         if let Some(known) = self.sites.named(site, (trigger, access)) {
             return known;

@@ -44,7 +44,7 @@ impl HolderIndex {
     pub(super) fn of(unit: &ParsedUnit) -> Self {
         let aggregates =
             unit.aggregates().map(|at| NamedAggregate { offset: at.0 as u32, name: None, size: 0 });
-        let mut reading = Reading {
+        let mut reading = HoldingScan {
             unit,
             aggregates: aggregates.collect(),
             held: Vec::new(),
@@ -53,7 +53,7 @@ impl HolderIndex {
         };
         // Damage ends the walk: what it found before stays.
         let _ = reading.walk();
-        let Reading { aggregates, mut held, mut open, .. } = reading;
+        let HoldingScan { aggregates, mut held, mut open, .. } = reading;
         held.sort_unstable();
         held.dedup();
         open.dedup();
@@ -99,7 +99,7 @@ fn hash(name: &str) -> u32 {
 }
 
 /// The walk over a unit's aggregates and what they are made from.
-struct Reading<'a> {
+struct HoldingScan<'a> {
     unit: &'a ParsedUnit,
     aggregates: Vec<NamedAggregate>,
     held: Vec<(u32, u32)>,
@@ -118,7 +118,7 @@ struct Attributes {
     is_signed: bool,
 }
 
-impl Reading<'_> {
+impl HoldingScan<'_> {
     fn walk(&mut self) -> gimli::Result<()> {
         let root = self.unit.unit.header.root_offset();
         let mut walk: EntryWalk<'_> = self.unit.walk_from(root)?;

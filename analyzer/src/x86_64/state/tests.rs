@@ -99,7 +99,7 @@ fn undone(code: &[u8], left: &[(Register, u64)]) -> Result<State, Contradiction>
 /// The known bits of `al` before an instruction that left `al`, `cl` and the flags like this.
 fn before(code: &[u8], al: u8, cl: u8, flags: u64) -> Result<(u8, u8), Contradiction> {
     let state = undone(code, &[(Rax, al.into()), (Rcx, cl.into()), (Rflags, flags)])?;
-    let part = Part { width_bits: 8, ..Part::whole(Rax) };
+    let part = RegisterPart { width_bits: 8, ..RegisterPart::whole(Rax) };
     let (value, known) = state.bits(part);
     Ok((value as u8, known as u8))
 }
@@ -208,7 +208,7 @@ fn a_number_that_was_extended_is_told_and_nothing_else_can_be_left() {
     }
     // movzbl %cl,%eax with nothing known of rcx.
     let state = undone(&[0x0f, 0xb6, 0xc1], &[(Rax, 0x5a)]);
-    let cl = Part { width_bits: 8, ..Part::whole(Rcx) };
+    let cl = RegisterPart { width_bits: 8, ..RegisterPart::whole(Rcx) };
     assert_eq!(state.map(|state| (state.part(cl), state.get(Rcx))), Ok((Some(0x5a), None)));
 }
 

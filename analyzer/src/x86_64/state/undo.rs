@@ -1,8 +1,8 @@
 //! One step back: from the state behind an instruction to the state before it, by its effects.
 
 use super::{Contradiction, LOWEST_ADDRESS, State};
-use crate::x86_64::access::{Address, AddressRegister};
-use crate::x86_64::effect::{Arithmetic, Effect, Operand, Part};
+use crate::x86_64::access::{AddressOperand, AddressRegister};
+use crate::x86_64::effect::{Arithmetic, Effect, Operand, RegisterPart};
 use crate::x86_64::flags::{Condition, Flag, FlagSet};
 use dataspace_proto::register::Register;
 
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    fn zeroed(&mut self, to: Part, modified: u32) -> Result<(), Contradiction> {
+    fn zeroed(&mut self, to: RegisterPart, modified: u32) -> Result<(), Contradiction> {
         self.require(to, 0)?;
         let zero = FlagSet::of_result(0, 64);
         self.assume(zero.with(Flag::Carry, false).with(Flag::Overflow, false))?;
@@ -80,11 +80,15 @@ impl State {
         match self.is_downward {
             Some(true) => self.moved(register, -by),
             Some(false) => self.moved(register, by),
-            None => self.forget(Part::whole(register)),
+            None => self.forget(RegisterPart::whole(register)),
         }
     }
 
-    fn condition_set(&mut self, to: Part, condition: Condition) -> Result<(), Contradiction> {
+    fn condition_set(
+        &mut self,
+        to: RegisterPart,
+        condition: Condition,
+    ) -> Result<(), Contradiction> {
         if let Some(value) = self.part(to) {
             if value > 1 {
                 return Err(Contradiction);
@@ -94,7 +98,11 @@ impl State {
         self.overwritten(to)
     }
 
-    fn exchanged(&mut self, first: Part, second: Part) -> Result<(), Contradiction> {
+    fn exchanged(
+        &mut self,
+        first: RegisterPart,
+        second: RegisterPart,
+    ) -> Result<(), Contradiction> {
         let (of_first, of_second) = (self.bits(first), self.bits(second));
         self.overwritten(first)?;
         self.overwritten(second)?;
@@ -104,12 +112,12 @@ impl State {
 
     fn frame_left(&mut self) -> Result<(), Contradiction> {
         let frame = self.get(Register::Rsp).map(|rsp| rsp.wrapping_sub(8));
-        self.forget(Part::whole(Register::Rsp));
-        self.forget(Part::whole(Register::Rbp));
+        self.forget(RegisterPart::whole(Register::Rsp));
+        self.forget(RegisterPart::whole(Register::Rbp));
         frame.map_or(Ok(()), |frame| self.assume_value(Register::Rbp, frame))
     }
 
-    fn thread_base_read(&mut self, to: Part) -> Result<(), Contradiction> {
+    fn thread_base_read(&mut self, to: RegisterPart) -> Result<(), Contradiction> {
         if let Some(value) = self.part(to) {
             if self.thread_base.is_some_and(|known| known != value) {
                 return Err(Contradiction);
@@ -124,14 +132,14 @@ impl State {
             Some(value) => {
                 self.values[register as usize] = value.wrapping_add_signed(by.wrapping_neg());
             }
-            None => self.forget(Part::whole(register)),
+            None => self.forget(RegisterPart::whole(register)),
         }
     }
 
     fn extended(
         &mut self,
-        to: Part,
-        from: Option<Part>,
+        to: RegisterPart,
+        from: Option<RegisterPart>,
         from_width: u32,
         is_signed: bool,
     ) -> Result<(), Contradiction> {
@@ -147,7 +155,7 @@ impl State {
         from.map_or(Ok(()), |from| self.learn(from, value & low, known & low))
     }
 
-    fn sign_spread(&mut self, to: Part, from: Part) -> Result<(), Contradiction> {
+    fn sign_spread(&mut self, to: RegisterPart, from: RegisterPart) -> Result<(), Contradiction> {
         let all = to.mask();
         let spread = self.part(to);
         if spread.is_some_and(|value| value != 0 && value != all) {
@@ -164,8 +172,8 @@ impl State {
 
     fn condition_moved(
         &mut self,
-        to: Part,
-        from: Option<Part>,
+        to: RegisterPart,
+        from: Option<RegisterPart>,
         condition: Condition,
     ) -> Result<(), Contradiction> {
         let (value, known) = self.bits(to);
@@ -184,7 +192,11 @@ impl State {
     }
 
     /// `lea`: the sum is known, and of its parts perhaps all but one.
-    fn address_of(&mut self, to: Part, address: &Address) -> Result<(), Contradiction> {
+    fn address_of(
+        &mut self,
+        to: RegisterPart,
+        address: &AddressOperand,
+    ) -> Result<(), Contradiction> {
         let (value, known) = self.bits(to);
         let width = to.mask();
         self.overwritten(to)?;
@@ -200,7 +212,7 @@ impl State {
         let register = |part: Option<AddressRegister>| part?.register;
         let (base, index) = (register(address.base), register(address.index));
         let rest = value.wrapping_add_signed(address.displacement.wrapping_neg());
-        let in_width = |register| Part { register, ..to };
+        let in_width = |register| RegisterPart { register, ..to };
         match (base, index) {
             (Some(both), Some(index)) if both == index => {
                 // An odd factor can be undone modulo 2^64, and so modulo 2^32.
@@ -231,7 +243,7 @@ impl State {
     /// The index that, scaled, gave `product`.
     pub(super) fn scaled(
         &mut self,
-        index: Part,
+        index: RegisterPart,
         product: u64,
         scale: u8,
     ) -> Result<(), Contradiction> {
