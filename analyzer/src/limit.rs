@@ -165,7 +165,7 @@ pub const MAX_INDEXED_BYTES: u64 = 1 << 40;
 /// Instructions of a function whose values are followed because it calls another one.
 pub const MAX_CALLER_INSTRUCTIONS: usize = 1 << 13;
 
-/// Instructions of a function whose returns are shown behind a call of it.
+/// Instructions of a function whose returns are shown after a call of it.
 pub const MAX_CALLEE_INSTRUCTIONS: usize = 1 << 14;
 
 /// Code of one load object that is searched for calls: about 10 ms, and 8 bytes of memory for each
@@ -215,7 +215,7 @@ pub const MAX_UNION_ARMS: u32 = 1 << 12;
 /// pushes, the alignment of the frame, and what the compiler moves between.
 pub const MAX_PROLOGUE: usize = 32;
 
-/// Instructions behind a load in which masks and shifts of the value are looked for: compilers put
+/// Instructions after a load in which masks and shifts of the value are looked for: compilers put
 /// them next to it, and other work of the block between.
 pub const MAX_BIT_STEPS: usize = 16;
 
@@ -306,7 +306,7 @@ pub const MAX_OVERLAPPING_VARIABLES: usize = 64;
 /// again.
 pub const WALKED_BYTES_AT_ONCE: u64 = 4 << 20;
 
-/// Debug information that one question may have looked through; it is asked again for more, behind
+/// Debug information that one question may have looked through; it is asked again for more, after
 /// what else waits: about 100 ms.
 pub const MAX_WALKED_BYTES_A_QUESTION: u64 = 32 << 20;
 

@@ -64,6 +64,8 @@ impl World {
         let is_lost =
             matches!(state.thread_distance(&typed.memory.address), Some(Err(RegisterLoss)));
         let by_type = match by_type {
+            // `p = is_first ? &counter : node->count`: the ways join to one type, and only the address
+            // tells.
             // The pointer is to that variable, or else to what it is typed as.
             _ if by_address.is_some() && typed.is_perhaps_variable => Err(Reason::Undetermined),
             // Neither the thread's base nor the distance from it is known.
@@ -74,6 +76,8 @@ impl World {
             (Ok(typed), Some(located)) => {
                 Ok(typed.join(located, self.names.relation(typed.named, located.named)))
             }
+            // No variable is there: heap. `*p` with `int *p` is a number by its type, and an element of
+            // what lies around it.
             (Ok(claim), None) => Ok(self.in_surroundings(claim, located.sample, avma, typed)),
             (Err(_), Some(claim)) => Ok(claim),
             (Err(reason), None) => self.further(located, candidate, typed, avma)?.ok_or(reason),
@@ -89,6 +93,7 @@ impl World {
         avma: Option<Avma>,
         typed: &TypedAccess,
     ) -> Claim {
+        // Only of a number that begins just there do votes know what it is a part of.
         let is_bare = claim.placing == Placing::Addressed && self.names.is_bare_scalar(claim.named);
         let avma = avma.filter(|_| is_bare);
         match avma.and_then(|avma| self.voted_around(sample, avma, &typed.memory)) {
@@ -109,6 +114,8 @@ impl World {
         avma: Option<Avma>,
     ) -> Result<Option<Claim>, Needs> {
         let passed = self.passed(located, candidate, typed)?;
+        // `memcpy(&cell, …)` names the cell by its caller; one that passes `char *` knows less than what
+        // votes saw there.
         if passed.is_some_and(|claim| claim.is_before(Witness::Votes)) {
             return Ok(passed);
         }

@@ -27,10 +27,13 @@ pub(crate) enum Choice {
 pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -> Choice {
     // What is only known to be within a range can be nothing but an access, or the event would
     // tell nothing at all.
+    // A cache miss is never of `add %rax,%rbx`; a clock's sample may be.
     let is_memory_only = evidence.kind.is_memory_only() || evidence.addr.is_some() || reach > 1;
     let has_return = reach == 1 && search.outside.is_return && is_return_possible(search, evidence);
     if search.has_confirmed() {
         let outside = search.outside;
+        // Code that is not seen may have touched the same address: the object is certain even so, the
+        // instruction is not.
         let has_rival = outside.is_unknown
             || outside.is_entry
             || outside.is_landing_pad
@@ -44,6 +47,8 @@ pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -
         search.survivors.retain(|survivor| survivor.access.is_some());
     }
     let outside = search.outside;
+    // At a function's first instruction the trigger may be in a caller, and those that call through
+    // pointers are not seen.
     let is_called = outside.is_entry || outside.is_landing_pad || outside.is_return && reach > 1;
     if outside.is_unknown || search.is_cut || is_called {
         let is_blocked = is_called && !outside.is_unknown && !search.is_cut;
@@ -54,12 +59,14 @@ pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -
     if search.survivors.is_empty() && !has_return {
         return Choice::Unknown(match (n_silent, reach) {
             (0, 0 | 1) => Reason::Unresolvable,
+            // An event of memory, and what can have been its trigger touches none.
             (_, 0 | 1) => Reason::Unspecified,
             _ => Reason::Incomplete,
         });
     }
     match (is_memory_only, n_silent) {
         (true, _) | (_, 0) => Choice::Left { has_return, has_rival: false },
+        // `mov (%rdi),%eax` on one way and `xor %eax,%eax` on the other: either may have cost the time.
         _ if n_silent < search.survivors.len() || has_return => {
             Choice::Unknown(Reason::Unresolvable)
         }

@@ -115,6 +115,7 @@ impl World {
         has_return: bool,
     ) -> Result<Attribution, Needs> {
         let mut common = has_return.then(|| self.attribute_return(search, located));
+        // Confirmed ones first: a rival may only take away from what they say.
         let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
         let rivals = search.candidates().filter(|it| !it.survivor.is_confirmed);
         for candidate in confirmed.chain(rivals) {
@@ -156,6 +157,8 @@ impl World {
     /// the trigger, it touched the same address: the same object, if it is as wide.
     fn beside_rival(&self, confirmed: Attribution, rival: Attribution) -> Attribution {
         let common = self.in_common(confirmed, rival);
+        // A rival with a name of its own contradicts: `q->b` beside the confirmed `p->a`. One without a
+        // name, or with a name by votes, has nothing to say against it.
         let is_nameless = match rival.verdict {
             Verdict::Unknown(_) => true,
             Verdict::Attributed(claim) => claim.grounds.votes != 0,

@@ -50,7 +50,7 @@ pub(crate) struct Search {
     states: Vec<State>,
     /// Ways out of the function that the trigger may have been on.
     pub(crate) outside: Entrances,
-    /// The stack pointer behind a call that the trigger may have been the callee's return of.
+    /// The stack pointer after a call that the trigger may have been the callee's return of.
     pub(crate) returned: Option<u64>,
     /// There were more survivors than are kept.
     pub(crate) is_cut: bool,
@@ -100,6 +100,8 @@ impl Search {
     /// anything can have.
     fn explore(&mut self, walk: &WalkBack<'_>, node: &Node, state: &State, depth: u32) -> bool {
         let is_in_reach = depth < walk.past.trail.reach;
+        // Registers may contradict a way only some steps further back: an `xor %ecx,%ecx` there cannot have
+        // run where %ecx is 7 and nothing wrote it since.
         let is_far = depth >= walk.past.trail.reach + limit::LOOKBACK;
         if node.is_end || is_far || self.n_steps_left == 0 {
             self.outside.is_unknown |= is_in_reach;
@@ -107,6 +109,8 @@ impl Search {
         }
         let mut is_possible = self.enter(node, state, is_in_reach);
         for way in &node.ways {
+            // Beyond the reach no trigger is looked for: one way that may have run is enough, the others
+            // cost time.
             if is_possible && !is_in_reach {
                 break;
             }
@@ -125,6 +129,8 @@ impl Search {
             self.outside.is_landing_pad |= is_landing_pad;
             self.outside.is_unknown |= is_unknown;
             if is_return {
+                // The callee's `ret` popped its address from just below this stack pointer, so it can be
+                // the trigger too.
                 self.returned = state.get(Register::Rsp);
             }
         }
@@ -137,6 +143,8 @@ impl Search {
         if walk.undo(from, way, &mut before).is_err() {
             return false;
         }
+        // What cannot have been reached is no trigger: not if the flags contradict the only `je` that leads
+        // to it.
         let is_possible = self.explore(walk, from, &before, depth + 1);
         if is_possible && depth < walk.past.trail.reach {
             match walk.last_round(from, way, after) {
@@ -151,6 +159,7 @@ impl Search {
     fn record(&mut self, walk: &WalkBack<'_>, node: &Node, state: &State) {
         let Some((trigger, accesses)) = walk.trigger(node) else { return };
         if accesses.is_empty() {
+            // It stays as one that touches nothing: a clock's sample may be of `add %rax,%rbx`.
             self.keep((trigger, None), state, false);
             return;
         }
@@ -174,6 +183,8 @@ impl Search {
                 AccessFit::No => {}
                 AccessFit::Yes { is_confirmed } => self.keep(choice, state, is_confirmed),
                 AccessFit::If(addr) => {
+                    // In `mov (%rdi),%rdi` the load has overwritten its base: the sampled address gives it
+                    // back.
                     let mut assumed = *state;
                     let _ = assumed.assume_address(&typed.memory.address, addr);
                     self.keep(choice, &assumed, false);
@@ -198,6 +209,8 @@ impl Search {
         let is_precise = node.round.is_none() || walk.evidence.kind == EventKind::PageFault;
         if let Ok(computed) = state.effective_address(&typed.memory.address) {
             let fits = walk.evidence.is_overlapping(computed, typed, sampled);
+            // `rep movsb` moves its pointers in each round, so that the registers of a later one say
+            // nothing against it.
             if fits || is_precise {
                 return if fits { AccessFit::Yes { is_confirmed: true } } else { AccessFit::No };
             }
@@ -205,6 +218,8 @@ impl Search {
         }
         // The register that is missing follows from the address, if the address is the operand's;
         // and then the code before must have left that value.
+        // An access over two pages may fault at the second one's start, and a breakpoint reports its own
+        // address.
         let is_inexact =
             matches!(walk.evidence.kind, EventKind::Breakpoint { .. } | EventKind::PageFault);
         let mut assumed = *state;

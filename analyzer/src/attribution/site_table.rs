@@ -115,13 +115,13 @@ pub(crate) struct CallSiteTable {
 }
 
 impl CallSiteTable {
-    /// The call that returns to `behind`.
+    /// The call that returns to `return_address`.
     pub(crate) fn find(
         &self,
         object: LoadObjectIdx,
-        behind: Svma,
+        return_address: Svma,
     ) -> Option<(CallIdx, &Arc<CallSite>)> {
-        let idx = *self.of_return.get(&(object, behind))?;
+        let idx = *self.of_return.get(&(object, return_address))?;
         Some((idx, self.calls.get(idx.0 as usize)?))
     }
 
@@ -136,10 +136,15 @@ impl CallSiteTable {
         self.of_return.clear();
     }
 
-    pub(crate) fn insert(&mut self, object: LoadObjectIdx, behind: Svma, call: Arc<CallSite>) {
+    pub(crate) fn insert(
+        &mut self,
+        object: LoadObjectIdx,
+        return_address: Svma,
+        call: Arc<CallSite>,
+    ) {
         let idx = CallIdx(self.calls.len() as u32);
         self.calls.push(call);
-        self.of_return.insert((object, behind), idx);
+        self.of_return.insert((object, return_address), idx);
     }
 }
 
@@ -178,9 +183,9 @@ impl DataTable {
         let is_near =
             |(near, _): &(&DataPlace, &(Svma, Option<Resident>))| near.storage == place.storage;
         let before = ranges.range(..=place).next_back().filter(is_near);
-        let behind = ranges.range(place..).next().filter(is_near);
+        let next = ranges.range(place..).next().filter(is_near);
         let start = before.map_or(range.start, |(_, (end, _))| range.start.max(*end));
-        let end = behind.map_or(range.end, |(start, _)| range.end.min(start.at));
+        let end = next.map_or(range.end, |(start, _)| range.end.min(start.at));
         let start = DataPlace { storage: place.storage, at: start };
         ranges.insert(start, (end, range.resident));
     }

@@ -22,7 +22,7 @@ impl Page {
     /// Its bytes from the offset `at` of the section on; none if that is elsewhere.
     #[inline]
     pub(crate) fn bytes_from(&self, at: usize) -> &[u8] {
-        // An offset before the page wraps around to one far behind it.
+        // An offset before the page wraps around to one far after it.
         self.bytes.get(at.wrapping_sub(self.start)..).unwrap_or(&[])
     }
 

@@ -295,7 +295,7 @@ impl Section {
         self.is_part_of(".got") || self.is_part_of(".data.rel.ro")
     }
 
-    /// Tells whether it is the section of this name, or one of those with a further word behind it.
+    /// Tells whether it is the section of this name, or one of those with a further word after it.
     fn is_part_of(&self, name: &str) -> bool {
         self.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub(crate) enum Packing {
     /// As they are.
     Plain,
-    /// Compressed, behind an `Elf64_Chdr`.
+    /// Compressed, after an `Elf64_Chdr`.
     Header,
-    /// Compressed, behind the header of a `.zdebug_` section.
+    /// Compressed, after the header of a `.zdebug_` section.
     OldHeader,
 }
 

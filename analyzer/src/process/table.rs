@@ -244,10 +244,10 @@ impl ProcessTable {
     fn data_span(&self, pid: i32, avma: Avma) -> Option<DataSpan> {
         let space = &self.spaces.get(&pid)?.mappings;
         // A load object's segments lie together: the nearest mapped file at or below the address
-        // is the one, bss included, which is anonymous memory behind it.
+        // is the one, bss included, which is anonymous memory after it.
         let mut below = space.range(..=avma).rev().map(|(_, mapping)| mapping).peekable();
-        let behind = Avma(avma.0.checked_add(1)?);
-        let above = space.range(behind..).next();
+        let next = Avma(avma.0.checked_add(1)?);
+        let above = space.range(next..).next();
         let mut span = DataSpan {
             start: below.peek()?.start.0,
             end: above.map_or(u64::MAX, |(start, _)| start.0),
@@ -262,7 +262,7 @@ impl ProcessTable {
         let facts = match &self.object(object)?.state {
             ObjectState::Open(facts) => facts,
             ObjectState::Failed(_) => return Some(span),
-            // Whether what lies behind the file is its bss, only its headers tell.
+            // Whether what lies after the file is its bss, only its headers tell.
             _ => {
                 if avma < mapping.end {
                     (span.end, span.answer) = (mapping.end.0, DataObjectAt::Unopened(object));
@@ -274,7 +274,7 @@ impl ProcessTable {
         };
         // Two data segments can begin in the same page of the file, so that a data mapping does
         // not tell which one it is of; one of code does, and one load has one bias.
-        let near = space.range(..=avma).rev().take(NEAR).chain(space.range(behind..).take(NEAR));
+        let near = space.range(..=avma).rev().take(NEAR).chain(space.range(next..).take(NEAR));
         let code = near
             .map(|(_, near)| near)
             .find(|near| near.is_executable && near.backing == Backing::File(object));
@@ -532,7 +532,7 @@ mod tests {
         assert_eq!(table.mount_namespace(1), 0, "a number that is used again");
     }
 
-    /// The first load object with these segments of data (start, length), behind one of code.
+    /// The first load object with these segments of data (start, length), after one of code.
     fn open(table: &mut ProcessTable, segments: &[(u64, u64)]) {
         let segment = |(start, memory_bytes): (u64, u64), is_executable| Segment {
             file_offset: FileOffset(start),

@@ -169,8 +169,8 @@ impl Analyzer {
                 }
             }
             Answer::Call(call) => {
-                if let Question::Call(behind) = question {
-                    self.world.add_call(object, behind, call);
+                if let Question::Call(return_address) = question {
+                    self.world.add_call(object, return_address, call);
                 }
             }
             Answer::CodeNames(names) => self.add_code_names(object, names),

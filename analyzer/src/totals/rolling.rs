@@ -275,7 +275,7 @@ impl Totals {
     }
 
     /// Gives what is around each object its share of what was charged. Before that [`Self::objects`]
-    /// and [`Self::window`] are behind.
+    /// and [`Self::window`] are out of date.
     pub(crate) fn share_out(&mut self) {
         let second = self.open_second.unwrap_or(0);
         self.charged_at.clear();

@@ -27,6 +27,7 @@ pub(crate) fn finer(typed: &DataObject, located: &DataObject) -> Option<Finer> {
             continue;
         }
         // The same type on the way to the located part: one way must be the other's beginning.
+        // `p->b` and `v.in.b` are one if v.in is of p's type; `p->a` at `v.in.b` is a conflict.
         let is_same_way = typed_way.iter().zip(located_way).all(|(one, other)| {
             matches!(
                 (&one.step, &other.step),
@@ -37,6 +38,7 @@ pub(crate) fn finer(typed: &DataObject, located: &DataObject) -> Option<Finer> {
             )
         });
         if is_same_way {
+            // The longer way says more: `p->in` beside `v.in.b` is refined, not contradicted.
             let is_located = typed_way.len() <= located_way.len();
             return Some(if is_located { Finer::Located } else { Finer::Typed });
         }
@@ -46,6 +48,7 @@ pub(crate) fn finer(typed: &DataObject, located: &DataObject) -> Option<Finer> {
         // Characters are storage for whatever the program puts there.
         return Some(Finer::Typed);
     }
+    // `*(long *)dst = *(long *)src` copies a structure: the variable there says more than the `long`.
     (typed.is_scalar() && typed.variable.is_none() && copies(root, last)).then_some(Finer::Located)
 }
 

@@ -45,9 +45,9 @@ pub enum ObjectStep {
     Aggregate(Arc<Layout>),
     /// A variable that has no members.
     Variable(Arc<Layout>, Arc<str>),
-    /// A number or pointer behind the pointer of this name; empty where it has none.
+    /// A number or pointer that the pointer of this name leads to; empty where it has none.
     Pointed(Arc<Layout>, Arc<str>),
-    /// A number or pointer behind a pointer that is a member.
+    /// A number or pointer that a member leads to.
     PointedBy(Arc<Layout>, Arc<PointerMember>),
     /// A member.
     Member {

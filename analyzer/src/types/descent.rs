@@ -178,10 +178,12 @@ impl<'a> DescentWalk<'a> {
                     let Some(into) = path.into.checked_rem(element.size) else {
                         return self.end(path, EndFit::Part, false);
                     };
+                    // 16 bytes at `cells[0].key` go over two cells: they mean the array.
                     if element.is_aggregate() && !self.is_within(into, element.size) {
                         return self.end(path, EndFit::Part, false);
                     }
                     let is_first = path.into == 0;
+                    // `movups (%rdi)` on `float v[4]` means the array and no element of it.
                     array_bytes = array_bytes.or(Some(part.size)).filter(|_| is_first);
                     path.steps.push(Step::Element);
                     (path.leaf, path.into) = (element, into);
@@ -189,6 +191,8 @@ impl<'a> DescentWalk<'a> {
                 Shape::Aggregate { kind, members } => {
                     array_bytes = None;
                     let fitting = self.fitting(members, path.into);
+                    // None is padding; several are arms of a union, variants of an enum, or bit-fields in
+                    // one byte.
                     let [only] = fitting[..] else {
                         return self.fork(&path, *kind, members, &fitting);
                     };
@@ -201,7 +205,7 @@ impl<'a> DescentWalk<'a> {
 
     /// The members that hold the access.
     fn fitting(&self, members: &[Member], offset: u64) -> Vec<u16> {
-        // Members are sorted by offset: none from the first that begins behind the access on.
+        // Members are sorted by offset: none from the first that begins after the access on.
         let end = members.partition_point(|member| member.byte_range().0 <= offset);
         let indices = (0..=u16::MAX).zip(&members[..end]);
         let fitting = indices.filter(|(_, member)| self.extent.is_in(member, offset));
@@ -247,6 +251,8 @@ impl<'a> DescentWalk<'a> {
             self.end(inner, fit, is_discriminant);
             return None;
         }
+        // rustc puts a discriminant at a niche, as the null of `Option<Box<T>>` at the pointer: both fit
+        // these bytes.
         if is_discriminant && let Shape::Scalar(kind) = member.layout.shape {
             let fit = self.scalar_fit(&inner, kind, None);
             self.end(inner, fit, true);

@@ -27,7 +27,7 @@ struct Elements {
 
 /// The element that holds the `size` bytes at `addr`, if what is known in the pages around it is of
 /// one kind only, side by side, and on both sides of it. `regions` come from the nearest on; those
-/// behind what is enough are not looked at.
+/// after what is enough are not looked at.
 pub(super) fn element<'a>(
     kinds: &mut Kinds,
     regions: impl Iterator<Item = &'a Region> + Clone,
@@ -39,6 +39,7 @@ pub(super) fn element<'a>(
     let VoteSlot { kind, start: first, .. } = *objects.find(|slot| !slot.is_run)?;
     let mut known = Elements { kind, first, n_below: 0, n_above: 0, votes: 0, stride: 0 };
     for region in regions {
+        // Memory whose types change is a heap's, where neighbours say nothing.
         if region.has_changed_lately(now_s) {
             return None;
         }
@@ -46,6 +47,8 @@ pub(super) fn element<'a>(
         let length = kinds.get(known.kind).size();
         let is_between = known.n_below.min(known.n_above) >= ENOUGH_BESIDE
             && known.n_below + known.n_above >= ENOUGH_IN_ARRAY;
+        // `cells[0]` and `cells[3]` alone leave the distance open: pages further out may show their
+        // neighbours.
         if known.stride != u64::from(length) || !is_between {
             continue;
         }

@@ -121,6 +121,8 @@ impl Votes {
         let key = if is_scalar { start & !(LINE_BYTES - 1) } else { start };
         let recent = recent_slot(space, key);
         let seen = &self.recent[recent];
+        // A loop over one object votes for it all the time: once it is settled, a vote now and then is
+        // enough.
         if (seen.start, seen.space, seen.kind) == (key, space, kind)
             && touch.time_ns.wrapping_sub(seen.since_ns) < RECENT_NS
         {
@@ -147,10 +149,12 @@ impl Votes {
 
     fn vote(&mut self, space: u32, touch: Touch, ballot: Ballot, is_scalar: bool) -> Outcome {
         let is_large = u64::from(ballot.len) > REGION_BYTES;
+        // A large object, such as a `struct` with a table in it, has votes in each page that is touched.
         let at = if is_scalar || is_large { touch.addr } else { ballot.start };
         let page = at / REGION_BYTES;
         let region = self.region_or_new((space, page));
         let mut outcome = self.regions[region].2.vote(&mut self.kinds, ballot);
+        // An object that begins near a page's end reaches into the next, whose votes do not know of it.
         if !matches!(outcome, Outcome::Confirmed(_)) && !is_scalar && !is_large {
             for page in [page.wrapping_sub(1), page + 1] {
                 let Some(beside) = self.region((space, page)) else { continue };

@@ -81,6 +81,8 @@ impl Region {
                     self.slots[idx].seen_s = ballot.now_s;
                     outcome = Some(Outcome::Confirmed(slot.votes));
                 }
+                // A container wins over its member: after a vote for `p->key` one for the whole cell stands
+                // for both.
                 Some(SlotStanding::Whole) => {
                     self.remove(idx);
                     continue;
@@ -91,6 +93,8 @@ impl Region {
                     outcome = Some(Outcome::Changed);
                 }
                 Some(SlotStanding::Contrary) => {
+                    // `free(a); b = malloc(n)`: the new type wins at once, but each change doubles the
+                    // votes that it takes to name.
                     // What is too old to be believed does not count against the new.
                     let changed = slot.n_changes.saturating_add(1);
                     let is_change = slot.is_fresh(ballot.now_s);
@@ -146,6 +150,7 @@ impl Region {
     /// Makes a run of like scalars nearby reach to this one, if nothing lies between.
     fn lengthen(&mut self, kinds: &Kinds, ballot: Ballot) -> bool {
         let size = u64::from(kinds.get(ballot.kind).size());
+        // `for (i) sum += v[i]`: each `double` of a vector would take a slot; one run says the same.
         let near = self.slots().iter().position(|slot| {
             let gap = slot
                 .start
@@ -207,6 +212,7 @@ impl Region {
     pub(crate) fn distrust(&mut self, ballot: Ballot) {
         for slot in self.slots_mut() {
             if slot.start == ballot.start && slot.kind == ballot.kind {
+                // The memory was something else just now: one vote does not name it.
                 slot.n_changes = slot.n_changes.max(1);
             }
         }
@@ -218,6 +224,7 @@ impl Region {
     pub(crate) fn read_as_bytes(&mut self, kinds: &mut Kinds, addr: u64) -> bool {
         let mut has_doubt = false;
         for slot in self.slots_mut() {
+            // Code that reads it as characters may do so because it holds text now.
             if slot.overlaps(addr, addr.saturating_add(1))
                 && (slot.is_run || !kinds.fits(slot.kind, (addr - slot.start) as u32, 1))
             {
@@ -240,6 +247,7 @@ impl Region {
         let (addr, size) = at;
         let mut covering =
             self.slots().iter().filter(|slot| slot.overlaps(addr, addr.saturating_add(1)));
+        // `struct cell` and the `long` read out of it lie in the same bytes: the cell says more.
         let by_object = |slot: &&VoteSlot| !slot.is_run;
         let Some(slot) = covering.clone().find(by_object).or_else(|| covering.next()) else {
             return Exact::Nobody;
@@ -272,6 +280,7 @@ impl Region {
         now_s: u32,
     ) -> Option<VotedObject> {
         let (addr, size) = at;
+        // An allocator that gave a block here to another type may have given the one asked for, too.
         if self.has_changed_lately(now_s) {
             return None;
         }
@@ -297,6 +306,8 @@ impl Region {
             stride = gcd(stride, slot.start.abs_diff(below.start));
         }
         let n_others_allowed = (n_same + n_other) * MAX_OTHERS_OF_TEN / 10;
+        // Elements that touch are an array: `struct cell cells[64]`. With gaps they are blocks of malloc,
+        // of which each may be of another type.
         let (enough, n_others_allowed) = if stride == u64::from(element) {
             (ENOUGH_AROUND, n_others_allowed)
         } else {

@@ -45,7 +45,7 @@ impl VoteSlot {
     pub(super) fn is_part_of_one(&self, kinds: &mut Kinds, (kind, first): (KindIdx, u64)) -> bool {
         let size = u64::from(kinds.get(kind).size());
         let into = match self.start.checked_sub(first) {
-            Some(behind) => behind.checked_rem(size),
+            Some(above) => above.checked_rem(size),
             None => (first - self.start).checked_rem(size).map(|rest| (size - rest) % size),
         };
         let Some(into) = into.filter(|_| self.is_run) else { return false };
@@ -60,7 +60,11 @@ impl VoteSlot {
     /// Votes that it takes to believe in it.
     pub(super) fn n_needed(&self, does_fit: bool) -> u32 {
         match (self.is_run, self.n_changes) {
+            // A number is no object: `*(long *)p` may be a part of anything, so that one vote names
+            // nothing.
             (true, 0) => ENOUGH_AROUND as u32,
+            // 8 bytes at offset 8 of `struct {long id; long key;}` are just `key`: what fits agrees with
+            // the vote.
             (false, 0) if does_fit => 1,
             (_, n_changes) => ENOUGH_VOTES << n_changes.min(MAX_DOUBLINGS),
         }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// The answer of one call.
 struct Hop {
     found: Option<Claim>,
-    /// It is but bytes behind a pointer.
+    /// It is but bytes that a pointer leads to.
     is_bytes: bool,
     /// The pointer is a member, which says more than a variable.
     is_of_member: bool,
@@ -67,7 +67,7 @@ impl<'a> StackWalk<'a> {
         if saved < self.stack_pointer {
             return None;
         }
-        let behind = self.piece.word(self.start, Avma(saved))?;
+        let return_address = self.piece.word(self.start, Avma(saved))?;
         self.frame_pointer = match step.frame_pointer {
             SavedRegister::Kept => self.frame_pointer,
             SavedRegister::At(offset) => {
@@ -76,7 +76,7 @@ impl<'a> StackWalk<'a> {
             SavedRegister::Lost => None,
         };
         self.stack_pointer = cfa;
-        Some(Avma(behind))
+        Some(Avma(return_address))
     }
 }
 
@@ -103,8 +103,9 @@ impl World {
         // Bytes that are passed. Behind a pointer that is a member, they are told more of.
         let mut bytes: Option<(Claim, bool)> = None;
         for calls_out in 1..=limit::MAX_CALLS_OUT {
-            let Some(behind) = walk.step(&frame) else { break };
-            let Some((idx, call, caller)) = self.call_site(located.sample.pid, behind)? else {
+            let Some(return_address) = walk.step(&frame) else { break };
+            let Some((idx, call, caller)) = self.call_site(located.sample.pid, return_address)?
+            else {
                 break;
             };
             let is_same = caller == object;
@@ -112,6 +113,8 @@ impl World {
             if let Some(passed) = call.entering(&entries, &sum, is_same) {
                 sum = passed;
             } else if let Some((number, passed)) = call.onward(&entries, &sum, is_same) {
+                // The function called is not that of the trigger: `f` ended in `jmp g`, and g's frame took
+                // its place.
                 sites[0] = call.onward.get(number).map(|site| (number as u8 + 1, site));
                 sum = passed;
             } else if let Some(passed) = call.by_detour(&entries, &sum, is_same) {
@@ -132,6 +135,8 @@ impl World {
                     return Ok(Some(if is_addressed { claim } else { claim.without_vote() }));
                 }
                 bytes = match (bytes, found) {
+                    // `fill(s->text)` further out names a member, where the call nearest the trigger has
+                    // but a variable `char *buf`.
                     (Some((_, false)), Some(outer)) if hop.is_of_member => Some((outer, true)),
                     (None, Some(first)) => Some((first, hop.is_of_member)),
                     (known, _) => known,
@@ -177,23 +182,23 @@ impl World {
         hop
     }
 
-    /// The call that returns to `behind`, and the load object it is in.
+    /// The call that returns to `return_address`, and the load object it is in.
     #[allow(clippy::type_complexity, reason = "three things that are found together")]
     fn call_site(
         &self,
         pid: i32,
-        behind: Avma,
+        return_address: Avma,
     ) -> Result<Option<(CallIdx, Arc<CallSite>, crate::bytes::file::LoadObjectIdx)>, Needs> {
-        let inside = Avma(behind.0.wrapping_sub(1));
+        let inside = Avma(return_address.0.wrapping_sub(1));
         let (object, bias) = match self.locate(pid, inside) {
             Ok(located) => located,
             Err(NotLocated::Needs(needs)) => return Err(needs),
             Err(NotLocated::Unknown(_)) => return Ok(None),
         };
-        let behind = Svma(behind.0.wrapping_sub(bias));
-        match self.calls.find(object, behind) {
+        let return_address = Svma(return_address.0.wrapping_sub(bias));
+        match self.calls.find(object, return_address) {
             Some((idx, call)) => Ok(Some((idx, Arc::clone(call), object))),
-            None => Err(Needs { object, question: Question::Call(behind) }),
+            None => Err(Needs { object, question: Question::Call(return_address) }),
         }
     }
 

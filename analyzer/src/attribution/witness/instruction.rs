@@ -51,6 +51,8 @@ impl World {
                 let size = u64::from(typed.memory.size);
                 let (offset, size) = match answer.index.value(state) {
                     Ok(index) => (answer.offset(index).ok_or(Reason::Unidentified)?, size),
+                    // `a[i].key` with a lost i: the elements are one data object, so that it may stay open
+                    // which one it is.
                     Err(RegisterLoss) => answer.any_part(size).ok_or(Reason::RegisterLoss)?,
                 };
                 let key = NameKey::Indexed { site: located.site, trigger, access, offset, size };
@@ -94,6 +96,7 @@ impl World {
             if offset >= live.layout.size || offset.saturating_add(size) > live.layout.size {
                 continue;
             }
+            // `struct list *l` and `struct node *n = &l->first` both cover the address: the list says more.
             // The widest is around the others.
             if found.is_none_or(|(best, _)| typed.live[best].layout.size < live.layout.size) {
                 found = Some((live_idx, offset));

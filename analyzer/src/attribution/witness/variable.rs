@@ -46,6 +46,7 @@ impl World {
             (None, Some((avma, _))) => self.object_at(located, candidate, typed, avma)?,
             (named, _) => named,
         };
+        // A computed address comes from the same trigger as the type, and may not win over it.
         let witness = match addr {
             Some((_, AddressSource::Sampled)) => Witness::SampledAddress,
             _ => Witness::ComputedAddress,
@@ -82,6 +83,7 @@ impl World {
             let root = Root::Variable(&slot.name);
             return Ok(self.names.part(key, &slot.layout, root, (offset, size)));
         }
+        // `push %rbx` and spills: no variable is described there, but it is the frame.
         let is_stack_slot = typed.memory.role == Role::StackSlot;
         Ok(is_stack_slot.then(|| self.names.stack()))
     }
@@ -160,6 +162,8 @@ impl World {
             }
             Some(Resident::Variable(variable)) => {
                 let Some(offset) = place.at.offset_from(variable.start) else { return Ok(None) };
+                // `static struct cell cells[64]`: all elements are one data object, so that one name serves
+                // all of them.
                 let element_size = variable.layout.innermost_element().size.max(1);
                 let key = key(variable.start, offset % element_size);
                 let root = Root::Variable(&variable.name);

@@ -42,6 +42,7 @@ impl World {
         avma: Avma,
         memory: Option<&MemoryAccess>,
     ) -> Option<Touch> {
+        // What lies at `-8(%rsp)` is another thing in each call: no vote speaks of it.
         let is_in_frame = |memory: &MemoryAccess| {
             let base = memory.address.base.and_then(|base| base.register);
             base == Some(Register::Rsp)
@@ -88,6 +89,7 @@ impl World {
         let (Some(claim), Some((avma, _))) = (attribution.claim(), attribution.addr) else {
             return;
         };
+        // A vote tells where an object begins: `a[i]` with an unknown index would put it anywhere.
         if claim.placing != Placing::Addressed || self.paths != Paths::Both {
             return;
         }

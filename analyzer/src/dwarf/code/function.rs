@@ -181,7 +181,9 @@ impl DebugInfo {
         };
         walk.function(offset);
         function.calls = walk.calls;
-        function.calls.sort_unstable_by_key(|(behind, die)| (*behind, die.unit, die.offset.0));
+        function.calls.sort_unstable_by_key(|(return_address, die)| {
+            (*return_address, die.unit, die.offset.0)
+        });
         for (offset, depth, places) in walk.found {
             let variable = DieRef { unit: unit_idx, offset };
             if let (Some(name), Some(type_die)) = self.name_and_type(variable) {
@@ -299,20 +301,20 @@ impl FunctionWalk<'_> {
 
     fn add_call(&mut self, entry: &Entry) {
         // DWARF 5 names them otherwise than gcc's extension of DWARF 4, which has the origin and
-        // the address behind the call in attributes of a function.
-        let behind = entry
+        // the address after the call in attributes of a function.
+        let return_address = entry
             .attr_value(gimli::DW_AT_call_return_pc)
             .or_else(|| entry.attr_value(gimli::DW_AT_low_pc));
         let origin = entry
             .attr_value(gimli::DW_AT_call_origin)
             .or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin));
-        let (Some(behind), Some(origin)) = (behind, origin) else { return };
-        let address = self.unit.dwarf.attr_address(&self.unit.unit, behind);
-        if let Ok(Some(behind)) = address
+        let (Some(return_address), Some(origin)) = (return_address, origin) else { return };
+        let address = self.unit.dwarf.attr_address(&self.unit.unit, return_address);
+        if let Ok(Some(return_address)) = address
             && let Some(origin) = self.info.reference(self.unit_idx, &origin)
             && self.calls.len() < limit::MAX_CALL_SITES
         {
-            self.calls.push((Svma(behind), origin));
+            self.calls.push((Svma(return_address), origin));
         }
     }
 }

@@ -67,7 +67,7 @@ pub(crate) struct FunctionScope {
     pub(crate) unit_name: Option<Arc<str>>,
     pub(crate) function_name: Option<Arc<str>>,
     pub(crate) die: Option<DieRef>,
-    /// Inner scopes behind the outer ones around them.
+    /// Inner scopes after the outer ones around them.
     pub(crate) variables: Vec<LocatedVariable>,
     /// The functions that are called, by the address after the call.
     pub(crate) calls: Vec<(Svma, DieRef)>,

@@ -16,7 +16,7 @@ pub(crate) fn landing_pads(area: Reader, address: u64, function: u64) -> Option<
         gimli::DW_EH_PE_omit => function,
         encoding => area.pointer(encoding)?,
     };
-    // Types that are caught stand behind the table of call sites.
+    // Types that are caught stand after the table of call sites.
     if DwEhPe(area.rest.read_u8().ok()?) != gimli::DW_EH_PE_omit {
         area.rest.read_uleb128().ok()?;
     }

@@ -94,7 +94,7 @@ impl DebugInfo {
             let first = match (raw.data_bit_offset, raw.old_bit_offset) {
                 (Some(first), _) => first,
                 // DWARF 2: counted from the most significant bit of the storage unit, and less than
-                // nothing for one that goes on behind the unit.
+                // nothing for one that goes on after the unit.
                 (None, Some(from_top)) => {
                     let storage = raw.storage_bytes.unwrap_or(layout.size).saturating_mul(8);
                     let end = raw.offset.saturating_mul(8).saturating_add(storage);

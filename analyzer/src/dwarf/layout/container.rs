@@ -26,6 +26,8 @@ impl HolderSearch {
                     return;
                 }
                 let offset = start.saturating_add(member.offset);
+                // `container_of(link, struct cell, link)`: the link at offset 16 of a cell is what the
+                // list's code points at.
                 if member.layout.fingerprint == self.fingerprint {
                     self.note(container, offset);
                 }

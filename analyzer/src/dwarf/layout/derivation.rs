@@ -21,12 +21,15 @@ impl DebugInfo {
         let known = self.derivations(base.unit)?;
         let first = known.partition_point(|known| known.base.0 < base.offset.0);
         let of_base = known[first..].iter().take_while(|known| known.base == base.offset);
+        // `_List_node<int>` and `_List_node<cell>` both begin with `_List_node_base`: the parameter tells
+        // which is meant.
         let mut nodes = of_base.filter(|known| {
             let at = |offset| DieRef { offset, ..base };
             let is_for = known.parameter.is_some_and(|offset| parameters.contains(&at(offset)));
             is_for || named.contains(&at(known.derived))
         });
         let only = nodes.next()?;
+        // Two that fit leave it open: a guess would name another container's node.
         nodes.next().is_none().then_some(DieRef { offset: only.derived, ..base })
     }
 
@@ -87,6 +90,7 @@ fn collect(unit: &ParsedUnit, found: &mut Vec<Derivation>) -> gimli::Result<()> 
                 if tag == gimli::DW_TAG_template_type_parameter {
                     class.parameter.get_or_insert(target);
                 } else if is_at_start(&entry) {
+                    // Only a base at offset 0 has the address that the link holds.
                     class.base.get_or_insert(target);
                 }
             }

@@ -30,12 +30,18 @@ impl DebugInfo {
         let pointed = self.layout(pointee);
         match pointed.shape {
             Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque) => {
+                // `Vec<Cell>` keeps a `Unique<u8>`: the cell is only in the parameters of the RawVec around
+                // it.
                 around.iter().rev().find_map(|part| self.held_by(part))
             }
+            // `std::vector<cell>`'s `_M_start` is a `cell *`, like any pointer to one cell; in a vector
+            // there are many.
             Shape::Aggregate { .. } if around.iter().any(|part| is_sequence(&part.name)) => {
                 Some(PointerTarget::Elements(pointee))
             }
             Shape::Aggregate { .. } => {
+                // `std::list<cell>` links by `_List_node_base *`: the node derives from it, and is found by
+                // its parameter.
                 let (mut parameters, mut named) = (Vec::new(), Vec::new());
                 for part in around {
                     let types = self.inner_types(part);

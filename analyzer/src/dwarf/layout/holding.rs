@@ -69,10 +69,12 @@ impl HolderIndex {
         let mut is_holder = vec![false; self.aggregates.len()];
         let like = (0..).zip(&self.aggregates).filter(|(_, named)| is_it(named));
         let mut due: Vec<u32> = like.map(|(at, _)| at).collect();
+        // An aggregate with a part in another unit may hold anything: it has to be laid out to know.
         for at in &self.open {
             is_holder[*at as usize] = true;
             due.push(*at);
         }
+        // A worklist: `struct list` holds `struct link`, and what holds the list holds the link, too.
         while let Some(at) = due.pop() {
             let first = self.held.partition_point(|(part, _)| *part < at);
             for (_, holder) in self.held[first..].iter().take_while(|(part, _)| *part == at) {
@@ -131,6 +133,8 @@ impl HoldingScan<'_> {
             while around.last().is_some_and(|(outer, _)| *outer >= depth) {
                 around.pop();
             }
+            // A member is of the entry right above it: in between may be a nested class that is no part of
+            // it.
             let holder = around.last().filter(|(outer, _)| outer + 1 == depth);
             let holder = holder.and_then(|(_, holder)| *holder);
             match tag {
@@ -141,6 +145,7 @@ impl HoldingScan<'_> {
                         self.name(at, offset)?;
                     }
                 }
+                // Members of the variants of Rust's `enum Shape { Circle(Point) }` are parts of the enum.
                 gimli::DW_TAG_variant_part | gimli::DW_TAG_variant => around.push((depth, holder)),
                 _ => {
                     if let Some(holder) = holder {
@@ -192,6 +197,7 @@ impl HoldingScan<'_> {
                 part = PartRole::Elsewhere;
                 break;
             };
+            // A cell by value is a part. A pointer to one ends the chain as a leaf.
             if let Some(at) = self.place_of(offset) {
                 part = PartRole::Aggregate(at);
                 break;
@@ -200,6 +206,8 @@ impl HoldingScan<'_> {
                 part = *known;
                 break;
             }
+            // `typedef const struct cell cell_t` is followed once; the thousand members of that type find
+            // it here.
             first.get_or_insert(offset);
             let (tag, found) = self.attributes(offset)?;
             match tag {

@@ -20,7 +20,7 @@ pub(super) struct Table {
 /// The abbreviations that are wanted whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whole {
-    /// The root's only; nothing is read behind it, and no kinds are made.
+    /// The root's only; nothing is read after it, and no kinds are made.
     Root,
     /// The root's, and those of variables.
     Variables,

@@ -63,7 +63,7 @@ pub(crate) struct EntryKinds {
     steps: Vec<SkipStep>,
 }
 
-/// A code may be so far behind twice as many as there are before it to be found without hashing.
+/// A code may exceed twice the number of those before it by so many, and is still found without hashing.
 const NEAR: usize = 64;
 
 impl EntryKinds {

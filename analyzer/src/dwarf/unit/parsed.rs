@@ -163,8 +163,8 @@ impl ParsedUnit {
             return None;
         }
         let offset = u32::try_from(entry.offset().0).ok()?;
-        let behind = self.bounds.partition_point(|(start, _)| *start <= offset);
-        let (_, mut next) = *self.bounds.get(behind.checked_sub(1)?)?;
+        let n_before = self.bounds.partition_point(|(start, _)| *start <= offset);
+        let (_, mut next) = *self.bounds.get(n_before.checked_sub(1)?)?;
         if next == NO_SCOPE {
             return None;
         }
@@ -207,7 +207,7 @@ impl ParsedUnit {
             };
             let Some(met) = walk.next_where(is_wanted)? else { break };
             let (offset, depth) = (met.offset, met.depth);
-            // Units whose entries reach further have no names by scope behind that.
+            // Units whose entries reach further have no names by scope after that.
             let Ok(at) = u32::try_from(offset.0) else { break };
             let n_open = open.len();
             while open.last().is_some_and(|(inside, _)| *inside > depth) {

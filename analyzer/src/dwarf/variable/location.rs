@@ -119,7 +119,7 @@ pub(crate) fn parts(
         };
         let n_bytes = Some(size_in_bits / 8);
         parts.extend(place.map(|place| VariablePart { place, offset, n_bytes }));
-        // What stands behind a part of odd bits is not where bytes say.
+        // What stands after a part of odd bits is not where bytes say.
         if size_in_bits % 8 != 0 || bit_offset.is_some() {
             break;
         }

@@ -79,6 +79,7 @@ impl<'a> Ends<'a> {
             return follow(root, offset, &steps[..n_before.min(steps.len())]);
         };
         let n_common = self.best.iter().map(|end| n_common(first, end)).min().unwrap_or(0);
+        // The ends lie on one way.
         if n_common == first.path.steps.len() {
             return first.path.clone();
         }
@@ -88,6 +89,8 @@ impl<'a> Ends<'a> {
             // One member that is described twice: rustc does so in the state of a future.
             return first.path.clone();
         }
+        // `union { struct { int tag; long a; } x; struct { int tag; char *b; } y; }`: `tag` is one member
+        // in both arms.
         if self.fit > EndFit::Contrary && is_same_from(n_common + 1) {
             let mut path = first.path.clone();
             if let Some(step @ Step::Member(_)) = path.steps.get_mut(n_common)
