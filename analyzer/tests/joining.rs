@@ -119,26 +119,6 @@ fn an_address_that_no_user_memory_has_is_invalid() {
     }
 }
 
-#[test]
-fn what_was_new_while_memory_was_short_has_its_name_afterwards() {
-    let program = Program::c("places.c", "-O2 -g");
-    let mut session = Session::new(&program);
-    let ip = program.access("behind", 0).ip();
-    // How many samples `<Other>` and the object have after each.
-    for (is_short, others, named) in
-        [(true, 1, 0), (true, 2, 0), (false, 2, 1), (true, 2, 2), (false, 2, 3)]
-    {
-        session.analyzer.set_short_of_memory(is_short);
-        let name = object(&session.exact(ip, &with(&[(Rdi, 0x7000_0000_0000)]))).to_owned();
-        let snapshot = session.analyzer.snapshot(Default::default(), Default::default(), None);
-        let samples = |name: &str| {
-            let line = snapshot.objects.iter().find(|line| &*line.object == name);
-            line.map_or(0, |line| line.metrics.all.samples)
-        };
-        assert_eq!((samples("<Other>"), samples(&name)), (others, named), "{name}");
-    }
-}
-
 /// Addresses that matter: near the program's code and data, and anywhere.
 fn address(program: &Program) -> impl Strategy<Value = u64> + use<> {
     let start = program.truth("&__ehdr_start");

@@ -124,6 +124,13 @@ fn a_register_that_a_loop_leaves_alone_keeps_its_value() {
         let kept = before(&mut graph(&code), at, Place::Register(RDI));
         assert_eq!(kept, Definition::Parameter { register: RDI }, "{at}");
     }
+    // Twice nested: dec %rsi and jne to itself at 1003, then dec %rdx and jne 1000.
+    let nested =
+        [0x48, 0x8b, 0x07, 0x48, 0xff, 0xce, 0x75, 0xfb, 0x48, 0xff, 0xca, 0x75, 0xf3, 0xc3];
+    for at in 0..6 {
+        let kept = before(&mut graph(&nested), at, Place::Register(RDI));
+        assert_eq!(kept, Definition::Parameter { register: RDI }, "nested, {at}");
+    }
     let counted = before(&mut graph(&code), 0, Place::Register(4));
     assert!(matches!(counted, Definition::Entry { .. }), "two values meet: {counted:?}");
 }
@@ -174,4 +181,16 @@ fn bytes_between_members_are_no_array_of_what_has_one_of_its_own() {
     assert!(!extent::steps_in_array(&layout, 128, 32), "the items are of this size");
     assert!(extent::steps_in_array(&layout, 128, 48), "nothing else is");
     assert!(extent::steps_in_array(&layout, 128, 1));
+}
+
+#[test]
+fn of_two_views_the_one_that_is_surer_of_the_same_place_goes_first() {
+    let around = element();
+    let somewhere = Address::of(Origin::Object(Arc::clone(&around)), Offset::exact(0).stepped(4));
+    let exact = object(&around, 8, None);
+    assert_eq!(content::either(&exact, &somewhere), Some(content::Better::First));
+    assert_eq!(content::either(&somewhere, &exact), Some(content::Better::Second));
+    let other = object(&scalar("double", 8, ScalarKind::Float), 0, None);
+    assert_eq!(content::either(&other, &somewhere), None, "of another type");
+    assert_eq!(content::either(&exact, &object(&around, 16, None)), None, "at another place");
 }

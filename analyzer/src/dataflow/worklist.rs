@@ -135,3 +135,23 @@ impl Typing<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Worklist;
+
+    #[test]
+    fn what_is_due_is_taken_once_and_in_order() {
+        let values = [0, 1, 63, 64, 65, 130, 199];
+        for from in 0..200 {
+            let mut due = Worklist::new(200);
+            values.iter().for_each(|value| due.add(*value));
+            let mut taken = Vec::new();
+            while let Some(value) = due.take_from(from) {
+                taken.push(value);
+            }
+            let expected: Vec<u32> = values.iter().copied().filter(|it| *it >= from).collect();
+            assert_eq!(taken, expected, "from {from}");
+        }
+    }
+}

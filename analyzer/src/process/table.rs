@@ -622,5 +622,6 @@ mod tests {
         assert_eq!(bias(0x1000), Some(0x7000_0000 - 0x40_1000));
         assert_eq!(bias(0x2000), Some(0x7000_0000 - 0x60_2000));
         assert_eq!(bias(0x5000), None);
+        assert_eq!(bias(0), None, "a whole page before the first");
     }
 }

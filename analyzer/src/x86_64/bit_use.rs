@@ -262,8 +262,8 @@ mod tests {
         // shl $3,%al; sar $5,%al
         assert_eq!(after(&[0xc0, 0xe0, 0x03, 0xc0, 0xf8, 0x05, 0xc3]), Some((2, 3)));
         assert_eq!(after(&[0xc3]), None); // ret
-        // shl $8,%eax, twice; shr $24,%eax: bits 8 to 16, of which only the first shift is followed
-        assert_eq!(after(&[0xc1, 0xe0, 0x08, 0xc1, 0xe0, 0x08, 0xc1, 0xe8, 0x18, 0xc3]), None);
+        // shl $2,%eax, twice; shr $5,%eax: of the two only the first shift is followed
+        assert_eq!(after(&[0xc1, 0xe0, 2, 0xc1, 0xe0, 2, 0xc1, 0xe8, 5, 0xc3]), None);
         // mov %eax,%edx; and $7,%eax: the copy may be of another field
         assert_eq!(after(&[0x89, 0xc2, 0x83, 0xe0, 0x07, 0xc3]), None);
     }

@@ -483,6 +483,27 @@ mod tests {
         assert_eq!(sources(&function, 0x1013), [] as [u64; 0], "behind the end of the table");
     }
 
+    /// Code that is always where its addresses say, without tables.
+    struct Fixed;
+
+    impl ImageBytes for Fixed {
+        fn bytes_at(&self, _: Svma, _: usize) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn is_at_fixed_addresses(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_number_may_be_the_address_of_a_label() {
+        // 1000: mov $0x100a,%eax  1005: jmp *%rax  1007: nop  1008: nop  1009: ret  100a: ret
+        let code = [0xb8, 0x0a, 0x10, 0, 0, 0xff, 0xe0, 0x90, 0x90, 0xc3, 0xc3];
+        let fixed = FunctionCode::decode(Svma(0x1000), &code, &Fixed);
+        assert_eq!(sources(&fixed, 0x100a), [0x1005]);
+    }
+
     #[test]
     fn a_jump_that_cannot_be_traced_may_lead_to_any_block() {
         let function = FunctionCode::decode(Svma(0x1000), &SWITCH, &NoBytes);

@@ -240,3 +240,20 @@ fn a_comparison_with_what_is_not_known_may_leave_any_flags() {
         }
     }
 }
+
+#[test]
+fn only_what_was_touched_for_certain_cannot_be_where_no_memory_is() {
+    let touches: [(&[u8], bool); 5] = [
+        (&[0x48, 0x8b, 0x41, 0x08], true),        // mov 8(%rcx),%rax
+        (&[0x48, 0x8d, 0x41, 0x08], false),       // lea 8(%rcx),%rax
+        (&[0x0f, 0x18, 0x49, 0x08], false),       // prefetcht0 8(%rcx)
+        (&[0x0f, 0x1f, 0x41, 0x08], false),       // nopl 8(%rcx)
+        (&[0xc4, 0xe2, 0x71, 0x2c, 0x01], false), // vmaskmovps (%rcx),%xmm1,%xmm0
+    ];
+    for (code, is_touched) in touches {
+        let left = |rcx: u64| undone(code, &[(Rax, rcx.wrapping_add(8)), (Rcx, rcx)]);
+        assert!(left(0x7000_0000).is_ok(), "{code:x?}");
+        assert_eq!(left(0).is_err(), is_touched, "{code:x?} of the lowest page");
+        assert_eq!(left(1 << 63).is_err(), is_touched, "{code:x?} of the kernel's half");
+    }
+}
