@@ -167,9 +167,7 @@ impl<'a> DescentWalk<'a> {
     fn explore(&mut self, mut path: Path<'a>, mut array_bytes: Option<u64>) {
         loop {
             let part: &'a Layout = path.leaf;
-            let is_too_deep = path.steps.len() >= 2 * limit::MAX_TYPE_DEPTH;
             match &part.shape {
-                _ if is_too_deep => return self.end(path, EndFit::Part, false),
                 Shape::Scalar(kind) => {
                     let fit = self.scalar_fit(&path, *kind, array_bytes);
                     return self.end(path, fit, false);

@@ -130,9 +130,7 @@ fn lanes_loaded(instruction: &Instruction) -> Lanes {
 
 /// The vector register that an operand is.
 fn vector(instruction: &Instruction, operand: u32) -> Option<u8> {
-    let is_register =
-        operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Register;
-    is_register.then(|| number(instruction.op_register(operand)))?
+    number(instruction.op_register(operand))
 }
 
 /// The number of a vector register.

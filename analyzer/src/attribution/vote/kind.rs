@@ -97,12 +97,9 @@ impl Kinds {
         Lesson::Kind(idx)
     }
 
-    /// Tells whether both are scalars of one type, perhaps behind pointers of other names.
+    /// Tells whether two scalars are of one type, perhaps behind pointers of other names.
     pub(crate) fn is_alike(&self, one: KindIdx, other: KindIdx) -> bool {
-        one == other
-            || self.get(one).is_scalar()
-                && self.get(other).is_scalar()
-                && is_same_type(&self.get(one).layout, &self.get(other).layout)
+        one == other || is_same_type(&self.get(one).layout, &self.get(other).layout)
     }
 
     /// Tells whether an object of kind `outer` has one of kind `inner` that begins at `offset`.
