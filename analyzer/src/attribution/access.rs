@@ -3,11 +3,11 @@
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::search::TriggerCandidate;
 use crate::attribution::verdict::{Attribution, Located, Verdict};
+use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::index::question::Needs;
-use crate::index::site::{Past, TypedAccess};
+use crate::index::site::Past;
 use crate::x86_64::access::RegisterLoss;
-use dataspace_proto::address::Avma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::AddressSource;
@@ -28,15 +28,12 @@ impl World {
             return Ok(Attribution::unknown(Reason::Unresolvable));
         };
         let memory = &typed.memory;
-        let computed = state.effective_address(&memory.address);
-        let addr = match (located.sample.addr, computed) {
-            (Some(sampled), _) => Some((sampled, AddressSource::Sampled)),
-            (None, Ok(computed)) => Some((computed, AddressSource::Computed)),
-            (None, Err(RegisterLoss)) => None,
-        };
+        let computed = state.effective_address(&memory.address).ok();
+        let sampled = located.sample.addr.map(|sampled| (sampled, AddressSource::Sampled));
+        let addr = sampled.or(computed.map(|computed| (computed, AddressSource::Computed)));
         let claim = match addr {
             Some((avma, _)) if !avma.is_user() => Err(Reason::InvalidAddress),
-            _ => self.claim(located, candidate, typed, addr)?,
+            _ => self.claim(Asked { located, candidate, typed, addr, computed })?,
         };
         Ok(Attribution {
             trigger: located.trigger_avma(past, survivor.trigger),
@@ -49,27 +46,24 @@ impl World {
     }
 
     /// Joins what the witnesses say.
-    fn claim(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-        addr: Option<(Avma, AddressSource)>,
-    ) -> Result<Result<Claim, Reason>, Needs> {
-        let state = candidate.state;
-        let avma = addr.map(|(avma, _)| avma);
-        let computed = state.effective_address(&typed.memory.address).ok();
-        let by_type = self.instruction(located, candidate, typed, (avma, computed));
-        let by_address = self.variable(located, candidate, typed, addr)?;
-        let is_lost =
-            matches!(state.thread_distance(&typed.memory.address), Some(Err(RegisterLoss)));
+    fn claim(&mut self, asked: Asked<'_>) -> Result<Result<Claim, Reason>, Needs> {
+        let by_type = self.instruction(asked);
+        let by_address = self.variable(asked)?;
+        let is_lost = || {
+            let distance = asked.candidate.state.thread_distance(&asked.typed.memory.address);
+            matches!(distance, Some(Err(RegisterLoss)))
+        };
         let by_type = match by_type {
             // `p = is_first ? &counter : node->count`: the ways join to one type, and only the address
             // tells.
             // The pointer is to that variable, or else to what it is typed as.
-            _ if by_address.is_some() && typed.is_perhaps_variable => Err(Reason::Undetermined),
+            _ if by_address.is_some() && asked.typed.is_perhaps_variable => {
+                Err(Reason::Undetermined)
+            }
             // Neither the thread's base nor the distance from it is known.
-            Err(Reason::Unidentified) if is_lost && addr.is_none() => Err(Reason::RegisterLoss),
+            Err(Reason::Unidentified) if asked.addr.is_none() && is_lost() => {
+                Err(Reason::RegisterLoss)
+            }
             by_type => by_type,
         };
         Ok(match (by_type, by_address) {
@@ -78,25 +72,19 @@ impl World {
             }
             // No variable is there: heap. `*p` with `int *p` is a number by its type, and an element of
             // what lies around it.
-            (Ok(claim), None) => Ok(self.in_surroundings(claim, located.sample, avma, typed)),
+            (Ok(claim), None) => Ok(self.in_surroundings(claim, asked)),
             (Err(_), Some(claim)) => Ok(claim),
-            (Err(reason), None) => self.further(located, candidate, typed, avma)?.ok_or(reason),
+            (Err(reason), None) => self.further(asked)?.ok_or(reason),
         })
     }
 
     /// The claim of an instruction, joined with that of votes on the object around it, if it knows no more
     /// than a number or a pointer.
-    fn in_surroundings(
-        &mut self,
-        claim: Claim,
-        sample: &Sample,
-        avma: Option<Avma>,
-        typed: &TypedAccess,
-    ) -> Claim {
+    fn in_surroundings(&mut self, claim: Claim, asked: Asked<'_>) -> Claim {
         // Only of a number that begins just there do votes know what it is a part of.
         let is_bare = claim.placing == Placing::Addressed && self.names.is_bare_scalar(claim.named);
-        let avma = avma.filter(|_| is_bare);
-        match avma.and_then(|avma| self.voted_around(sample, avma, &typed.memory)) {
+        let Some(avma) = asked.avma().filter(|_| is_bare) else { return claim };
+        match self.voted_around(asked.located.sample, avma, &asked.typed.memory) {
             Some(around) => {
                 claim.join(around, self.names.relation_around(claim.named, around.named))
             }
@@ -106,21 +94,14 @@ impl World {
 
     /// The claim of those who are asked where neither instruction nor variables tell: the callers or, rather
     /// than bytes that they pass, votes.
-    fn further(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-        avma: Option<Avma>,
-    ) -> Result<Option<Claim>, Needs> {
-        let passed = self.passed(located, candidate, typed)?;
-        // `memcpy(&cell, …)` names the cell by its caller; one that passes `char *` knows less than what
-        // votes saw there.
+    fn further(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
+        let passed = self.passed(asked)?;
         if passed.is_some_and(|claim| claim.is_before(Witness::Votes)) {
             return Ok(passed);
         }
-        let voted = avma.and_then(|avma| self.voted(located.sample, avma, Some(&typed.memory)));
-        Ok(voted.or(passed))
+        let sample = asked.located.sample;
+        let memory = Some(&asked.typed.memory);
+        Ok(asked.avma().and_then(|avma| self.voted(sample, avma, memory)).or(passed))
     }
 
     /// Attributes a sample without a trigger by its address alone.

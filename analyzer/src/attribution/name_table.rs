@@ -54,8 +54,6 @@ pub(crate) struct Named {
     /// Its lesson for votes, once that was asked.
     pub(crate) lesson: Option<Lesson>,
     spelling: OnceCell<Spelling>,
-    /// Nothing tells its type.
-    is_untyped: bool,
     /// It is the compiler's own: [`UntypedObject::is_made`].
     is_made: bool,
 }
@@ -165,8 +163,7 @@ impl NameTable {
             return *known;
         }
         let named = self.add(PlacedObject { object: untyped.object.clone(), offset });
-        let entry = &mut self.named[named.0 as usize];
-        (entry.is_untyped, entry.is_made) = (true, untyped.is_made);
+        self.get_mut(named).is_made = untyped.is_made;
         self.of_key.insert(key, Some(named));
         named
     }
@@ -177,7 +174,7 @@ impl NameTable {
             return Relation::Only(located);
         }
         // A name without a type neither confirms nor contradicts one.
-        if self.get(located).is_untyped {
+        if self.get(located).answer.object.is_untyped() {
             return Relation::Only(typed);
         }
         self.finer(typed, located).map_or(Relation::Contradict, Relation::Agree)
@@ -212,13 +209,7 @@ impl NameTable {
 
     fn add(&mut self, answer: PlacedObject) -> NamedIdx {
         let idx = NamedIdx(self.named.len() as u32);
-        let named = Named {
-            answer,
-            lesson: None,
-            spelling: OnceCell::new(),
-            is_untyped: false,
-            is_made: false,
-        };
+        let named = Named { answer, lesson: None, spelling: OnceCell::new(), is_made: false };
         self.named.push(named);
         idx
     }

@@ -4,5 +4,7 @@ pub mod code;
 pub mod debug_info;
 pub(crate) mod declared;
 pub mod layout;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod unit;
 pub mod variable;

@@ -3,7 +3,6 @@
 use crate::known::language;
 use crate::types::data_object::{DataObject, ObjectLevel, ObjectStep};
 use crate::types::layout::{Layout, ScalarKind, Shape};
-use crate::types::type_expression::{Keyword, TypeExpression};
 
 /// The answer that says more, of two that agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +84,13 @@ fn copies(integers: &ObjectStep, there: &ObjectStep) -> bool {
 }
 
 fn is_byte(step: &ObjectStep) -> bool {
-    let is_std_byte = |element: &Layout| matches!(&*element.expression, TypeExpression::Named { keyword: Keyword::Enumeration, name: Some(name) } if &**name == language::STD_BYTE);
-    step.scalar_kind() == Some(ScalarKind::Byte) || element(step).is_some_and(is_std_byte)
+    let Some(element) = element(step) else { return false };
+    match element.shape {
+        Shape::Scalar(ScalarKind::Byte) => true,
+        // To the language an enumeration.
+        Shape::Scalar(_) => &*element.name == language::STD_BYTE,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -190,6 +190,12 @@ impl DataObject {
         Some(self.outermost()?.layout()?.innermost_element())
     }
 
+    /// Tells whether it has a name and no type.
+    #[must_use]
+    pub fn is_untyped(&self) -> bool {
+        matches!(self.outermost(), Some(ObjectStep::Made(..) | ObjectStep::Untyped(_)))
+    }
+
     /// Tells whether it is a number or pointer of its own, whose metrics go to `<Scalars>` too.
     #[must_use]
     pub fn is_scalar(&self) -> bool {

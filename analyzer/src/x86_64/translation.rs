@@ -42,14 +42,15 @@ impl<'a> Translator<'a> {
         for effect in effects.iter().rev() {
             assign(here, effect, &mut assignments);
         }
+        let exit = Exit::of(here);
         Some(Action {
             reading: reading(here),
             regarded: regarded(here, &effects),
             compared: compared(here, next),
             assignments,
             store: self.store(here),
-            exit: Exit::of(here),
-            callee: callee(here),
+            callee: callee(here, &exit),
+            exit,
         })
     }
 
@@ -143,8 +144,8 @@ fn compared(here: &Instruction, next: Option<&Instruction>) -> Option<(Source, S
     operand(0).zip(operand(1))
 }
 
-fn callee(here: &Instruction) -> Option<Source> {
-    match Exit::of(here) {
+fn callee(here: &Instruction, exit: &Exit) -> Option<Source> {
+    match exit {
         Exit::Call(None) => match register(here, 0) {
             Some(part) => Some(whole(part.register)),
             None => is_memory(here, 0).then_some(Source::Memory),

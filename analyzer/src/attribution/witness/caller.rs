@@ -4,9 +4,9 @@
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::NameKey;
-use crate::attribution::search::TriggerCandidate;
 use crate::attribution::site_table::CallIdx;
 use crate::attribution::verdict::Located;
+use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::dataflow::ArgumentSum;
 use crate::dwarf::code::frame::{FrameStep, SavedRegister};
@@ -83,12 +83,8 @@ impl<'a> StackWalk<'a> {
 impl World {
     /// The claim of the callers of the trigger's function on what it touches: an object, by the witness
     /// [`Witness::Caller`], or but bytes, by [`Witness::PassedBytes`].
-    pub(crate) fn passed(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-    ) -> Result<Option<Claim>, Needs> {
+    pub(crate) fn passed(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
+        let Asked { located, candidate, typed, .. } = asked;
         let Some(handed) = &typed.handed else { return Ok(None) };
         if self.paths == Paths::Type {
             return Ok(None);
@@ -96,10 +92,6 @@ impl World {
         let Some(mut walk) = StackWalk::new(located, candidate.state) else { return Ok(None) };
         let (mut sum, mut frame) = (handed.sum, handed.frame);
         let (mut entries, mut object) = (Arc::clone(&handed.entries), located.object);
-        // The address of a fault may be the second page's start.
-        let computed = candidate.state.effective_address(&typed.memory.address);
-        let is_addressed = computed
-            .is_ok_and(|computed| located.sample.addr.is_none_or(|sampled| sampled == computed));
         // Bytes that are passed. Behind a pointer that is a member, they are told more of.
         let mut bytes: Option<(Claim, bool)> = None;
         for calls_out in 1..=limit::MAX_CALLS_OUT {
@@ -132,6 +124,7 @@ impl World {
                     claim
                 });
                 if let Some(claim) = found.filter(|_| !hop.is_bytes) {
+                    let is_addressed = asked.is_at_operand();
                     return Ok(Some(if is_addressed { claim } else { claim.without_vote() }));
                 }
                 bytes = match (bytes, found) {

@@ -5,9 +5,9 @@ use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::search::{Survivor, TriggerCandidate};
 use crate::attribution::site_table::SiteIdx;
-use crate::attribution::verdict::Located;
+use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
-use crate::index::site::{PlacedObject, TypeAnswer, TypedAccess};
+use crate::index::site::{PlacedObject, TypeAnswer};
 use crate::types::data_object::Root;
 use crate::x86_64::access::{RegisterLoss, Role};
 use dataspace_proto::address::Avma;
@@ -15,33 +15,21 @@ use dataspace_proto::event::EventKind;
 use dataspace_proto::reason::Reason;
 
 impl World {
-    /// The claim of instruction and debug information, else of what live objects of a known type do. `avma` is
-    /// the data address, `computed` that of the operand.
-    pub(crate) fn instruction(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-        (avma, computed): (Option<Avma>, Option<Avma>),
-    ) -> Result<Claim, Reason> {
+    /// The claim of instruction and debug information, else of what live objects of a known type do.
+    pub(crate) fn instruction(&mut self, asked: Asked<'_>) -> Result<Claim, Reason> {
         if self.paths == Paths::Address {
             return Err(Reason::Unidentified);
         }
-        let named = self.type_path(located, candidate, typed).or_else(|reason| {
-            self.live_object(located, candidate, typed, avma.ok_or(reason)?).ok_or(reason)
-        })?;
-        let is_addressed = is_addressed(located, typed, computed);
-        let placing = if is_addressed { Placing::Addressed } else { Placing::Part };
+        let named = self
+            .type_path(asked)
+            .or_else(|reason| self.live_object(asked, asked.avma().ok_or(reason)?).ok_or(reason))?;
+        let placing = if is_addressed(&asked) { Placing::Addressed } else { Placing::Part };
         Ok(Claim::of(Witness::Instruction, named, placing))
     }
 
     /// The object that instruction and debug information say.
-    fn type_path(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-    ) -> Result<NamedIdx, Reason> {
+    fn type_path(&mut self, asked: Asked<'_>) -> Result<NamedIdx, Reason> {
+        let Asked { located, candidate, typed, .. } = asked;
         let TriggerCandidate { survivor, state } = candidate;
         let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
         match &typed.answer {
@@ -80,13 +68,8 @@ impl World {
     }
 
     /// The object around the data address that another register points at.
-    fn live_object(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-        avma: Avma,
-    ) -> Option<NamedIdx> {
+    fn live_object(&mut self, asked: Asked<'_>, avma: Avma) -> Option<NamedIdx> {
+        let Asked { located, candidate, typed, .. } = asked;
         let size = u64::from(typed.memory.size);
         let mut found: Option<(usize, u64)> = None;
         for (live_idx, live) in typed.live.iter().enumerate() {
@@ -116,16 +99,14 @@ impl World {
 }
 
 /// Tells whether the sample's address is that of the operand which the type path named a part of.
-fn is_addressed(located: Located<'_>, typed: &TypedAccess, computed: Option<Avma>) -> bool {
-    typed.memory.role == Role::Operand
-        && match (computed, located.sample.addr) {
-            // The address of a fault may be the second page's start, of a breakpoint its own.
-            (Some(computed), Some(sampled)) => computed == sampled,
-            (Some(_), None) => true,
-            // Without its index only the outermost object is known, and not where it begins.
-            (None, Some(_)) => {
-                located.kind == EventKind::Memory && matches!(typed.answer, TypeAnswer::Object(_))
-            }
-            (None, None) => false,
-        }
+fn is_addressed(asked: &Asked<'_>) -> bool {
+    let Asked { located, typed, computed, .. } = asked;
+    // Without its index only the outermost object is known, and not where it begins.
+    let is_told = || {
+        computed.is_none()
+            && located.sample.addr.is_some()
+            && located.kind == EventKind::Memory
+            && matches!(typed.answer, TypeAnswer::Object(_))
+    };
+    typed.memory.role == Role::Operand && (asked.is_at_operand() || is_told())
 }

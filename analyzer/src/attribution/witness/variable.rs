@@ -3,13 +3,11 @@
 
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
-use crate::attribution::search::TriggerCandidate;
-use crate::attribution::verdict::Located;
+use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::bytes::file::LoadObjectIdx;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::question::{Needs, Question};
-use crate::index::site::TypedAccess;
 use crate::index::static_data::{Resident, UntypedObject};
 use crate::process::table::DataObjectAt;
 use crate::types::data_object::{DataObject, Root};
@@ -30,24 +28,18 @@ static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
 });
 
 impl World {
-    /// The claim of what lies at an access: the object of an operand that is counted from the thread's base, else the
-    /// object at the data address.
-    pub(crate) fn variable(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-        addr: Option<(Avma, AddressSource)>,
-    ) -> Result<Option<Claim>, Needs> {
+    /// The claim of what lies at an access: the object of an operand that is counted from the thread's base,
+    /// else the object at the data address.
+    pub(crate) fn variable(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
         if self.paths == Paths::Type {
             return Ok(None);
         }
-        let named = match (self.thread_operand(located, candidate, typed)?, addr) {
-            (None, Some((avma, _))) => self.object_at(located, candidate, typed, avma)?,
+        let named = match (self.thread_operand(asked)?, asked.avma()) {
+            (None, Some(avma)) => self.object_at(asked, avma)?,
             (named, _) => named,
         };
         // A computed address comes from the same trigger as the type, and may not win over it.
-        let witness = match addr {
+        let witness = match asked.addr {
             Some((_, AddressSource::Sampled)) => Witness::SampledAddress,
             _ => Witness::ComputedAddress,
         };
@@ -55,13 +47,8 @@ impl World {
     }
 
     /// The object at the data address: a static variable, or a variable in the frame.
-    fn object_at(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-        avma: Avma,
-    ) -> Result<Option<NamedIdx>, Needs> {
+    fn object_at(&mut self, asked: Asked<'_>, avma: Avma) -> Result<Option<NamedIdx>, Needs> {
+        let Asked { located, candidate, typed, .. } = asked;
         let size = u64::from(typed.memory.size);
         if let Some(named) = self.static_object(located.sample.pid, avma, size)? {
             return Ok(Some(named));
@@ -110,12 +97,8 @@ impl World {
 
     /// The object of an operand that is counted from the thread's base, which nobody needs to know
     /// for it: the program's variables have the same distance in every thread.
-    fn thread_operand(
-        &mut self,
-        located: Located<'_>,
-        candidate: TriggerCandidate<'_>,
-        typed: &TypedAccess,
-    ) -> Result<Option<NamedIdx>, Needs> {
+    fn thread_operand(&mut self, asked: Asked<'_>) -> Result<Option<NamedIdx>, Needs> {
+        let Asked { located, candidate, typed, .. } = asked;
         let distance = candidate.state.thread_distance(&typed.memory.address);
         let Some(Ok(distance)) = distance else { return Ok(None) };
         if (0..CONTROL_BLOCK_BYTES).contains(&distance) {

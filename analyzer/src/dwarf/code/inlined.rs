@@ -85,37 +85,21 @@ impl DebugInfo {
 #[cfg(test)]
 mod tests {
     use super::{READS, WRITES};
-    use crate::bytes::file::NoCompanions;
-    use crate::bytes::page::Memory;
     use crate::dwarf::debug_info::DebugInfo;
-    use crate::dwarf::unit::section::SectionFile;
-    use crate::elf::image::ElfImage;
+    use crate::dwarf::sample;
     use crate::program::{Program, has_tool};
-    use crate::types::die::DieRef;
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     /// The functions right in `core::ptr` whose own names end so, without their parameters.
     fn functions(info: &mut DebugInfo, ending: &str) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        for idx in info.sources.main_units() {
-            let unit = info.unit(idx).unwrap();
-            let header = unit.unit.header.clone();
-            let mut entries = header.entries_raw(&unit.unit.abbreviations, None).unwrap();
-            while !entries.is_empty() {
-                let die = DieRef { unit: idx, offset: entries.next_offset() };
-                let Some(abbreviation) = entries.read_abbreviation().unwrap() else { continue };
-                entries.skip_attributes(abbreviation.attributes()).unwrap();
-                if abbreviation.tag() == gimli::DW_TAG_subprogram
-                    && let Some(name) = info.qualified_name(die)
-                    && let Some(name) = name.strip_suffix(ending)
-                    && name.rsplit_once("::").is_some_and(|(scope, _)| scope == "core::ptr")
-                {
-                    found.insert(name.to_owned());
-                }
-            }
-        }
-        found
+        let functions = sample::entries(info, &[gimli::DW_TAG_subprogram]).into_iter();
+        let named = functions.filter_map(|die| {
+            let name = info.qualified_name(die)?;
+            let name = name.strip_suffix(ending)?;
+            let (scope, _) = name.rsplit_once("::")?;
+            (scope == "core::ptr").then(|| name.to_owned())
+        });
+        named.collect()
     }
 
     #[test]
@@ -125,12 +109,7 @@ mod tests {
         }
         let flags = "--edition 2024 --crate-name program -g";
         let program = Program::compile("rustc", "arms.rs", flags);
-        let file = Memory(program.bytes.clone());
-        let image = ElfImage::parse(&file).unwrap();
-        let pages = Arc::default();
-        let file = SectionFile::paged(Arc::new(file), Arc::clone(&pages));
-        let companions = Box::new(NoCompanions);
-        let mut info = DebugInfo::load(&image, &file, &pages, companions).unwrap();
+        let mut info = sample::info(&program);
         let known: BTreeSet<String> =
             READS.iter().chain(&WRITES).map(|name| (*name).to_owned()).collect();
         // The program has a type for nothing else.

@@ -134,10 +134,7 @@ fn way<'a>(root: &'a Layout, steps: &[Step]) -> (Vec<&'a Layout>, &'a Layout) {
 #[cfg(test)]
 mod tests {
     use super::{DebugInfo, DieRef, PointerTarget};
-    use crate::bytes::file::NoCompanions;
-    use crate::bytes::page::Memory;
-    use crate::dwarf::unit::section::SectionFile;
-    use crate::elf::image::ElfImage;
+    use crate::dwarf::sample::{entries, info};
     use crate::known::{hashbrown, language, rust_std};
     use crate::program::{Program, has_tool};
     use crate::types::data_object::{self, Root};
@@ -146,34 +143,14 @@ mod tests {
     use std::process::Command;
     use std::sync::Arc;
 
-    fn info(program: &Program) -> DebugInfo {
-        let file = Memory(program.bytes.clone());
-        let image = ElfImage::parse(&file).unwrap();
-        let pages = Arc::default();
-        let file = SectionFile::paged(Arc::new(file), Arc::clone(&pages));
-        DebugInfo::load(&image, &file, &pages, Box::new(NoCompanions)).unwrap()
-    }
-
     /// The structure or class whose name begins so.
     fn find(info: &mut DebugInfo, name: &str) -> DieRef {
-        for idx in info.sources.main_units() {
-            let unit = info.unit(idx).unwrap();
-            let header = unit.unit.header.clone();
-            let mut entries = header.entries_raw(&unit.unit.abbreviations, None).unwrap();
-            while !entries.is_empty() {
-                let die = DieRef { unit: idx, offset: entries.next_offset() };
-                let Some(abbreviation) = entries.read_abbreviation().unwrap() else { continue };
-                entries.skip_attributes(abbreviation.attributes()).unwrap();
-                let tags = [gimli::DW_TAG_structure_type, gimli::DW_TAG_class_type];
-                if tags.contains(&abbreviation.tag())
-                    && info.type_name(die).is_some_and(|found| found.starts_with(name))
-                    && info.layout(die).size != 0
-                {
-                    return die;
-                }
-            }
-        }
-        panic!("no type {name}");
+        let tags = [gimli::DW_TAG_structure_type, gimli::DW_TAG_class_type];
+        let found = entries(info, &tags).into_iter().find(|die| {
+            info.type_name(*die).is_some_and(|found| found.starts_with(name))
+                && info.layout(*die).size != 0
+        });
+        found.unwrap_or_else(|| panic!("no type {name}"))
     }
 
     /// The target of each pointer of a type, by the pointer's member path.
