@@ -7,7 +7,7 @@ pub(crate) const COLD: &str = ".cold";
 /// kept.
 const NAMELESS: [&str; 2] = ["anon.", ".L"];
 
-/// Whether a symbol is that of a constant without a name.
+/// Tells whether a symbol is that of a constant without a name.
 pub(crate) fn is_nameless(symbol: &str) -> bool {
     NAMELESS.iter().any(|prefix| symbol.starts_with(prefix))
 }

@@ -14,7 +14,7 @@ pub(crate) enum Type {
     Const(&'static Self),
 }
 
-/// What a header declares under a qualified name.
+/// A header's declaration of a qualified name.
 #[derive(Debug)]
 pub(crate) enum Declaration {
     Structure {
@@ -41,7 +41,7 @@ pub(crate) struct Function {
     pub(crate) parameters: &'static [(&'static str, Type)],
 }
 
-/// What belongs together, and is said to be of one unit.
+/// Types and functions that belong together, and are said to be of one unit.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) name: &'static str,
@@ -50,7 +50,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// What it declares under this name.
+    /// Finds the type that it declares under this name.
     pub(crate) fn declaration(&self, name: &str) -> Option<&'static Declaration> {
         self.types.iter().find(|(known, _)| *known == name).map(|(_, declaration)| declaration)
     }

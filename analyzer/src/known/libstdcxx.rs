@@ -2,7 +2,7 @@
 
 use crate::known::header::{Declaration, Function, Header, Type};
 
-/// What it declares. Programs are compiled with these layouts and linked to these symbols, so neither can
+/// The library's declarations. Programs are compiled with these layouts and linked to these symbols, so neither can
 /// change. Layouts and symbols are those of libstdc++ 12, but where another version is named.
 pub(crate) static HEADERS: &[&Header] =
     &[&TREE, &LIST, &LIST_WITHOUT_DETAIL, &LIST_UNDER_DEBUG, &HASHTABLE];

@@ -1,10 +1,10 @@
-//! How symbols of C++ and Rust are mangled, as far as that tells what they are.
+//! Mangling of C++ and Rust symbols, as far as it tells what they are.
 
 /// The beginning of all names of C++, and of Rust's of its first, `legacy` mangling (Itanium C++ ABI, section
 /// 5.1.2).
 const CPP: &str = "_Z";
 
-/// That of Rust's mangling of version 0 (RFC 2603).
+/// The beginning of names in Rust's mangling of version 0 (RFC 2603).
 const RUST: &str = "_R";
 
 /// Objects that a compiler makes for a type (Itanium C++ ABI, section 5.1.4): how their names begin, and what
@@ -18,24 +18,24 @@ pub(crate) const MADE: [(&str, &str); 6] = [
     ("_ZGV", "guard variable for "),
 ];
 
-/// Whether a name may be one of C++.
+/// Tells whether a name may be one of C++.
 pub(crate) fn is_cpp(name: &str) -> bool {
     name.starts_with(CPP)
 }
 
-/// Whether a name is mangled in any of these ways.
+/// Tells whether a name is mangled in any of these ways.
 pub(crate) fn is_mangled(name: &str) -> bool {
     is_cpp(name) || name.starts_with(RUST)
 }
 
-/// Whether a name may be one of Rust. The `legacy` mangling ends with a hash of 17 bytes.
+/// Tells whether a name may be one of Rust. The `legacy` mangling ends with a hash of 17 bytes.
 pub(crate) fn is_rust(name: &str) -> bool {
     name.starts_with(RUST) || name.contains("17h") && name.ends_with('E')
 }
 
-/// How far into the object a thunk is entered, in bytes, and its method's name but for the beginning that all
-/// have (Itanium C++ ABI, section 5.1.4.2: `_ZTh`, how far back to go, `n` before a number below 0, `_`, the
-/// rest of the method's name).
+/// Reads a thunk's name: the offset in the object at which it is entered, in bytes, and its method's name but for
+/// the beginning that all have (Itanium C++ ABI, section 5.1.4.2: `_ZTh`, how far back to go, `n` before a number
+/// below 0, `_`, the rest of the method's name).
 pub(crate) fn thunk(name: &str) -> Option<(i64, &str)> {
     let (back, method) = name.strip_prefix("_ZTh")?.split_once('_')?;
     let offset = match back.strip_prefix('n') {
@@ -45,7 +45,7 @@ pub(crate) fn thunk(name: &str) -> Option<(i64, &str)> {
     Some((offset, method))
 }
 
-/// Whether `name` is the method's that a thunk is for.
+/// Tells whether `name` is that of the method that a thunk is for.
 pub(crate) fn is_method(name: &str, of_thunk: &str) -> bool {
     name.strip_prefix(CPP) == Some(of_thunk)
 }

@@ -58,7 +58,7 @@ const RUST_CRATES: [&str; 3] = ["4core", "5alloc", "3std"];
 
 const RUST_ENDINGS: [&str; 4] = ["_fail", "_fail_rt", "_failed", "handle_alloc_error"];
 
-/// Whether functions of this name never return.
+/// Tells whether functions of this name never return.
 pub(crate) fn is_name(name: &str) -> bool {
     if NAMES.binary_search(&name).is_ok() {
         return true;
@@ -96,7 +96,7 @@ fn is_rust_path(path: &str) -> bool {
 /// Names of libraries that programs give to functions of their own as well, which may return.
 const COMMON_NAMES: [&str; 4] = ["err", "errx", "verr", "verrx"];
 
-/// Whether a function that the file itself has never returns, by its name.
+/// Tells by its name whether a function that the file itself has never returns.
 pub(crate) fn is_own_name(name: &str) -> bool {
     is_name(name) && !COMMON_NAMES.contains(&name)
 }
@@ -107,7 +107,7 @@ mod tests {
     use crate::program::{has_tool, run};
     use std::process::Command;
 
-    /// What the headers of C and of the C++ runtime declare to return never.
+    /// Lists the functions that the headers of C and of the C++ runtime declare never to return.
     fn declared() -> Vec<String> {
         let mut compiler = Command::new("g++");
         compiler.args(["-E", "-P", "-x", "c++", "/dev/null"]);

@@ -1,6 +1,6 @@
 //! Rust's `core` and `alloc`. All names were seen in Rust 1.95.
 
-/// What `Vec`, `VecDeque` and `String` keep their elements in: a pointer to bytes, and the elements' type as a
+/// Type in which `Vec`, `VecDeque` and `String` keep their elements: a pointer to bytes, and the elements' type as a
 /// parameter. Crates have copies of it.
 pub(crate) const RAW_VEC: &str = "RawVec";
 
@@ -12,7 +12,7 @@ pub(crate) const READS: [&str; 3] =
 pub(crate) const WRITES: [&str; 3] =
     ["core::ptr::write", "core::ptr::write_unaligned", "core::ptr::write_volatile"];
 
-/// Whether a type is an inner node of a `BTreeMap`, which begins as a leaf does: code that looks for a key
+/// Tells whether a type is an inner node of a `BTreeMap`, which begins as a leaf does: code that looks for a key
 /// takes a leaf for one until it looks at what comes after that.
 pub(crate) fn is_inner_tree_node(name: &str) -> bool {
     name.starts_with("alloc::collections::btree::node::InternalNode<")

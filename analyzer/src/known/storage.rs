@@ -5,7 +5,7 @@
 /// own storage or a buffer.
 const WORDS: [&str; 4] = ["aligned", "storage", "buffer", "uninit"];
 
-/// Whether a type calls itself room for something.
+/// Tells whether a type calls itself room for something.
 pub(crate) fn is_storage(name: &str) -> bool {
     let outer = name.split('<').next().unwrap_or(name).to_ascii_lowercase();
     WORDS.iter().any(|word| outer.contains(word))
