@@ -19,7 +19,7 @@ pub(crate) struct Crossings {
     called: Vec<u64>,
 }
 
-/// Where functions begin: an address, and whether it is entered from elsewhere. By address.
+/// Starts of functions, sorted: each an address, and whether it is entered from elsewhere.
 pub(crate) type FunctionStarts = Vec<(u64, bool)>;
 
 impl Crossings {
@@ -76,7 +76,7 @@ impl Crossings {
         between(&self.by_source, start, end)
     }
 
-    /// What is called between two addresses.
+    /// Returns the call targets between two addresses.
     pub(crate) fn called(&self, start: Svma, end: Svma) -> &[u64] {
         let from = self.called.partition_point(|target| *target < start.0);
         let to = self.called.partition_point(|target| *target < end.0);

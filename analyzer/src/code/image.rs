@@ -36,7 +36,7 @@ impl CodeImage {
         self.pointers.get_or_init(|| CodePointers::load(&self.image, self.file.as_ref()))
     }
 
-    /// What the loader writes into the tables of addresses.
+    /// Returns what the loader writes into the tables of addresses.
     pub(crate) fn linkage(&self) -> &LinkageTable {
         self.linkage.get_or_init(|| LinkageTable::load(&self.image, self.file.as_ref()))
     }

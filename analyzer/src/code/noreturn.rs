@@ -19,11 +19,11 @@ use std::cell::{Cell, RefCell};
 #[derive(Debug, Default)]
 pub(crate) struct DeadEnds {
     known: RefCell<FxHashMap<Svma, Levels>>,
-    /// How often code was looked at.
+    /// Number of times that code was looked at.
     n_looks: Cell<usize>,
 }
 
-/// How many levels show that a function never returns.
+/// Numbers of levels that show that a function never returns, and that do not.
 #[derive(Clone, Copy, Debug)]
 struct Levels {
     /// So many, and more, do.
@@ -39,7 +39,7 @@ impl Default for Levels {
 }
 
 impl DeadEnds {
-    /// Whether a call of `callee` never returns.
+    /// Tells whether a call of `callee` never returns.
     pub(crate) fn has(&self, callee: Destination, code: &CodeImage) -> bool {
         self.has_within(callee, limit::MAX_DEAD_END_LEVELS, code)
     }
@@ -104,7 +104,7 @@ mod tests {
     use crate::program::Program;
     use std::sync::Arc;
 
-    /// What is said of some functions, each asked after those before it.
+    /// Asks whether functions never return, each after those before it.
     fn ask(bytes: &[u8], functions: &[Svma]) -> Vec<bool> {
         let file = Memory(bytes.to_vec());
         let image = ElfImage::parse(&file).unwrap();

@@ -1,4 +1,4 @@
-//! What belongs to the function around an address, and where it is entered: by symbols, frame
+//! Outline of the function around an address: its parts, and the places where it is entered, by symbols, frame
 //! descriptions, debug information and the jumps between functions.
 
 use crate::code::crossing::Crossings;
@@ -19,9 +19,9 @@ use dataspace_proto::reason::Reason;
 pub(crate) struct Extent {
     pub(crate) start: Svma,
     pub(crate) end: Svma,
-    /// Whether it is entered at its start.
+    /// True if it is entered at its start.
     is_entered: bool,
-    /// Whether it may be several functions: nothing but the line table tells its bounds.
+    /// True if it may be several functions: nothing but the line table tells its bounds.
     is_coarse: bool,
 }
 
@@ -35,7 +35,7 @@ impl Extent {
     }
 }
 
-/// What tells where functions are.
+/// Sources that tell where functions are.
 pub(crate) struct Evidence<'a> {
     pub(crate) code: &'a CodeImage,
     pub(crate) frames: &'a FrameTable,
@@ -127,7 +127,7 @@ impl Evidence<'_> {
         Ok(outline)
     }
 
-    /// What symbols, relocations and the tables of the unwinder say of one piece.
+    /// Adds the ways into one piece that symbols, relocations and the tables of the unwinder tell.
     fn add_ways_in(&self, extent: &Extent, outline: &mut Outline) {
         let functions = &self.code.image.functions;
         let next = functions.partition_point(|function| function.start <= extent.start);
@@ -193,7 +193,7 @@ impl Evidence<'_> {
     }
 }
 
-/// What of `found` around `svma` is in none of the others: symbols can overlap.
+/// Returns the part of `found` around `svma` that is in none of the others: symbols can overlap.
 fn apart(mut found: Extent, svma: Svma, others: &[Extent]) -> Option<Extent> {
     for other in others {
         if other.start > svma {
