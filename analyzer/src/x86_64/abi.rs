@@ -70,7 +70,7 @@ pub(crate) fn general_register(number: u16) -> Option<Register> {
     DWARF_ORDER.get(usize::from(number)).copied()
 }
 
-/// Whether a call leaves a general register as it was.
+/// Tells whether a call leaves a general register as it was.
 pub(crate) fn is_callee_saved(register: Register) -> bool {
     !CALLER_SAVED.iter().any(|lost| u16::from(*lost) == dwarf_number(register))
 }

@@ -11,7 +11,7 @@ use iced_x86::{
     Instruction, InstructionInfoFactory, MemorySize, OpAccess, OpKind, Register, UsedMemory,
 };
 
-/// What part of an instruction an access belongs to.
+/// Part of an instruction that an access belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A memory operand that is written out: `mov 8(%rdi),%rax`.
@@ -36,7 +36,7 @@ pub enum SegmentBase {
 /// One register of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRegister {
-    /// Which, 64 bits wide; `None` for one that is not sampled, as a vector of indices.
+    /// The register, 64 bits wide; `None` for one that is not sampled, as a vector of indices.
     pub register: Option<Sampled>,
     /// Its DWARF number, where it has one.
     pub dwarf: Option<u16>,
@@ -44,14 +44,14 @@ pub struct AddressRegister {
     pub is_32_bit: bool,
 }
 
-/// What an address is computed from (SDM volume 1, section 3.7.5).
+/// Parts of an operand that its address is computed from (SDM volume 1, section 3.7.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressOperand {
     /// Base register.
     pub base: Option<AddressRegister>,
     /// Index register.
     pub index: Option<AddressRegister>,
-    /// What the index is multiplied by.
+    /// Factor that the index is multiplied by.
     pub scale: u8,
     /// Displacement; for RIP-relative operands the address in the file's terms.
     pub displacement: i64,
@@ -68,7 +68,7 @@ pub struct MemoryAccess {
     pub access: Access,
     /// Bytes; 0 where it is not fixed.
     pub size: u32,
-    /// What part of the instruction it is.
+    /// Part of the instruction that it belongs to.
     pub role: Role,
     /// It is one of many that the instruction makes, each further on.
     pub is_repeated: bool,
@@ -76,7 +76,7 @@ pub struct MemoryAccess {
     pub kind: ValueKind,
     /// The bits of it that are used, where masks and shifts around it tell.
     pub bits: Option<BitRange>,
-    /// Where.
+    /// The operand that its address is computed from.
     pub address: AddressOperand,
 }
 
@@ -93,13 +93,13 @@ impl AddressOperand {
         is_static.then_some(Svma(self.displacement.cast_unsigned()))
     }
 
-    /// Whether it is `%fs:0`, where the thread's own address is kept (psABI, TLS).
+    /// Tells whether it is `%fs:0`, where the thread's own address is kept (psABI, TLS).
     pub(crate) fn is_thread_base(&self) -> bool {
         let has_register = self.base.is_some() || self.index.is_some() || self.is_ip_relative;
         self.segment == SegmentBase::Thread && !has_register && self.displacement == 0
     }
 
-    /// Whether it is computed in 32 bits.
+    /// Tells whether it is computed in 32 bits.
     #[must_use]
     pub fn is_32_bit(&self) -> bool {
         [self.base, self.index].iter().flatten().any(|part| part.is_32_bit)
@@ -157,7 +157,7 @@ pub(super) fn accesses(
 const UNKNOWN_REGISTER: AddressRegister =
     AddressRegister { register: None, dwarf: None, is_32_bit: false };
 
-/// Whether the operand is only the start of a string of bits, in which a register counts (SDM
+/// Tells whether the operand is only the start of a string of bits, in which a register counts (SDM
 /// volume 2, BT).
 #[must_use]
 pub(super) fn is_bit_string(instruction: &Instruction) -> bool {
@@ -187,7 +187,7 @@ fn segment(register: Register) -> SegmentBase {
     }
 }
 
-/// Whether the instruction only asks for a line.
+/// Tells whether the instruction only asks for a line.
 #[must_use]
 pub(super) fn is_prefetch(instruction: &Instruction) -> bool {
     use iced_x86::Mnemonic as M;

@@ -1,4 +1,4 @@
-//! What an instruction does to values, in terms that are no architecture's: all that data flow sees of it.
+//! Actions of instructions on values, in terms that are no architecture's: all that data flow sees of them.
 //!
 //! An action first reads memory, then assigns registers, then writes memory, then hands control on.
 //! What it reads is as it was before all of it, so that two assignments can exchange two registers.
@@ -10,14 +10,14 @@ use super::exit::Exit;
 /// Lanes of eight bytes that are followed in a vector register.
 pub(crate) const N_LANES: u8 = 4;
 
-/// What one instruction does.
+/// One instruction's reads, assignments, store and exit.
 #[derive(Clone, Debug)]
 pub(crate) struct Action {
     pub(crate) reading: Reading,
     /// Registers that are looked at although nothing is made of them: those that a comparison compares,
     /// or a string instruction addresses memory by.
     pub(crate) regarded: [Option<u8>; 2],
-    /// What is compared for equality.
+    /// Two values that are compared for equality.
     pub(crate) compared: Option<(Source, Source)>,
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) store: Option<Stored>,
@@ -26,7 +26,7 @@ pub(crate) struct Action {
     pub(crate) callee: Option<Source>,
 }
 
-/// What an instruction reads besides general registers.
+/// Reads of an instruction, other than those of general registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// The memory operand that is written out.
@@ -47,7 +47,7 @@ pub(crate) struct MemoryOperand {
 }
 
 impl MemoryOperand {
-    /// Whether it has room for just a pointer.
+    /// Tells whether it has room for just a pointer.
     pub(crate) fn is_pointer(&self) -> bool {
         self.n_bytes == u32::from(POINTER_BYTES)
     }
@@ -62,7 +62,7 @@ pub(crate) enum Source {
     Bits(u8),
     /// A lane of a vector register.
     Lane { register: u8, lane: u8 },
-    /// What is read from memory: popped, or the operand.
+    /// The value that is read from memory: popped, or the operand.
     Memory,
     /// So much further in the operand, in pointers.
     MemoryLane(u8),
@@ -81,7 +81,7 @@ pub(crate) struct Assignment {
     pub(crate) value: Expression,
 }
 
-/// How much of a register is written.
+/// Part of a register that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     /// All of it.
@@ -92,7 +92,7 @@ pub(crate) enum Width {
     Part,
 }
 
-/// How a new value is made.
+/// Way in which a new value is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expression {
     /// As it is taken.
@@ -117,7 +117,7 @@ pub(crate) enum Expression {
     Opaque,
 }
 
-/// What puts two values together.
+/// Operator that puts two values together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operator {
     Add,
@@ -139,7 +139,7 @@ pub(crate) struct Stored {
     pub(crate) value: Source,
 }
 
-/// What the lanes of a vector register hold then, from the lowest.
+/// A vector register's new lanes, from the lowest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorAssignment {
     pub(crate) to: u8,

@@ -54,19 +54,19 @@ impl Operation {
         })
     }
 
-    /// Whether the second operand is a count of bits.
+    /// Tells whether the second operand is a count of bits.
     #[must_use]
     pub const fn is_shift(self) -> bool {
         matches!(self, Self::Shl | Self::Shr | Self::Sar | Self::Rol | Self::Ror)
     }
 
-    /// Whether the first operand is written.
+    /// Tells whether the first operand is written.
     #[must_use]
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Cmp | Self::Test)
     }
 
-    /// Whether a register with itself keeps its value.
+    /// Tells whether a register with itself keeps its value.
     #[must_use]
     pub const fn keeps_equal(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Cmp | Self::Test)

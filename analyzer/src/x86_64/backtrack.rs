@@ -14,7 +14,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKin
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Where a sample's trigger is, relative to its IP (design section 5).
+/// Place of a sample's trigger, relative to its IP (design section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Skid {
     /// At IP.
@@ -80,7 +80,7 @@ pub fn trail(
     Ok(walk.finish())
 }
 
-/// Whether exactly one instruction can have run before, so that there is nothing to weigh.
+/// Tells whether exactly one instruction can have run before, so that there is nothing to weigh.
 fn is_straight(function: &FunctionCode, index: usize, here: &Instruction) -> bool {
     let entrances = function.entrances(index);
     let is_entered = entrances.is_entry
@@ -90,7 +90,7 @@ fn is_straight(function: &FunctionCode, index: usize, here: &Instruction) -> boo
     function.predecessors(index).len() <= 1 && !is_entered && !is_repeated(here)
 }
 
-/// Whether the instruction at `index` is the branch of a pair that the CPU fuses, of which the
+/// Tells whether the instruction at `index` is the branch of a pair that the CPU fuses, of which the
 /// first half touches memory.
 fn is_fused_branch(function: &FunctionCode, index: usize) -> bool {
     let is_branch = function
@@ -364,7 +364,7 @@ fn call_before(function: &FunctionCode, index: usize) -> Option<usize> {
     (is_call && call.next_ip() == here).then_some(before)
 }
 
-/// How control leaves a function.
+/// Ways in which control leaves a function.
 struct Exits {
     returns: Vec<usize>,
     /// By these returns only.
@@ -401,13 +401,13 @@ fn exits(function: &FunctionCode, entry: Svma) -> Option<Exits> {
     (!exits.returns.is_empty() && exits.returns.len() <= limit::MAX_PREDECESSORS).then_some(exits)
 }
 
-/// What the flags must say for control to have come from `before` by its jump or past it.
+/// Returns the condition that the flags must meet for control to have come from `before` by its jump or past it.
 fn condition(before: &Instruction, is_taken: bool) -> Option<BranchCondition> {
     let condition = Condition::of(before).filter(|_| before.is_jcc_short_or_near())?;
     Some(BranchCondition { condition, is_taken })
 }
 
-/// What one round of a repeated string instruction does.
+/// Returns the effects of one round of a repeated string instruction.
 fn round(instruction: &Instruction) -> Box<[Effect]> {
     let size = instruction.memory_size().size() as u32;
     let is_narrow = effect::is_narrow_string(instruction);

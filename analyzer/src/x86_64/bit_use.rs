@@ -1,4 +1,4 @@
-//! Which bits of an operand the code uses: what masks and shifts around an access leave of it.
+//! Bits of an operand that the code uses: what masks and shifts around an access leave of it.
 
 use super::function::FunctionCode;
 use crate::limit;
@@ -69,16 +69,16 @@ const fn run(mask: u64) -> Option<BitRange> {
     if is_run { Some(BitRange { first, width: low.count_ones() }) } else { None }
 }
 
-/// What is left of a loaded value in a register: its bits from `low` to `high`, the lowest first.
+/// Rest of a loaded value in a register: its bits from `low` to `high`, the lowest first.
 struct Extract {
     register: Register,
     low: u32,
     high: u32,
-    /// How many bits it stands too high, between two shifts.
+    /// Number of bits by which it stands too high, between two shifts.
     shifted_up: u32,
 }
 
-/// What an instruction does to the value that is followed.
+/// Effect of an instruction on the value that is followed.
 #[derive(Debug, PartialEq, Eq)]
 enum BitStep {
     /// Nothing, or it takes bits from it.
@@ -204,7 +204,7 @@ const fn is_high_byte(register: Option<Register>) -> bool {
     matches!(register, Some(Register::AH | Register::BH | Register::CH | Register::DH))
 }
 
-/// Whether an instruction writes to the operand that another one loaded.
+/// Tells whether an instruction writes to the operand that another one loaded.
 fn is_written_back(
     loaded: &Instruction,
     instruction: &Instruction,

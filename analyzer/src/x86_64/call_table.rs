@@ -1,4 +1,4 @@
-//! Who calls whom: the direct calls and jumps in a load object's code, by their target.
+//! Table of calls: the direct calls and jumps in a load object's code, by their target.
 
 use crate::limit;
 use crate::x86_64::image_bytes::ImageBytes;
@@ -29,7 +29,7 @@ const SHORT_JUMP: u8 = 0xeb;
 /// Bytes of a short jump.
 const SHORT_LEN_BYTES: usize = 2;
 
-/// Whether the instruction with this first byte is a direct jump.
+/// Tells whether the instruction with this first byte is a direct jump.
 pub(crate) const fn is_jump(opcode: u8) -> bool {
     matches!(opcode, JUMP | SHORT_JUMP)
 }
@@ -98,7 +98,7 @@ impl CallTable {
         true
     }
 
-    /// Whether nothing was found: there is too much code, or none.
+    /// Tells whether nothing was found: there is too much code, or none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.sites.is_empty()

@@ -9,7 +9,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction};
 /// The longest instruction (SDM volume 2, 2.3.11).
 const MAX_INSTRUCTION_BYTES: usize = 15;
 
-/// Whether what is called at `start` never returns, as far as so many instructions show it. Of calls
+/// Tells whether what is called at `start` never returns, as far as so many instructions show it. Of calls
 /// and jumps in it, those of which `is_noreturn` knows it end a way.
 pub(crate) fn is_dead_end(
     start: Svma,

@@ -1,4 +1,4 @@
-//! Where a register's value comes from: the instructions that wrote it last, on every way there.
+//! Origins of a register's value: the instructions that wrote it last, on every way there.
 
 use super::{abi, access};
 use crate::limit;
@@ -6,12 +6,12 @@ use crate::x86_64::view::{View, immediate};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use rustc_hash::FxHashSet;
 
-/// What a register holds, as far as a jump's target needs it.
+/// Value of a register, as far as a jump's target needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JumpOperand {
     /// This address.
     Address(u64),
-    /// What the instruction read from memory, at full width or sign-extended.
+    /// A value that the instruction read from memory, at full width or sign-extended.
     Load { at: u32, n_bytes: usize },
     /// The sum of a register, as it is before the instruction, and something else.
     Sum { at: u32, left: Register, right: Addend },
@@ -21,14 +21,14 @@ pub(super) enum JumpOperand {
     Lost,
 }
 
-/// What is added to a register.
+/// Value that is added to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addend {
     /// A register, as it is before the instruction.
     Register(Register),
     /// A number, which may be an address.
     Number(u64),
-    /// What is in memory.
+    /// A value in memory.
     Memory,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Definitions<'a> {
         Self { view, factory, n_steps_left: limit::MAX_TRACE_STEPS }
     }
 
-    /// Where the value of `register` before the instruction at `at` comes from.
+    /// Finds the origins of the value of `register` before the instruction at `at`.
     pub(super) fn origins(&mut self, register: Register, at: u32) -> Vec<JumpOperand> {
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
@@ -105,7 +105,7 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// How the instruction writes the register; `None` if it does not.
+    /// Tells how the instruction writes the register; `None` if it does not.
     fn write(&mut self, instruction: &Instruction, register: Register) -> OpAccess {
         let used = self.factory.info(instruction).used_registers();
         let mut access = OpAccess::None;
@@ -136,7 +136,7 @@ enum JumpDefinition {
     JumpOperand(JumpOperand),
 }
 
-/// What an instruction writes to its first operand.
+/// Returns what an instruction writes to its first operand.
 fn definition(here: &Instruction, at: u32) -> JumpDefinition {
     use Mnemonic as M;
     let (target, source) = (here.op0_register(), here.op1_register());
@@ -174,7 +174,7 @@ fn definition(here: &Instruction, at: u32) -> JumpDefinition {
     JumpDefinition::JumpOperand(origin)
 }
 
-/// What `lea` adds up, where that is two things.
+/// Returns the sum that `lea` forms, where it adds up two things.
 fn sum_of_operand(here: &Instruction, at: u32) -> JumpOperand {
     let (left, index) = (here.memory_base(), here.memory_index());
     match (left, index, here.memory_displacement64()) {
@@ -196,7 +196,7 @@ fn is_conditional_move(here: &Instruction) -> bool {
         && here.op_count() == 2
 }
 
-/// Whether a callee leaves the register as it was.
+/// Tells whether a callee leaves the register as it was.
 fn is_kept(register: Register) -> bool {
     access::sampled_register(register).is_some_and(abi::is_callee_saved)
 }

@@ -24,7 +24,7 @@ pub struct Entrances {
 }
 
 impl Entrances {
-    /// Whether there is any.
+    /// Tells whether there is any.
     #[must_use]
     pub fn is_any(self) -> bool {
         self != Self::default()

@@ -1,4 +1,4 @@
-//! What one instruction does to the general registers and status flags, in a form that can be
+//! Effects of one instruction on the general registers and status flags, in a form that can be
 //! stepped back over without the instruction.
 
 use super::access::{self, AddressOperand, SegmentBase};
@@ -73,7 +73,7 @@ pub enum Operand {
 /// One arithmetic instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arithmetic {
-    /// What it does.
+    /// Its operation.
     pub operation: Operation,
     /// First operand and result; `None` for memory.
     pub to: Option<RegisterPart>,
@@ -130,7 +130,7 @@ pub enum Effect {
     Touched(AddressOperand),
 }
 
-/// What `instruction` does, in the order of undoing.
+/// Returns the effects of `instruction`, in the order of undoing.
 #[must_use]
 pub(super) fn effects(
     instruction: &Instruction,
@@ -296,7 +296,7 @@ fn string(instruction: &Instruction, info: &InstructionInfo) -> Vec<Effect> {
     effects
 }
 
-/// Whether a string instruction counts in 32 bits, which no compiler makes it do.
+/// Tells whether a string instruction counts in 32 bits, which no compiler makes it do.
 pub(super) fn is_narrow_string(instruction: &Instruction) -> bool {
     (0..instruction.op_count()).any(|operand| {
         matches!(

@@ -1,9 +1,9 @@
-//! Where control goes when an instruction has run.
+//! Exits: where control goes when an instruction has run.
 
 use dataspace_proto::address::Svma;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
-/// How an instruction is left.
+/// Way in which control leaves an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// To the next one.
@@ -62,7 +62,7 @@ impl Exit {
         }
     }
 
-    /// Whether what stands behind can run next, or after the callee.
+    /// Tells whether the instruction after it can run next, or after the callee.
     pub(super) fn goes_on(self) -> bool {
         matches!(self, Self::Next | Self::Branch(_) | Self::Call(_) | Self::System)
     }
@@ -78,7 +78,7 @@ impl Exit {
     }
 }
 
-/// What a call or jump leads to, as far as it is written out.
+/// Target of a call or jump, as far as it is written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The code here.
@@ -99,7 +99,7 @@ impl Destination {
     }
 }
 
-/// Whether the instruction is what assemblers and linkers fill up with: no-operations, `int3`, and
+/// Tells whether the instruction is what assemblers and linkers fill up with: no-operations, `int3`, and
 /// zero bytes, which read as `add %al,(%rax)`.
 pub(super) fn is_filler(instruction: &Instruction) -> bool {
     match instruction.mnemonic() {

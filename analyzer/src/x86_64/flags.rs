@@ -1,4 +1,4 @@
-//! What is known of the status flags at one point of a program's past: the set of their possible
+//! Status flags at one point of a program's past, as far as they are known: the set of their possible
 //! values.
 
 use iced_x86::{Instruction, RflagsBits};
@@ -159,7 +159,7 @@ impl FlagSet {
         Self(self.0 & if is_taken { taken } else { !taken })
     }
 
-    /// Whether a condition holds, where every possible value says the same.
+    /// Tells whether a condition holds, where every possible value says the same.
     #[must_use]
     pub const fn decides(self, condition: Condition) -> Option<bool> {
         match (
@@ -192,7 +192,7 @@ impl FlagSet {
         Self(self.0 & other.0)
     }
 
-    /// Whether no value is left: what was assumed on the way cannot have happened.
+    /// Tells whether no value is left: what was assumed on the way cannot have happened.
     #[must_use]
     pub const fn is_impossible(self) -> bool {
         self.0 == 0

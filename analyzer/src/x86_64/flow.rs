@@ -1,4 +1,4 @@
-//! What of a function is reached, and from where: the making of a [`FunctionCode`].
+//! Instructions of a function that are reached, and from where: the making of a [`FunctionCode`].
 
 use super::exit::{Destination, Exit, is_filler};
 use super::function::FunctionCode;
@@ -12,7 +12,7 @@ use crate::x86_64::view::View;
 use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::FxHashSet;
 
-/// How well founded it is that an instruction runs. What is less well founded leads to nothing
+/// Strength of the grounds to believe that an instruction runs. What is less well founded leads to nothing
 /// that is more so: bytes that are data or fillers must not become predecessors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Footing {
@@ -32,9 +32,9 @@ pub(super) struct Flow<'a> {
     sweep: Sweep<'a>,
     footings: Vec<Option<Footing>>,
     entrances: Vec<Entrances>,
-    /// Where to, and from where.
+    /// Target and source of each edge.
     edges: Vec<(u32, Predecessor)>,
-    /// What stands behind a call, and the call.
+    /// Instructions after calls, each with its call.
     returns: Vec<(u32, u32)>,
     /// Indirect jumps that are reached.
     indirect: Vec<u32>,
@@ -206,7 +206,7 @@ impl<'a> Flow<'a> {
         self.has_unknown_jumps = true;
     }
 
-    /// Whether the targets are all there are.
+    /// Adds a jump's targets, and tells whether they are all there are.
     fn add_targets(&mut self, jump: u32, targets: Targets) -> bool {
         let Targets::Known(addresses) = targets else { return targets == Targets::Elsewhere };
         for address in addresses.iter().copied() {
@@ -259,7 +259,7 @@ impl<'a> Flow<'a> {
         order
     }
 
-    /// Whether code stands behind a jump or return that nothing leads to. A jump or trap that a compiler
+    /// Tells whether there is code after a jump or return that nothing leads to. A jump or trap that a compiler
     /// puts behind a call, in case it came back, is none.
     fn has_code_apart(&self) -> bool {
         let mut cut = Cut::default();
@@ -338,7 +338,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Whether a block begins with this instruction, as the one before does not go on. Fillers that
+    /// Tells whether a block begins with this instruction, as the one before does not go on. Fillers that
     /// nothing leads to are passed over.
     fn is_head(&mut self, flow: &Flow<'_>, idx: u32) -> bool {
         let here = &flow.sweep.instructions[idx as usize];

@@ -16,7 +16,7 @@ use std::ops::Range;
 pub struct FunctionCode {
     /// By address. What does not decode is in it, so that boundaries are known.
     instructions: Vec<Instruction>,
-    /// Where the predecessors of each instruction begin in `predecessors`, and one end more.
+    /// Start of each instruction's predecessors in `predecessors`, and one end more.
     offsets: Vec<u32>,
     predecessors: Vec<Predecessor>,
     entrances: Vec<Entrances>,
@@ -64,7 +64,7 @@ impl FunctionCode {
         Self { instructions, offsets, predecessors, entrances }
     }
 
-    /// How many instructions it has.
+    /// Returns the number of its instructions.
     #[must_use]
     pub fn n_instructions(&self) -> usize {
         self.instructions.len()
@@ -82,13 +82,13 @@ impl FunctionCode {
         self.instructions.partition_point(|instruction| instruction.ip() < svma.0)
     }
 
-    /// Where the instruction at `index` begins.
+    /// Returns the address of the instruction at `index`.
     #[must_use]
     pub fn svma(&self, index: usize) -> Option<Svma> {
         self.instructions.get(index).map(|instruction| Svma(instruction.ip()))
     }
 
-    /// Where the first instruction is, by which what is known of a function is kept; `None` for bytes
+    /// Returns the address of the first instruction, by which what is known of a function is kept; `None` for bytes
     /// that are none.
     #[must_use]
     pub fn start(&self) -> Option<Svma> {
@@ -101,12 +101,12 @@ impl FunctionCode {
         self.instruction(index).map(|here| here.ip()..here.next_ip())
     }
 
-    /// Where control goes from the instruction at `index`.
+    /// Tells where control goes from the instruction at `index`.
     pub(crate) fn exit(&self, index: usize) -> Exit {
         self.instruction(index).map_or(Exit::Never, Exit::of)
     }
 
-    /// What the call or jump at `index` leads to, as far as it is written out.
+    /// Returns the target of the call or jump at `index`, as far as it is written out.
     pub(crate) fn destination(&self, index: usize) -> Option<Destination> {
         Destination::of(self.instruction(index)?)
     }
@@ -116,7 +116,7 @@ impl FunctionCode {
         self.instructions.get(index).filter(|instruction| !instruction.is_invalid())
     }
 
-    /// What can have run just before the instruction at `index`, in time.
+    /// Returns the instructions that can have run just before the one at `index`, in time.
     #[must_use]
     pub fn predecessors(&self, index: usize) -> &[Predecessor] {
         let at = |index: usize| self.offsets.get(index).map(|offset| *offset as usize);

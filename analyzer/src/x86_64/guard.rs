@@ -1,4 +1,4 @@
-//! How many entries a jump table has: from the comparison or mask that guards the jump.
+//! Number of entries of a jump table, from the comparison or mask that guards the jump.
 
 use crate::limit;
 use crate::x86_64::view::View;
@@ -6,7 +6,7 @@ use iced_x86::{
     ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
-/// How many entries the table can have that the instruction at `load` reads, counting in
+/// Finds how many entries the table can have that the instruction at `load` reads, counting in
 /// `counter`; `None` where no guard tells.
 ///
 /// Goes back while there is one way only: `cmp $n,%i; ja default` before it then holds here.
@@ -35,14 +35,14 @@ pub(super) fn n_entries(view: &View<'_>, load: u32, counter: Option<Register>) -
     None
 }
 
-/// How many values an `and` with a constant leaves: `x & 7` counts to eight.
+/// Returns the number of values that an `and` with a constant leaves: `x & 7` counts to eight.
 fn masked(here: &Instruction) -> Option<u64> {
     let is_number = here.op1_kind() != OpKind::Register && here.op1_kind() != OpKind::Memory;
     let n_values = is_number.then(|| here.immediate(1)).and_then(|mask| mask.checked_add(1));
     n_values.filter(|n| n.is_power_of_two())
 }
 
-/// Where a value is.
+/// Place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValuePlace {
     /// In a register, by its whole.
@@ -66,7 +66,7 @@ impl ValuePlace {
         }
     }
 
-    /// Whether writing to `written` changes it.
+    /// Tells whether writing to `written` changes it.
     fn is_changed_by(self, written: Self) -> bool {
         match (self, written) {
             (Self::Memory(base, _), Self::Register(register)) => base == register,
@@ -84,13 +84,13 @@ enum GuardStep {
 }
 
 struct GuardWalk {
-    /// Where the number is that counts in the table.
+    /// Place of the number that counts in the table.
     index: ValuePlace,
-    /// How wide it is, as far as the way here shows.
+    /// Its width in bits, as far as the way here shows.
     bits: u32,
     /// The condition that held of the comparison that comes next on the way back.
     branch: Option<ConditionCode>,
-    /// What was compared, how wide, and how many values passed.
+    /// The place that was compared, its width in bits, and the number of values that passed.
     bound: Option<(ValuePlace, u32, u64)>,
     factory: InstructionInfoFactory,
 }
@@ -147,7 +147,7 @@ impl GuardWalk {
         }
     }
 
-    /// Whether what was compared is the number that counts.
+    /// Finds the number of entries, if what was compared is the number that counts.
     fn decide(&self) -> GuardStep {
         match self.bound {
             // Compilers compare all of the number, or what they know to be all of it.
@@ -158,7 +158,7 @@ impl GuardWalk {
         }
     }
 
-    /// Whether `here` writes the number other than as its first operand.
+    /// Tells whether `here` writes the number other than as its first operand.
     fn is_made_aside(&mut self, here: &Instruction) -> bool {
         let (ValuePlace::Register(number) | ValuePlace::Memory(number, _)) = self.index;
         let is_write = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite);
@@ -227,7 +227,7 @@ fn operand_bits(here: &Instruction) -> Option<u32> {
     matches!(n_bytes, 1 | 2 | 4 | 8).then_some(n_bytes as u32 * 8)
 }
 
-/// Where the value came from that the instruction copies, and how much of it.
+/// Finds the place of the value that the instruction copies, and how many of its bits are copied.
 fn copied(here: &Instruction) -> Option<(ValuePlace, u32)> {
     let source = || ValuePlace::operand(here, 1);
     let source_bits = || match here.op1_kind() {
@@ -250,7 +250,7 @@ fn scaled(here: &Instruction) -> Option<ValuePlace> {
     is_product.then(|| ValuePlace::register(here.memory_index())).flatten()
 }
 
-/// What the instruction writes, where it is one of the few that stand between guard and jump.
+/// Finds the place that the instruction writes, where it is one of the few that stand between guard and jump.
 fn written(here: &Instruction) -> Option<ValuePlace> {
     match here.mnemonic() {
         Mnemonic::Cdqe => Some(ValuePlace::Register(Register::RAX)),
@@ -259,7 +259,7 @@ fn written(here: &Instruction) -> Option<ValuePlace> {
     }
 }
 
-/// Whether an instruction of which [`written`] knows nothing changes no number.
+/// Tells whether an instruction of which [`written`] knows nothing changes no number.
 fn is_harmless(here: &Instruction) -> bool {
     matches!(
         here.mnemonic(),

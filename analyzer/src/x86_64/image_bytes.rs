@@ -3,23 +3,23 @@
 use crate::x86_64::exit::Destination;
 use dataspace_proto::address::Svma;
 
-/// What the function's code refers to: jump tables, pointers, other functions.
+/// Bytes that the function's code refers to: jump tables, pointers, other functions.
 pub trait ImageBytes {
     /// Up to `n_bytes` bytes at `svma`.
     fn bytes_at(&self, svma: Svma, n_bytes: usize) -> Option<Vec<u8>>;
 
-    /// What the loader writes to `svma` (`R_X86_64_RELATIVE`, psABI 4.4), where it does.
+    /// Returns the address that the loader writes to `svma` (`R_X86_64_RELATIVE`, psABI 4.4), if it does.
     fn relocated(&self, _svma: Svma) -> Option<Svma> {
         None
     }
 
-    /// Whether the code is always loaded where its addresses say, so that numbers in it can be
+    /// Tells whether the code is always loaded where its addresses say, so that numbers in it can be
     /// addresses.
     fn is_at_fixed_addresses(&self) -> bool {
         false
     }
 
-    /// Whether a call never returns.
+    /// Tells whether a call never returns.
     fn is_noreturn(&self, _callee: Destination) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Where an indirect jump leads: through the table, label or pointer that its operand comes from.
+//! Targets of an indirect jump: through the table, label or pointer that its operand comes from.
 //!
 //! gcc, clang and rustc make a `switch` of `lea table(%rip),%a; movslq (%a,%i,4),%t; add %a,%t;
 //! jmp *%t` (32-bit distances from the table) or, at fixed addresses, `jmp *table(,%i,8)` (64-bit
@@ -16,7 +16,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
-/// Where an indirect jump leads.
+/// Targets of an indirect jump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Targets {
     /// To these addresses, some of which may be outside the function.
@@ -78,7 +78,7 @@ impl<'a> Tracer<'a> {
         labels
     }
 
-    /// Whether an instruction begins there that is no entry of the function.
+    /// Tells whether an instruction begins there that is no entry of the function.
     fn is_label(&self, address: u64) -> bool {
         let index = self.view.sweep.index_of(address);
         index.is_some_and(|index| {
@@ -98,7 +98,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Where the values of the jump's register lead, all together.
+    /// Joins the targets to which the values of the jump's register lead.
     fn join(&mut self, origins: Vec<JumpOperand>) -> Trace {
         let mut targets = Vec::new();
         let mut is_pointer = false;
@@ -262,7 +262,7 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// What a trace comes to.
+/// Result of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Trace {
     Known(Vec<u64>),

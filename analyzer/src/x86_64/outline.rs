@@ -2,7 +2,7 @@
 
 use dataspace_proto::address::Svma;
 
-/// What is known of a function before its code is looked at.
+/// Parts of a function and the ways into it, as far as they are known before its code is looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Outline {
     /// The pieces of its code, which do not overlap.
@@ -10,9 +10,9 @@ pub struct Outline {
     /// Addresses inside the parts that are entered like a function: other symbols, targets of
     /// calls from elsewhere.
     pub entries: Vec<Svma>,
-    /// Where the unwinder resumes.
+    /// Addresses at which the unwinder resumes.
     pub landing_pads: Vec<Svma>,
-    /// Where code that is not in the parts jumps to.
+    /// Addresses to which code outside the parts jumps.
     pub jumped_to: Vec<Svma>,
     /// Addresses of its labels that stand in data.
     pub labels: Vec<Svma>,
@@ -28,6 +28,6 @@ pub struct CodePart {
     pub start: Svma,
     /// Its bytes.
     pub code: Vec<u8>,
-    /// Whether it is entered at its start. What a compiler moved away (`name.cold`) is jumped to.
+    /// True if it is entered at its start. What a compiler moved away (`name.cold`) is jumped to.
     pub is_entered: bool,
 }

@@ -1,4 +1,4 @@
-//! What is known of a thread's registers at one point of its past.
+//! A thread's registers at one point of its past, as far as they are known.
 
 mod undo;
 
@@ -8,7 +8,7 @@ use super::flags::FlagSet;
 use dataspace_proto::address::Avma;
 use dataspace_proto::register::{N_REGISTERS, Register, Registers};
 
-/// What was assumed on the way back cannot have happened: the registers say otherwise.
+/// Proof that what was assumed on the way back cannot have happened: the registers say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contradiction;
 
@@ -19,9 +19,9 @@ pub struct State {
     /// The bits of each value that are known; the others are 0.
     known: [u64; N_REGISTERS],
     flags: FlagSet,
-    /// Whether string instructions move down, where it is known.
+    /// True if string instructions move down; `None` where it is not known.
     is_downward: Option<bool>,
-    /// What the loader added to the addresses of the code's load object.
+    /// Number that the loader added to the addresses of the code's load object.
     bias: u64,
     /// The base of the thread's own storage (FS), which no sample holds.
     thread_base: Option<u64>,
@@ -67,7 +67,7 @@ impl State {
         Some(avma.0.wrapping_add_signed(distance.wrapping_neg()))
     }
 
-    /// How far an operand is from the base of the thread's own storage; `None` for one that is not
+    /// Computes the distance of an operand from the base of the thread's own storage; `None` for one that is not
     /// counted from there.
     #[must_use]
     pub fn thread_distance(&self, address: &AddressOperand) -> Option<Result<i64, RegisterLoss>> {

@@ -1,4 +1,4 @@
-//! Where instructions begin: one pass over the bytes, and further streams from jumps between.
+//! Starts of instructions: one pass over the bytes, and further streams from jumps between.
 
 use crate::limit;
 use crate::x86_64::outline::CodePart;
@@ -23,7 +23,7 @@ impl<'a> Sweep<'a> {
         Some(sweep)
     }
 
-    /// Which part holds `address`, and how far from its start.
+    /// Finds the part that holds `address`, and the distance from its start.
     fn place(&self, address: u64) -> Option<(usize, usize)> {
         self.parts.iter().enumerate().find_map(|(idx, part)| {
             let into = usize::try_from(address.checked_sub(part.start.0)?).ok()?;

@@ -34,7 +34,7 @@ impl<'a> Tables<'a> {
         &self.references
     }
 
-    /// Whether the budget is used up, so that targets may be missing.
+    /// Tells whether the budget is used up, so that targets may be missing.
     pub(super) fn is_exhausted(&self) -> bool {
         self.n_entries_left == 0
     }

@@ -11,26 +11,26 @@ use dataspace_proto::address::Svma;
 pub struct Trail {
     /// The instructions; the first is the one at IP.
     pub nodes: Box<[Node]>,
-    /// How many instructions back the trigger may be; 0 where it is the first node itself.
+    /// Greatest distance back to the trigger, in instructions; 0 where it is the first node itself.
     pub reach: u32,
 }
 
 /// One instruction of a trail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it is.
+    /// Its address.
     pub svma: Svma,
-    /// What it does to the registers.
+    /// Its effects on the registers.
     pub effects: Box<[Effect]>,
     /// A repeated string instruction: what one of its rounds does.
     pub round: Option<Box<[Effect]>>,
-    /// What may have run just before it.
+    /// Ways from the instructions that may have run just before it.
     pub ways: Box<[Way]>,
-    /// How else it may have been reached.
+    /// Other ways in which it may have been reached.
     pub entrances: Entrances,
-    /// What ran before it is too far back to be looked at.
+    /// True if what ran before it is too far back to be looked at.
     pub is_end: bool,
-    /// Which of the site's triggers it is, if it may be one.
+    /// Its number among the site's triggers, if it may be one.
     pub trigger: Option<u8>,
 }
 
@@ -39,7 +39,7 @@ pub struct Node {
 pub struct Way {
     /// The node that ran before.
     pub from: u16,
-    /// What the flags must have said.
+    /// Condition that the flags must have met.
     pub condition: Option<BranchCondition>,
     /// The instruction is a repeated one that was interrupted between two rounds.
     pub is_round: bool,
@@ -50,6 +50,6 @@ pub struct Way {
 pub struct BranchCondition {
     /// Its condition.
     pub condition: Condition,
-    /// Whether it was taken.
+    /// True if it was taken.
     pub is_taken: bool,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Translator<'a> {
 }
 
 impl FunctionCode {
-    /// What the instruction at `index` reads besides general registers; `None` for bytes that are none.
+    /// Returns what the instruction at `index` reads besides general registers; `None` for bytes that are none.
     pub(crate) fn reading(&self, index: usize) -> Option<Reading> {
         self.instruction(index).map(reading)
     }
@@ -32,7 +32,7 @@ impl<'a> Translator<'a> {
         Self { function, factory: InstructionInfoFactory::new() }
     }
 
-    /// What the instruction at `at` does; `None` for bytes that are none.
+    /// Translates the instruction at `at` into its action; `None` for bytes that are none.
     pub(crate) fn action(&mut self, at: usize) -> Option<Action> {
         let here = self.function.instruction(at)?;
         let next = self.function.instruction(at + 1);
@@ -54,7 +54,7 @@ impl<'a> Translator<'a> {
         })
     }
 
-    /// What the instruction at `at` leaves in the vector registers that it writes.
+    /// Returns what the instruction at `at` leaves in the vector registers that it writes.
     pub(crate) fn vectors(&mut self, at: usize) -> Vec<VectorAssignment> {
         let here = self.function.instruction(at);
         here.map_or_else(Vec::new, |here| vector::assignments(here, self.factory.info(here)))
@@ -241,7 +241,7 @@ fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
     }
 }
 
-/// What a value of fewer bits is as a whole register.
+/// Extends a value of fewer bits to a whole register.
 fn extended(from: Option<RegisterPart>, from_width: u32) -> Expression {
     match from {
         // So few bits wrap, and leave nothing of what a number was a multiple of.

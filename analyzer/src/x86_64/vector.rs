@@ -9,7 +9,7 @@ type Lanes = [Source; N_LANES as usize];
 
 const OPAQUE: Lanes = [Source::Opaque; N_LANES as usize];
 
-/// Whether an instruction moves one lane of a vector register to a general one: where none does,
+/// Tells whether an instruction moves one lane of a vector register to a general one: where none does,
 /// vectors hold no pointers that matter.
 pub(super) fn takes_lane(instruction: &Instruction) -> bool {
     let is_move = matches!(instruction.mnemonic(), M::Movq | M::Vmovq | M::Pextrq | M::Vpextrq);
@@ -29,7 +29,7 @@ pub(super) fn lane_taken(instruction: &Instruction) -> Option<Source> {
     Some(Source::Lane { register, lane: lane as u8 })
 }
 
-/// What an instruction leaves in the vector registers that it writes.
+/// Returns what an instruction leaves in the vector registers that it writes.
 pub(super) fn assignments(
     instruction: &Instruction,
     info: &InstructionInfo,
@@ -53,7 +53,7 @@ fn lanes_of(register: u8) -> Lanes {
     [0, 1, 2, 3].map(|lane| Source::Lane { register, lane })
 }
 
-/// What the only vector register that an instruction writes holds then.
+/// Returns the new lanes of the only vector register that an instruction writes.
 fn lanes_made(instruction: &Instruction) -> Option<Lanes> {
     let opaque = Source::Opaque;
     let last = instruction.op_count().checked_sub(1)?;
@@ -106,7 +106,7 @@ fn lanes_made(instruction: &Instruction) -> Option<Lanes> {
     })
 }
 
-/// What `movq` puts in the lowest lane.
+/// Returns the value that `movq` puts in the lowest lane.
 fn lane_moved(instruction: &Instruction) -> Option<Source> {
     if let Some(from) = vector(instruction, 1) {
         return Some(lanes_of(from)[0]);
@@ -120,7 +120,7 @@ fn lane_moved(instruction: &Instruction) -> Option<Source> {
     }
 }
 
-/// What is read from memory, lane by lane.
+/// Returns the values that are read from memory, lane by lane.
 fn lanes_loaded(instruction: &Instruction) -> Lanes {
     let n_lanes = instruction.memory_size().size() / usize::from(POINTER_BYTES);
     [0, 1, 2, 3].map(|lane| {

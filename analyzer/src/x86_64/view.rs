@@ -5,16 +5,16 @@ use crate::x86_64::sweep::Sweep;
 use dataspace_proto::address::Svma;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// What is known of the flow so far. Indices are those of the sweep.
+/// Flow of a function, as far as it is known so far. Indices are those of the sweep.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) sweep: &'a Sweep<'a>,
-    /// Which instructions are reached.
+    /// True for each instruction that is reached.
     pub(super) is_reached: &'a [bool],
     pub(super) entrances: &'a [Entrances],
     /// To where, and from where; sorted.
     pub(super) edges: &'a [(u32, Predecessor)],
-    /// What stands behind a call, and the call; sorted.
+    /// Instructions after calls, each with its call; sorted.
     pub(super) returns: &'a [(u32, u32)],
     /// Addresses of labels that stand in data.
     pub(super) labels: &'a [Svma],

@@ -16,7 +16,7 @@ const ALL: u64 = CARRY | OF_RESULT | ADJUST | OVERFLOW;
 
 const VALUES: [u8; 14] = [0, 1, 2, 7, 8, 15, 16, 0x55, 0x7f, 0x80, 0x81, 0xaa, 0xf0, 0xff];
 
-/// What an instruction made of `al` and `cl`.
+/// Result of an instruction on `al` and `cl`.
 struct Done {
     code: Vec<u8>,
     result: u8,
@@ -52,7 +52,7 @@ fn of_difference(a: u8, b: u8) -> u64 {
         | flag(OVERFLOW, a.cast_signed().checked_sub(b.cast_signed()).is_none())
 }
 
-/// What each instruction makes of `al` and `cl`.
+/// Lists what each instruction makes of `al` and `cl`.
 fn done(a: u8, b: u8) -> Vec<Done> {
     let logical = ALL & !ADJUST;
     let step = ALL & !CARRY;
@@ -166,7 +166,7 @@ const WIDE: [u64; 16] = [
     u64::MAX,
 ];
 
-/// What an instruction makes of a value.
+/// Function that an instruction applies to a value.
 type Made = fn(u64) -> u64;
 
 #[test]
