@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A sum of arguments and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArgumentSum {
-    /// How often each argument is in it, by the order in which they are passed (psABI, 3.2.3).
+    /// Factor of each argument, by the order in which they are passed (psABI, 3.2.3).
     factors: [i8; N_ARGUMENTS],
     /// Arguments that may be in it or not, a bit each.
     open: u8,
@@ -23,7 +23,7 @@ pub(crate) struct ArgumentSum {
     offset: Option<i64>,
 }
 
-/// What is known of a value's parts.
+/// Parts of a value, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Derived {
     /// Nothing has been worked out yet.
@@ -51,17 +51,17 @@ impl ArgumentSum {
         sum
     }
 
-    /// Whether no argument is in it.
+    /// Tells whether no argument is in it.
     pub(crate) fn is_number(&self) -> bool {
         self.open == 0 && self.factors == [0; N_ARGUMENTS]
     }
 
-    /// What is added to the arguments, if that is one number.
+    /// Returns what is added to the arguments, if that is one number.
     pub(crate) const fn offset(&self) -> Option<i64> {
         self.offset
     }
 
-    /// How often the argument at `place` is in it; `None` where that is not known.
+    /// Returns the factor of the argument at `place`; `None` where that is not known.
     pub(crate) fn factor(&self, place: usize) -> Option<i8> {
         let is_open = self.open >> place & 1 != 0;
         self.factors.get(place).copied().filter(|_| !is_open)
@@ -185,7 +185,7 @@ impl ArgumentSums {
         Some(Self { function: Arc::clone(function), graph, of })
     }
 
-    /// How many values it holds.
+    /// Returns the number of values that it holds.
     pub(crate) fn n_values(&self) -> usize {
         self.of.len()
     }
@@ -205,7 +205,7 @@ impl ArgumentSums {
             .map(|sum| Some(sum.shifted(address.displacement)))
     }
 
-    /// What a register, by its DWARF number, holds before the instruction at `svma`.
+    /// Derives what a register, by its DWARF number, holds before the instruction at `svma`.
     pub(crate) fn register(&mut self, svma: Svma, number: u16) -> Derived {
         let (Some(at), Ok(number)) = (self.function.index_of(svma), u8::try_from(number)) else {
             return Derived::Top;
@@ -214,7 +214,7 @@ impl ArgumentSums {
         derived(&self.graph, &self.of, value)
     }
 
-    /// What the call at `svma` passes in each register of arguments.
+    /// Derives what the call at `svma` passes in each register of arguments.
     pub(crate) fn passed(&mut self, svma: Svma) -> [Derived; N_ARGUMENTS] {
         ARGUMENTS.map(|register| self.register(svma, u16::from(register)))
     }
@@ -240,7 +240,7 @@ impl ArgumentSums {
         Some(jumps)
     }
 
-    /// What the call or jump at `svma` calls.
+    /// Finds the function that the call or jump at `svma` calls.
     pub(crate) fn callee(&self, svma: Svma) -> Callee {
         let Some(at) = self.function.index_of(svma) else { return Callee::Unknown };
         match self.function.destination(at) {
@@ -361,7 +361,7 @@ fn masked(sum: ArgumentSum, mask: u64) -> Option<ArgumentSum> {
     (mask < MAX_ROUNDING).then_some(ArgumentSum::ANY_NUMBER)
 }
 
-/// Whether a number is the same in half a register.
+/// Tells whether a number is the same in half a register.
 fn is_half(number: Option<i64>) -> bool {
     number.is_some_and(|number| u32::try_from(number).is_ok())
 }

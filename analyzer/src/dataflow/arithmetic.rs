@@ -1,4 +1,4 @@
-//! What becomes of numbers and addresses when instructions count with them.
+//! Arithmetic on contents: what becomes of numbers and addresses when instructions count with them.
 
 use super::congruence::Congruence;
 use super::content::{Address, Content, Origin};

@@ -21,7 +21,7 @@ struct Arm {
     pointee: Arc<Layout>,
 }
 
-/// What is known of an access through such a pointer.
+/// An access through such a pointer, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) n_bytes: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Use {
     pub(crate) step: u64,
 }
 
-/// How well an access fits what a pointer points at: what counts most first.
+/// Degree to which an access fits what a pointer points at: what counts most first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
     /// It is to just one scalar.
     is_whole: bool,
-    /// What counts goes over just one object at a time.
+    /// True if what counts goes over just one object at a time.
     is_next: bool,
     /// The register is one for such scalars: a compiler copies floats through others, too, but
     /// rarely.
@@ -55,12 +55,12 @@ impl Arms {
         Self(arms.map(|(name, pointee)| Arm { name, pointee }).collect())
     }
 
-    /// Whether one of them points at objects of this type.
+    /// Tells whether one of them points at objects of this type.
     pub(super) fn has(&self, layout: &Arc<Layout>) -> bool {
         self.0.iter().any(|arm| is_same_type(&arm.pointee, layout))
     }
 
-    /// What the only one of them points at that fits the access best, and the address in that.
+    /// Chooses what the only one of them points at that fits the access best, and the address in that.
     pub(crate) fn chosen(&self, address: &Address, access: Use) -> Option<(&Arc<Layout>, Address)> {
         let mut best: Option<(Fit, &Arm)> = None;
         let mut is_alone = false;
@@ -84,7 +84,7 @@ impl Arms {
     }
 }
 
-/// How well an access fits a pointer to this; `None` where it does not.
+/// Judges how well an access fits a pointer to this; `None` where it does not.
 fn fit(pointee: &Arc<Layout>, address: &Address, access: Use) -> Option<Fit> {
     let element = pointee.innermost_element();
     let step = gcd(address.offset.step, access.step);
@@ -117,7 +117,7 @@ fn fit(pointee: &Arc<Layout>, address: &Address, access: Use) -> Option<Fit> {
     each.min()?
 }
 
-/// How well one scalar fits an access of its size.
+/// Judges how well one scalar fits an access of its size.
 fn scalar_fit(kind: ScalarKind, used: ValueKind, is_next: bool) -> Option<Fit> {
     let is_kind = kind != ScalarKind::Float || used == ValueKind::Float;
     used.fits(kind).then_some(Fit { is_whole: true, is_next, is_kind })

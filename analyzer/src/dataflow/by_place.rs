@@ -1,4 +1,4 @@
-//! What is kept by a run of instructions and a place in it.
+//! Numbers that are kept by a run of instructions and a place in it.
 
 use super::value::Place;
 use crate::limit;
@@ -48,7 +48,7 @@ impl ByPlace {
     }
 }
 
-/// Where a register's number is in the table, if that has room for it.
+/// Finds the index of a register's number in the table, if that has room for it.
 fn at(run: u32, place: Place) -> Option<usize> {
     match place {
         Place::Register(register) if usize::from(register) < N_GENERAL_REGISTERS => {

@@ -1,4 +1,4 @@
-//! What calls do to values: they take some and leave one.
+//! Effects of calls on values: they take some and leave one.
 
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, ValueIdx};

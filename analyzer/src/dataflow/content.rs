@@ -23,7 +23,7 @@ pub(crate) enum Content {
     Number(Congruence),
     /// This number.
     Constant(i64),
-    /// How far two addresses are apart: added to one it gives another, of another object.
+    /// Distance between two addresses: added to one it gives another, of another object.
     Distance,
     /// An address.
     Address(Address),
@@ -41,7 +41,7 @@ pub(crate) struct Address {
     pub(crate) standing: Standing,
 }
 
-/// What an address is counted from.
+/// Origin that an address is counted from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// The file's address 0.
@@ -52,7 +52,7 @@ pub(crate) enum Origin {
     Frame(Frame),
     /// The beginning of an object of this type, which may be one of many side by side.
     Object(Arc<Layout>),
-    /// What one of several pointers points at: which one, accesses tell.
+    /// The object that one of several pointers points at: which one, accesses tell.
     Arms(Arc<Arms>),
 }
 
@@ -68,13 +68,13 @@ impl PartialEq for Origin {
     }
 }
 
-/// Whether two layouts are of one type; arrays of it are what a pointer to it points at as well.
+/// Tells whether two layouts are of one type; arrays of it are what a pointer to it points at as well.
 pub(crate) fn is_same_type(first: &Arc<Layout>, second: &Arc<Layout>) -> bool {
     Arc::ptr_eq(first, second)
         || first.innermost_element().fingerprint == second.innermost_element().fingerprint
 }
 
-/// What a pointer is called: what is behind it and has no name of its own is named after it.
+/// Name of a pointer: what is behind it and has no name of its own is named after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PointerName {
     /// The variable that holds it.
@@ -92,7 +92,7 @@ impl Address {
         Self { origin, offset, name: None, doubts: Doubts::NONE, standing: Standing::Own }
     }
 
-    /// Whether this is not certain of it.
+    /// Tells whether this is not certain of it.
     pub(crate) const fn has(&self, doubt: Doubt) -> bool {
         self.doubts.has(doubt)
     }
@@ -182,7 +182,7 @@ impl Address {
         self
     }
 
-    /// Where in the element an access of `n_bytes` at this address is; several places where
+    /// Finds the place in the element of an access of `n_bytes` at this address; several places where
     /// the address is not one. `None` where that cannot be told.
     pub(crate) fn places(&self, n_bytes: u64) -> Option<Vec<u64>> {
         let Origin::Object(layout) = &self.origin else { return None };
@@ -196,7 +196,7 @@ impl Address {
         starts.map(place).collect()
     }
 
-    /// Whether it points outside the one object that it is known to be about.
+    /// Tells whether it points outside the one object that it is known to be about.
     pub(crate) fn is_outside(&self) -> bool {
         let Origin::Object(layout) = &self.origin else { return false };
         let element = layout.innermost_element();
@@ -204,7 +204,7 @@ impl Address {
         element.is_aggregate() && !self.offset.starts().iter().all(holds)
     }
 
-    /// Whether it is in the object before a pointer that ends a range: one in a structure with another
+    /// Tells whether it is in the object before a pointer that ends a range: one in a structure with another
     /// pointer to such objects, of which it is no part.
     pub(crate) fn is_last_of_range(&self) -> bool {
         let (Origin::Object(layout), Some(PointerName::Member(holder, offset))) =
@@ -227,7 +227,7 @@ impl Address {
             && self.offset.starts().iter().all(is_before)
     }
 
-    /// Whether the object at `inner` is a part of the one here.
+    /// Tells whether the object at `inner` is a part of the one here.
     pub(crate) fn contains(&self, inner: &Self) -> bool {
         let (Origin::Object(outer), Origin::Object(part)) = (&self.origin, &inner.origin) else {
             return false;
@@ -262,7 +262,7 @@ impl Address {
     }
 }
 
-/// Whether a layout is of bytes or of nothing known.
+/// Tells whether a layout is of bytes or of nothing known.
 pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
     let element = layout.innermost_element();
     matches!(element.shape, Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque))
@@ -271,7 +271,7 @@ pub(crate) fn is_erased(layout: &Arc<Layout>) -> bool {
 impl Content {
     pub(crate) const NUMBER: Self = Self::Number(Congruence::ANY);
 
-    /// Whether better evidence is welcome.
+    /// Tells whether better evidence is welcome.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Bottom | Self::Unknown => true,
@@ -280,7 +280,7 @@ impl Content {
         }
     }
 
-    /// Whether it is a pointer to numbers of which nothing tells what they are a part of.
+    /// Tells whether it is a pointer to numbers of which nothing tells what they are a part of.
     pub(crate) fn is_bare_number(&self) -> bool {
         let Self::Address(Address { origin: Origin::Object(layout), .. }) = self else {
             return false;
@@ -288,12 +288,12 @@ impl Content {
         matches!(layout.innermost().shape, Shape::Scalar(ScalarKind::Float | ScalarKind::Number))
     }
 
-    /// Whether it is an address at one place of an object.
+    /// Tells whether it is an address at one place of an object.
     pub(crate) fn is_at_one_place(&self) -> bool {
         matches!(self, Self::Address(address) if address.offset.only().is_some())
     }
 
-    /// Whether another content is an address of something that this one, one of several pointers, is
+    /// Tells whether another content is an address of something that this one, one of several pointers, is
     /// not.
     pub(crate) fn is_converted_by(&self, other: &Self) -> bool {
         match (self, other) {
@@ -304,7 +304,7 @@ impl Content {
         }
     }
 
-    /// Whether it is known to be this or that.
+    /// Tells whether it is known to be one of several things.
     pub(crate) const fn is_one_of_several(&self) -> bool {
         matches!(self, Self::Top | Self::Address(Address { origin: Origin::Arms(_), .. }))
     }
@@ -331,7 +331,7 @@ impl Content {
         }
     }
 
-    /// What is known of it as a number.
+    /// Returns what is known of it as a number.
     pub(crate) const fn number(&self) -> Congruence {
         match self {
             Self::Number(number) => *number,
@@ -340,13 +340,13 @@ impl Content {
         }
     }
 
-    /// What is known of a number.
+    /// Makes the content of a number of which so much is known.
     pub(crate) fn counted(number: Congruence) -> Self {
         number.only().map_or(Self::Number(number), Self::Constant)
     }
 }
 
-/// Whether one of two addresses in an object is whole elements behind the other: the same member of
+/// Tells whether one of two addresses in an object is whole elements behind the other: the same member of
 /// another element.
 fn is_element_apart(first: &Address, second: &Address) -> bool {
     let Origin::Object(layout) = &first.origin else { return false };
@@ -420,7 +420,7 @@ fn holder_of_pointer(outer: &Layout, offset: u64) -> Option<(&Layout, u64)> {
     None
 }
 
-/// Which of two views of one address says more.
+/// The one of two views of an address that says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     First,

@@ -1,17 +1,17 @@
-//! What an address does not tell for certain.
+//! Doubts: what an address does not tell for certain.
 
 /// One thing that is not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// Which of many objects of one type side by side it is in: it goes over them.
+    /// The object that it is in, of many of one type side by side: it goes over them.
     Which,
-    /// Whether it is that of a variable instead, which an address tells.
+    /// The choice between this object and a variable, which a sample's address tells.
     Variable,
-    /// What lies from there on: objects of this type end where it points at.
+    /// The memory from there on: objects of this type end where it points at.
     Beyond,
-    /// Which object it is in: it is a part of one of several.
+    /// The object that it is a part of: one of several.
     Owner,
-    /// Whether there is more than the first part, to which alone the pointer is declared: the object was
+    /// The rest of the object after its first part, to which alone the pointer is declared: the object was
     /// found by accesses after that part.
     Whole,
 }

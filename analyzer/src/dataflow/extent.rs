@@ -1,10 +1,10 @@
-//! What lies at an offset of a type, of which it is not known how far it goes on.
+//! Parts at an offset of a type, of which it is not known how far it goes on.
 
 use crate::limit;
 use crate::types::layout::{Layout, Shape};
 use std::sync::Arc;
 
-/// Where in the element an access is that begins `start` bytes, and any number of steps, into
+/// Finds the place in the element of an access that begins `start` bytes, and any number of steps, into
 /// one of them.
 pub(super) fn place_in(
     layout: &Arc<Layout>,
@@ -35,7 +35,7 @@ pub(super) fn place_in(
     steps_in_array(&element, start, step).then_some(start)
 }
 
-/// Whether an array that `offset` is in has elements that the step is a multiple of.
+/// Tells whether an array that `offset` is in has elements that the step is a multiple of.
 pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
     let (mut part, mut into) = (layout, offset);
     for _ in 0..limit::MAX_TYPE_DEPTH {
@@ -67,7 +67,7 @@ pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
     false
 }
 
-/// Whether there is an array of aggregates in it whose elements have this size.
+/// Tells whether there is an array of aggregates in it whose elements have this size.
 fn has_array_of(layout: &Layout, size: u64) -> bool {
     let Shape::Aggregate { members, .. } = &layout.shape else { return false };
     members.iter().any(|member| {
@@ -78,7 +78,7 @@ fn has_array_of(layout: &Layout, size: u64) -> bool {
     })
 }
 
-/// Whether a part like `wanted` begins at `offset` of `layout`.
+/// Tells whether a part like `wanted` begins at `offset` of `layout`.
 pub(super) fn has_part(layout: &Layout, offset: u64, wanted: &Layout) -> bool {
     let mut parts = vec![(layout, offset)];
     for _ in 0..limit::MAX_UNION_ARMS {

@@ -1,4 +1,4 @@
-//! What the debug information says of values, and how that goes together with how they come about.
+//! Facts: what the debug information says of values, and how that goes together with how they come about.
 
 use super::content::{Address, Better, Content, Origin, either};
 use super::doubt::{Doubt, Standing};
@@ -6,25 +6,25 @@ use crate::types::layout::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the debug information says of one value.
+/// One statement of the debug information on a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
     pub(crate) content: Content,
-    /// Where it says so.
+    /// Range of code for which it says so.
     pub(crate) code: Range<u64>,
-    /// How many scopes are around the variable.
+    /// Number of scopes around the variable.
     pub(crate) depth: usize,
-    /// Whether the variable is the value, or so far away from it.
+    /// Own if the variable is the value, aside if it lies some distance from it.
     pub(crate) standing: Standing,
 }
 
 /// A variable that is said to be in memory at an address that a value tells.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// How far from the value.
+    /// Distance from the value.
     pub(crate) offset: i64,
     pub(crate) layout: Arc<Layout>,
-    /// Where it is said.
+    /// Range of code for which it is said.
     pub(crate) code: Range<u64>,
     /// The variable is a scalar of which this is where its value was got from: all that tells of a
     /// place that nothing else tells of.
@@ -32,14 +32,14 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// How far into the variable the bytes are that are `at` bytes from the value.
+    /// Computes the offset in the variable of the bytes that are `at` bytes from the value.
     pub(crate) fn into(&self, at: i64) -> Option<u64> {
         let into = u64::try_from(at.checked_sub(self.offset)?).ok()?;
         (into < self.layout.size).then_some(into)
     }
 }
 
-/// What facts about one value say together: what variables hold it, or what lies so far away from it.
+/// Joins what facts say of one value: what variables hold it, or what lies so far away from it.
 pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> {
     let mut found: Option<(Content, usize)> = None;
     for fact in facts {
@@ -93,7 +93,7 @@ pub(crate) fn informed<'f>(
     }
 }
 
-/// How a value comes about, with what the debug information says of it.
+/// Refines the content by which a value comes about with what the debug information says of it.
 pub(crate) fn refined(made: Content, said: Content) -> Content {
     match (&made, &said) {
         (_, Content::Unknown | Content::Bottom) => made,
@@ -133,7 +133,7 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
     }
 }
 
-/// Whether two addresses in objects of one type are at different places in them.
+/// Tells whether two addresses in objects of one type are at different places in them.
 fn is_elsewhere(first: &Address, second: &Address) -> bool {
     let Origin::Object(layout) = &first.origin else { return false };
     let size = i64::try_from(layout.innermost().size).ok().filter(|size| *size > 0);

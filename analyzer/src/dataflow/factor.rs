@@ -1,4 +1,4 @@
-//! Which multiple of another value a value is: what shifts, differences and sums make of one factor.
+//! Factors: which multiple of another value a value is, by shifts, differences and sums of the other one.
 
 use super::graph::ValueGraph;
 use super::value::{Definition, Sum, ValueIdx};

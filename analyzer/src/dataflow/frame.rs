@@ -1,4 +1,4 @@
-//! Where in the frame the debug information says that variables are.
+//! Places of variables in the frame, by the debug information.
 
 use super::typing::{FrameVariable, Typing};
 use super::value::{Frame, Slot};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How far below the CFA the stack pointer is in most of a range of code, for ranges that were asked.
+/// Distance of the stack pointer below the CFA in most of a range of code, for ranges that were asked.
 type Depths = FxHashMap<(u64, u64), Option<i64>>;
 
 impl Typing<'_, '_> {
@@ -72,7 +72,7 @@ impl Typing<'_, '_> {
     }
 }
 
-/// How far below the CFA the stack pointer is, where the CFA is told by it.
+/// Returns the distance of the stack pointer below the CFA, where the CFA is told by it.
 fn depth_of(rule: FrameRule) -> Option<i64> {
     rule.cfa().filter(|rule| rule.register == STACK_POINTER).map(|rule| rule.offset)
 }

@@ -12,7 +12,7 @@ use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What comes into a run of instructions.
+/// Way into a run of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunEntry {
     /// From the instruction with this index.
@@ -29,23 +29,23 @@ pub(crate) struct ValueGraph {
     /// The run of each instruction: those that only the one before leads to share one.
     runs: Vec<u32>,
     ways: Vec<Vec<RunEntry>>,
-    /// How the CFA is computed at each instruction.
+    /// Rule for the CFA at each instruction.
     pub(crate) frames: Vec<FrameRule>,
     pub(crate) definitions: Vec<Definition>,
-    /// What a place was last set to, by run: the instruction and the value, in order; and which of these
-    /// lists are whose.
+    /// Values that a place is set to in a run, each with its instruction, in order; `written` tells which of these
+    /// lists is whose.
     writes: Vec<Vec<(u32, ValueIdx)>>,
     written: ByPlace,
     /// The values of entries.
     entries: ByPlace,
     shared: FxHashMap<SharedKey, ValueIdx>,
     inputs: Inputs,
-    /// Which values are counts, by index.
+    /// True for each value that is a count, by index.
     is_count: Vec<bool>,
     /// The value that another one turned out to be.
     same: Vec<ValueIdx>,
     pub(crate) stores: Vec<Store>,
-    /// Where memory is accessed through one register: the displacement and how many bytes.
+    /// Accesses to memory through one register: the register's value, the displacement and the number of bytes.
     pub(crate) accesses: Vec<(ValueIdx, i64, u8)>,
     pub(crate) calls: Vec<Call>,
     /// Pairs that are compared or subtracted.
@@ -93,7 +93,7 @@ impl ValueGraph {
         (!graph.is_over_budget).then_some(graph)
     }
 
-    /// What is not followed: one value for all of it, so that nothing may be said of it.
+    /// Returns the value of all that is not followed: one for all of it, so that nothing may be said of it.
     pub(crate) const fn opaque(&self) -> ValueIdx {
         self.opaque
     }
@@ -122,7 +122,7 @@ impl ValueGraph {
         self.shared(SharedKey::Frame(slot), Definition::FrameAddress(slot))
     }
 
-    /// What `register` holds when the function is entered.
+    /// Returns the value that `register` holds when the function is entered.
     pub(crate) fn parameter(&mut self, register: u8) -> ValueIdx {
         self.shared(SharedKey::Parameter(register), Definition::Parameter { register })
     }
@@ -153,13 +153,13 @@ impl ValueGraph {
         }
     }
 
-    /// What `place` is set to in a run, in the order of the instructions.
+    /// Returns the values that `place` is set to in a run, in the order of the instructions.
     fn writes_of(&self, run: u32, place: Place) -> &[(u32, ValueIdx)] {
         let writes = self.written.get(run, place).and_then(|of| self.writes.get(of as usize));
         writes.map_or(&[], |writes| writes)
     }
 
-    /// What `place` holds before the instruction at `at`.
+    /// Returns the value that `place` holds before the instruction at `at`.
     pub(crate) fn before(&mut self, at: u32, place: Place) -> ValueIdx {
         if let Some(address) = self.frame_register(at, place) {
             return address;
@@ -235,18 +235,18 @@ impl ValueGraph {
         })
     }
 
-    /// What places hold at the beginning of runs, as far as that is used.
+    /// Lists the values that places hold at the beginning of runs, as far as they are used.
     pub(crate) fn entries(&self) -> impl Iterator<Item = ((u32, Place), ValueIdx)> {
         self.entries.iter().map(|(place, value)| (place, ValueIdx(value)))
     }
 
-    /// What places are set to in each run: the instructions and the values.
+    /// Lists what places are set to in each run: the instructions and the values.
     pub(crate) fn writes(&self) -> impl Iterator<Item = ((u32, Place), &[(u32, ValueIdx)])> {
         let writes = |of: u32| self.writes.get(of as usize).map_or(&[][..], |writes| writes);
         self.written.iter().map(move |(place, of)| (place, writes(of)))
     }
 
-    /// What `place` holds behind the instruction at `at`.
+    /// Returns the value that `place` holds after the instruction at `at`.
     fn after(&mut self, at: u32, place: Place) -> ValueIdx {
         let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
         let writes = self.writes_of(run, place);
@@ -344,7 +344,7 @@ impl ValueGraph {
         value
     }
 
-    /// Whether a value begins as a number and goes on by a constant: a count, whatever variable
+    /// Tells whether a value begins as a number and goes on by a constant: a count, whatever variable
     /// a compiler says it is.
     pub(crate) fn is_count(&self, value: ValueIdx) -> bool {
         self.is_count.get(value.0 as usize) == Some(&true)
@@ -375,17 +375,16 @@ impl ValueGraph {
         self.calls.get(idx)
     }
 
-    /// What comes into an entry.
+    /// Returns the values that come into an entry.
     pub(crate) fn inputs(&self, value: ValueIdx) -> &[ValueIdx] {
         self.inputs.of(value)
     }
 }
 
-/// What comes into each value that is the content of a place at the beginning of a run: the operands of
-/// phi functions.
+/// Operands of phi functions: what comes into each value that is the content of a place at the beginning of a run.
 #[derive(Debug, Default)]
 struct Inputs {
-    /// Where in `values` those of each value begin.
+    /// Start of each value's operands in `values`.
     starts: Vec<u32>,
     values: Vec<ValueIdx>,
 }
@@ -432,7 +431,7 @@ fn runs(function: &FunctionCode) -> (Vec<u32>, Vec<Vec<RunEntry>>) {
     (runs, ways)
 }
 
-/// Whether only the instruction before leads to one, which may be a call that returns.
+/// Tells whether only the instruction before leads to one, which may be a call that returns.
 fn is_straight(function: &FunctionCode, at: usize) -> bool {
     let entrances = function.entrances(at);
     if entrances.is_entry || entrances.is_landing_pad || entrances.is_unknown {

@@ -9,7 +9,7 @@ use crate::dwarf::code::passing::Passing;
 use crate::x86_64::abi::ARGUMENTS;
 use rustc_hash::FxHashMap;
 
-/// What later uses say of values.
+/// Contents of values by what later uses say of them.
 pub(super) type Hints = FxHashMap<ValueIdx, Content>;
 
 impl Typing<'_, '_> {
@@ -141,7 +141,7 @@ impl Typing<'_, '_> {
         self.hints_of_result(hints);
     }
 
-    /// What the function itself gives back.
+    /// Suggests what the values are that the function itself returns.
     fn hints_of_result(&mut self, hints: &mut Hints) {
         let own = self.around.scope.die;
         let Some((layout, passing)) = own.and_then(|own| self.result_of(own)) else { return };
@@ -189,7 +189,7 @@ impl Typing<'_, '_> {
     }
 }
 
-/// Whether going back so far from one of many objects leads into another one, not by whole objects, or
+/// Tells whether going back so far from one of many objects leads into another one, not by whole objects, or
 /// to another number: as often they are a part of something there.
 fn is_out_of_step(address: &Address, displacement: i64) -> bool {
     let Origin::Object(layout) = &address.origin else { return false };

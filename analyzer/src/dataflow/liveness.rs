@@ -1,11 +1,11 @@
-//! Which values anything is done with: where ways meet, what is not used need not be one thing.
+//! Liveness of values, by what is done with them: where ways meet, what is not used need not be one thing.
 
 use super::content::Content;
 use super::typing::Typing;
 use super::value::{Definition, ValueIdx};
 use super::worklist::for_each_input;
 
-/// Whether a value is used, by its index.
+/// True for each value that is used, by its index.
 pub(super) type Used = Vec<bool>;
 
 impl Typing<'_, '_> {
@@ -51,7 +51,7 @@ impl Typing<'_, '_> {
         used
     }
 
-    /// Whether the function is not known to return nothing.
+    /// Tells whether the function is not known to return nothing.
     fn returns_something(&mut self) -> bool {
         let own = self.around.scope.die;
         own.is_none_or(|own| self.around.debug.name_and_type(own).1.is_some())

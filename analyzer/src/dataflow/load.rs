@@ -1,4 +1,4 @@
-//! What is read from memory, by the type of what lies there.
+//! Contents of what is read from memory, by the type of what lies there.
 
 use super::arm::{self, Arms, Use};
 use super::content::{Address, Content, Origin, PointerName, static_address};
@@ -17,7 +17,7 @@ use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
 impl Typing<'_, '_> {
-    /// What is at an address.
+    /// Finds the content of what is at an address.
     pub(super) fn loaded(&mut self, address: &Content, n_bytes: u8) -> Content {
         let address = self.static_constant(address);
         let address = match address {
@@ -49,7 +49,7 @@ impl Typing<'_, '_> {
         }
     }
 
-    /// What is in a variable that is said to be at an address.
+    /// Finds the content of a variable that is said to be at an address.
     pub(super) fn loaded_part(&mut self, sum: &Sum) -> Content {
         let (Some(base), None) = (sum.base, sum.index) else { return Content::Unknown };
         let parts = self.contents.parts.get(&self.graph.canonical(base));
@@ -99,7 +99,7 @@ impl Typing<'_, '_> {
         self.loaded_variable(DataPlace::fixed(svma))
     }
 
-    /// What is in a variable of the thread's own.
+    /// Finds the content of a variable of the thread's own.
     fn loaded_thread(&mut self, address: &Address) -> Content {
         let start = address.offset.starts().first();
         let block = self.around.debug.thread_block();
@@ -143,7 +143,7 @@ impl Typing<'_, '_> {
         self.content_of(&layout, Some(PointerName::Variable(Arc::clone(&variable.name))))
     }
 
-    /// What the eight bytes at an address are made to hold by their type.
+    /// Finds what the eight bytes at an address are made to hold by their type.
     pub(super) fn kept_at(&mut self, address: &Address) -> Content {
         match &address.origin {
             Origin::Object(layout) => self.loaded_from(layout, address),
@@ -193,7 +193,7 @@ impl Typing<'_, '_> {
         self.pointing_at(kind, pointee, Some(name))
     }
 
-    /// What a pointer is that lies `into` a union of several.
+    /// Finds the content of a pointer that lies `into` bytes inside a union of several.
     fn one_of(&mut self, union: &Layout, into: u64) -> Content {
         let pointers = arm::pointers(union, into);
         if pointers.is_empty() {
@@ -205,7 +205,7 @@ impl Typing<'_, '_> {
         Content::Address(Address::of(origin, Offset::exact(0)))
     }
 
-    /// What a pointer leads to by the container that it is a part of.
+    /// Finds what a pointer leads to, by the container that it is a part of.
     fn held(&mut self, contents: element::PointerTarget, name: PointerName) -> Content {
         let (die, doubts) = match contents {
             element::PointerTarget::Elements(die) => (die, Doubts::NONE.with(Doubt::Which)),

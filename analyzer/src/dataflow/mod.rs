@@ -66,7 +66,7 @@ use std::sync::Arc;
 use typing::{Typed, Typing};
 use value::{Definition, Place, Sum, ValueIdx};
 
-/// What all known callers pass in a register.
+/// Content that all known callers pass in a register.
 #[derive(Clone, Debug)]
 pub(crate) struct Argument {
     pub(crate) register: u8,
@@ -79,7 +79,7 @@ pub(crate) struct Following {
     function: Arc<FunctionCode>,
     graph: ValueGraph,
     typed: Typed,
-    /// What is passed to the function whoever calls it.
+    /// Parameters, each with the content that is passed whoever calls the function.
     given: Vec<(ValueIdx, Content)>,
 }
 
@@ -142,7 +142,7 @@ impl Following {
         parameters.filter(|(value, _)| is_open(*value)).map(|(_, register)| register).collect()
     }
 
-    /// What is asked for later.
+    /// Keeps what is asked for later.
     pub(crate) fn settled(self) -> Dataflow {
         let open_parameters = self.open_parameters();
         Dataflow::keep(&self.function, &self.graph, self.typed.contents, open_parameters)
@@ -150,7 +150,7 @@ impl Following {
 }
 
 impl Dataflow {
-    /// What the call or jump at `svma` passes in a register: an object by its type, wherever it is.
+    /// Finds what the call or jump at `svma` passes in a register: an object by its type, wherever it is.
     pub(crate) fn passed(
         &self,
         svma: Svma,
@@ -293,7 +293,7 @@ fn general_register(number: u16) -> Option<Place> {
     u8::try_from(number).ok().map(Place::Register)
 }
 
-/// What registers, by their DWARF numbers, hold before the first instruction in a range of code.
+/// Returns the values that registers, by their DWARF numbers, hold before the first instruction in a range of code.
 fn registers_before(
     graph: &mut ValueGraph,
     function: &FunctionCode,

@@ -1,4 +1,4 @@
-//! What is kept of a function's values when they have settled: what each register holds at each
+//! A function's values as they are kept when they have settled: what each register holds at each
 //! instruction. How the values came about takes ten times as much, and nobody asks for it again.
 
 use super::content::{Address, Content, Origin};
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is known of a function's values.
+/// A function's values, as far as they are known.
 #[derive(Debug, Default)]
 pub(crate) struct Dataflow {
     /// The first instruction, and how far behind it each one begins.
@@ -31,11 +31,11 @@ pub(crate) struct Dataflow {
     parts: Box<[Part]>,
     frame: Box<[FrameVariable]>,
     open_parameters: Box<[u8]>,
-    /// Whether what the function's callers pass went into it.
+    /// True if what the function's callers pass went into it.
     pub(crate) is_given: bool,
 }
 
-/// Which of the values that are kept; 0 is one that nothing is known of.
+/// Index of a value that is kept; 0 is one that nothing is known of.
 type KeptIdx = u32;
 
 /// A register of a run holds a value from one instruction on.
@@ -55,11 +55,11 @@ struct FrameRun {
     value: KeptIdx,
 }
 
-/// What is known of a value.
+/// A value, as far as it is known.
 #[derive(Debug)]
 pub(crate) struct Kept {
     content: Content,
-    /// What the debug information says of it.
+    /// The facts that the debug information tells of it.
     facts: Range<u32>,
     parts: Range<u32>,
     accesses: Accesses,
@@ -73,7 +73,7 @@ pub(crate) struct Given {
     pub(crate) distance: i64,
 }
 
-/// What is accessed through a value at no distance from where it points.
+/// Accesses through a value at no distance from where it points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accesses {
     None,
@@ -140,7 +140,7 @@ impl Dataflow {
             + size_of_val(&*self.frame)
     }
 
-    /// What is known of the value in a register before the instruction at `svma`.
+    /// Finds what is known of the value in a register before the instruction at `svma`.
     pub(crate) fn value(&self, svma: Svma, number: u16) -> Option<&Kept> {
         let into = u32::try_from(svma.0.wrapping_sub(self.start)).ok()?;
         let at = self.instructions.binary_search(&into).ok()? as u32;
@@ -163,7 +163,7 @@ impl Dataflow {
         self.parts.get(value.parts.start as usize..value.parts.end as usize).unwrap_or_default()
     }
 
-    /// What a register, by its DWARF number, holds before the instruction at `svma`.
+    /// Finds the content of a register, by its DWARF number, before the instruction at `svma`.
     pub(crate) fn register(&self, svma: Svma, number: u16) -> Content {
         let Some(value) = self.value(svma, number) else { return Content::Unknown };
         let known = value.content.clone();
@@ -191,7 +191,7 @@ impl Dataflow {
         }
     }
 
-    /// What the function was given that a register holds before the instruction at `svma`.
+    /// Finds the argument given to the function that a register holds before the instruction at `svma`.
     pub(crate) fn given(&self, svma: Svma, number: u8) -> Option<Given> {
         self.value(svma, u16::from(number))?.given
     }
@@ -230,7 +230,7 @@ fn is_erased(content: &Content) -> bool {
     matches!(content, Content::Address(address) if address.is_erased())
 }
 
-/// Whether nothing but what is done with an address tells that it is of whole numbers or of pointers
+/// Tells whether nothing but what is done with an address tells that it is of whole numbers or of pointers
 /// to nothing, as which anything is copied. What is declared has a name.
 fn is_copied_word(content: &Content) -> bool {
     let Content::Address(Address { origin: Origin::Object(layout), name: None, .. }) = content
@@ -245,7 +245,7 @@ fn is_copied_word(content: &Content) -> bool {
     }
 }
 
-/// Whether it is said elsewhere what an address is of, and nothing but its first part for certain.
+/// Tells whether it is said for other code only what an address is of, and nothing but its first part is certain.
 fn is_perhaps_part(known: &Content, svma: Svma, facts: &[Fact]) -> bool {
     let Content::Address(known) = known else { return false };
     let is_whole = |fact: &Fact| matches!(&fact.content, Content::Address(said) if said.origin == known.origin);
@@ -322,7 +322,7 @@ impl<'a> Keeper<'a> {
         kept
     }
 
-    /// Which of the function's arguments a value is, if it is one.
+    /// Finds the function's argument that a value is, if it is one.
     fn given(&self, mut value: ValueIdx) -> Option<Given> {
         let mut distance: i64 = 0;
         for _ in 0..limit::MAX_PASSED_ON {
@@ -342,7 +342,7 @@ impl<'a> Keeper<'a> {
         None
     }
 
-    /// What registers hold in each run; not those of which nothing is known anywhere in it.
+    /// Lists what registers hold in each run; not those of which nothing is known anywhere in it.
     fn held(&mut self) -> Vec<Held> {
         let graph = self.graph;
         let mut held: Vec<Held> = Vec::new();

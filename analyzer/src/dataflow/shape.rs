@@ -1,4 +1,4 @@
-//! What a pointer to a part of something points into, by what is accessed around the part.
+//! Containers: what a pointer to a part of something points into, by what is accessed around the part.
 
 use super::content::{Address, Content, Origin, PointerName};
 use super::doubt::{Doubt, Standing};
@@ -104,7 +104,7 @@ impl Typing<'_, '_> {
         Some(Address { origin, offset, name: None, doubts, standing: Standing::Own })
     }
 
-    /// Whether a type points at others of its own: what links objects is a part of them.
+    /// Tells whether a type points at others of its own: what links objects is a part of them.
     fn is_link(&mut self, part: &Layout) -> bool {
         let Shape::Aggregate { members, .. } = &part.shape else { return false };
         members
@@ -153,7 +153,7 @@ impl Typing<'_, '_> {
     }
 }
 
-/// Whether parts are of one type and whole elements apart: any array has such.
+/// Tells whether parts are of one type and whole elements apart: any array has such.
 fn are_elements(parts: &[(i64, &Layout)]) -> bool {
     let Some((start, first)) = parts.first() else { return true };
     parts.iter().all(|(offset, layout)| {
@@ -162,7 +162,7 @@ fn are_elements(parts: &[(i64, &Layout)]) -> bool {
     })
 }
 
-/// How far into a container what lies `offset` bytes from its part is.
+/// Computes the offset in a container of what lies `offset` bytes from its part.
 fn into_container(container: &Container, offset: i64) -> Option<u64> {
     u64::try_from(offset.checked_add_unsigned(container.offset)?).ok()
 }
@@ -185,14 +185,14 @@ fn innermost<'c>(containers: &[&'c Container]) -> Option<&'c Container> {
     })
 }
 
-/// Whether an access is to a whole member of an object or of the one before it, as behind a pointer
+/// Tells whether an access is to a whole member of an object or of the one before it, as behind a pointer
 /// that ends a range.
 fn is_element(part: &Layout, offset: i64, n_bytes: u8) -> bool {
     let Some(size) = i64::try_from(part.size).ok().filter(|size| *size > 0) else { return false };
     has_leaf(part, offset.rem_euclid(size).unsigned_abs(), n_bytes, true)
 }
 
-/// Whether an access so far from a part speaks for the container: neither what begins where the part
+/// Tells whether an access so far from a part speaks for the container: neither what begins where the part
 /// ends, which is as likely a payload, nor another part of its type, as likely an element further on.
 fn is_telling(container: &Container, offset: i64, part: &Layout, is_link: bool) -> bool {
     let is_inside = u64::try_from(offset).is_ok_and(|offset| offset < part.size);
@@ -203,7 +203,7 @@ fn is_telling(container: &Container, offset: i64, part: &Layout, is_link: bool) 
     !is_in_part(&container.layout, into, container.offset, part)
 }
 
-/// Whether another part of one type than that at `own` holds `offset`.
+/// Tells whether a part of the same type, other than the one at `own`, holds `offset`.
 fn is_in_part(layout: &Layout, offset: u64, own: u64, part: &Layout) -> bool {
     if (own..own.saturating_add(part.size)).contains(&offset) {
         return false;
@@ -226,7 +226,7 @@ fn is_in_part(layout: &Layout, offset: u64, own: u64, part: &Layout) -> bool {
     false
 }
 
-/// Whether a member begins at `offset` that an access of so many bytes is to.
+/// Tells whether a member begins at `offset` that an access of so many bytes is to.
 fn has_leaf(layout: &Layout, offset: u64, n_bytes: u8, is_strict: bool) -> bool {
     let n_bytes = u64::from(n_bytes);
     let is_inside = offset.checked_add(n_bytes).is_some_and(|end| end <= layout.size);

@@ -1,4 +1,4 @@
-//! What the functions that are called take and return, as far as the debug information tells.
+//! Signatures: what the functions that are called take and return, as far as the debug information tells.
 
 use super::content::{Address, Content, Origin};
 use super::typing::Typing;
@@ -10,11 +10,11 @@ use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
-/// What argument registers hold.
+/// Contents of the argument registers.
 pub(super) type Parameters = Arc<[Content; N_ARGUMENTS]>;
 
 impl Typing<'_, '_> {
-    /// What `call` leaves in the register of results.
+    /// Finds the content that `call` leaves in the register of results.
     pub(super) fn returned(&mut self, call: &Call) -> Content {
         let Some(callee) = self.callee(call) else { return Content::Unknown };
         match self.result_of(callee) {
@@ -24,7 +24,7 @@ impl Typing<'_, '_> {
         }
     }
 
-    /// What a function returns, and how; `None` for nothing.
+    /// Finds the type that a function returns, and how it is returned; `None` for nothing.
     pub(super) fn result_of(&mut self, function: DieRef) -> Option<(Arc<Layout>, Passing)> {
         let result = self.around.debug.name_and_type(function).1?;
         let layout = self.around.debug.layout(result);
@@ -56,7 +56,7 @@ impl Typing<'_, '_> {
         })
     }
 
-    /// Where a direct call, or jump out of the function, leads.
+    /// Finds the target of a direct call, or jump out of the function.
     fn direct_target(&self, call: &Call) -> Option<Svma> {
         self.around.function.exit(call.at as usize).target()
     }
@@ -70,7 +70,7 @@ impl Typing<'_, '_> {
         }
     }
 
-    /// What each argument register holds for `call`, which is of `callee`. Each look back asks.
+    /// Finds the content of each argument register for `call`, which is of `callee`. Each look back asks.
     pub(super) fn parameters(&mut self, call: &Call, callee: DieRef) -> Parameters {
         let key = (call.at, callee);
         if let Some(known) = self.parameters.get(&key) {
@@ -118,7 +118,7 @@ impl Typing<'_, '_> {
         contents
     }
 
-    /// What the general registers hold that an argument of this type is passed in; `None` where it is
+    /// Finds the contents of the general registers that an argument of this type is passed in; `None` where it is
     /// not known how it is passed.
     fn passed_as(&mut self, unit: UnitIdx, layout: &Arc<Layout>) -> Option<Vec<Content>> {
         match self.around.debug.passing(unit, layout) {

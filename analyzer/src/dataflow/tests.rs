@@ -18,7 +18,7 @@ fn graph(code: &[u8]) -> ValueGraph {
     ValueGraph::of(&function, vec![rule; function.n_instructions()]).unwrap()
 }
 
-/// What a register holds before an instruction, by its index.
+/// Finds the definition of what a place holds before an instruction, by its index.
 fn before(graph: &mut ValueGraph, at: u32, place: Place) -> Definition {
     let value = graph.before(at, place);
     graph.connect().unwrap();

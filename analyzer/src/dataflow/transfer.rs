@@ -1,4 +1,4 @@
-//! What each instruction of a function makes of the values before it.
+//! Transfer functions: what each instruction of a function makes of the values before it.
 
 use super::graph::ValueGraph;
 use super::sum::number;
@@ -138,7 +138,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// What the instruction reads from memory with its written-out operand, or pops.
+    /// Makes the value that the instruction reads from memory with its written-out operand, or pops.
     fn loaded(&mut self, at: u32, reading: &Reading) -> Option<ValueIdx> {
         if reading.pops {
             let slot = self.stack_top(at, 0)?;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// A variable in the frame.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameVariable {
-    /// Where it begins.
+    /// The place where it begins.
     pub(crate) slot: Slot,
     /// Its bytes that are there: others may be in registers, or nowhere.
     pub(crate) bytes: Range<u64>,
@@ -38,7 +38,7 @@ pub(crate) struct FrameVariable {
 }
 
 impl FrameVariable {
-    /// How far into the variable a slot is.
+    /// Computes the offset of a slot in the variable.
     pub(super) fn into(&self, slot: Slot) -> Option<u64> {
         let into = slot.offset.checked_sub(self.slot.offset)?;
         let into = u64::try_from(into).ok().filter(|_| self.slot.frame == slot.frame)?;
@@ -55,7 +55,7 @@ impl FrameVariable {
     }
 }
 
-/// What is asked while values are typed.
+/// Sources that are asked while values are typed.
 pub(crate) struct Surroundings<'a> {
     pub(crate) debug: &'a mut DebugInfo,
     pub(crate) image: &'a CodeImage,
@@ -68,14 +68,14 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) struct Contents {
     of: Vec<Content>,
     pub(crate) facts: FxHashMap<ValueIdx, Vec<Fact>>,
-    /// What is known of a value only from what is done with it later.
+    /// Contents of values that are known only from what is done with them later.
     pub(crate) hints: FxHashMap<ValueIdx, Content>,
     pub(crate) frame: Vec<FrameVariable>,
     pub(crate) parts: FxHashMap<ValueIdx, Vec<Part>>,
     returned: FxHashMap<u32, Content>,
 }
 
-/// What is in the eight bytes at an offset of a type, by the entry that describes it.
+/// Contents of the eight bytes at an offset of a type, by the entry that describes it.
 pub(super) type Members = FxHashMap<(DieRef, u64), Content>;
 
 impl Contents {
@@ -95,7 +95,7 @@ impl Contents {
         self.of.get(value.0 as usize).unwrap_or(&Content::Unknown)
     }
 
-    /// What a value is, taken out.
+    /// Takes out the content of a value.
     pub(super) fn take(&mut self, value: ValueIdx) -> Content {
         let known = self.of.get_mut(value.0 as usize);
         known.map_or(Content::Unknown, |known| std::mem::replace(known, Content::Unknown))
@@ -114,17 +114,17 @@ pub(super) struct Typing<'a, 'b> {
     pub(super) contents: Contents,
     pub(super) users: Users,
     pub(super) members: Members,
-    /// Which values are used, once that was asked.
+    /// The values that are used, once that was asked.
     pub(super) used: Option<Used>,
-    /// What the variables in the frame are that values are read from.
+    /// Contents of the variables in the frame that values are read from.
     declared: Declared,
-    /// What calls take, by the call and what it is of.
+    /// Arguments that calls take, by the call and its callee.
     pub(super) parameters: FxHashMap<(u32, DieRef), Parameters>,
 }
 
 type Declared = FxHashMap<(Slot, u32), Option<Content>>;
 
-/// What is known between two times that values are typed.
+/// State that is kept between two times that values are typed.
 #[derive(Debug, Default)]
 pub(super) struct Typed {
     pub(super) contents: Contents,
@@ -159,7 +159,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         Self { graph, around, contents, users, members, used: None, declared, parameters }
     }
 
-    /// What is known.
+    /// Ends the work, and returns what is known.
     pub(super) fn end(self) -> Typed {
         let Self { contents, users, members, declared, .. } = self;
         Typed { contents, users, members, declared }
@@ -169,7 +169,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         self.contents.get(self.graph.canonical(value))
     }
 
-    /// What the value is: by how it comes about, what the debug information says, and, where both
+    /// Works out what the value is: by how it comes about, what the debug information says, and, where both
     /// say nothing, what is done with it later.
     pub(super) fn evaluate(&mut self, value: ValueIdx) -> Content {
         let made = self.made(value);
@@ -192,7 +192,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
-    /// What all that is said of a value takes it for. Where it is one of several things, that counts
+    /// Finds what all that is said of a value takes it for. Where it is one of several things, that counts
     /// only where it is said, unless it is none of them: then what was read is converted.
     fn converted(&self, value: ValueIdx) -> Option<Content> {
         let facts = self.contents.facts.get(&value);
@@ -269,7 +269,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         sum
     }
 
-    /// What a sum of values is.
+    /// Works out what a sum of values is.
     pub(super) fn sum(&self, sum: &Sum) -> Content {
         let base = sum.base.map(|base| self.of(base));
         let index = sum.index.map(|index| self.of(index));
@@ -322,7 +322,8 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
-    /// Where numbers in the code can be addresses: a table at a fixed address, and what counts in it.
+    /// Takes a number for an address, where numbers in the code can be addresses: a table at a fixed address, and
+    /// what counts in it.
     fn in_table(&self, number: Content, counted: Congruence, displacement: i64) -> Content {
         let svma = Svma(displacement.cast_unsigned());
         if !self.is_static(svma) {
@@ -412,7 +413,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
-    /// What the variable in the frame at `slot` is made to hold by its type.
+    /// Finds what the variable in the frame at `slot` is made to hold by its type.
     fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
         let svma = self.svma(at);
         let said = self.contents.frame_variable(svma, slot).map(|(variable, into)| {
@@ -439,7 +440,7 @@ impl<'a, 'b> Typing<'a, 'b> {
         }
     }
 
-    /// What the call at an instruction returns; of a pointer to a function, what that is declared to.
+    /// Finds what the call at an instruction returns; of a pointer to a function, what that is declared to.
     fn result(&mut self, at: u32) -> Content {
         match self.contents.returned.get(&at) {
             None | Some(Content::Unknown) => {}

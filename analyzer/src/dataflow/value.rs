@@ -3,11 +3,11 @@
 use crate::x86_64::abi::N_ARGUMENTS;
 use dataspace_proto::address::Svma;
 
-/// Which value of a function.
+/// Index of a value of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ValueIdx(pub(crate) u32);
 
-/// Where a function keeps a value.
+/// Place in which a function keeps a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// A general register, by its DWARF number.
@@ -21,13 +21,13 @@ pub(crate) enum Place {
 /// A place in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot {
-    /// What it is counted from.
+    /// The base that it is counted from.
     pub(crate) frame: Frame,
-    /// How far, in bytes.
+    /// Distance from that, in bytes.
     pub(crate) offset: i64,
 }
 
-/// What places in a frame are counted from.
+/// Base that places in a frame are counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Frame {
     /// The canonical frame address.
@@ -36,7 +36,7 @@ pub(crate) enum Frame {
     Register(u8),
 }
 
-/// What an address is made of, in values.
+/// Sum of values that an address is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) base: Option<ValueIdx>,
@@ -47,18 +47,18 @@ pub(crate) struct Sum {
     pub(crate) is_static: bool,
 }
 
-/// How a value comes about.
+/// Definition of a value: how it comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// What a place holds where several ways meet: the run of instructions that begins there.
+    /// The content of a place where several ways meet, at the beginning of a run of instructions.
     Entry { run: u32, place: Place },
-    /// What a register holds when the function is entered.
+    /// The content of a register when the function is entered.
     Parameter { register: u8 },
     /// A number that the instruction holds.
     Constant(i64),
     /// An address in the file's terms.
     StaticAddress(Svma),
-    /// Where the thread's storage ends and its control block begins, which `%fs:0` holds.
+    /// The address where the thread's storage ends and its control block begins, which `%fs:0` holds.
     ThreadPointer,
     /// An address in the frame.
     FrameAddress(Slot),
@@ -66,7 +66,7 @@ pub(crate) enum Definition {
     Sum(Sum),
     /// A multiple of a number.
     Product { of: ValueIdx, by: u64 },
-    /// What is left of `left` when `right` is taken off.
+    /// The difference `left` minus `right`.
     Difference { left: ValueIdx, right: ValueIdx },
     /// `of` with the bits of a mask.
     Masked { of: ValueIdx, mask: u64 },
@@ -78,7 +78,7 @@ pub(crate) enum Definition {
     Reloaded { slot: Slot, kept: ValueIdx, at: u32 },
     /// One of two.
     Chosen { first: ValueIdx, second: ValueIdx },
-    /// What the call at this instruction returned in the first register.
+    /// The value that the call at this instruction returned in the first register.
     Returned { at: u32 },
     /// A number of which nothing is known.
     Number,

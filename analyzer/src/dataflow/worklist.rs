@@ -6,10 +6,10 @@ use super::typing::Typing;
 use super::value::{Definition, Sum, ValueIdx};
 use crate::limit;
 
-/// Which values are made of each value: whom a change concerns.
+/// Users of each value: the values made of it, which a change concerns.
 #[derive(Debug, Default)]
 pub(super) struct Users {
-    /// Where in `users` those of each value begin.
+    /// Start of each value's users in `users`.
     starts: Vec<u32>,
     users: Vec<u32>,
 }
@@ -37,7 +37,7 @@ impl Users {
     }
 }
 
-/// Which value is made of which, in the order of the users; what is in a sum twice is told twice.
+/// Tells which value is made of which, in the order of the users; what is in a sum twice is told twice.
 fn for_each_use(graph: &ValueGraph, mut note: impl FnMut(u32, u32)) {
     for value in (0..graph.definitions.len() as u32).map(ValueIdx) {
         if graph.canonical(value) == value {
