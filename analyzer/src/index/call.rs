@@ -1,4 +1,4 @@
-//! What the worker knows of calls: where the arguments of a function go in it, and what a call passes.
+//! Calls, as the worker knows them: where the arguments of a function go in it, and what a call passes.
 
 use crate::dataflow::{
     Address, ArgumentSums, Callee, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
@@ -22,7 +22,7 @@ use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What was worked out of calls, as long as there is room.
+/// Cache of what was worked out of calls, as long as there is room.
 #[derive(Debug, Default)]
 pub(crate) struct CallCache {
     names: Option<EntryNames>,
@@ -33,7 +33,7 @@ pub(crate) struct CallCache {
 }
 
 impl LoadObjectIndex {
-    /// What a caller must know to tell what an access is to that the function around it has no types
+    /// Works out what a caller must know to tell what an access is to that the function around it has no types
     /// for.
     pub(crate) fn handed(&mut self, svma: Svma, memory: &MemoryAccess) -> Option<Arc<Handed>> {
         let address = &memory.address;
@@ -52,7 +52,7 @@ impl LoadObjectIndex {
         Some(Arc::new(Handed { sum, frame, entries }))
     }
 
-    /// What is known of the call that returns to `behind`.
+    /// Finds what is known of the call that returns to `behind`.
     pub(crate) fn call_site(&mut self, behind: Svma) -> CallSite {
         self.find_call_site(behind).unwrap_or_default()
     }
@@ -104,7 +104,7 @@ impl LoadObjectIndex {
         self.call_cache.names.get_or_insert_with(|| EntryNames::load(code, frames))
     }
 
-    /// Where a function is entered, by itself or by way of others that jump to it.
+    /// Finds where a function is entered, by itself or by way of others that jump to it.
     fn entries(&mut self, function: &Arc<FunctionCode>) -> Arc<Entries> {
         let start = function.start();
         if let Some(known) = start.and_then(|start| self.call_cache.entries.get(&start)) {
@@ -155,7 +155,7 @@ impl LoadObjectIndex {
         detours.truncate(limit::MAX_ENTRIES);
     }
 
-    /// What may be jumps to where `function` is entered, and where exactly.
+    /// Lists what may be jumps to where `function` is entered, each with its target.
     fn jumps_to(&mut self, function: &FunctionCode) -> Vec<(Svma, Svma)> {
         let names = self.names();
         let starts = names.of(function).starts;
@@ -221,7 +221,7 @@ impl LoadObjectIndex {
         }
     }
 
-    /// What the debug information says of the arguments of the call at `svma`. What the callers of its
+    /// Finds what the debug information says of the arguments of the call at `svma`. What the callers of its
     /// function pass does not go into it: which of them it was, the stack tells.
     fn passed_contents(&mut self, svma: Svma) -> [Passed; N_ARGUMENTS] {
         let Some(flow) = self.own_dataflow(svma) else { return Default::default() };

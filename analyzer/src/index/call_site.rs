@@ -1,5 +1,5 @@
-//! What is known of a call before any sample's values are looked at: which function it reaches, what
-//! it passes, and how its function's frame is left. Made once by a worker.
+//! Calls, as they are known before any sample's values are looked at: which function each reaches, what it passes,
+//! and how its function's frame is left. Made once by a worker.
 
 use crate::dataflow::{ArgumentSum, Derived};
 use crate::dwarf::code::frame::FrameStep;
@@ -18,7 +18,7 @@ pub struct Handed {
     pub(crate) sum: ArgumentSum,
     /// The way out of the function.
     pub frame: FrameStep,
-    /// Where the function is entered.
+    /// The entries of the function.
     pub entries: Arc<Entries>,
 }
 
@@ -37,19 +37,19 @@ pub enum CalleeAddress {
 /// A call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSite {
-    /// What it calls.
+    /// The function that it calls.
     pub callee: CalleeAddress,
-    /// What it passes, by the order of the arguments.
+    /// The arguments that it passes, in their order.
     pub arguments: [Passed; N_ARGUMENTS],
     /// The way out of the calling function.
     pub frame: Option<FrameStep>,
-    /// Where the calling function is entered.
+    /// The entries of the calling function.
     pub entries: Arc<Entries>,
-    /// What the function that is called calls in the last place, by a jump that leaves no frame.
+    /// The calls that the called function makes in the last place, by a jump that leaves no frame.
     pub onward: Vec<CallSite>,
 }
 
-/// What one register of arguments holds at a call.
+/// Content of one register of arguments at a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passed {
     /// A pointer to this.
@@ -57,7 +57,7 @@ pub struct Passed {
     /// A number, which may be known.
     #[allow(clippy::option_option, reason = "that it is a number and which one are two facts")]
     pub number: Option<Option<i64>>,
-    /// What is known of it is neither.
+    /// True if what is known of it is neither.
     pub is_other: bool,
     /// Of which arguments of the calling function it is made.
     pub(crate) sum: Derived,
@@ -72,17 +72,17 @@ impl Default for Passed {
 /// A pointer that is passed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassedPointer {
-    /// What it points into.
+    /// The layout that it points into.
     pub layout: Arc<Layout>,
-    /// How far; `None` where several places are possible.
+    /// Distance into that; `None` where several places are possible.
     pub offset: Option<i64>,
     /// There, and not any number of steps further.
     pub is_exact: bool,
-    /// What that is named after.
+    /// The root that it is named after.
     pub root: OwnedRoot,
 }
 
-/// Where in what is pointed into an access is.
+/// Place of an access in what is pointed into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spot {
     pub(crate) offset: u64,
@@ -100,7 +100,7 @@ impl Spot {
     }
 }
 
-/// What a call passes of a sum of its callee's arguments.
+/// Sum of a callee's arguments, by what the call passes.
 pub(crate) enum Link<'a> {
     /// This pointer, by its place, and how far from it; `None` for any distance.
     Pointer { place: usize, pointer: &'a PassedPointer, moved: Option<i64> },
@@ -169,7 +169,7 @@ impl CallSite {
         reaching.next().filter(|_| reaching.next().is_none())
     }
 
-    /// What the call passes of a sum of its callee's arguments.
+    /// Finds what the call passes of a sum of its callee's arguments.
     pub(crate) fn link(&self, sum: &ArgumentSum) -> Link<'_> {
         let mut found = None;
         let mut moved = sum.offset();
@@ -215,19 +215,19 @@ impl CallSite {
 }
 
 impl PassedPointer {
-    /// Whether it is to bytes, as which C passes anything on.
+    /// Tells whether it is to bytes, as which C passes anything on.
     pub(crate) fn is_erased(&self) -> bool {
         let element = self.layout.innermost_element();
         matches!(element.shape, Shape::Scalar(ScalarKind::Byte))
             && !matches!(self.root, OwnedRoot::Variable(_))
     }
 
-    /// What the name begins with.
+    /// Returns the root that the name begins with.
     pub(crate) fn root(&self) -> Root<'_> {
         self.root.borrow()
     }
 
-    /// Where an access of `size` bytes is, `moved` bytes from where this points, or somewhere from
+    /// Finds the place of an access of `size` bytes, `moved` bytes from where this points, or somewhere from
     /// there on; `None` where that is not known to be in the object.
     pub(crate) fn spot(&self, moved: Option<i64>, size: u64) -> Option<Spot> {
         let element = self.layout.innermost_element();
@@ -263,7 +263,7 @@ impl PassedPointer {
     }
 }
 
-/// What a pointer into an aggregate is meant to go over.
+/// Bytes that a pointer into an aggregate is meant to go over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meant {
     /// All of it.
@@ -277,7 +277,7 @@ enum Meant {
     Unknown,
 }
 
-/// What a pointer to the byte at `into` is meant to go over. Where it was counted up from that place it
+/// Finds what a pointer to the byte at `into` is meant to go over. Where it was counted up from that place it
 /// has to be the beginning of an array: `&v[i - 1]` is counted from what stands before it.
 fn meant(aggregate: &Layout, into: u64, is_exact: bool) -> Meant {
     let Shape::Aggregate { kind, members } = &aggregate.shape else { return Meant::Unknown };

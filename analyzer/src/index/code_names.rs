@@ -31,7 +31,7 @@ const CODE_MOVE: u32 = 1;
 /// Of a record so much is looked at: its fixed part and a name.
 const MAX_DUMP_HEAD_BYTES: usize = 64 + limit::MAX_CODE_NAME_BYTES;
 
-/// What the files named so far.
+/// Names that the files gave so far.
 #[derive(Debug, Default)]
 pub(crate) struct CodeNames {
     readers: FxHashMap<LoadObjectIdx, CodeNameReader>,
@@ -93,7 +93,7 @@ impl CodeNames {
 struct CodeNameReader {
     format: NamesFormat,
     inode: u64,
-    /// Where the next line or record begins.
+    /// Offset of the next line or record.
     offset: u64,
     is_big_endian: bool,
     n_entries: u64,
@@ -261,7 +261,7 @@ fn map_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     (!name.is_empty()).then_some((start, len_bytes, name))
 }
 
-/// What a record of a jitdump says of names.
+/// Statement of a jitdump's record about names.
 enum CodeNameRecord<'a> {
     Load { address: u64, len_bytes: u64, name: &'a [u8] },
     Move { from: u64, to: u64, len_bytes: u64 },

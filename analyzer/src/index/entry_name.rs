@@ -16,7 +16,7 @@ use object::elf::{self, Sym64};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Where a function is entered, and by which names.
+/// Entries of a function: where it is entered, and by which names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries {
     /// The addresses.
@@ -30,11 +30,11 @@ pub struct Entries {
 /// A function that ends with a jump to another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detour {
-    /// Where it is entered.
+    /// Addresses at which it is entered.
     pub starts: Vec<Svma>,
     /// By which names.
     pub names: Vec<Arc<str>>,
-    /// What it passes of its own arguments.
+    /// Sums of its own arguments that it passes.
     pub(crate) passed: [Derived; N_ARGUMENTS],
 }
 
@@ -93,7 +93,7 @@ impl EntryNames {
         }
     }
 
-    /// Where `function` is entered, and by which names.
+    /// Finds where `function` is entered, and by which names.
     pub(crate) fn of(&self, function: &FunctionCode) -> Entries {
         let mut entries = Entries::default();
         for at in 0..function.n_instructions() {

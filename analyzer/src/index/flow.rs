@@ -38,7 +38,7 @@ impl LoadObjectIndex {
         self.settled(followed, &function, svma, &given)
     }
 
-    /// What all callers pass in the registers that the function says nothing of.
+    /// Finds what all callers pass in the registers that the function says nothing of.
     fn given_to(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
         let Some(start) = function.start().filter(|_| !open.is_empty()) else { return Vec::new() };
         if let Some(known) = self.flows.given(start) {
@@ -52,7 +52,7 @@ impl LoadObjectIndex {
         given
     }
 
-    /// What is said of the function around `svma`, and what a thunk gets whoever calls it.
+    /// Finds what is said of the function around `svma`, and what a thunk gets whoever calls it.
     fn scope_of_function(&mut self, svma: Svma) -> Option<(Arc<FunctionScope>, Option<Argument>)> {
         let debug = self.debug.as_mut()?;
         Some(match Thunk::at(svma, &self.code.image) {
@@ -90,7 +90,7 @@ impl LoadObjectIndex {
         Some(Box::new(settled))
     }
 
-    /// What the direct callers of a function pass in the registers that it says nothing of. Those
+    /// Finds what the direct callers of a function pass in the registers that it says nothing of. Those
     /// that pass different things say nothing. `n_sites` calls are looked at, those of callers that
     /// pass on what they were given among them.
     fn given(
@@ -134,7 +134,7 @@ impl LoadObjectIndex {
         given.into_iter().map(|(register, content)| Argument { register, content }).collect()
     }
 
-    /// What the call of `entry` at `site` passes in each register.
+    /// Finds what the call of `entry` at `site` passes in each register.
     fn passed_by(
         &mut self,
         site: Svma,
@@ -206,7 +206,7 @@ impl LoadObjectIndex {
     }
 }
 
-/// What a thunk gets in place of the object that its method is declared to get.
+/// Works out what a thunk gets in place of the object that its method is declared to get.
 fn adjusted_argument(debug: &mut DebugInfo, thunk: Thunk) -> Option<Argument> {
     let method = debug.function_entered_at(thunk.method)?;
     let object = *debug.parameter_types(method).first()?;

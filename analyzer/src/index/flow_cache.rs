@@ -6,11 +6,11 @@ use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Whose values: of the function with this first instruction, and whether what its callers pass went
+/// Key of a function's values: its first instruction, and whether what its callers pass went
 /// into them.
 pub(crate) type FlowKey = (Svma, bool);
 
-/// What was worked out of functions.
+/// Cache of what was worked out of functions.
 #[derive(Debug, Default)]
 pub(crate) struct FlowCache {
     kept: FxHashMap<FlowKey, (u64, Box<Dataflow>)>,
@@ -18,7 +18,7 @@ pub(crate) struct FlowCache {
     order: VecDeque<(u64, FlowKey)>,
     n_bytes: usize,
     next: u64,
-    /// What the callers of functions pass.
+    /// Arguments that the callers of functions pass.
     given: FxHashMap<Svma, Vec<Argument>>,
 }
 
@@ -47,7 +47,7 @@ impl FlowCache {
         self.kept.insert(key, (self.next, flow));
     }
 
-    /// What the callers of the function pass, if that was worked out before.
+    /// Returns the arguments that the callers of the function pass, if they were worked out before.
     pub(crate) fn given(&self, start: Svma) -> Option<Vec<Argument>> {
         self.given.get(&start).cloned()
     }

@@ -36,7 +36,7 @@ use dataspace_proto::record::FileIdentity;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// What the analyzer needs of a load object before it can ask about its addresses.
+/// Facts of a load object that the analyzer needs before it can ask about its addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectFacts {
     /// `PT_LOAD` segments by address.
@@ -137,7 +137,7 @@ impl LoadObjectIndex {
         }
     }
 
-    /// What the analyzer must know first.
+    /// Returns what the analyzer must know first.
     #[must_use]
     pub fn facts(&self) -> ObjectFacts {
         let image = &self.code.image;
@@ -165,14 +165,14 @@ impl LoadObjectIndex {
         answer
     }
 
-    /// What is at a place in data, as far as one question may look through the debug information.
+    /// Finds what is at a place in data, as far as one question may look through the debug information.
     #[must_use]
     pub fn data(&mut self, place: DataPlace) -> DataRange {
         self.begin_question();
         StaticData { code: &self.code, debug: self.debug.as_mut() }.at(place)
     }
 
-    /// What is known of a reported IP, as far as one question may look through the debug information.
+    /// Finds what is known of a reported IP, as far as one question may look through the debug information.
     #[must_use]
     pub fn site(&mut self, query: SiteQuery) -> Site {
         self.begin_question();
@@ -324,7 +324,7 @@ impl LoadObjectIndex {
         typed
     }
 
-    /// What the code before an access tells of its base register and the thread's storage.
+    /// Finds what the code before an access tells of its base register and the thread's storage.
     fn thread_link(&mut self, svma: Svma, memory: &access::MemoryAccess) -> Option<ThreadLink> {
         self.code.image.thread?;
         let function = self.function(svma).ok()?;
@@ -362,7 +362,7 @@ impl CodeSource for LoadObjectIndex {
     }
 }
 
-/// What the debug information must know of the rest of the file to tell which variables are there.
+/// Collects what the debug information must know of the rest of the file to tell which variables are there.
 fn data_facts(code: &CodeImage) -> DataFacts {
     // The program may declare another of the names that the library gives the variable. What is mangled
     // is no name in a declaration.

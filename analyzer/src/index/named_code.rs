@@ -22,7 +22,7 @@ struct Range {
     scope: Arc<Scope>,
 }
 
-/// What a range takes beside its name: the tree's share, the scope and its counters.
+/// Bytes that a range takes beside its name: the tree's share, the scope and its counters.
 const RANGE_BYTES: usize = 160;
 
 impl CodeTable {
@@ -83,7 +83,7 @@ impl CodeTable {
         (address < range.end).then_some(&range.scope)
     }
 
-    /// How much memory it takes, about.
+    /// Returns about how much memory it takes.
     pub(crate) const fn n_bytes(&self) -> usize {
         self.n_bytes
     }

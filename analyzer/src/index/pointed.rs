@@ -1,4 +1,4 @@
-//! What a pointer of known type points at: which part of the object an access is to.
+//! Targets of pointers of known type: which part of the object an access is to.
 
 use crate::dataflow::{Address, Doubt};
 use crate::index::site::TypeAnswer;
@@ -10,7 +10,7 @@ use crate::x86_64::access::MemoryAccess;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
 
-/// What a pointer of known type points at.
+/// Answers what a pointer of known type points at.
 pub(crate) fn answer(
     access: &MemoryAccess,
     layout: &Arc<Layout>,

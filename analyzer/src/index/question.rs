@@ -22,7 +22,7 @@ pub enum Question {
     Data(DataPlace),
     /// The call that returns to this address.
     Call(Svma),
-    /// What a file of this format calls the code that its process makes.
+    /// Names that a file of this format gives to the code that its process makes.
     CodeNames(NamesFormat),
 }
 
@@ -31,13 +31,13 @@ pub enum Question {
 pub struct Request {
     /// The load object.
     pub object: LoadObjectIdx,
-    /// How to open it.
+    /// The key that it is opened with.
     pub key: Arc<LoadObjectKey>,
-    /// What is asked.
+    /// The question that is asked.
     pub question: Question,
 }
 
-/// What a worker found.
+/// Answer that a worker found.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// To [`Question::Open`].
@@ -59,12 +59,12 @@ pub enum Answer {
     Failed(Reason),
 }
 
-/// Why nobody works on a question for the time being.
+/// Reason why nobody works on a question for the time being.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delay {
     /// Memory is short, which is told where work is given up for it, or the session ends.
     Short,
-    /// What there is to read for it takes more memory than there is.
+    /// The data to read for it take more memory than there is.
     TooLarge,
     /// It was begun, and what it had read stood in the way of others while it waited for a file; or the
     /// memory it needs was others' for as long as anybody waits.
@@ -76,13 +76,13 @@ pub enum Delay {
 pub struct Response {
     /// The load object.
     pub object: LoadObjectIdx,
-    /// What was asked.
+    /// The question that was asked.
     pub question: Question,
-    /// What was found.
+    /// The answer that was found.
     pub answer: Answer,
 }
 
-/// What stops an attribution: a worker must answer first.
+/// Question that stops an attribution: a worker must answer first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub(crate) object: LoadObjectIdx,

@@ -15,12 +15,12 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use std::sync::Arc;
 
-/// What is asked of a worker.
+/// Query for a site, which a worker is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SiteQuery {
     /// The reported IP in the file's terms.
     pub ip: Svma,
-    /// Where the trigger is, relative to it.
+    /// The place of the trigger, relative to it.
     pub skid: Skid,
 }
 
@@ -29,11 +29,11 @@ pub struct SiteQuery {
 pub struct Site {
     /// The code around IP.
     pub scope: Arc<Scope>,
-    /// How the trigger may be found, or why it cannot.
+    /// The past in which the trigger may be found, or the reason why it cannot.
     pub outcome: Result<Box<Past>, Reason>,
 }
 
-/// What may have run before a reported IP.
+/// Instructions that may have run before a reported IP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {
     /// The instructions and the ways between them.
@@ -55,9 +55,9 @@ impl Past {
 /// An instruction that may have caused the sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
-    /// Where it is.
+    /// Its address.
     pub svma: Svma,
-    /// What it touches; nothing for an instruction without memory operands.
+    /// Its accesses; none for an instruction without memory operands.
     pub accesses: Vec<TypedAccess>,
 }
 
@@ -66,7 +66,7 @@ pub struct Trigger {
 pub struct TypedAccess {
     /// The operand.
     pub memory: MemoryAccess,
-    /// What instruction and debug information say.
+    /// The answer of instruction and debug information.
     pub answer: TypeAnswer,
     /// Variables in the frame there, for addresses on the stack.
     pub frame: Arc<Vec<FrameSlot>>,
@@ -74,9 +74,9 @@ pub struct TypedAccess {
     pub is_perhaps_variable: bool,
     /// Objects that registers point at there, for an access that is not typed by itself.
     pub live: Arc<Vec<LiveObject>>,
-    /// What its base register tells of the thread's storage.
+    /// The place in the thread's storage that its base register tells.
     pub thread_link: Option<ThreadLink>,
-    /// What a caller can tell of an access that is not typed by itself.
+    /// For an access that is not typed by itself: what a caller can tell of it.
     pub handed: Option<Arc<Handed>>,
 }
 
@@ -85,7 +85,7 @@ pub struct TypedAccess {
 pub struct LiveObject {
     /// The register.
     pub register: AddressRegister,
-    /// How far into the object it points.
+    /// The offset in the object that it points at.
     pub offset: i64,
     /// The object's type.
     pub layout: Arc<Layout>,
@@ -122,15 +122,15 @@ impl PlacedObject {
 /// An object of which the index register's value tells the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedAnswer {
-    /// What the base is at the start of.
+    /// The layout that the base is at the start of.
     pub layout: Arc<Layout>,
     /// Displacement from there.
     pub displacement: i64,
     /// The register that counts, which may be the operand's base: the two are alike to the CPU.
     pub index: AddressRegister,
-    /// What it is multiplied by.
+    /// The factor that it is multiplied by.
     pub scale: u8,
-    /// What is known of the two's product.
+    /// The product of the two, as far as it is known.
     pub(crate) counted: Congruence,
     /// The name behind it.
     pub root: OwnedRoot,
@@ -155,7 +155,7 @@ impl IndexedAnswer {
         Self { layout, displacement, index, scale, counted, root, is_array }
     }
 
-    /// Where the access begins in the layout when the index register holds `index`; behind a
+    /// Computes where the access begins in the layout when the index register holds `index`; behind a
     /// pointer, in whichever element that is.
     ///
     /// `None` where the access is not in what was found at the displacement: `table[i - 1]` has the
@@ -217,7 +217,7 @@ impl IndexedAnswer {
 }
 
 impl IndexedAnswer {
-    /// Whether the index steps over whole elements of this many bytes.
+    /// Tells whether the index steps over whole elements of this many bytes.
     fn is_step(&self, size: u64) -> bool {
         self.counted.step() != 0 && self.counted.step().is_multiple_of(size)
     }
@@ -249,9 +249,9 @@ impl OwnedRoot {
 /// A variable in a function's frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameSlot {
-    /// What its place is counted from.
+    /// The register that its place is counted from.
     pub base: AddressRegister,
-    /// How far.
+    /// Distance from that.
     pub offset: i64,
     /// Its type.
     pub layout: Arc<Layout>,

@@ -1,4 +1,4 @@
-//! What a load object has at a place in its data: a variable of its debug information, a symbol, a
+//! The object at a place in a load object's data: a variable of its debug information, a symbol, a
 //! slot of its linkage tables, or what the compiler made.
 
 use crate::code::image::CodeImage;
@@ -14,7 +14,7 @@ use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
-/// What is at a place in data, and how far around this answer holds.
+/// The object at a place in data, and the range around that this answer holds for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataRange {
     /// In which data.
@@ -23,23 +23,23 @@ pub struct DataRange {
     pub start: Svma,
     /// End.
     pub end: Svma,
-    /// What is there; `None` if nothing tells.
+    /// The object that is there; `None` if nothing tells.
     pub resident: Option<Resident>,
 }
 
-/// What lives at a place in data.
+/// Object that lives at a place in data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resident {
     /// A variable whose type is known.
     Variable(Arc<StaticVariable>),
-    /// What has a name, but no type.
+    /// An object that has a name, but no type.
     Untyped(Arc<UntypedObject>),
 }
 
 /// An object that no type describes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UntypedObject {
-    /// Where it begins.
+    /// Its first address.
     pub start: Svma,
     /// Its name.
     pub object: DataObject,
@@ -47,14 +47,14 @@ pub struct UntypedObject {
     pub is_made: bool,
 }
 
-/// What tells of a load object's data.
+/// Sources that tell of a load object's data.
 pub(crate) struct StaticData<'a> {
     pub(crate) code: &'a CodeImage,
     pub(crate) debug: Option<&'a mut DebugInfo>,
 }
 
 impl StaticData<'_> {
-    /// What is at `place`.
+    /// Finds what is at `place`.
     pub(crate) fn at(&mut self, place: DataPlace) -> DataRange {
         let mut range = DataRange {
             storage: place.storage,
@@ -107,7 +107,7 @@ impl StaticData<'_> {
         Some(Resident::Untyped(Arc::new(UntypedObject { start, object, is_made })))
     }
 
-    /// What the compiler or the linker put there, which has no name in the program: a slot, a string
+    /// Enters what the compiler or the linker put there, which has no name in the program: a slot, a string
     /// literal, a constant or table of a section that cannot be written to.
     fn made(&self, at: Svma, range: &mut DataRange) {
         let Some(section) = self.code.image.loaded_section(at) else { return };
@@ -154,7 +154,7 @@ impl StaticData<'_> {
         DataObject::made("GOT", Some(&symbol), SLOT_BYTES)
     }
 
-    /// What the bytes around `at` read as. Linkers put literals, constants and jump tables into one
+    /// Finds what the bytes around `at` read as. Linkers put literals, constants and jump tables into one
     /// section: what does not read as text is not taken for a literal. `None` where all of `range`
     /// is not.
     fn text(&self, at: Svma, section: &Section, range: &DataRange) -> Option<Text> {
@@ -191,7 +191,7 @@ impl StaticData<'_> {
     }
 }
 
-/// What bytes that end together read as.
+/// Bytes that end together, and whether they read as a literal.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     start: Svma,

@@ -21,7 +21,7 @@ use dataspace_proto::register::Register as Sampled;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// What an operand's base register holds: the place of this offset in the load object's own block.
+/// Content of an operand's base register: the place of this offset in the load object's own block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadLink {
     /// The register.
@@ -56,7 +56,7 @@ impl ThreadLink {
     }
 }
 
-/// What the code before the access at `svma` tells of its base register.
+/// Finds what the code before the access at `svma` tells of its base register.
 pub(crate) fn link(
     function: &FunctionCode,
     code: &CodeImage,
@@ -81,7 +81,7 @@ pub(crate) fn link(
     is_used_so.then_some(ThreadLink { base, offset, is_distance, is_certain })
 }
 
-/// What a register was given.
+/// Value that a register was given.
 #[derive(Clone, PartialEq, Eq)]
 enum RegisterSource {
     /// The distance of a thread-local variable, or its address.
@@ -101,8 +101,8 @@ struct ThreadTrace<'a> {
 }
 
 impl<'a> ThreadTrace<'a> {
-    /// What `register`, by its DWARF number, holds before the instruction at `at`: which variable, and whether its
-    /// distance. Every way there must give the same.
+    /// Traces what `register`, by its DWARF number, holds before the instruction at `at`: which variable, and
+    /// whether its distance. Every way there must give the same.
     fn origin(&mut self, register: u8, at: usize) -> Option<(ThreadTarget, bool)> {
         let mut found: Option<(ThreadTarget, bool)> = None;
         let mut seen = FxHashSet::default();
@@ -141,7 +141,7 @@ impl<'a> ThreadTrace<'a> {
         found
     }
 
-    /// What the instruction at `at` gives `register`: `Some(None)` if it leaves it as it is.
+    /// Finds what the instruction at `at` gives `register`: `Some(None)` if it leaves it as it is.
     #[allow(clippy::option_option, reason = "no instruction there, and none that writes it")]
     fn given(&mut self, register: u8, at: usize) -> Option<Option<RegisterSource>> {
         let action = self.translator.action(at)?;
@@ -198,7 +198,7 @@ impl<'a> ThreadTrace<'a> {
         self.translator.action(before.from as usize).filter(|_| is_only)
     }
 
-    /// Whether the register was loaded with the thread's own address just before.
+    /// Tells whether the register was loaded with the thread's own address just before.
     fn is_thread_base(&mut self, register: u8, at: usize) -> bool {
         let is_it = |it: &Assignment| it.to == register && it.value == Expression::ThreadPointer;
         self.before(at).is_some_and(|before| before.assignments.iter().any(is_it))
@@ -210,7 +210,7 @@ impl<'a> ThreadTrace<'a> {
         self.code.linkage().at(Svma(operand.displacement.cast_unsigned()))
     }
 
-    /// What `__tls_get_addr` is called with, if that is what the call at `at` is of.
+    /// Finds what `__tls_get_addr` is called with, if the call at `at` is of it.
     fn index_argument(&mut self, at: usize) -> Option<ThreadTarget> {
         let slot = match self.function.destination(at)? {
             Destination::Slot(slot) => slot,

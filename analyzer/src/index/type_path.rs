@@ -22,7 +22,7 @@ use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
 
-/// What one instruction's operands are looked up in.
+/// Sources in which one instruction's operands are looked up.
 pub(crate) struct TypePath<'a> {
     pub(crate) debug: &'a mut DebugInfo,
     pub(crate) image: &'a CodeImage,
@@ -48,7 +48,7 @@ impl<'a> TypePath<'a> {
         Self { debug, image, flow, svma, is_perhaps_variable: false }
     }
 
-    /// What `access` lands in.
+    /// Answers what `access` lands in.
     pub(crate) fn answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         if access.role == Role::StackSlot {
             return stack();
@@ -70,7 +70,7 @@ impl<'a> TypePath<'a> {
         }
     }
 
-    /// What a repeated instruction works on: it may be anywhere in it.
+    /// Answers what a repeated instruction works on: it may be anywhere in it.
     fn repeated_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         let target = match self.target(access) {
             Ok(target) => target,
@@ -102,7 +102,7 @@ impl<'a> TypePath<'a> {
         Some(named(&copied, Root::Pointer(""), 0, access))
     }
 
-    /// What an inlined function copies that does nothing else, if it is copied whole.
+    /// Answers what an inlined function copies that does nothing else, if it is copied whole.
     fn copy_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
         let is_store = match access.access {
             Access::Store => true,
@@ -115,7 +115,7 @@ impl<'a> TypePath<'a> {
         is_whole.then(|| named(&layout, Root::Pointer(""), 0, access))
     }
 
-    /// What data flow says.
+    /// Answers what data flow says.
     fn flow_answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         let Target { mut address, index } = match self.target(access) {
             Ok(target) => target,
@@ -139,7 +139,7 @@ impl<'a> TypePath<'a> {
         }
     }
 
-    /// What lies from where objects end on: the bytes that the pointer is declared to lead to.
+    /// Answers what lies from where objects end on: the bytes that the pointer is declared to lead to.
     fn control_bytes(
         &mut self,
         access: &MemoryAccess,
@@ -369,7 +369,7 @@ impl<'a> TypePath<'a> {
     }
 }
 
-/// Why a register's content is no answer.
+/// Returns the reason why a register's content is no answer.
 const fn reason(content: &Content) -> Reason {
     match content {
         Content::Top | Content::Distance => Reason::Unidentified,
@@ -397,19 +397,19 @@ fn counted(address: &Address, content: &Content, index: Index) -> Result<Target,
     })
 }
 
-/// Whether a variable that is said to be in memory at a register lives there. A scalar outside the
+/// Tells whether a variable that is said to be in memory at a register lives there. A scalar outside the
 /// frame does not: gcc says of `t = p->next` that `t` is where `next` is.
 pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>) -> bool {
     layout.is_aggregate() || is_frame_register(register, cfa)
 }
 
-/// Whether the register with this DWARF number holds the frame's address.
+/// Tells whether the register with this DWARF number holds the frame's address.
 fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
     number == STACK_POINTER
         || number == FRAME_POINTER && cfa.is_some_and(|cfa| cfa.register == FRAME_POINTER)
 }
 
-/// What an access is to through a pointer that may be one of several.
+/// Answers what an access is to through a pointer that may be one of several.
 fn arm_answer(
     access: &MemoryAccess,
     arms: &Arms,
@@ -430,7 +430,7 @@ fn arm_answer(
 pub(crate) struct Index {
     register: AddressRegister,
     scale: u8,
-    /// What is known of what it holds.
+    /// The register's content, as far as it is known.
     number: Congruence,
 }
 
@@ -453,7 +453,7 @@ impl Index {
     }
 }
 
-/// What is behind a pointer is named after it.
+/// Names what is behind a pointer after it.
 pub(crate) fn owned_root(name: Option<&PointerName>) -> OwnedRoot {
     match name {
         None => OwnedRoot::Pointer("".into()),

@@ -68,7 +68,7 @@ impl LoadObjectIndex {
         }
     }
 
-    /// Where the direct calls and jumps of a function lead that leave it.
+    /// Lists the targets of a function's direct calls and jumps that leave it.
     fn callees(&self, caller: &Known) -> Vec<Svma> {
         let n_bytes = usize::try_from(caller.n_bytes).unwrap_or(0);
         let bytes = self.code.bytes_at(caller.start, n_bytes).unwrap_or_default();
@@ -81,7 +81,7 @@ impl LoadObjectIndex {
         targets
     }
 
-    /// How long the function without a symbol is that begins at `start`.
+    /// Finds the length of the function without a symbol that begins at `start`.
     fn unnamed(&self, start: Svma) -> Option<u64> {
         let (begin, end) = self.frames.function_range(start)?;
         let n_bytes = end.offset_from(begin)?;

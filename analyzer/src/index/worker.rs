@@ -1,4 +1,4 @@
-//! What the analyzer asks of workers, and the worker that answers.
+//! The worker, which answers the analyzer's questions about load objects.
 
 use crate::bytes::eviction::EvictionStage;
 use crate::bytes::file::{FileSource, LoadObjectIdx};

@@ -1,4 +1,4 @@
-//! What is left of a walk back, weighed without one.
+//! Survivors of a walk back, weighed without one.
 
 use super::*;
 use crate::attribution::choice::{Choice, choose};

@@ -1,4 +1,4 @@
-//! Which layouts are one to a reader.
+//! Layouts that are one to a reader.
 
 use super::*;
 use crate::types::sample::{aggregate, member, number};
