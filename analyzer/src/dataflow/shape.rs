@@ -192,8 +192,9 @@ fn is_element(part: &Layout, offset: i64, n_bytes: u8) -> bool {
     has_leaf(part, offset.rem_euclid(size).unsigned_abs(), n_bytes, true)
 }
 
-/// Tells whether an access so far from a part speaks for the container: neither what begins where the part
-/// ends, which is as likely a payload, nor another part of its type, as likely an element further on.
+/// Tells whether an access so far from a part speaks for the container. What begins where the part ends is as
+/// likely a payload, unless the part is a link or begins the container; another part of its type is as likely an
+/// element further on.
 fn is_telling(container: &Container, offset: i64, part: &Layout, is_link: bool) -> bool {
     let is_inside = u64::try_from(offset).is_ok_and(|offset| offset < part.size);
     let is_behind = offset == part.size.cast_signed() && container.offset != 0 && !is_link;

@@ -155,8 +155,8 @@ impl StaticData<'_> {
     }
 
     /// Finds what the bytes around `at` read as. Linkers put literals, constants and jump tables into one
-    /// section: what does not read as text is not taken for a literal. `None` where all of `range`
-    /// is not.
+    /// section: what does not read as text is not taken for a literal. `None` where the section is not the
+    /// program's, or its bytes are not there.
     fn text(&self, at: Svma, section: &Section, range: &DataRange) -> Option<Text> {
         if !section.is_of_program {
             return None;

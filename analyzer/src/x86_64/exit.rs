@@ -1,7 +1,7 @@
 //! Exits: where control goes when an instruction has run.
 
 use dataspace_proto::address::Svma;
-use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Way in which control leaves an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,11 @@ pub(super) fn is_filler(instruction: &Instruction) -> bool {
     match instruction.mnemonic() {
         Mnemonic::Nop | Mnemonic::Int3 => true,
         Mnemonic::Xchg => instruction.op0_register() == instruction.op1_register(),
-        _ => instruction.code() == iced_x86::Code::Add_rm8_r8 && instruction.len() == 2,
+        _ => {
+            instruction.code() == iced_x86::Code::Add_rm8_r8
+                && instruction.len() == 2
+                && instruction.memory_base() == Register::RAX
+                && instruction.op1_register() == Register::AL
+        }
     }
 }

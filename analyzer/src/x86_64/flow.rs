@@ -427,6 +427,18 @@ mod tests {
     }
 
     #[test]
+    fn zero_bytes_fill_up_and_other_additions_do_not() {
+        // 1000: jmp 1005  1002: add %cl,%al or add %al,(%rax)  1004: ret  1005: ret
+        let decode = |fill: [u8; 2]| {
+            let code = [0xeb, 0x03, fill[0], fill[1], 0xc3, 0xc3];
+            FunctionCode::decode(Svma(0x1000), &code, &NoBytes)
+        };
+        let (sum, zeros) = (decode([0x00, 0xc8]), decode([0, 0]));
+        assert!(entrances(&sum, 0x1002).is_unknown && !entrances(&sum, 0x1004).is_any());
+        assert!(entrances(&zeros, 0x1004).is_unknown);
+    }
+
+    #[test]
     fn an_alignment_that_is_run_through_is_a_predecessor() {
         // 1000: mov (%rax),%rax  1003: nop  1004: dec %edx  1006: jne 1004  1008: ret
         let code = [0x48, 0x8b, 0x00, 0x90, 0xff, 0xca, 0x75, 0xfc, 0xc3];
