@@ -1,4 +1,4 @@
-//! Exit codes, and which one an error leads to (design section 8, fixed).
+//! Exit codes, and which one an error leads to. Scripts rely on them: they stay as they are.
 
 use crate::journal;
 use crate::text::visible;

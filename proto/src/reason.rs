@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $sentence:literal;)*) => {
-        /// Why a sample has no data object (design section 5; the first ten are Oracle's).
+        /// Reason that a sample has no data object. The first ten are those of Oracle's Performance Analyzer.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[repr(u8)]
         pub enum Reason {

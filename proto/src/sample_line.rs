@@ -1,4 +1,4 @@
-//! The answer for one sample, as `dataspace script` prints it (design section 8, fixed).
+//! The answer for one sample, as `dataspace script` prints it. Programs read these keys: they keep their meaning.
 
 use crate::memory::{Access, Level, Region};
 use crate::reason::Reason;
@@ -65,39 +65,60 @@ pub struct Scope {
 
 /// One sample and its answer. Every key is always there, `null` where there is nothing to say.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are the JSON keys that design section 8 explains")]
 pub struct SampleLine {
+    /// Time of the sample in nanoseconds, by the clock of the session or recording.
     pub time_ns: u64,
+    /// The process.
     pub pid: i32,
+    /// The thread.
     pub tid: i32,
+    /// The CPU, where it was sampled.
     pub cpu: Option<u32>,
+    /// Name of the event, as perf spells it.
     pub event: Arc<str>,
+    /// Number of events that the sample stands for.
     pub period: u64,
+    /// Address of the instruction that the kernel reported.
     #[serde(with = "hex")]
     pub ip: u64,
+    /// Address of the instruction that caused the sample, where it was found.
     #[serde(with = "hex_option")]
     pub trigger: Option<u64>,
+    /// Address of the data, in the process.
     #[serde(with = "hex_option")]
     pub addr: Option<u64>,
+    /// Source of the data address.
     pub addr_source: Option<AddressSource>,
+    /// Kind of access that the trigger makes.
     pub access: Option<Access>,
+    /// Bytes that the trigger touches.
     pub size: Option<u32>,
+    /// Descriptor of the data object.
     pub object: Option<Arc<str>>,
+    /// Place of the trigger in the program.
     pub scope: Option<Scope>,
+    /// The outermost named type, or the variable's type.
     #[serde(rename = "type")]
     pub type_name: Option<Arc<str>>,
     /// Bytes into an object of this type; `None` where the touched part is not known.
     pub offset: Option<u64>,
+    /// Dotted path of the member.
     pub member: Option<Arc<str>>,
     /// Dotted paths of the members that the access may mean, where a union or bit-fields leave it
     /// open; the object is then what is around them.
     #[serde(default)]
     pub candidates: Option<Arc<[Arc<str>]>>,
+    /// The variable, if the object was reached by its name.
     pub variable: Option<Arc<str>>,
+    /// The paths that the object rests on.
     pub evidence: Option<Evidence>,
+    /// Reason that there is no object, or that a part of the answer is missing.
     pub reason: Option<Reason>,
+    /// True if the trigger touches no memory.
     pub not_memory: bool,
+    /// Core cycles that the data took to arrive, where the event tells that apart, else of the whole access.
     pub latency: Option<u64>,
+    /// The level of memory that had the data.
     pub level: Option<Level>,
     /// The level that did not have the data, where none is told that had.
     #[serde(default)]
@@ -108,6 +129,7 @@ pub struct SampleLine {
     /// Translation of the address: `L1 hit`, `L1|L2 hit`, `L2 miss`, `walker hit`.
     #[serde(default)]
     pub tlb: Option<Arc<str>>,
+    /// True if the access was locked.
     #[serde(default)]
     pub locked: Option<bool>,
     /// The data came from another core's, node's or socket's side; `null` where no level is told.
@@ -119,6 +141,7 @@ pub struct SampleLine {
     /// Part of an earlier store that it waited for: `data`, `address`, or both with `|`.
     #[serde(default)]
     pub blocked: Option<Arc<str>>,
+    /// Owner of the memory or cache, on processors that tell it.
     #[serde(default)]
     pub region: Option<Region>,
     /// Core cycles from the instruction's start to its end.
@@ -133,6 +156,7 @@ pub struct SampleLine {
     /// Bytes of the page that the code is on.
     #[serde(default)]
     pub code_page_size: Option<u64>,
+    /// Physical address of the data.
     #[serde(default, with = "hex_option")]
     pub phys_addr: Option<u64>,
     /// The number of the thread's control group.

@@ -130,7 +130,7 @@ impl Claim {
         Self { placing: self.placing.min(Placing::Part), ..self }
     }
 
-    /// The claim that two make together (design section 6), whichever comes first.
+    /// The claim that two make together, whichever comes first.
     pub(crate) fn join(self, other: Self, relation: Relation) -> Self {
         let rank = |claim: &Self| (claim.grounds.witnesses.rank(), claim.named);
         let is_in_order = rank(&self) <= rank(&other);

@@ -215,7 +215,7 @@ impl NameTable {
     }
 
     /// Of two answers for one access the finer one, if one contains the other; `None` if they
-    /// contradict each other (design section 6).
+    /// contradict each other.
     fn finer(&mut self, typed: NamedIdx, located: NamedIdx) -> Option<NamedIdx> {
         if let Some(known) = self.joined.get(&(typed, located)) {
             return *known;

@@ -1,4 +1,5 @@
-//! The spelling of data objects: the descriptor grammar of design section 6.
+//! The spelling of data objects. Each object around is in braces, outermost first: `{union:value}.{long_int n}`.
+//! In the braces stand the type, its qualifiers, pointers and arrays before it, and the name; `-` is for none.
 
 use crate::types::data_object::{Artificial, Candidate, DataObject, ObjectStep};
 use std::fmt;

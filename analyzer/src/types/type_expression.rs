@@ -4,7 +4,7 @@ use crate::bytes::name::spell;
 use std::fmt;
 use std::sync::Arc;
 
-/// A type by its parts. Attribution compares the parts; a descriptor spells them (design section 6).
+/// A type by its parts. Attribution compares the parts; a descriptor spells them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub enum TypeExpression {
     /// A base type (DWARF 5 section 5.1).

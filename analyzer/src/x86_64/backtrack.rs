@@ -14,7 +14,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKin
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Place of a sample's trigger, relative to its IP (design section 5).
+/// Place of a sample's trigger, relative to its IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Skid {
     /// At IP.
