@@ -111,37 +111,23 @@ fn one_target_and_one_rate(schema: &mut Schema) {
     schema.ensure_object().extend(rules.as_object().cloned().unwrap_or_default());
 }
 
-/// State of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SessionState {
-    /// Its events are being opened for the first time.
-    Starting,
-    /// It samples.
-    Attached,
-    /// Its target is not there and is looked for, or memory is short: `detail` tells the reason.
-    Waiting,
-    /// Its target has ended and does not come back, or it was ended for want of memory: the totals are
-    /// final.
-    Ended,
-    /// It could not be attached, or not again: `detail` tells the reason.
-    Failed,
-    /// It was detached: the totals are final.
-    Detached,
-}
-
-impl SessionState {
-    /// Name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Attached => "attached",
-            Self::Waiting => "waiting",
-            Self::Ended => "ended",
-            Self::Failed => "failed",
-            Self::Detached => "detached",
-        }
+named! {
+    /// State of a session.
+    #[derive(JsonSchema)]
+    SessionState {
+        /// Its events are being opened for the first time.
+        Starting = "starting";
+        /// It samples.
+        Attached = "attached";
+        /// Its target is not there and is looked for, or memory is short: `detail` tells the reason.
+        Waiting = "waiting";
+        /// Its target has ended and does not come back, or it was ended for want of memory: the totals are
+        /// final.
+        Ended = "ended";
+        /// It could not be attached, or not again: `detail` tells the reason.
+        Failed = "failed";
+        /// It was detached: the totals are final.
+        Detached = "detached";
     }
 }
 
@@ -223,24 +209,14 @@ pub struct Health {
     pub memory: Option<MemoryLine>,
 }
 
-/// Health of the daemon in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HealthStatus {
-    /// All is well.
-    Ok,
-    /// A session of the configuration does not work.
-    Degraded,
-}
-
-impl HealthStatus {
-    /// Name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Degraded => "degraded",
-        }
+named! {
+    /// Health of the daemon in one word.
+    #[derive(JsonSchema)]
+    HealthStatus {
+        /// All is well.
+        Ok = "ok";
+        /// A session of the configuration does not work.
+        Degraded = "degraded";
     }
 }
 

@@ -3,6 +3,9 @@
 //!
 //! It holds messages only. It knows nothing of I/O, of threads, of the kernel or of debug information.
 
+#[macro_use]
+mod named;
+
 pub mod accounting;
 pub mod address;
 pub mod api;

@@ -2,84 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Source of the data, as `PERF_SAMPLE_DATA_SRC` tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "the names are the levels' own")]
-pub enum Level {
-    L0,
-    L1,
-    /// The line fill buffer: the line was already on its way.
-    #[serde(rename = "LFB")]
-    Lfb,
-    L2,
-    /// The buffer of L2's misses: the line was already on its way to L2.
-    #[serde(rename = "L2_MHB")]
-    L2Mhb,
-    L3,
-    L4,
-    /// A cache beside the memory controller.
-    #[serde(rename = "MSC")]
-    MemorySide,
-    #[serde(rename = "RAM")]
-    Ram,
-    #[serde(rename = "PMEM")]
-    Pmem,
-    #[serde(rename = "CXL")]
-    Cxl,
-    #[serde(rename = "IO")]
-    Io,
-    /// Uncached memory.
-    #[serde(rename = "UNC")]
-    Uncached,
-    /// A cache, which one is not told.
-    #[serde(rename = "cache")]
-    AnyCache,
+named! {
+    /// Source of the data, as `PERF_SAMPLE_DATA_SRC` tells it.
+    #[allow(missing_docs, reason = "the names are the levels' own")]
+    Level {
+        L0 = "L0";
+        L1 = "L1";
+        /// The line fill buffer: the line was already on its way.
+        Lfb = "LFB";
+        L2 = "L2";
+        /// The buffer of L2's misses: the line was already on its way to L2.
+        L2Mhb = "L2_MHB";
+        L3 = "L3";
+        L4 = "L4";
+        /// A cache beside the memory controller.
+        MemorySide = "MSC";
+        Ram = "RAM";
+        Pmem = "PMEM";
+        Cxl = "CXL";
+        Io = "IO";
+        /// Uncached memory.
+        Uncached = "UNC";
+        /// A cache, which one is not told.
+        AnyCache = "cache";
+    }
 }
 
 /// Number of levels.
-pub const N_LEVELS: usize = 14;
-
-impl Level {
-    /// Every level, in the order of the discriminants.
-    pub const ALL: [Level; N_LEVELS] = [
-        Level::L0,
-        Level::L1,
-        Level::Lfb,
-        Level::L2,
-        Level::L2Mhb,
-        Level::L3,
-        Level::L4,
-        Level::MemorySide,
-        Level::Ram,
-        Level::Pmem,
-        Level::Cxl,
-        Level::Io,
-        Level::Uncached,
-        Level::AnyCache,
-    ];
-
-    /// The level's name in JSON and in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Level::L0 => "L0",
-            Level::L1 => "L1",
-            Level::Lfb => "LFB",
-            Level::L2 => "L2",
-            Level::L2Mhb => "L2_MHB",
-            Level::L3 => "L3",
-            Level::L4 => "L4",
-            Level::MemorySide => "MSC",
-            Level::Ram => "RAM",
-            Level::Pmem => "PMEM",
-            Level::Cxl => "CXL",
-            Level::Io => "IO",
-            Level::Uncached => "UNC",
-            Level::AnyCache => "cache",
-        }
-    }
-}
+pub const N_LEVELS: usize = Level::ALL.len();
 
 /// Kind of access of an instruction to its memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

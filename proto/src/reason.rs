@@ -4,23 +4,12 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $sentence:literal;)*) => {
-        /// Reason that a sample has no data object. The first ten are those of Oracle's Performance Analyzer.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[repr(u8)]
-        pub enum Reason {
-            $($(#[$doc])* #[serde(rename = $name)] $variant,)*
+        named! {
+            /// Reason that a sample has no data object. The first ten are those of Oracle's Performance Analyzer.
+            Reason { $($(#[$doc])* $variant = $name;)* }
         }
 
         impl Reason {
-            /// Every reason, in the order of the discriminants.
-            pub const ALL: &'static [Reason] = &[$(Reason::$variant,)*];
-
-            /// The fixed name, as it stands in JSON and in `<Unknown>.(name)`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Reason::$variant => $name,)* }
-            }
-
             /// One sentence for a person.
             #[must_use]
             pub const fn sentence(self) -> &'static str {
@@ -97,7 +86,7 @@ mod tests {
     #[test]
     fn json_names_are_the_fixed_names() {
         for reason in Reason::ALL {
-            let json = serde_json::to_string(reason).unwrap();
+            let json = serde_json::to_string(&reason).unwrap();
             assert_eq!(json, format!("\"{}\"", reason.name()));
         }
         assert_eq!(N_REASONS, 18);

@@ -6,35 +6,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Kind of evidence that an attribution rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[repr(u8)]
-pub enum Evidence {
-    /// Type path and address path agree.
-    Both,
-    /// Only the type path answered.
-    Type,
-    /// Only the address path answered.
-    Address,
-    /// They disagree.
-    Conflict,
-}
-
-impl Evidence {
-    /// Every kind, in the order of the discriminants.
-    pub const ALL: [Evidence; 4] =
-        [Evidence::Both, Evidence::Type, Evidence::Address, Evidence::Conflict];
-
-    /// The fixed name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Evidence::Both => "both",
-            Evidence::Type => "type",
-            Evidence::Address => "address",
-            Evidence::Conflict => "conflict",
-        }
+named! {
+    /// Kind of evidence that an attribution rests on.
+    Evidence {
+        /// Type path and address path agree.
+        Both = "both";
+        /// Only the type path answered.
+        Type = "type";
+        /// Only the address path answered.
+        Address = "address";
+        /// They disagree.
+        Conflict = "conflict";
     }
 }
 
@@ -190,21 +172,16 @@ mod hex {
 
 mod hex_option {
     //! `"0x401000"` or `null`.
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Hex(#[serde(with = "super::hex")] u64);
 
     pub(super) fn serialize<S: Serializer>(value: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => super::hex::serialize(value, to),
-            None => to.serialize_none(),
-        }
+        value.map(Hex).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-        Option::<String>::deserialize(from)?
-            .map(|text| {
-                let digits = text.strip_prefix("0x").unwrap_or(&text);
-                u64::from_str_radix(digits, 16).map_err(D::Error::custom)
-            })
-            .transpose()
+        Ok(Option::<Hex>::deserialize(from)?.map(|hex| hex.0))
     }
 }

@@ -3,11 +3,11 @@
 use crate::snapshot::Metrics;
 use schemars::JsonSchema;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// Windows of a session at most, without the one since it began.
 pub const MAX_WINDOWS: usize = 4;
@@ -137,20 +137,7 @@ pub struct Windows {
     last: Vec<Metrics>,
 }
 
-static NOTHING: Metrics = Metrics {
-    samples: 0,
-    loads: 0,
-    stores: 0,
-    latency: 0,
-    tlb_misses: 0,
-    locked: 0,
-    hitm: 0,
-    remote: 0,
-    threads: 0,
-    levels: BTreeMap::new(),
-    evidence: BTreeMap::new(),
-    events: BTreeMap::new(),
-};
+static NOTHING: LazyLock<Metrics> = LazyLock::new(Metrics::default);
 
 impl Windows {
     /// Takes what `metrics` gives for each window of `lengths`, and for the one since the session began.
@@ -180,11 +167,8 @@ impl Windows {
 impl Serialize for Windows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let lengths = self.lengths.seconds();
-        let mut map = serializer.serialize_map(Some(1 + lengths.len()))?;
-        for window in [Window::All].into_iter().chain(lengths.iter().copied().map(Window::Last)) {
-            map.serialize_entry(&Name(window), self.get(window))?;
-        }
-        map.end()
+        let windows = [Window::All].into_iter().chain(lengths.iter().copied().map(Window::Last));
+        serializer.collect_map(windows.map(|window| (Name(window), self.get(window))))
     }
 }
 

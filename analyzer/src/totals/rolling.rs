@@ -192,7 +192,7 @@ impl Totals {
             totals.push(Some(TOTAL), artificial(own));
         }
         for reason in Reason::ALL {
-            totals.push(Some(UNKNOWN), artificial(Artificial::Reason(*reason)));
+            totals.push(Some(UNKNOWN), artificial(Artificial::Reason(reason)));
         }
         debug_assert_eq!(totals.objects.len(), FIRST_REASON as usize + N_REASONS);
         totals
