@@ -10,12 +10,14 @@ mod tally;
 mod verdict;
 mod workload;
 
-use crate::config::{CalibrationOptions, CommandOutput, Comms, LiveOptions, LiveTarget};
+use crate::config::{CalibrationOptions, LiveOptions};
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
 use crate::session::raw::RawSession;
 use anyhow::Context as _;
 use dataspace_analyzer::session::report::event_line;
+use dataspace_collector::target::membership::CommFilter;
+use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::accounting::{Collected, Lost};
 use dataspace_proto::event::{Event, EventKind, Sampling};
 use dataspace_proto::record::Record;
@@ -110,8 +112,8 @@ pub(crate) fn run(
 fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
     let open = |events| {
         RawSession::open(&LiveOptions {
-            target: LiveTarget::Processes(vec![pid]),
-            comms: Comms::default(),
+            target: TargetSpec::Pids(vec![pid]),
+            comms: CommFilter::default(),
             // The period is to stay what is measured.
             max_overhead: None,
             keeps_counts: true,

@@ -232,10 +232,10 @@ pub(crate) struct TargetArgs {
     /// Only processes of this name; without another target, all of them, now and later. It is the name
     /// that `ps -o comm` shows, of 15 bytes at most.
     #[arg(long = "comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
-    pub(crate) comms: Vec<value::CommName>,
+    pub(crate) comms: Vec<Box<[u8]>>,
     /// No processes of this name.
     #[arg(long = "exclude-comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
-    pub(crate) excluded_comms: Vec<value::CommName>,
+    pub(crate) excluded_comms: Vec<Box<[u8]>>,
 }
 
 /// Events to sample.

@@ -1,9 +1,10 @@
 //! Options of the program, worked out from what was typed: no flag is looked at below here.
 
 use crate::file_source::FileReader;
+use dataspace_collector::target::membership::CommFilter;
+use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::event::{Sampling, SkidModel};
 use dataspace_proto::window::{Window, WindowLengths};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LiveOptions {
     /// Target to profile.
-    pub(crate) target: LiveTarget,
+    pub(crate) target: TargetSpec,
     /// Processes of which names only, and of which not.
-    pub(crate) comms: Comms,
+    pub(crate) comms: CommFilter,
     /// Events as `--event` takes them; none: the best one that there is.
     pub(crate) events: Vec<String>,
     /// Rate of the samples, where the user said so.
@@ -26,52 +27,13 @@ pub(crate) struct LiveOptions {
     pub(crate) ring_pages: Option<usize>,
     /// Windows that metrics are summed over.
     pub(crate) windows: WindowLengths,
-    /// Destination of a command's own output.
+    /// Destination of a command's own output: ours is for data only.
     pub(crate) command_output: CommandOutput,
     /// This process has other sessions besides: what it costs is that of their threads then.
     pub(crate) is_one_of_many: bool,
     /// For whom it is, where that is a user with fewer privileges than ours: then only files that he
     /// may read are opened, and events are on processes of his only.
     pub(crate) reader: Option<FileReader>,
-}
-
-/// Target of a live session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LiveTarget {
-    /// Running processes: all their threads and the children born from now on.
-    Processes(Vec<i32>),
-    /// Single threads.
-    Threads(Vec<i32>),
-    /// A program to start: its path or name, then its arguments.
-    Command(Vec<OsString>),
-    /// The control group of a unit of systemd.
-    Unit(String),
-    /// A control group.
-    Cgroup(PathBuf),
-    /// Every process of the machine.
-    All,
-}
-
-/// Names of processes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Comms {
-    /// Only these; none: any.
-    pub(crate) include: Vec<Vec<u8>>,
-    /// Not these.
-    pub(crate) exclude: Vec<Vec<u8>>,
-}
-
-/// Destination of a started command's output. Our standard output is for data only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CommandOutput {
-    /// The same as ours: nothing of ours is on it.
-    Inherit,
-    /// Its standard output goes to our standard error, its standard error too; it keeps the
-    /// standard input.
-    Stderr,
-    /// Everything is discarded and the standard input is empty: the full-screen table has the
-    /// terminal.
-    Discard,
 }
 
 /// Destination and length of a recording.

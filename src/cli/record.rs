@@ -1,9 +1,10 @@
 //! `record` as it is typed, and what it asks for.
 
 use super::{EVENTS, EventArgs, TargetArgs, value};
-use crate::config::{CommandOutput, LiveOptions, Output, RecordOptions};
+use crate::config::{LiveOptions, Output, RecordOptions};
 use crate::exit::{Failure, Kind};
 use clap::Args;
+use dataspace_collector::target::CommandOutput;
 use std::path::PathBuf;
 use std::time::Duration;
 

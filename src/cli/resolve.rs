@@ -1,14 +1,15 @@
 //! From what was typed to what the program needs.
 
-use super::value::{CommName, DEFAULT_SHARE};
+use super::value::DEFAULT_SHARE;
 use super::{
     DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When, WindowsArgs,
 };
 use crate::config::{
-    CalibrationOptions, CommandOutput, Comms, Input, LiveOptions, LiveTarget, Output,
-    RecordingOptions, Selection, TopOptions,
+    CalibrationOptions, Input, LiveOptions, Output, RecordingOptions, Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
+use dataspace_collector::target::membership::CommFilter;
+use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::time::Duration;
@@ -31,21 +32,20 @@ impl TargetArgs {
     ///
     /// # Errors
     /// When nobody was named: what to type.
-    pub(crate) fn resolve(self, command: &str) -> Result<(LiveTarget, Comms), Failure> {
-        let names = |names: Vec<CommName>| names.into_iter().map(|name| name.0).collect();
-        let comms = Comms { include: names(self.comms), exclude: names(self.excluded_comms) };
+    pub(crate) fn resolve(self, command: &str) -> Result<(TargetSpec, CommFilter), Failure> {
+        let comms = CommFilter { include: self.comms, exclude: self.excluded_comms };
         let target = if !self.pids.is_empty() {
-            LiveTarget::Processes(without_repeats(self.pids))
+            TargetSpec::Pids(without_repeats(self.pids))
         } else if !self.tids.is_empty() {
-            LiveTarget::Threads(without_repeats(self.tids))
+            TargetSpec::Tids(without_repeats(self.tids))
         } else if !self.command.is_empty() {
-            LiveTarget::Command(self.command)
+            TargetSpec::Command(self.command)
         } else if let Some(unit) = self.unit {
-            LiveTarget::Unit(unit)
+            TargetSpec::Unit(unit)
         } else if let Some(path) = self.cgroup {
-            LiveTarget::Cgroup(path)
+            TargetSpec::Cgroup(path)
         } else if self.all || !comms.include.is_empty() {
-            LiveTarget::All
+            TargetSpec::All
         } else {
             return Err(Failure::new(Kind::Usage, "no target given").with_remedy(typed(command)));
         };
@@ -71,7 +71,7 @@ fn typed(command: &str) -> String {
 
 impl EventArgs {
     /// The session that samples these events of `target`.
-    pub(crate) fn resolve(self, target: (LiveTarget, Comms), output: Output) -> LiveOptions {
+    pub(crate) fn resolve(self, target: (TargetSpec, CommFilter), output: Output) -> LiveOptions {
         let (target, comms) = target;
         LiveOptions {
             target,
@@ -239,21 +239,21 @@ mod tests {
 
     #[test]
     fn targets_are_processes_threads_or_a_command() {
-        let check = |args: &[&str], expect: LiveTarget| {
+        let check = |args: &[&str], expect: TargetSpec| {
             assert_eq!(top(args).unwrap().0.target, expect, "{args:?}");
         };
-        check(&["-p", "12,13"], LiveTarget::Processes(vec![12, 13]));
-        check(&["-p13", "--pid", "12", "-p", "13"], LiveTarget::Processes(vec![12, 13]));
-        check(&["-t", "7"], LiveTarget::Threads(vec![7]));
+        check(&["-p", "12,13"], TargetSpec::Pids(vec![12, 13]));
+        check(&["-p13", "--pid", "12", "-p", "13"], TargetSpec::Pids(vec![12, 13]));
+        check(&["-t", "7"], TargetSpec::Tids(vec![7]));
         let command = ["./a", "-p", "--", "--json"].map(OsString::from).to_vec();
-        check(&["--", "./a", "-p", "--", "--json"], LiveTarget::Command(command));
-        check(&["-u", "redis"], LiveTarget::Unit("redis".into()));
-        check(&["--cgroup", "/a"], LiveTarget::Cgroup("/a".into()));
-        check(&["-a"], LiveTarget::All);
-        check(&["--comm", "redis"], LiveTarget::All);
-        check(&["-p", "12", "--comm", "redis"], LiveTarget::Processes(vec![12]));
+        check(&["--", "./a", "-p", "--", "--json"], TargetSpec::Command(command));
+        check(&["-u", "redis"], TargetSpec::Unit("redis".into()));
+        check(&["--cgroup", "/a"], TargetSpec::Cgroup("/a".into()));
+        check(&["-a"], TargetSpec::All);
+        check(&["--comm", "redis"], TargetSpec::All);
+        check(&["-p", "12", "--comm", "redis"], TargetSpec::Pids(vec![12]));
         let comms = top(&["-a", "--comm", "a,b", "--exclude-comm", "c"]).unwrap().0.comms;
-        assert_eq!((comms.include.len(), comms.exclude), (2, vec![b"c".to_vec()]));
+        assert_eq!((comms.include.len(), comms.exclude), (2, vec![b"c"[..].into()]));
         assert!(top(&["--exclude-comm", "c"]).is_err(), "of what?");
         for wrong in [
             &["-p", "0"][..],

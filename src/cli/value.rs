@@ -88,13 +88,9 @@ pub(super) fn windows(text: &str) -> Result<WindowLengths, String> {
 /// The longest name that the kernel keeps of a process (`TASK_COMM_LEN` without its end).
 const MAX_COMM_BYTES: usize = 15;
 
-/// A process's name, of any bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CommName(pub(crate) Vec<u8>);
-
 /// A process's name. One that the kernel has cut is to be given as it is: what is after the cut would
 /// keep no process of the same beginning out.
-pub(crate) fn comm(text: &str) -> Result<CommName, String> {
+pub(crate) fn comm(text: &str) -> Result<Box<[u8]>, String> {
     // Of a character that lies across the cut nobody can type the part that is kept.
     let is_kept = |(at, _): &(usize, char)| *at < MAX_COMM_BYTES;
     let kept_len: usize = text.char_indices().take_while(is_kept).map(|(_, c)| c.len_utf8()).sum();
@@ -105,7 +101,7 @@ pub(crate) fn comm(text: &str) -> Result<CommName, String> {
              use {kept}",
             text.len()
         )),
-        kept => Ok(CommName(kept.bytes().take(MAX_COMM_BYTES).collect())),
+        kept => Ok(kept.bytes().take(MAX_COMM_BYTES).collect()),
     }
 }
 
@@ -254,7 +250,7 @@ mod tests {
 
     #[test]
     fn names_are_as_long_as_the_kernel_keeps_them() {
-        let named = |text: &str| comm(text).map(|name| name.0);
+        let named = |text: &str| comm(text).map(Vec::from);
         assert_eq!(named("a-name-that-is-"), Ok(b"a-name-that-is-".to_vec()));
         assert_eq!(named("é"), Ok(vec![0xc3, 0xa9]));
         assert_eq!(named("a-name-that-isé"), Ok(b"a-name-that-is\xc3".to_vec()));

@@ -2,11 +2,13 @@
 
 use super::top;
 use crate::cli::{DemoArgs, Global};
-use crate::config::{Comms, LiveTarget, Output};
+use crate::config::Output;
 use crate::demo;
 use crate::diagnostic;
 use crate::interrupt::Interrupt;
 use crate::session;
+use dataspace_collector::target::TargetSpec;
+use dataspace_collector::target::membership::CommFilter;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, view.output == Output::Screen);
     let interrupt = Interrupt::listen()?;
     let workload = demo::PROGRAM.start()?;
-    let target = (LiveTarget::Processes(vec![workload.pid()?]), Comms::default());
+    let target = (TargetSpec::Pids(vec![workload.pid()?]), CommFilter::default());
     let live = args.windows.of(args.event.resolve(target, view.output));
     let source = session::start_live(&live, &|| interrupt.is_set())?;
     let shown = top::show(&*source, &view, &interrupt);

@@ -3,8 +3,9 @@
 use super::peer::{NOBODY, Peer, Rank};
 use super::refusal_log::REFUSALS;
 use super::session::{Owner, Session};
-use crate::config::{LiveOptions, LiveTarget};
+use crate::config::LiveOptions;
 use crate::ownership::{OwnProcess, Standing};
+use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use rustix::process::{Resource, getrlimit};
 
@@ -93,7 +94,7 @@ impl Peer {
 
     fn confine(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
         let refuse = |why: String| Err(self.refuse("attach", why));
-        let LiveTarget::Processes(pids) = &options.target else {
+        let TargetSpec::Pids(pids) = &options.target else {
             return refuse(
                 "only root and the daemon's group may profile units, control groups, threads, \
                  names or the whole system; others name processes of their own"

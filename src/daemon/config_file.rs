@@ -316,7 +316,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::LiveTarget;
+    use dataspace_collector::target::TargetSpec;
 
     const EXAMPLE: &str = include_str!("../../systemd/dataspace.toml");
 
@@ -398,7 +398,7 @@ mod tests {
         .unwrap();
         assert_eq!((config.group.as_str(), config.socket_mode), ("adm", 0o660));
         let options = &config.sessions[0].options;
-        assert_eq!(options.target, LiveTarget::Unit("redis".into()));
+        assert_eq!(options.target, TargetSpec::Unit("redis".into()));
         assert_eq!((options.max_overhead, options.keeps_counts), (Some(0.02), false));
     }
 

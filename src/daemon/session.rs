@@ -5,13 +5,13 @@ mod keeper;
 
 use super::frame::Frame;
 use super::peer::{Peer, Rank};
-use crate::config::{LiveOptions, LiveTarget};
+use crate::config::LiveOptions;
 use crate::ownership::OwnProcess;
-use crate::session::comm_filter;
 use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::system::memory;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
+use dataspace_collector::target::TargetSpec;
 use keeper::Keeper;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -138,7 +138,7 @@ impl Session {
         session.ends_unwatched = ends_unwatched;
         let session = Arc::new(session);
         let comes_back =
-            matches!(options.target, LiveTarget::Unit(_) | LiveTarget::Cgroup(_) | LiveTarget::All);
+            matches!(options.target, TargetSpec::Unit(_) | TargetSpec::Cgroup(_) | TargetSpec::All);
         let keeper = Keeper { session: session.clone(), options, processes, woken, comes_back };
         std::thread::Builder::new().name(format!("session {id}")).spawn(move || {
             let session = keeper.session.clone();
@@ -408,14 +408,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn describe(options: &LiveOptions) -> String {
     let numbers = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
     let target = match &options.target {
-        LiveTarget::Processes(pids) => Some(format!("process {}", numbers(pids))),
-        LiveTarget::Threads(tids) => Some(format!("thread {}", numbers(tids))),
-        LiveTarget::Unit(name) => Some(format!("unit {name}")),
-        LiveTarget::Cgroup(path) => Some(format!("cgroup {}", path.display())),
-        LiveTarget::All => None,
-        LiveTarget::Command(_) => Some("a command".to_owned()),
+        TargetSpec::Pids(pids) => Some(format!("process {}", numbers(pids))),
+        TargetSpec::Tids(tids) => Some(format!("thread {}", numbers(tids))),
+        TargetSpec::Unit(name) => Some(format!("unit {name}")),
+        TargetSpec::Cgroup(path) => Some(format!("cgroup {}", path.display())),
+        TargetSpec::All => None,
+        TargetSpec::Command(_) => Some("a command".to_owned()),
     };
-    comm_filter(&options.comms).describe(target.as_deref())
+    options.comms.describe(target.as_deref())
 }
 
 #[cfg(test)]

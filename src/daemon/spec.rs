@@ -1,8 +1,10 @@
 //! Requests for sessions, in the configuration or by a client, as options of a live session.
 
 use crate::cli::value;
-use crate::config::{CommandOutput, Comms, LiveOptions, LiveTarget};
+use crate::config::LiveOptions;
 use crate::session;
+use dataspace_collector::target::membership::CommFilter;
+use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::WindowLengths;
@@ -24,10 +26,9 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
     if n_named.iter().any(|n_named| *n_named > MAX_NAMED) {
         return Err(format!("a session names at most {MAX_NAMED} processes, names or events"));
     }
-    let names = |names: &[String]| -> Result<Vec<Vec<u8>>, String> {
-        names.iter().map(|name| value::comm(name).map(|name| name.0)).collect()
-    };
-    let comms = Comms { include: names(&spec.comm)?, exclude: names(&spec.exclude_comm)? };
+    let names =
+        |names: &[String]| names.iter().map(|name| value::comm(name)).collect::<Result<_, _>>();
+    let comms = CommFilter { include: names(&spec.comm)?, exclude: names(&spec.exclude_comm)? };
     let max_overhead = spec.max_overhead.as_deref().map(value::share).transpose()?;
     session::check_events(&spec.events).map_err(|error| error.to_string())?;
     if spec.max_objects == Some(0) {
@@ -40,10 +41,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         sampling: sampling(spec)?,
         keeps_counts: max_overhead.is_none(),
         max_overhead: max_overhead.unwrap_or(value::DEFAULT_SHARE).0,
-        ring_pages: match spec.ring_pages {
-            Some(n_pages) => Some(value::pages(&n_pages.to_string())?),
-            None => None,
-        },
+        ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,
         windows: spec.windows_s.unwrap_or_default(),
         command_output: CommandOutput::Discard,
         is_one_of_many: true,
@@ -58,21 +56,21 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
 pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
     let mut spec = SessionSpec::default();
     match &options.target {
-        LiveTarget::Processes(pids) => spec.pids.clone_from(pids),
-        LiveTarget::Threads(tids) => spec.tids.clone_from(tids),
-        LiveTarget::Unit(name) => spec.unit = Some(name.clone()),
-        LiveTarget::Cgroup(path) => {
+        TargetSpec::Pids(pids) => spec.pids.clone_from(pids),
+        TargetSpec::Tids(tids) => spec.tids.clone_from(tids),
+        TargetSpec::Unit(name) => spec.unit = Some(name.clone()),
+        TargetSpec::Cgroup(path) => {
             let path = path.to_str().ok_or("the path of the control group is not UTF-8")?;
             spec.cgroup = Some(path.to_owned());
         }
-        LiveTarget::All => spec.all = options.comms.include.is_empty(),
-        LiveTarget::Command(_) => {
+        TargetSpec::All => spec.all = options.comms.include.is_empty(),
+        TargetSpec::Command(_) => {
             return Err("the daemon attaches to what runs; it starts no commands".into());
         }
     }
-    let text = |names: &[Vec<u8>]| -> Result<Vec<String>, String> {
-        let one = |name: &Vec<u8>| String::from_utf8(name.clone());
-        let names: Result<_, _> = names.iter().map(one).collect();
+    let text = |names: &[Box<[u8]>]| -> Result<Vec<String>, String> {
+        let names = names.iter().map(|name| String::from_utf8(name.to_vec()));
+        let names: Result<_, _> = names.collect();
         names.map_err(|_| "a process name is not UTF-8 in its first 15 bytes".to_owned())
     };
     spec.comm = text(&options.comms.include)?;
@@ -107,7 +105,7 @@ pub(super) fn check_name(name: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn target(spec: &SessionSpec) -> Result<LiveTarget, String> {
+fn target(spec: &SessionSpec) -> Result<TargetSpec, String> {
     let id = |ids: &[i32]| -> Result<Vec<i32>, String> {
         let mut ids: Vec<i32> = ids.to_vec();
         ids.sort_unstable();
@@ -119,15 +117,15 @@ fn target(spec: &SessionSpec) -> Result<LiveTarget, String> {
     };
     let mut targets = Vec::new();
     if !spec.pids.is_empty() {
-        targets.push(LiveTarget::Processes(id(&spec.pids)?));
+        targets.push(TargetSpec::Pids(id(&spec.pids)?));
     }
     if !spec.tids.is_empty() {
-        targets.push(LiveTarget::Threads(id(&spec.tids)?));
+        targets.push(TargetSpec::Tids(id(&spec.tids)?));
     }
-    targets.extend(spec.unit.clone().map(LiveTarget::Unit));
-    targets.extend(spec.cgroup.clone().map(|path| LiveTarget::Cgroup(path.into())));
+    targets.extend(spec.unit.clone().map(TargetSpec::Unit));
+    targets.extend(spec.cgroup.clone().map(|path| TargetSpec::Cgroup(path.into())));
     if spec.all || (targets.is_empty() && !spec.comm.is_empty()) {
-        targets.push(LiveTarget::All);
+        targets.push(TargetSpec::All);
     }
     match (targets.pop(), targets.is_empty()) {
         (Some(target), true) => Ok(target),

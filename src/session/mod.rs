@@ -10,7 +10,7 @@ pub(crate) mod raw;
 pub(crate) mod recording;
 mod replay;
 
-use crate::config::{self, Comms, Input, LiveOptions, LiveTarget, RecordingOptions};
+use crate::config::{self, Input, LiveOptions, RecordingOptions};
 use crate::exit::{Failure, Kind};
 use crate::file_source::{FilePolicy, FileReader};
 use crate::ownership::ProcessesOf;
@@ -22,8 +22,6 @@ use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{LiveConfig, Permission};
 use dataspace_collector::perf_data::read::Recording;
-use dataspace_collector::target::membership::CommFilter;
-use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
 use findings::Findings;
@@ -98,24 +96,10 @@ pub(crate) fn check_events(events: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names, as the collector takes them.
-pub(crate) fn comm_filter(comms: &Comms) -> CommFilter {
-    let names = |names: &[Vec<u8>]| names.iter().map(|name| name.as_slice().into()).collect();
-    CommFilter { include: names(&comms.include), exclude: names(&comms.exclude) }
-}
-
 /// Options of the collector.
 fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
-    let target = match &options.target {
-        LiveTarget::Processes(pids) => TargetSpec::Pids(pids.clone()),
-        LiveTarget::Threads(tids) => TargetSpec::Tids(tids.clone()),
-        LiveTarget::Command(argv) => TargetSpec::Command(argv.clone()),
-        LiveTarget::Unit(name) => TargetSpec::Unit(name.clone()),
-        LiveTarget::Cgroup(path) => TargetSpec::Cgroup(path.clone()),
-        LiveTarget::All => TargetSpec::All,
-    };
-    let mut live = LiveConfig::new(target);
-    live.comms = comm_filter(&options.comms);
+    let mut live = LiveConfig::new(options.target.clone());
+    live.comms = options.comms.clone();
     live.max_overhead = options.max_overhead;
     live.keeps_counts = options.keeps_counts;
     live.ring_pages = options.ring_pages;
@@ -128,11 +112,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         let FileReader { uid, gid, .. } = *reader;
         Arc::new(ProcessesOf { uid, gid }) as Arc<dyn Permission>
     });
-    live.command_output = match options.command_output {
-        config::CommandOutput::Inherit => CommandOutput::Inherit,
-        config::CommandOutput::Stderr => CommandOutput::Stderr,
-        config::CommandOutput::Discard => CommandOutput::Discard,
-    };
+    live.command_output = options.command_output;
     Ok(live)
 }
 
