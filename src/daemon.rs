@@ -29,6 +29,7 @@ mod turn;
 mod voiced;
 
 use crate::exit::{Failure, Kind};
+use crate::lock::lock;
 use crate::memory_bound;
 use anyhow::Context as _;
 use config_file::{DaemonConfig, Limits};
@@ -41,7 +42,7 @@ use refusal_log::REFUSALS;
 use roster::Roster;
 use socket::Listening;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use token::Token;
 use tokio::net::{TcpListener, UnixListener};
@@ -102,12 +103,12 @@ impl Settings {
 
 impl Daemon {
     fn settings(&self) -> Settings {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.settings).clone()
     }
 
     /// Goes on with `settings`. What is open by what they do not say any more is closed, streams too.
     fn adopt(&self, settings: Settings) {
-        let mut current = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.settings);
         let before = std::mem::replace(&mut *current, settings);
         if !before.opens_tcp_as(&current) {
             self.connections.revoke_tcp();
@@ -118,11 +119,11 @@ impl Daemon {
     }
 
     fn limits(&self) -> Limits {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).limits
+        lock(&self.settings).limits
     }
 
     fn trusted(&self) -> Trusted {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).trusted
+        lock(&self.settings).trusted
     }
 }
 

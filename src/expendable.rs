@@ -1,12 +1,13 @@
 //! A thread for work that may never come back, such as reading a file from a FUSE mount: each job
 //! has a deadline, and a thread that misses it is left behind.
 
+use crate::lock::lock;
 use crate::memory_bound::{self, NoTurn, Turn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use dataspace_analyzer::index::question::Delay;
 use dataspace_collector::quota::places::{ForUser, Place, Places};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Time that one job may take. Files come from the page cache or a disk; a network file system
@@ -73,20 +74,16 @@ impl FilesEnd {
     }
 
     fn break_off(&self, delay: Delay) {
-        self.lock().get_or_insert(delay);
+        lock(&self.broken_off).get_or_insert(delay);
     }
 
     fn is_broken_off(&self) -> bool {
-        self.lock().is_some()
+        lock(&self.broken_off).is_some()
     }
 
     /// Tells whether anything was not read because there was no memory for it, since this was asked.
     pub(crate) fn was_broken_off(&self) -> Option<Delay> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Delay>> {
-        self.broken_off.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.broken_off).take()
     }
 }
 
@@ -191,7 +188,7 @@ impl Expendable {
     }
 
     fn run_once<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&self.thread);
         if self.is_over() || !self.has_room() {
             return None;
         }

@@ -1,10 +1,11 @@
 //! A log whose reader may stop reading: lines wait in a bounded queue for a thread that writes them,
 //! and what does not fit is counted, so that nobody who logs ever waits.
 
+use crate::lock::lock;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
@@ -52,13 +53,9 @@ impl LineQueue {
 }
 
 impl QueuedLines {
-    fn lock(&self) -> MutexGuard<'_, LineQueue> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what comes, for ever.
     fn write_to(&self, mut file: impl Write) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             let is_idle = |state: &mut LineQueue| state.is_idle();
             state = self.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +65,7 @@ impl QueuedLines {
             // What cannot be written, for the pipe is closed or the disk full, is lost: it could not
             // be said either.
             let _ = file.write_all(&bytes);
-            state = self.lock();
+            state = lock(&self.state);
             state.is_writing = false;
             self.changed.notify_all();
         }
@@ -96,14 +93,14 @@ impl LogQueue {
     /// Waits a little until all is written.
     pub(crate) fn finish(&self) {
         let is_busy = |state: &mut LineQueue| !state.is_idle();
-        let _ = self.0.changed.wait_timeout_while(self.0.lock(), FAREWELL, is_busy);
+        let _ = self.0.changed.wait_timeout_while(lock(&self.0.state), FAREWELL, is_busy);
     }
 }
 
 impl Write for LogQueue {
     /// Takes one entry, or counts it. Never waits.
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         // Behind one that was lost none fits, so that the count stands in its place.
         if state.n_lost > 0 || state.waiting.len() + entry.len() > MAX_BYTES {
             state.n_lost += 1;
@@ -142,7 +139,7 @@ mod tests {
             queue.write_all(format!("{number}\n").repeat(2).as_bytes()).unwrap();
         }
         queue.finish();
-        assert!(!queue.0.lock().is_idle(), "nobody has read it");
+        assert!(!lock(&queue.0.state).is_idle(), "nobody has read it");
         let (mut next, mut n_lost) = (0, 0);
         for line in BufReader::new(reader).lines().map(Result::unwrap) {
             let told = line.strip_prefix(" WARN ").and_then(|rest| rest.split_once(' '));
@@ -159,6 +156,6 @@ mod tests {
         }
         assert!(n_lost > 0);
         queue.finish();
-        assert!(queue.0.lock().is_idle());
+        assert!(lock(&queue.0.state).is_idle());
     }
 }

@@ -22,6 +22,7 @@ mod golden;
 mod header;
 mod interrupt;
 mod journal;
+mod lock;
 mod log_queue;
 mod memory_bound;
 mod ownership;

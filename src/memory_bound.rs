@@ -5,12 +5,13 @@ mod judge;
 mod room;
 mod turn;
 
+use crate::lock::lock;
 use dataspace_analyzer::bytes::eviction::EvictionStage;
 use dataspace_collector::system::memory;
 use judge::{Judge, headroom_bytes, high_bytes, plentiful_bytes};
 use room::Queue;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 pub(crate) use turn::{NoTurn, Turn};
@@ -233,20 +234,16 @@ impl MemoryBound {
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, bool> {
-        self.is_watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sets the bound, and tells whether a thread is to be begun that looks.
     fn is_to_be_watched(&self, max_bytes: Option<u64>) -> bool {
-        let mut is_watched = self.watched();
+        let mut is_watched = lock(&self.is_watched);
         self.max_bytes.store(max_bytes.unwrap_or(0), Ordering::Relaxed);
         max_bytes.is_some() && !std::mem::replace(&mut *is_watched, true)
     }
 
     /// Tells whether the thread that looks has nothing to look at, and is none any more.
     fn is_left(&self) -> bool {
-        let mut is_watched = self.watched();
+        let mut is_watched = lock(&self.is_watched);
         if self.max_bytes.load(Ordering::Relaxed) != 0 {
             return false;
         }
@@ -257,7 +254,7 @@ impl MemoryBound {
 
     /// There is nobody who looks: nothing is bounded, and nobody waits for what is never told.
     fn leave(&self) {
-        let mut is_watched = self.watched();
+        let mut is_watched = lock(&self.is_watched);
         self.max_bytes.store(0, Ordering::Relaxed);
         *is_watched = false;
     }

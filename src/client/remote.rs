@@ -1,13 +1,13 @@
 //! A session of the daemon as a source of snapshots, like one of our own.
 
 use super::{Client, part};
+use crate::lock::lock;
 use crate::session::Source;
 use crate::session::findings::Findings;
 use dataspace_proto::api::{SessionLine, SessionList, SessionSpec};
 use dataspace_proto::snapshot::Snapshot;
 use std::io::BufRead;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,10 +29,9 @@ pub(crate) struct RemoteSession {
 }
 
 struct WatchedTotals {
-    newest: Mutex<Arc<Snapshot>>,
-    is_finished: AtomicBool,
-    is_told: Mutex<bool>,
-    told: Condvar,
+    /// The newest totals, and whether they are the final ones.
+    state: Mutex<(Arc<Snapshot>, bool)>,
+    finished: Condvar,
 }
 
 impl RemoteSession {
@@ -68,12 +67,8 @@ impl RemoteSession {
         let first: Snapshot = client.get(&format!("sessions/{id}/snapshot"))?;
         let path = format!("sessions/{id}/stream?interval_ms={WATCH_INTERVAL_MS}");
         let mut events = client.open("GET", &path, None)?.stream();
-        let shared = Arc::new(WatchedTotals {
-            newest: Mutex::new(Arc::new(first)),
-            is_finished: AtomicBool::new(false),
-            is_told: Mutex::new(false),
-            told: Condvar::new(),
-        });
+        let state = Mutex::new((Arc::new(first), false));
+        let shared = Arc::new(WatchedTotals { state, finished: Condvar::new() });
         let for_thread = shared.clone();
         let watcher = std::thread::Builder::new().name("watcher".to_owned()).spawn(move || {
             let is_in_order = for_thread.follow(&mut events);
@@ -130,29 +125,28 @@ impl WatchedTotals {
         }
     }
 
+    /// Takes newer totals in; the final ones stay.
     fn keep(&self, snapshot: Snapshot) {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
-    }
-
-    fn newest(&self) -> Arc<Snapshot> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let (newest, is_finished) = &mut *lock(&self.state);
+        if !*is_finished {
+            *newest = Arc::new(snapshot);
+        }
     }
 
     fn finish(&self, is_in_order: bool) {
-        let mut last = Snapshot::clone(&self.newest());
+        let (newest, is_finished) = &mut *lock(&self.state);
+        let last = Arc::make_mut(newest);
         last.target.running = false;
         if !is_in_order {
             last.warnings.push("the daemon is gone: the totals end here".to_owned());
         }
-        self.keep(last);
-        self.is_finished.store(true, Ordering::Release);
-        *self.is_told.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.told.notify_all();
+        *is_finished = true;
+        self.finished.notify_all();
     }
 
     fn wait(&self, time: Duration) {
-        let is_told = self.is_told.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.told.wait_timeout_while(is_told, time, |is_told| !*is_told));
+        let is_going_on = |state: &mut (Arc<Snapshot>, bool)| !state.1;
+        drop(self.finished.wait_timeout_while(lock(&self.state), time, is_going_on));
     }
 }
 
@@ -164,20 +158,19 @@ impl Source for RemoteSession {
     fn snapshot(&self) -> Arc<Snapshot> {
         if !self.is_finished()
             && let Ok(snapshot) = self.client.get(&format!("sessions/{}/snapshot", self.id))
-            // The watcher may have got the final totals meanwhile: they stay.
-            && !self.is_finished()
         {
+            // The watcher may have got the final totals meanwhile.
             self.shared.keep(snapshot);
         }
-        self.shared.newest()
+        lock(&self.shared.state).0.clone()
     }
 
     fn is_finished(&self) -> bool {
-        self.shared.is_finished.load(Ordering::Acquire)
+        lock(&self.shared.state).1
     }
 
     fn stop(&self) {
-        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let watcher = lock(&self.watcher).take();
         if watcher.is_none() || !self.is_ours {
             return;
         }
@@ -201,12 +194,8 @@ mod tests {
     use crate::fixture;
 
     fn shared() -> WatchedTotals {
-        WatchedTotals {
-            newest: Mutex::new(Arc::new(fixture::running())),
-            is_finished: AtomicBool::new(false),
-            is_told: Mutex::new(false),
-            told: Condvar::new(),
-        }
+        let state = Mutex::new((Arc::new(fixture::running()), false));
+        WatchedTotals { state, finished: Condvar::new() }
     }
 
     #[test]
@@ -217,12 +206,13 @@ mod tests {
         let whole = shared();
         let is_in_order = whole.follow(&mut stream.as_bytes());
         whole.finish(is_in_order);
-        assert!(is_in_order && whole.is_finished.load(Ordering::Acquire));
-        assert_eq!(serde_json::to_string(&*whole.newest()).unwrap(), last);
+        let (newest, is_finished) = &*lock(&whole.state);
+        assert!(is_in_order && *is_finished);
+        assert_eq!(serde_json::to_string(&**newest).unwrap(), last);
         let broken = shared();
         let is_in_order = broken.follow(&mut &b"event: snapshot\ndata: {"[..]);
         broken.finish(is_in_order);
-        let last = broken.newest();
+        let last = lock(&broken.state).0.clone();
         assert!(!is_in_order && !last.target.running);
         assert!(last.warnings.iter().any(|warning| warning.contains("daemon is gone")));
     }

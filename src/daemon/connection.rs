@@ -3,9 +3,10 @@
 use super::config_file::Limits;
 use super::peer::{Peer, Rank};
 use super::roster::share;
+use crate::lock::lock;
 use dataspace_collector::quota::counts::Counts;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
@@ -63,13 +64,13 @@ pub(super) struct Counted {
 impl Connections {
     /// Number of open connections.
     pub(super) fn count(&self) -> usize {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.by_user.total() + state.strangers.len()
     }
 
     /// One more, of `peer`; `None` where it or all together have as many as they may.
     pub(super) fn add(self: &Arc<Self>, peer: &Peer, limits: Limits) -> Option<Counted> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let leave = Arc::<Notify>::default();
         let user = if peer.address.is_some() {
             if state.strangers.len() >= STRANGERS
@@ -107,21 +108,17 @@ impl Connections {
     pub(super) fn revoke_group(&self) {
         self.revoked.send_modify(|revoked| revoked.group += 1);
     }
-
-    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Counted {
     /// The connection of `peer` has shown the token: it is a stranger's no more. Whether there is room
     /// for it.
     pub(super) fn recognize(&self, peer: &Peer, limits: Limits) -> bool {
-        let mut user = self.user.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut user = lock(&self.user);
         if user.is_some() {
             return true;
         }
-        let mut state = self.connections.lock();
+        let mut state = lock(&self.connections.state);
         let most_of_all = share(limits.connections, peer);
         if !state.by_user.add_within(
             ConnectedUser::Network,
@@ -165,14 +162,14 @@ impl Counted {
     }
 
     fn is_stranger(&self) -> bool {
-        self.user.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        lock(&self.user).is_none()
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         let user = *self.user.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut state = self.connections.lock();
+        let mut state = lock(&self.connections.state);
         let Some(user) = user else {
             state.strangers.retain(|stranger| !Arc::ptr_eq(stranger, &self.leave));
             return;

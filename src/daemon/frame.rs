@@ -4,12 +4,13 @@ use super::peer::Rank;
 use super::session::Owner;
 use crate::config::Selection;
 use crate::export::{folded, pprof};
+use crate::lock::lock;
 use crate::selection::reduce;
 use crate::session::findings::Findings;
 use bytes::Bytes;
 use dataspace_proto::snapshot::Snapshot;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 /// The longest snapshot or profile in bytes: names come from debug information that anybody may have made, and a
@@ -82,7 +83,7 @@ struct SharedBytes(Mutex<Weak<Vec<u8>>>);
 
 impl SharedBytes {
     fn get_or_make(&self, make: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<Bytes> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = lock(&self.0);
         if let Some(bytes) = shared.upgrade() {
             return Ok(Bytes::from_owner(Taken(bytes)));
         }

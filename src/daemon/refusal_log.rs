@@ -2,8 +2,9 @@
 //! many a minute, and then a count.
 
 use super::peer::NOBODY;
+use crate::lock::lock;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The refusals of this process.
@@ -62,7 +63,7 @@ impl RefusalLog {
     }
 
     fn admits_at(&self, uid: u32, now: Instant) -> bool {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = lock(&self.users);
         let is_known = users.contains_key(&Some(uid)) || users.len() < MAX_USERS;
         let lately = users.entry(is_known.then_some(uid));
         let lately = lately.or_insert(Lately { since: now, n_refused: 0 });
@@ -72,7 +73,7 @@ impl RefusalLog {
 
     /// Of whom how many were left out, for each whose minute is over: it is forgotten.
     fn left_out(&self, now: Instant) -> Vec<(Whose, u64)> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = lock(&self.users);
         let mut left_out = Vec::new();
         users.retain(|whose, lately| {
             let is_over = now.saturating_duration_since(lately.since) >= SPAN;

@@ -4,10 +4,11 @@ use super::config_file::{Limits, Planned};
 use super::peer::{Peer, Rank};
 use super::session::{Beginning, Owner, Session, Status};
 use super::spec;
+use crate::lock::lock;
 use crate::memory_bound::{self, MemoryState};
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Time that an attach request waits for its events to be opened.
@@ -204,7 +205,7 @@ impl Roster {
     }
 
     fn lock(&self) -> MutexGuard<'_, RosterState> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let is_gone = |session: &Session| session.is_leaving() || session.is_abandoned();
         state.sessions.retain(|_, session| !(session.has_returned() && is_gone(session)));
         state

@@ -6,16 +6,17 @@ mod keeper;
 use super::frame::Frame;
 use super::peer::{Peer, Rank};
 use crate::config::LiveOptions;
+use crate::lock::lock;
 use crate::ownership::OwnProcess;
 use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::system::memory;
-use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
 use dataspace_collector::target::TargetSpec;
+use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
 use keeper::Keeper;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, futures::Notified, watch};
 
@@ -398,10 +399,6 @@ impl Session {
         let since = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.heard_ms.store(since, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Description of the target for a person, as long as nothing of it was found.

@@ -1,9 +1,10 @@
 //! Turns at what takes long to make: one at a time, and each user waits for one only.
 
 use super::peer::Peer;
+use crate::lock::lock;
 use dataspace_collector::quota::counts::Counts;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -48,14 +49,10 @@ impl Turns {
     fn wait(&self, peer: &Peer) -> Result<Waiting<'_>, ApiError> {
         let user = (peer.uid, peer.sees_all());
         let most = if peer.sees_all() { MAX_WAITING_OF_TRUSTED } else { MAX_WAITING };
-        if !self.lock().add_within(user, most, usize::MAX) {
+        if !lock(&self.waiting).add_within(user, most, usize::MAX) {
             return Err(too_many("you wait for another profile or object: ask again behind it"));
         }
         Ok(Waiting { turns: self, user })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts<TurnUser>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,7 +68,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.turns.lock().remove(&self.user);
+        lock(&self.turns.waiting).remove(&self.user);
     }
 }
 
@@ -129,7 +126,7 @@ mod tests {
             drop(first);
             drop(second.await.unwrap());
             drop(of_other.await.unwrap());
-            assert_eq!(*turns.lock(), Counts::new());
+            assert_eq!(*lock(&turns.waiting), Counts::new());
             assert!(turns.take(&user).await.is_ok());
         });
     }

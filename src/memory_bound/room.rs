@@ -1,8 +1,9 @@
 //! Room for work on questions where memory is bounded: each that is worked on has room of its own below
 //! the bound, and whoever waits for it has his turn.
 
+use crate::lock::lock;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time that somebody waits before he looks whether he is to give something up, or to end.
@@ -41,15 +42,11 @@ impl Queue {
 
     /// Somebody comes, after all others.
     pub(super) fn join(&self) -> Waiter<'_> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.last_number += 1;
         let number = state.last_number;
         state.waiting.push_back(number);
         Waiter { queue: self, number }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RoomState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,7 +56,7 @@ impl<'a> Waiter<'a> {
         let may = |state: &RoomState| {
             state.waiting.front() == Some(&self.number) && is_room(state.n_working + 1)
         };
-        let mut state = self.queue.lock();
+        let mut state = lock(&self.queue.state);
         if !may(&state) {
             let waited = self.queue.moved.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -75,20 +72,20 @@ impl<'a> Waiter<'a> {
 impl Working<'_> {
     /// Tells whether there still `is_room` for so many as work.
     pub(super) fn may_go_on(&self, is_room: impl Fn(u64) -> bool) -> bool {
-        is_room(self.0.lock().n_working)
+        is_room(lock(&self.0.state).n_working)
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.queue.lock().waiting.retain(|number| *number != self.number);
+        lock(&self.queue.state).waiting.retain(|number| *number != self.number);
         self.queue.moved.notify_all();
     }
 }
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {
-        self.0.lock().n_working -= 1;
+        lock(&self.0.state).n_working -= 1;
         self.0.moved.notify_all();
     }
 }

@@ -3,9 +3,10 @@
 
 use super::room::{Waiter, Working};
 use super::{Asked, BOUND, MemoryBound};
+use crate::lock::lock;
 use dataspace_analyzer::bytes::eviction::EvictionStage;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time that one works on questions before others have their turn: what was read for one serves the next,
@@ -61,7 +62,7 @@ impl Default for Turn {
 impl Turn {
     /// Has room for one more question, once there is, as long as it `is_wanted`.
     pub(crate) fn begin(&self, is_wanted: impl FnMut() -> bool) -> Result<(), NoTurn> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         *state = TurnState { room: state.room.take(), ..TurnState::default() };
         let is_spent = |working: &Working<'_>, since: Instant| {
             since.elapsed() >= SPELL || !working.may_go_on(|n| (self.is_room)(self.bound, n))
@@ -73,28 +74,28 @@ impl Turn {
 
     /// Goes on with the question after a file was waited for, as [`Self::begin`] does.
     pub(crate) fn go_on(&self, is_wanted: impl FnMut() -> bool) -> Result<(), NoTurn> {
-        if self.lock().interrupted.is_none() {
+        if lock(&self.state).interrupted.is_none() {
             return Ok(());
         }
         self.have_room(is_wanted)?;
-        self.lock().interrupted = None;
+        lock(&self.state).interrupted = None;
         Ok(())
     }
 
     /// Time that a file is waited for before the room is given back.
     pub(crate) fn patience(&self) -> Duration {
-        FILES_PATIENCE.saturating_sub(self.lock().waited).min(FILE_PATIENCE)
+        FILES_PATIENCE.saturating_sub(lock(&self.state).waited).min(FILE_PATIENCE)
     }
 
     /// A file was waited for so long, and the room kept.
     pub(crate) fn has_waited(&self, time: Duration) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.waited = state.waited.saturating_add(time);
     }
 
     /// Gives the room back until [`Self::go_on`], for the file that is waited for is slow.
     pub(crate) fn interrupt(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.room.take().is_some() {
             state.interrupted = Some(Asked::of(self.bound));
         }
@@ -102,7 +103,7 @@ impl Turn {
 
     /// Tells whether what was read for a question that is interrupted is to be given up: nobody left room for it.
     pub(crate) fn is_to_give_way(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Some(asked) = &mut state.interrupted else { return false };
         asked.anew().is_some_and(|stage| stage >= EvictionStage::Indices)
             || self.bound.is_short.load(Ordering::Relaxed)
@@ -110,18 +111,18 @@ impl Turn {
 
     /// There is no question any more: the room is for others.
     pub(crate) fn end(&self) {
-        *self.lock() = TurnState::default();
+        *lock(&self.state) = TurnState::default();
     }
 
     fn have_room(&self, mut is_wanted: impl FnMut() -> bool) -> Result<(), NoTurn> {
-        let has_room = self.lock().room.is_some();
+        let has_room = lock(&self.state).room.is_some();
         let waiter = (!has_room).then(|| self.bound.questions.join());
         let began = Instant::now();
         let is_room = |n| (self.is_room)(self.bound, n);
         while is_wanted() {
             let Some(waiter) = &waiter else { return Ok(()) };
             if let Some(working) = Waiter::work(waiter, is_room) {
-                self.lock().room = Some((working, Instant::now()));
+                lock(&self.state).room = Some((working, Instant::now()));
                 return Ok(());
             }
             if began.elapsed() >= self.deadline {
@@ -129,10 +130,6 @@ impl Turn {
             }
         }
         Err(NoTurn::Unwanted)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TurnState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,6 +7,7 @@ use super::findings::{Findings, Queues};
 use super::index_worker::{self, IndexWorker};
 use super::published::Published;
 use crate::file_source::FilePolicy;
+use crate::lock::lock;
 use crate::memory_bound;
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, never, select_biased};
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
@@ -19,7 +20,7 @@ use dataspace_proto::record::Record;
 use dataspace_proto::snapshot::{Cost, EventLine, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -148,7 +149,7 @@ impl Source for LiveSession {
     }
 
     fn stop(&self) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = lock(&self.threads);
         let Some(Threads { collector, analyzer, began }) = threads.take() else { return };
         // Where the target has ended, this is not the first to know.
         self.sampled.get_or_init(|| Sampled::since(began, &self.own_cpu));
@@ -198,7 +199,7 @@ impl AnalyzerThread {
                 recv(self.wishes) -> _ => {
                     let mut findings = self.findings();
                     findings.queues.batches = batches.receiver().len();
-                    self.published.publish_at(findings, self.n_ticks);
+                    self.published.publish(findings, self.n_ticks);
                 },
                 recv(self.worker.responses) -> response => match response {
                     Ok(response) => self.analyzer.answer(response, &mut Unobserved),

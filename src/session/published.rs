@@ -1,8 +1,9 @@
 //! The newest findings, swapped in whole by the thread that makes them.
 
 use super::findings::Findings;
+use crate::lock::lock;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time that a view waits for fresh findings before it takes those before.
@@ -40,7 +41,7 @@ impl Published {
 
     /// Fresh findings; those before if making them takes long.
     pub(super) fn newest(&self) -> Findings {
-        let state = self.lock();
+        let state = lock(&self.state);
         if state.is_final {
             return state.newest.clone();
         }
@@ -56,16 +57,11 @@ impl Published {
     /// Number of ticks of the reader's clock when the newest findings were made: a heartbeat that went
     /// through reader and analyzer.
     pub(super) fn n_ticks(&self) -> u64 {
-        self.lock().n_ticks
-    }
-
-    /// Swaps findings in.
-    pub(super) fn publish(&self, findings: Findings) {
-        self.publish_at(findings, 0);
+        lock(&self.state).n_ticks
     }
 
     /// Swaps findings in that were made after so many ticks.
-    pub(super) fn publish_at(&self, findings: Findings, n_ticks: u64) {
+    pub(super) fn publish(&self, findings: Findings, n_ticks: u64) {
         self.swap(findings, n_ticks, false);
     }
 
@@ -77,7 +73,7 @@ impl Published {
 
     /// Makes the newest findings the last ones, with a warning: the analyzer cannot make others.
     pub(super) fn end_early(&self) {
-        let mut findings = self.lock().newest.clone();
+        let mut findings = lock(&self.state).newest.clone();
         let snapshot = Arc::make_mut(&mut findings.snapshot);
         snapshot.target.running = false;
         snapshot.warnings.push("the analyzer failed: the totals end here".to_owned());
@@ -86,19 +82,15 @@ impl Published {
 
     /// Tells whether the newest findings are the last ones.
     pub(super) fn is_final(&self) -> bool {
-        self.lock().is_final
+        lock(&self.state).is_final
     }
 
     fn swap(&self, findings: Findings, n_ticks: u64, is_final: bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.newest = findings;
         state.n_ticks = n_ticks;
         state.n_published += 1;
         state.is_final = is_final;
         self.is_newer.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PublishedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

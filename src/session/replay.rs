@@ -5,6 +5,7 @@ use super::findings::{Findings, Queues};
 use super::index_worker;
 use super::published::Published;
 use crate::file_source::{FilePolicy, SystemFiles};
+use crate::lock::lock;
 use dataspace_analyzer::index::worker::Worker;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer, Unobserved};
 use dataspace_collector::perf_data::read::{Recording, RecordingError};
@@ -14,7 +15,7 @@ use dataspace_proto::snapshot::{Cost, Snapshot, Target};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// A recording on its way through an analyzer.
@@ -128,7 +129,7 @@ impl ReplaySession {
             let read = AssertUnwindSafe(|| {
                 replay.run(&mut Unobserved, |replay, _| {
                     if wishes.try_recv().is_ok() {
-                        for_thread.publish(replay.findings());
+                        for_thread.publish(replay.findings(), 0);
                     }
                     is_over(stop.load(Ordering::Acquire))
                 })
@@ -157,7 +158,7 @@ impl Source for ReplaySession {
 
     fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         // A panic of the analyzer has been caught, and is in the last snapshot.
         let _ = thread.map(JoinHandle::join);
     }
