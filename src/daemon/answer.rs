@@ -53,8 +53,18 @@ pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<AnswerBody
     full(status, JSON, json)
 }
 
+/// An answer of any kind that is whole.
 pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<AnswerBody> {
-    let mut response = Response::new(Either::Left(Full::new(bytes)));
+    with_body(status, kind, Either::Left(Full::new(bytes)))
+}
+
+/// An answer of any kind.
+pub(super) fn with_body(
+    status: StatusCode,
+    kind: &'static str,
+    body: AnswerBody,
+) -> Response<AnswerBody> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

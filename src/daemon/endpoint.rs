@@ -35,7 +35,7 @@ pub(super) enum Endpoint {
 pub(super) struct Route {
     pub(super) endpoint: Endpoint,
     /// The method; HEAD is answered wherever it is GET.
-    pub(super) method: Method,
+    pub(super) method: &'static Method,
     /// With the names of its keys in braces: see [`KEYS`].
     pub(super) path: &'static str,
     pub(super) summary: &'static str,
@@ -118,59 +118,53 @@ pub(super) const ANY: [ErrorCode; 4] =
 /// Errors of what is made of a session's snapshot.
 const OF_SNAPSHOT: &[ErrorCode] = &[ErrorCode::NotFound, ErrorCode::NoSnapshot];
 
+/// What most operations are: GET, without parameters or a body. Each has the rest of its own.
+const GET: Route = Route {
+    endpoint: Endpoint::Metrics,
+    method: &Method::GET,
+    path: "",
+    summary: "",
+    description: None,
+    query: &[],
+    request: None,
+    success: StatusCode::OK,
+    answer: Content::text(""),
+    errors: &[],
+};
+
 /// Every operation.
 pub(super) static ROUTES: [Route; 14] = [
     Route {
         endpoint: Endpoint::Metrics,
-        method: Method::GET,
         path: "/metrics",
         summary: "Metrics in the text format of Prometheus.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::text(metrics::CONTENT_TYPE),
-        errors: &[],
+        ..GET
     },
     Route {
         endpoint: Endpoint::OpenApi,
-        method: Method::GET,
         path: "/v1/openapi.json",
         summary: "This document.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(|_| json_schema!({"type": "object"})),
-        errors: &[],
+        ..GET
     },
     Route {
         endpoint: Endpoint::Health,
-        method: Method::GET,
         path: "/v1/health",
         summary: "State of the daemon.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<Health>),
-        errors: &[],
+        ..GET
     },
     Route {
         endpoint: Endpoint::Sessions,
-        method: Method::GET,
         path: "/v1/sessions",
         summary: "Sessions that the client may see.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<SessionList>),
-        errors: &[],
+        ..GET
     },
     Route {
         endpoint: Endpoint::Attach,
-        method: Method::POST,
+        method: &Method::POST,
         path: "/v1/sessions",
         summary: "Attaches to a target.",
         description: Some(
@@ -194,55 +188,39 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         endpoint: Endpoint::Session,
-        method: Method::GET,
         path: "/v1/sessions/{session}",
         summary: "One session.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<SessionLine>),
         errors: &[ErrorCode::NotFound],
+        ..GET
     },
     Route {
         endpoint: Endpoint::Detach,
-        method: Method::DELETE,
+        method: &Method::DELETE,
         path: "/v1/sessions/{session}",
         summary: "Ends a session, and gives its last state.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<SessionLine>),
         errors: &[ErrorCode::NotFound, ErrorCode::NotPermitted],
+        ..GET
     },
     Route {
         endpoint: Endpoint::Snapshot,
-        method: Method::GET,
         path: "/v1/sessions/{session}/snapshot",
         summary: "Totals of a session at this moment.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<Snapshot>),
         errors: OF_SNAPSHOT,
+        ..GET
     },
     Route {
         endpoint: Endpoint::Accounting,
-        method: Method::GET,
         path: "/v1/sessions/{session}/accounting",
         summary: "Account of every sample of a session.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<AccountingAnswer>),
         errors: OF_SNAPSHOT,
+        ..GET
     },
     Route {
         endpoint: Endpoint::Stream,
-        method: Method::GET,
         path: "/v1/sessions/{session}/stream",
         summary: "Snapshots as server-sent events.",
         description: Some(
@@ -250,63 +228,47 @@ pub(super) static ROUTES: [Route; 14] = [
              slow client gets fewer, and always the newest.",
         ),
         query: &[INTERVAL_MS],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::text("text/event-stream"),
         errors: &[ErrorCode::NotFound],
+        ..GET
     },
     Route {
         endpoint: Endpoint::Pprof,
-        method: Method::GET,
         path: "/v1/sessions/{session}/pprof",
         summary: "Totals of a session as a profile for `go tool pprof`.",
         description: Some(
             "A stack is `<Total>`, the objects around an object, the object, and the function that accessed it. \
              Compressed with gzip.",
         ),
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content {
             kind: "application/octet-stream",
             schema: |_| json_schema!({"type": "string", "format": "binary"}),
         },
         errors: OF_SNAPSHOT,
+        ..GET
     },
     Route {
         endpoint: Endpoint::Folded,
-        method: Method::GET,
         path: "/v1/sessions/{session}/folded",
         summary: "Totals of a session as folded stacks, for flame graphs.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::text("text/plain; charset=utf-8"),
         errors: OF_SNAPSHOT,
+        ..GET
     },
     Route {
         endpoint: Endpoint::Object,
-        method: Method::GET,
         path: "/v1/sessions/{session}/objects/{object}",
         summary: "One object in detail.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<ObjectDetail>),
         errors: OF_SNAPSHOT,
+        ..GET
     },
     Route {
         endpoint: Endpoint::Layout,
-        method: Method::GET,
         path: "/v1/sessions/{session}/objects/{object}/layout",
         summary: "Layout of the outermost aggregate around an object, with what happens where.",
-        description: None,
-        query: &[],
-        request: None,
-        success: StatusCode::OK,
         answer: Content::json(SchemaGenerator::subschema_for::<ObjectLayout>),
         errors: OF_SNAPSHOT,
+        ..GET
     },
 ];

@@ -1,7 +1,7 @@
 //! Routing of requests: finds the operation that a path means, and answers it.
 
 use super::Daemon;
-use super::answer::{AnswerBody, full, json, json_bytes, refusal};
+use super::answer::{AnswerBody, full, json, json_bytes, refusal, with_body};
 use super::endpoint::{ANY, Endpoint, ROUTES, Route};
 use super::metrics;
 use super::openapi;
@@ -16,7 +16,7 @@ use dataspace_proto::api::{
 };
 use http_body_util::{BodyExt as _, Either, LengthLimitError, Limited};
 use hyper::body::Body;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,9 +77,9 @@ fn find(method: &Method, path: &str, query: Option<&str>) -> Result<Found, ApiEr
     let meant = if method == Method::HEAD { Method::GET } else { method.clone() };
     for route in &ROUTES {
         let Some(keys) = keys(route.path, &parts) else { continue };
-        if route.method != meant {
+        if *route.method != meant {
             allowed.push(route.method.as_str());
-            if route.method == Method::GET {
+            if *route.method == Method::GET {
                 allowed.push("HEAD");
             }
             continue;
@@ -162,7 +162,7 @@ where
         Endpoint::Stream => {
             let interval = interval(&asked.query)?;
             let body = EventStream::new(session(daemon, peer, key)?, interval);
-            Ok(stream(asked.route.answer.kind, body))
+            Ok(with_body(ok, asked.route.answer.kind, Either::Right(body)))
         }
         _ => {
             let session = session(daemon, peer, key)?;
@@ -181,14 +181,6 @@ fn session(daemon: &Daemon, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiE
         return Err(absent(format!("there is no session {key}")));
     }
     daemon.roster.find(peer, key)
-}
-
-fn stream(kind: &'static str, body: EventStream) -> Response<AnswerBody> {
-    let mut response = Response::new(Either::Right(body));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// `interval_ms=…` of the stream's query.
