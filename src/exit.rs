@@ -19,17 +19,18 @@ pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Kind of a failure, so far as the exit code tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Kind {
     /// [`FAILED`].
-    Failed,
+    Failed = FAILED,
     /// [`USAGE`].
-    Usage,
+    Usage = USAGE,
     /// [`NOT_PERMITTED`].
-    NotPermitted,
+    NotPermitted = NOT_PERMITTED,
     /// [`UNSUPPORTED`].
-    Unsupported,
+    Unsupported = UNSUPPORTED,
     /// [`INTERRUPTED`].
-    Interrupted,
+    Interrupted = INTERRUPTED,
 }
 
 /// An error that knows its exit code and what to do about it.
@@ -80,13 +81,7 @@ pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
-            return match failure.kind {
-                Kind::Failed => FAILED,
-                Kind::Usage => USAGE,
-                Kind::NotPermitted => NOT_PERMITTED,
-                Kind::Unsupported => UNSUPPORTED,
-                Kind::Interrupted => INTERRUPTED,
-            };
+            return failure.kind as u8;
         }
         let io_kind = match cause.downcast_ref::<serde_json::Error>() {
             Some(json) => json.io_error_kind(),

@@ -100,8 +100,7 @@ impl Printer<'_> {
         writeln!(self.out)
     }
 
-    /// One segment.
-    pub(crate) fn segment(&mut self, segment: &Segment) -> io::Result<()> {
+    fn segment(&mut self, segment: &Segment) -> io::Result<()> {
         // ECMA-48, select graphic rendition: bold, faint, bold red.
         let code = match segment.tone {
             Tone::Strong => "1",
@@ -114,6 +113,22 @@ impl Printer<'_> {
         } else {
             write!(self.out, "{}", segment.text)
         }
+    }
+
+    /// A line of one tone.
+    pub(crate) fn toned(&mut self, text: impl Into<String>, tone: Tone) -> io::Result<()> {
+        self.segment(&Segment::new(text, tone))?;
+        writeln!(self.out)
+    }
+
+    /// Warnings, if there are any, below an empty line.
+    pub(crate) fn warnings(&mut self, warnings: &[String]) -> io::Result<()> {
+        if !warnings.is_empty() {
+            writeln!(self.out)?;
+        }
+        warnings.iter().try_for_each(|warning| {
+            self.toned(format!("warning: {}", visible(warning)), Tone::Loss)
+        })
     }
 
     fn objects(
@@ -130,8 +145,7 @@ impl Printer<'_> {
         let room = width.saturating_sub(labels.max().unwrap_or(0).min(MAX_RESERVED));
         let columns = fit(columns(snapshot, listing, scale), room);
         let titles = columns.iter().map(|column| column.column.title().to_owned());
-        self.segment(&Segment::new(line(columns.iter(), titles, "OBJECT"), Tone::Strong))?;
-        writeln!(self.out)?;
+        self.toned(line(columns.iter(), titles, "OBJECT"), Tone::Strong)?;
         for (idx, row) in listing.rows.iter().enumerate() {
             let cells = columns.iter().map(|column| column.cells[idx].clone());
             writeln!(self.out, "{}", line(columns.iter(), cells, &row.label))?;
@@ -151,17 +165,9 @@ impl Printer<'_> {
         }
         for reason in reasons {
             let text = format!("({}) {}", reason.name(), reason.sentence());
-            self.segment(&Segment::new(text, Tone::Faint))?;
-            writeln!(self.out)?;
+            self.toned(text, Tone::Faint)?;
         }
-        if !snapshot.warnings.is_empty() {
-            writeln!(self.out)?;
-        }
-        for warning in &snapshot.warnings {
-            self.segment(&Segment::new(format!("warning: {}", visible(warning)), Tone::Loss))?;
-            writeln!(self.out)?;
-        }
-        Ok(())
+        self.warnings(&snapshot.warnings)
     }
 }
 

@@ -1,10 +1,11 @@
 //! A loop with one slow access, and the distance in time of each of its instructions from it.
 
 use dataspace_proto::address::Avma;
-use serde::Serialize;
+use serde::de::value::{Error, StrDeserializer};
+use serde::{Deserialize, Serialize};
 
 /// Kind of the slow access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Access {
     /// A load whose address the load before it brought: a pointer chase.
@@ -30,7 +31,7 @@ impl Access {
 }
 
 /// Place in the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SlowPlace {
     /// Address that the loop's branch jumps to.
@@ -69,18 +70,7 @@ impl SlowLoop {
     /// Reads what the workload says of a loop: `store last 40153b 401520 401524 …`.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        let access = match words.next()? {
-            "dependent_load" => Access::DependentLoad,
-            "independent_load" => Access::IndependentLoad,
-            "store" => Access::Store,
-            _ => return None,
-        };
-        let place = match words.next()? {
-            "first" => SlowPlace::First,
-            "middle" => SlowPlace::Middle,
-            "last" => SlowPlace::Last,
-            _ => return None,
-        };
+        let (access, place) = (named(words.next()?)?, named(words.next()?)?);
         let address = |word| u64::from_str_radix(word, 16).ok().map(Avma);
         let slow = address(words.next()?)?;
         let instructions = words.map(address).collect::<Option<Vec<_>>>()?;
@@ -100,6 +90,11 @@ impl SlowLoop {
         let idx = self.instructions.iter().position(|&instruction| instruction == ip)?;
         Some((idx + self.len() - self.slow_idx) % self.len())
     }
+}
+
+/// The value that `word` is the name of.
+fn named<'a, T: Deserialize<'a>>(word: &'a str) -> Option<T> {
+    T::deserialize(StrDeserializer::<Error>::new(word)).ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::verdict::{self, Fit};
 use super::{Calibration, Tally};
 use crate::header::{Segment, Tone, event_text, skid_text};
 use crate::table::Printer;
-use crate::text::{percent, span, visible};
+use crate::text::{percent, span};
 use std::io::{self, Write};
 
 /// Distances with a column of their own; what is further away has one together.
@@ -31,18 +31,9 @@ pub(crate) fn render(
     distances(calibration, &mut printer)?;
     writeln!(printer.out)?;
     for line in LEGEND.lines() {
-        printer.segment(&Segment::new(line, Tone::Faint))?;
-        writeln!(printer.out)?;
+        printer.toned(line, Tone::Faint)?;
     }
-    let warnings = verdict::warnings(calibration);
-    if !warnings.is_empty() {
-        writeln!(printer.out)?;
-    }
-    for warning in &warnings {
-        printer.segment(&Segment::new(format!("warning: {}", visible(warning)), Tone::Loss))?;
-        writeln!(printer.out)?;
-    }
-    Ok(())
+    printer.warnings(&verdict::warnings(calibration))
 }
 
 fn header(calibration: &Calibration, printer: &mut Printer<'_>) -> io::Result<()> {
@@ -94,17 +85,14 @@ fn distances(calibration: &Calibration, printer: &mut Printer<'_>) -> io::Result
     let mut columns: Vec<&str> = near.iter().map(String::as_str).collect();
     columns.extend(["FURTHER", "RESTARTED"]);
     let title = row("SLOW ACCESS", "PLACE", "SAMPLES", "FITS", &columns);
-    printer.segment(&Segment::new(title, Tone::Strong))?;
-    writeln!(printer.out)?;
+    printer.toned(title, Tone::Strong)?;
     for access in Access::ALL {
         let loops: Vec<&LoopTally> = calibration.tally.loops_of(access).collect();
         for tally in &loops {
             let line = loop_row(calibration, tally.slow_loop.place.name(), &[tally]);
             writeln!(printer.out, "{line}")?;
         }
-        let line = loop_row(calibration, "all", &loops);
-        printer.segment(&Segment::new(line, Tone::Strong))?;
-        writeln!(printer.out)?;
+        printer.toned(loop_row(calibration, "all", &loops), Tone::Strong)?;
     }
     Ok(())
 }

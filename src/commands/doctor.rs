@@ -56,18 +56,15 @@ pub(super) fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<()> {
 /// Findings of the collector, as lines.
 fn findings(found: &Capabilities) -> Vec<Finding> {
     let status = |is_there| if is_there { Availability::Good } else { Availability::Missing };
-    let kernel = Finding {
-        name: "kernel".to_owned(),
+    let good = |name: &str, detail: String| Finding {
+        name: name.to_owned(),
         status: Availability::Good,
-        detail: format!("{} {}", found.kernel, found.architecture).trim_end().to_owned(),
+        detail,
         remedy: None,
     };
-    let processor = Finding {
-        name: "processor".to_owned(),
-        status: Availability::Good,
-        detail: processor(&found.processor),
-        remedy: None,
-    };
+    let kernel = format!("{} {}", found.kernel, found.architecture);
+    let kernel = good("kernel", kernel.trim_end().to_owned());
+    let processor = good("processor", processor(&found.processor));
     let events = found.events.iter().map(|event| Finding {
         name: event.name.clone(),
         status: status(event.is_available),
@@ -93,12 +90,8 @@ fn findings(found: &Capabilities) -> Vec<Finding> {
             remedy: limit.remedy.clone(),
         }
     });
-    let calibration = Finding {
-        name: "calibration".to_owned(),
-        status: Availability::Good,
-        detail: "dataspace doctor --calibrate measures how far samples skid here".to_owned(),
-        remedy: None,
-    };
+    let how = "dataspace doctor --calibrate measures how far samples skid here";
+    let calibration = good("calibration", how.to_owned());
     let rest = privileges.chain(limits).chain([calibration]);
     [kernel, processor].into_iter().chain(events).chain(rest).collect()
 }

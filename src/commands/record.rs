@@ -126,10 +126,7 @@ fn tell(summary: &Summary, options: &RecordOptions) -> anyhow::Result<()> {
             "is_full": recorded.is_full,
             "warnings": note.iter().chain(warnings).collect::<Vec<_>>(),
         });
-        let mut out = stdout().lock();
-        serde_json::to_writer(&mut out, &object)?;
-        writeln!(out)?;
-        return Ok(());
+        return super::json::write(&object, &mut stdout().lock());
     }
     let _ = writeln!(stderr(), "{}", last_line(summary, options));
     Ok(())

@@ -7,7 +7,6 @@ use crate::interrupt::Interrupt;
 use crate::session;
 use crate::text::visible;
 use dataspace_proto::sample_line::SampleLine;
-use std::fmt;
 use std::io::{BufWriter, Write, stderr, stdout};
 
 /// Runs the command.
@@ -29,7 +28,8 @@ pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Err(error) if error.is::<Enough>() => Ok(()),
+        // As many lines as were asked for: that ends the reading, and is no failure.
+        Err(_) if printer.n_left == 0 => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -48,21 +48,10 @@ impl<W: Write> LinePrinter<W> {
         serde_json::to_writer(&mut self.out, line)?;
         self.out.write_all(b"\n")?;
         self.n_left -= 1;
-        if self.n_left == 0 { Err(Enough.into()) } else { Ok(()) }
+        anyhow::ensure!(self.n_left > 0, "as many lines as were asked for");
+        Ok(())
     }
 }
-
-/// As many lines as were asked for: ends the reading, and is no failure.
-#[derive(Debug)]
-struct Enough;
-
-impl fmt::Display for Enough {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("as many lines as were asked for")
-    }
-}
-
-impl std::error::Error for Enough {}
 
 #[cfg(test)]
 mod tests {
@@ -87,7 +76,8 @@ mod tests {
         let mut printer =
             LinePrinter { out: Vec::new(), n_left: 2, interrupt: Interrupt::default() };
         printer.print(&line()).unwrap();
-        assert!(printer.print(&line()).unwrap_err().is::<Enough>());
+        printer.print(&line()).unwrap_err();
+        assert_eq!(printer.n_left, 0);
         let text = String::from_utf8(printer.out).unwrap();
         assert_eq!(text.lines().count(), 2);
         assert!(text.starts_with("{\"time_ns\":1,\"pid\":2,"), "{text}");

@@ -162,13 +162,7 @@ fn print_json(
     let start = Instant::now();
     let end = view.duration.map(|duration| start + duration);
     let mut next = start + view.interval;
-    loop {
-        let until = end.map_or(next, |end| end.min(next));
-        interrupt.wait_until(until, || source.is_finished());
-        let is_over = end.is_some_and(|end| end <= Instant::now());
-        if is_over || interrupt.is_set() || source.is_finished() {
-            break;
-        }
+    while !is_over_by(next, end, source, interrupt) {
         json::write_line(&source.snapshot(), &view.selection, out)?;
         // Not `now + interval`: the time that printing takes must not add up.
         next += view.interval;
@@ -185,16 +179,20 @@ fn print_once(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let end = view.duration.map(|duration| Instant::now() + duration);
-    loop {
-        let until = end.unwrap_or_else(|| Instant::now() + view.interval);
-        interrupt.wait_until(until, || source.is_finished());
-        let is_over = end.is_some_and(|end| end <= Instant::now());
-        if is_over || interrupt.is_set() || source.is_finished() {
-            break;
-        }
-    }
+    while !is_over_by(Instant::now() + view.interval, end, source, interrupt) {}
     stop(source, interrupt)?;
     print_snapshot(source, view, out)
+}
+
+/// Waits until `next`, and tells whether it was over before that: at `end`, with the session, or interrupted.
+fn is_over_by(
+    next: Instant,
+    end: Option<Instant>,
+    source: &dyn Source,
+    interrupt: &Interrupt,
+) -> bool {
+    interrupt.wait_until(end.map_or(next, |end| end.min(next)), || source.is_finished());
+    end.is_some_and(|end| end <= Instant::now()) || interrupt.is_set() || source.is_finished()
 }
 
 /// The totals as they stand, as one table or JSON object.

@@ -37,30 +37,21 @@ const OTHER: &str = "other";
 /// Time that fresh snapshots of all sessions together are waited for: what has not come by then is told as it was.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-const STATES: [SessionState; 6] = [
-    SessionState::Starting,
-    SessionState::Attached,
-    SessionState::Waiting,
-    SessionState::Ended,
-    SessionState::Failed,
-    SessionState::Detached,
-];
-
 /// All metrics that `peer` may see, as things stand now.
 pub(super) async fn text(daemon: &Daemon, peer: &Peer) -> String {
     let sessions = daemon.roster.visible(peer);
     renew(sessions.iter().filter(|session| has_series(session, peer))).await;
     let mut text = Text::default();
     let version = [("version", env!("CARGO_PKG_VERSION"))];
-    text.family("dataspace_build_info", "gauge", "The version that runs, as a label.");
-    text.sample("dataspace_build_info", &version, 1.0);
+    text.family("dataspace_build_info", "gauge", "The version that runs, as a label.")
+        .sample(&version, 1.0);
     if peer.sees_all() {
         own(&mut text, daemon);
     }
-    text.family("dataspace_sessions", "gauge", "Sessions by state.");
-    for state in STATES {
+    let mut family = text.family("dataspace_sessions", "gauge", "Sessions by state.");
+    for state in SessionState::ALL {
         let n = sessions.iter().filter(|session| session.status().state == state).count();
-        text.sample("dataspace_sessions", &[("state", state.name())], number(n as u64));
+        family.sample(&[("state", state.name())], number(n as u64));
     }
     let (mut shown, mut attached) = (Vec::new(), Vec::new());
     for session in sessions.iter().filter(|session| has_series(session, peer)) {
@@ -107,38 +98,31 @@ async fn renew(sessions: impl Iterator<Item = &Arc<Session>>) {
 
 fn own(text: &mut Text, daemon: &Daemon) {
     let cost = cost::so_far(0);
-    let family = "dataspace_process_cpu_seconds_total";
-    text.family(family, "counter", "CPU time that the daemon has used.");
-    text.sample(family, &[], seconds(cost.own_cpu_ns));
-    let family = "dataspace_process_resident_memory_bytes";
-    text.family(family, "gauge", "Memory of the daemon that is resident.");
-    text.sample(family, &[], number(cost.own_rss_bytes));
+    let mut one = |name, kind, help, value| text.family(name, kind, help).sample(&[], value);
+    let help = "CPU time that the daemon has used.";
+    one("dataspace_process_cpu_seconds_total", "counter", help, seconds(cost.own_cpu_ns));
+    let help = "Memory of the daemon that is resident.";
+    one("dataspace_process_resident_memory_bytes", "gauge", help, number(cost.own_rss_bytes));
     if let Some(state) = memory_bound::state() {
-        let family = "dataspace_memory_max_bytes";
-        text.family(family, "gauge", "What resident memory may be.");
-        text.sample(family, &[], number(state.max_bytes));
-        let family = "dataspace_memory_is_short";
-        text.family(
-            family,
-            "gauge",
-            "1 where samples are not named, and no session begins, for want of memory.",
-        );
-        text.sample(family, &[], number(u64::from(state.is_short)));
-        let family = "dataspace_memory_shed_total";
-        text.family(family, "counter", "How often something was given up for want of memory.");
+        let help = "What resident memory may be.";
+        one("dataspace_memory_max_bytes", "gauge", help, number(state.max_bytes));
+        let help = "1 where samples are not named, and no session begins, for want of memory.";
+        one("dataspace_memory_is_short", "gauge", help, number(u64::from(state.is_short)));
+        let help = "How often something was given up for want of memory.";
+        let mut family = text.family("dataspace_memory_shed_total", "counter", help);
         for (what, n) in state.shed() {
-            text.sample(family, &[("what", what)], number(n));
+            family.sample(&[("what", what)], number(n));
         }
     }
-    text.family("dataspace_connections", "gauge", "Open connections.");
-    text.sample("dataspace_connections", &[], number(daemon.connections.count() as u64));
+    text.family("dataspace_connections", "gauge", "Open connections.")
+        .sample(&[], number(daemon.connections.count() as u64));
 }
 
 /// Account of the samples. The sum of `attributed`, `unknown`, `not_memory` and `lost`, and of the samples that
 /// wait, is `kernel`.
 fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
     type Count = fn(&Snapshot) -> u64;
-    let plain: [(&str, &str, Count); 3] = [
+    let plain: [(&'static str, &str, Count); 3] = [
         ("dataspace_kernel_samples_total", "Samples that the kernel took.", |s| {
             s.accounting.kernel
         }),
@@ -151,24 +135,24 @@ fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
             |s| s.accounting.not_memory,
         ),
     ];
-    for (family, help, count) in plain {
-        text.family(family, "counter", help);
+    for (name, help, count) in plain {
+        let mut family = text.family(name, "counter", help);
         for (session, Findings { snapshot, .. }) in sessions {
-            text.sample(family, &[("session", session)], number(count(snapshot)));
+            family.sample(&[("session", session)], number(count(snapshot)));
         }
     }
-    let family = "dataspace_unknown_samples_total";
-    text.family(family, "counter", "Samples without a data object, by reason.");
+    let help = "Samples without a data object, by reason.";
+    let mut family = text.family("dataspace_unknown_samples_total", "counter", help);
     for (session, Findings { snapshot, .. }) in sessions {
         // What waits for its answer is no count that only rises: it is a queue.
         let decided = snapshot.accounting.unknown.iter();
         for (reason, n) in decided.filter(|(reason, _)| **reason != Reason::Pending) {
             let reason = reason.name();
-            text.sample(family, &[("session", session), ("reason", reason)], number(*n));
+            family.sample(&[("session", session), ("reason", reason)], number(*n));
         }
     }
-    let family = "dataspace_lost_samples_total";
-    text.family(family, "counter", "Samples lost before attribution, by cause.");
+    let help = "Samples lost before attribution, by cause.";
+    let mut family = text.family("dataspace_lost_samples_total", "counter", help);
     for (session, Findings { snapshot, .. }) in sessions {
         let lost = snapshot.accounting.lost;
         let causes = [
@@ -177,21 +161,20 @@ fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
             ("undecodable", lost.undecodable),
         ];
         for (cause, n) in causes {
-            text.sample(family, &[("session", session), ("cause", cause)], number(n));
+            family.sample(&[("session", session), ("cause", cause)], number(n));
         }
     }
-    let family = "dataspace_target_cost_seconds_total";
-    text.family(family, "counter", "Time that sampling took from the target.");
+    let help = "Time that sampling took from the target.";
+    let mut family = text.family("dataspace_target_cost_seconds_total", "counter", help);
     for (session, Findings { snapshot, .. }) in sessions {
-        text.sample(family, &[("session", session)], seconds(snapshot.cost.target_ns));
+        family.sample(&[("session", session)], seconds(snapshot.cost.target_ns));
     }
 }
 
 fn queues(text: &mut Text, sessions: &[(String, Findings)]) {
-    let family = "dataspace_queue_depth";
     let help =
         "What waits: batches of records, questions about code, samples without debug information.";
-    text.family(family, "gauge", help);
+    let mut family = text.family("dataspace_queue_depth", "gauge", help);
     for (session, Findings { snapshot, queues, .. }) in sessions {
         let pending = snapshot.accounting.unknown.get(&Reason::Pending).copied().unwrap_or(0);
         let depths = [
@@ -200,22 +183,21 @@ fn queues(text: &mut Text, sessions: &[(String, Findings)]) {
             ("pending_samples", pending),
         ];
         for (queue, depth) in depths {
-            text.sample(family, &[("session", session), ("queue", queue)], number(depth));
+            family.sample(&[("session", session), ("queue", queue)], number(depth));
         }
     }
 }
 
 /// Gauges over a window: the objects that have a series change, so a counter would go back.
 fn objects(text: &mut Text, sessions: &[(String, Findings)]) {
-    let family = "dataspace_object_samples";
     let help = "Samples of the window, by data object; other stands for all without a series.";
-    text.family(family, "gauge", help);
+    let mut family = text.family("dataspace_object_samples", "gauge", help);
     for (session, Findings { snapshot, .. }) in sessions {
         let window = snapshot.window_lengths().at_most(WINDOW_S);
         let name = window.to_string();
         for (object, n) in top(snapshot, window) {
             let labels = [("session", session.as_str()), ("window", &name), ("object", &object)];
-            text.sample(family, &labels, number(n));
+            family.sample(&labels, number(n));
         }
     }
 }
@@ -272,21 +254,31 @@ fn seconds(time_ns: u64) -> f64 {
 struct Text(String);
 
 impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins a family; its samples follow before the next begins.
+    fn family(&mut self, name: &'static str, kind: &str, help: &str) -> Family<'_> {
         // Writing to a String cannot fail.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        Family { name, text: &mut self.0 }
     }
+}
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        self.0.push_str(name);
+/// A family of metrics whose samples are being written.
+struct Family<'a> {
+    name: &'static str,
+    text: &'a mut String,
+}
+
+impl Family<'_> {
+    fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.text.push_str(self.name);
         for (idx, (label, text)) in labels.iter().enumerate() {
             let before = if idx == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{before}{label}=\"{}\"", escaped(text));
+            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(text));
         }
         if !labels.is_empty() {
-            self.0.push('}');
+            self.text.push('}');
         }
-        let _ = writeln!(self.0, " {value}");
+        let _ = writeln!(self.text, " {value}");
     }
 }
 
@@ -395,9 +387,9 @@ mod tests {
     #[test]
     fn the_text_is_that_of_the_format() {
         let mut text = Text::default();
-        text.family("a_total", "counter", "What.");
-        text.sample("a_total", &[("x", "q\"b\\s\nn"), ("y", "z")], 1.5);
-        text.sample("b", &[], number(12_000_000));
+        let mut family = text.family("a_total", "counter", "What.");
+        family.sample(&[("x", "q\"b\\s\nn"), ("y", "z")], 1.5);
+        Family { name: "b", text: &mut text.0 }.sample(&[], number(12_000_000));
         let expected = "# HELP a_total What.\n# TYPE a_total counter\n\
                         a_total{x=\"q\\\"b\\\\s\\nn\",y=\"z\"} 1.5\nb 12000000\n";
         assert_eq!(text.0, expected);

@@ -1,5 +1,6 @@
 //! Findings of `dataspace doctor`, as one JSON object.
 
+use crate::commands::json;
 use dataspace_collector::capability::{Capabilities, LimitValue};
 use dataspace_collector::system::machine::Vendor;
 use serde::Serialize;
@@ -56,9 +57,7 @@ struct LimitLine<'a> {
 
 /// Writes what was found as one line.
 pub(super) fn write(found: &Capabilities, out: &mut dyn Write) -> anyhow::Result<()> {
-    serde_json::to_writer(&mut *out, &document(found))?;
-    out.write_all(b"\n")?;
-    Ok(())
+    json::write(&document(found), out)
 }
 
 fn document(found: &Capabilities) -> DoctorDocument<'_> {
