@@ -167,14 +167,14 @@ fn json(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
 }
 
 fn unreachable_daemon(error: io::Error, address: &Address, place: &TypedAddress) -> anyhow::Error {
+    let is_absent =
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     let what = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "no daemon listens on",
+        _ if is_absent => "no daemon listens on",
         io::ErrorKind::PermissionDenied => "this user may not connect to",
         _ => "asking the daemon at",
     };
     let what = format!("{what} {address}");
-    let is_absent =
-        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     if is_absent {
         let start = match (address, &place.address) {
             (Address::Socket(_), Some(path)) => format!("sudo dataspace daemon --socket {path}"),

@@ -83,10 +83,8 @@ impl Settings {
     /// # Errors
     /// What is wrong with the token.
     fn of(config: &DaemonConfig) -> anyhow::Result<Self> {
-        let tcp = match &config.tcp {
-            Some(tcp) => Some(Arc::new((tcp.clone(), Token::read(&tcp.token_file)?))),
-            None => None,
-        };
+        let token = config.tcp.as_ref().map(|tcp| Token::read(&tcp.token_file)).transpose()?;
+        let tcp = config.tcp.clone().zip(token).map(Arc::new);
         Ok(Self { limits: config.limits, trusted: Trusted::of(&config.group), tcp })
     }
 

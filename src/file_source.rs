@@ -111,10 +111,7 @@ impl SystemFiles {
     fn debug_places(&self, query: &DebugFileQuery) -> Vec<PathBuf> {
         let mut places = Vec::new();
         if let Some(build_id) = &query.build_id {
-            if let Some((dir, rest)) = build_id_path(build_id) {
-                let by_id = Path::new("/usr/lib/debug/.build-id").join(dir);
-                places.push(by_id.join(format!("{rest}.debug")));
-            }
+            places.extend(installed_by_build_id(build_id, "debug"));
             places.extend(self.cached_by_build_id(build_id, "debug"));
             places.extend(self.cached_by_build_id(build_id, "elf"));
         }
@@ -307,6 +304,12 @@ fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
     let (first, rest) = build_id.split_first()?;
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     (!rest.is_empty()).then(|| (format!("{first:02x}"), rest))
+}
+
+/// The file of that build-id and kind where distributions install such files.
+fn installed_by_build_id(build_id: &[u8], ending: &str) -> Option<PathBuf> {
+    let (dir, rest) = build_id_path(build_id)?;
+    Some(Path::new("/usr/lib/debug/.build-id").join(dir).join(format!("{rest}.{ending}")))
 }
 
 /// Stamp that changes when a file is written to.

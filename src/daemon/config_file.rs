@@ -121,9 +121,8 @@ impl Limits {
             ("request_bytes", self.request_bytes),
         ];
         let seconds = [("request_s", self.request_s), ("stall_s", self.stall_s)];
-        let zero = numbers.iter().find(|(_, number)| *number == 0).map(|(name, _)| *name);
-        let zero = zero.or_else(|| seconds.iter().find(|(_, s)| *s == 0).map(|(name, _)| *name));
-        if let Some(name) = zero {
+        let mut all = numbers.map(|(name, n)| (name, n as u64)).into_iter().chain(seconds);
+        if let Some((name, _)) = all.find(|(_, number)| *number == 0) {
             return Err(Wrong::at(name, format!("a limit of 0 lets nothing through: {name}")));
         }
         if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds > 3600) {

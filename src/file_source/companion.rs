@@ -1,7 +1,7 @@
 //! Finds the other files that debug information names: `.dwo` files, packages of them, and what
 //! dwz made. The names are the target's word: whatever they lead to, the index checks its id.
 
-use super::{SystemFiles, build_id_path, undeleted};
+use super::{SystemFiles, installed_by_build_id, undeleted};
 use dataspace_analyzer::bytes::file::{CompanionFiles, CompanionName, DebugFileQuery, FileBytes};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -67,21 +67,15 @@ impl Companions {
             PathBuf::from(name)
         };
         let mut places: Vec<PathBuf> = files.map(package).collect();
-        if let Some((dir, rest)) = self.query.build_id.as_deref().and_then(build_id_path) {
-            let by_id = Path::new("/usr/lib/debug/.build-id").join(dir);
-            places.push(by_id.join(format!("{rest}.dwp")));
-        }
+        let build_id = self.query.build_id.as_deref();
+        places.extend(build_id.and_then(|build_id| installed_by_build_id(build_id, "dwp")));
         places
     }
 
     /// A relative path starts where the file that names it is: one of the places of the debug file.
     fn supplementary_places(&self, path: &[u8], build_id: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
-        let mut places = Vec::new();
-        if let Some((dir, rest)) = build_id_path(build_id) {
-            let by_id = Path::new("/usr/lib/debug/.build-id").join(dir);
-            places.push(by_id.join(format!("{rest}.debug")));
-        }
+        let mut places = Vec::from_iter(installed_by_build_id(build_id, "debug"));
         if path.is_absolute() {
             places.push(path.to_path_buf());
         } else {
