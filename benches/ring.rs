@@ -178,7 +178,7 @@ fn known_samples() -> Option<(Analyzer, Vec<Sample>)> {
     let mut worker = Worker::new(Box::new(Files));
     let mut templates: Vec<Sample> = Vec::new();
     while let Some(batch) = receiver.receive() {
-        for record in &batch {
+        for record in batch.iter() {
             analyzer.apply(record, &mut Unobserved);
             if let Record::Sample(sample) = record
                 && sample.mode == CpuMode::User

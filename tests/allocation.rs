@@ -44,7 +44,7 @@ fn a_sample_allocates_nothing_in_either_thread() {
     // Samples, other records and allocations when the first seconds, which fill caches and buffers, are over.
     let mut steady: Option<[u64; 3]> = None;
     while let Some(batch) = receiver.receive() {
-        for record in &batch {
+        for record in batch.iter() {
             let is_sample = matches!(record, Record::Sample(_));
             n_samples += u64::from(is_sample);
             n_others += u64::from(!is_sample);

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (sender, receiver) = batch::channel(64, 1024);
     let running = live.start(sender)?;
     while let Some(batch) = receiver.receive() {
-        for record in &batch {
+        for record in batch.iter() {
             match record {
                 Record::Collected(counts) => eprintln!("{counts:?}"),
                 Record::Warning(text) => eprintln!("warning: {text}"),

@@ -20,8 +20,8 @@ impl Batch {
     }
 
     /// The records.
-    pub fn iter(&self) -> Iter<'_> {
-        self.into_iter()
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Record> {
+        self.0.iter().map(|slot| &**slot)
     }
 
     /// Number of records.
@@ -34,41 +34,6 @@ impl Batch {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-/// The records of a batch.
-#[derive(Debug)]
-pub struct Iter<'a>(std::slice::Iter<'a, Box<Record>>);
-
-impl<'a> Iterator for Iter<'a> {
-    type Item = &'a Record;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a Record> {
-        self.0.next().map(|slot| &**slot)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<'a> IntoIterator for &'a Batch {
-    type Item = &'a Record;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        Iter(self.0.iter())
-    }
-}
-
-impl IntoIterator for Batch {
-    type Item = Record;
-    type IntoIter = std::iter::Map<std::vec::IntoIter<Box<Record>>, fn(Box<Record>) -> Record>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter().map(|slot| *slot)
     }
 }
 
@@ -378,7 +343,8 @@ mod tests {
         sender.flush_or_drop_samples();
         receiver.recycle(receiver.receive().unwrap());
         sender.flush_or_drop_samples();
-        let pids = receiver.receive().unwrap().into_iter().map(|record| match record {
+        let batch = receiver.receive().unwrap();
+        let pids = batch.iter().map(|record| match record {
             Record::Fork(fork) => fork.pid,
             other => panic!("{other:?} was dropped"),
         });

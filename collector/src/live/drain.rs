@@ -227,13 +227,13 @@ impl Drain {
         let event = open.event;
         let event_idx = usize::from(event.0);
         let layout = &self.layouts[event_idx];
-        let aside = decode::sample_into(layout, raw.misc, raw.payload, sample)?;
+        let period = decode::sample_into(layout, raw.misc, raw.payload, sample)?;
         self.tally.n_taken[event_idx] += 1;
         sample.event = event;
         if !meaning::has_address(self.kinds[event_idx]) {
             sample.addr = None;
         }
-        sample.period = meaning::weight(aside.period, || self.periods.at(event, sample.time_ns));
+        sample.period = meaning::weight(period, || self.periods.at(event, sample.time_ns));
         self.tally.taken_weights[event_idx] += sample.period;
         if sample.tid != open.tid
             && self.suspects.contains(&sample.tid)

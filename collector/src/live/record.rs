@@ -210,8 +210,8 @@ impl Drain {
         if let Some(SideBand::Record(record)) = decoded {
             return recorder.add(raw, record);
         }
-        let id = decode::sample_id(&self.side_band_layout, raw.payload);
-        recorder.add_other(raw, id.and_then(|id| id.time_ns).unwrap_or(0));
+        let time_ns = decode::sample_id_time_ns(&self.side_band_layout, raw.payload);
+        recorder.add_other(raw, time_ns.unwrap_or(0));
     }
 
     /// Takes a record that was read while events were being opened.

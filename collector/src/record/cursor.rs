@@ -41,24 +41,24 @@ impl<'a> Cursor<'a> {
         Some(front)
     }
 
+    /// The next `N` bytes, the least significant first.
+    fn little_endian<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (&(mut number), rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        if self.endian == Endian::Big {
+            number.reverse();
+        }
+        Some(number)
+    }
+
     /// The next 8 bytes.
     pub fn u64(&mut self) -> Option<u64> {
-        let (front, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.endian {
-            Endian::Little => u64::from_le_bytes(*front),
-            Endian::Big => u64::from_be_bytes(*front),
-        })
+        self.little_endian().map(u64::from_le_bytes)
     }
 
     /// The next 4 bytes.
     pub fn u32(&mut self) -> Option<u32> {
-        let (front, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.endian {
-            Endian::Little => u32::from_le_bytes(*front),
-            Endian::Big => u32::from_be_bytes(*front),
-        })
+        self.little_endian().map(u32::from_le_bytes)
     }
 
     /// The next 4 bytes as a task id, in which −1 means none.
@@ -68,11 +68,6 @@ impl<'a> Cursor<'a> {
 
     /// The next 2 bytes.
     pub fn u16(&mut self) -> Option<u16> {
-        let (front, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.endian {
-            Endian::Little => u16::from_le_bytes(*front),
-            Endian::Big => u16::from_be_bytes(*front),
-        })
+        self.little_endian().map(u16::from_le_bytes)
     }
 }

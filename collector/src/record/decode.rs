@@ -57,22 +57,11 @@ pub enum Undecodable {
     },
 }
 
-/// Part of a sample that is not for the analyzer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
-    /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
-    pub id: Option<u64>,
-    /// `PERF_SAMPLE_PERIOD`.
-    pub period: Option<u64>,
-}
-
 /// A sample and what of it is not for the analyzer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decoded {
     /// The sample; its event is left 0 and its period 1 where none was sampled.
     pub sample: Sample,
-    /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
-    pub id: Option<u64>,
     /// `PERF_SAMPLE_PERIOD`.
     pub period: Option<u64>,
 }
@@ -87,11 +76,12 @@ const KNOWN_SAMPLE_TYPE: u64 = (abi::PERF_SAMPLE_MAX as u64) - 1;
 /// [`Undecodable`], when the bytes do not fit `layout`.
 pub fn sample(layout: &SampleLayout, misc: u16, payload: &[u8]) -> Result<Decoded, Undecodable> {
     let mut sample = Sample::default();
-    let Aside { id, period } = sample_into(layout, misc, payload, &mut sample)?;
-    Ok(Decoded { sample, id, period })
+    let period = sample_into(layout, misc, payload, &mut sample)?;
+    Ok(Decoded { sample, period })
 }
 
-/// The same into a sample that is there already, whatever it holds; after an error that is anything.
+/// The same into a sample that is there already, whatever it holds; after an error that is anything. Gives
+/// `PERF_SAMPLE_PERIOD`.
 ///
 /// # Errors
 /// [`Undecodable`], when the bytes do not fit `layout`.
@@ -100,7 +90,7 @@ pub fn sample_into(
     misc: u16,
     payload: &[u8],
     sample: &mut Sample,
-) -> Result<Aside, Undecodable> {
+) -> Result<Option<u64>, Undecodable> {
     if layout.sample_type & !KNOWN_SAMPLE_TYPE != 0 {
         return Err(Undecodable::UnknownField { bits: layout.sample_type & !KNOWN_SAMPLE_TYPE });
     }
@@ -108,20 +98,11 @@ pub fn sample_into(
     sample.clear();
     sample.mode = cpu_mode(misc);
     sample.is_exact_ip = u32::from(misc) & abi::PERF_RECORD_MISC_EXACT_IP != 0;
-    let mut decoded = Decoding { sample, id: None, period: None };
-    fixed_head(layout, &mut cursor, &mut decoded)?;
-    variable_part(layout, &mut cursor, &mut decoded)?;
-    tail(layout, &mut cursor, &mut decoded)?;
-    let Decoding { sample, id, period } = decoded;
+    let period = fixed_head(layout, &mut cursor, sample)?;
     sample.period = period.unwrap_or(1);
-    Ok(Aside { id, period })
-}
-
-/// Buffers that the parts of a record are read into.
-struct Decoding<'a> {
-    sample: &'a mut Sample,
-    id: Option<u64>,
-    period: Option<u64>,
+    variable_part(layout, &mut cursor, sample)?;
+    tail(layout, &mut cursor, sample)?;
+    Ok(period)
 }
 
 /// The privilege level in a record header's `misc`.
@@ -153,12 +134,11 @@ macro_rules! read {
 fn fixed_head(
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
-    decoded: &mut Decoding<'_>,
-) -> Result<(), Undecodable> {
+    sample: &mut Sample,
+) -> Result<Option<u64>, Undecodable> {
     if field!(layout, PERF_SAMPLE_IDENTIFIER) {
-        decoded.id = Some(read!(cursor, u64, "IDENTIFIER"));
+        cursor.skip(8, "IDENTIFIER")?;
     }
-    let sample = &mut *decoded.sample;
     if field!(layout, PERF_SAMPLE_IP) {
         sample.ip = Avma(read!(cursor, u64, "IP"));
     }
@@ -175,7 +155,7 @@ fn fixed_head(
         sample.addr = (addr != 0).then_some(Avma(addr));
     }
     if field!(layout, PERF_SAMPLE_ID) {
-        decoded.id = Some(read!(cursor, u64, "ID"));
+        cursor.skip(8, "ID")?;
     }
     if field!(layout, PERF_SAMPLE_STREAM_ID) {
         cursor.skip(8, "STREAM_ID")?;
@@ -184,17 +164,14 @@ fn fixed_head(
         sample.cpu = Some(read!(cursor, u32, "CPU"));
         cursor.skip(4, "CPU")?;
     }
-    if field!(layout, PERF_SAMPLE_PERIOD) {
-        decoded.period = Some(read!(cursor, u64, "PERIOD"));
-    }
-    Ok(())
+    Ok(if field!(layout, PERF_SAMPLE_PERIOD) { Some(read!(cursor, u64, "PERIOD")) } else { None })
 }
 
 /// `PERF_SAMPLE_READ` to `PERF_SAMPLE_STACK_USER`: fields whose length is in the bytes.
 fn variable_part(
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
-    decoded: &mut Decoding<'_>,
+    sample: &mut Sample,
 ) -> Result<(), Undecodable> {
     if field!(layout, PERF_SAMPLE_READ) {
         skip_read_format(layout.read_format, cursor)?;
@@ -215,7 +192,6 @@ fn variable_part(
         // `kernel/events/core.c`), unless the hardware recorded its own with the IP: those are in the
         // other only.
         let has_other = field!(layout, PERF_SAMPLE_REGS_INTR);
-        let sample = &mut *decoded.sample;
         let is_fresh = !has_other && !layout.is_precise && !sample.is_exact_ip;
         let into = match sample.is_user() {
             true => is_fresh.then_some(&mut sample.registers),
@@ -224,7 +200,7 @@ fn variable_part(
         registers(layout.user_registers, layout, cursor, "REGS_USER", into)?;
     }
     if field!(layout, PERF_SAMPLE_STACK_USER) {
-        stack(layout, cursor, decoded.sample)?;
+        stack(layout, cursor, sample)?;
     }
     Ok(())
 }
@@ -252,25 +228,25 @@ fn stack(
 fn tail(
     layout: &SampleLayout,
     cursor: &mut Cursor<'_>,
-    decoded: &mut Decoding<'_>,
+    sample: &mut Sample,
 ) -> Result<(), Undecodable> {
     if field!(layout, PERF_SAMPLE_WEIGHT) {
         let weight = read!(cursor, u64, "WEIGHT");
-        decoded.sample.latency = u32::try_from(weight).unwrap_or(u32::MAX);
+        sample.latency = u32::try_from(weight).unwrap_or(u32::MAX);
     } else if field!(layout, PERF_SAMPLE_WEIGHT_STRUCT) {
-        weights(read!(cursor, u64, "WEIGHT_STRUCT"), layout.machine, decoded.sample);
+        weights(read!(cursor, u64, "WEIGHT_STRUCT"), layout.machine, sample);
     }
     if field!(layout, PERF_SAMPLE_DATA_SRC) {
-        decoded.sample.data_source = Some(data_source::decode(read!(cursor, u64, "DATA_SRC")));
+        sample.data_source = Some(data_source::decode(read!(cursor, u64, "DATA_SRC")));
     }
     if field!(layout, PERF_SAMPLE_TRANSACTION) {
         cursor.skip(8, "TRANSACTION")?;
     }
     if field!(layout, PERF_SAMPLE_REGS_INTR) {
-        let into = Some(&mut decoded.sample.registers);
+        let into = Some(&mut sample.registers);
         registers(layout.interrupt_registers, layout, cursor, "REGS_INTR", into)?;
     }
-    addresses_and_pages(layout, cursor, decoded.sample)?;
+    addresses_and_pages(layout, cursor, sample)?;
     if field!(layout, PERF_SAMPLE_AUX) {
         let n_bytes = read!(cursor, u64, "AUX");
         cursor.skip(n_bytes, "AUX")?;
@@ -377,60 +353,27 @@ fn some_registers(mask: u64, mut cursor: Cursor<'_>, registers: &mut Registers) 
     }
 }
 
-/// The ids and the time that end every record but samples and mmaps made by `perf` itself, where
-/// `sample_id_all` is set (`struct sample_id`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SampleId {
-    /// The time, if it is sampled.
-    pub time_ns: Option<u64>,
-    /// `PERF_SAMPLE_ID` or `PERF_SAMPLE_IDENTIFIER`.
-    pub id: Option<u64>,
-    /// CPU, if it is sampled.
-    pub cpu: Option<u32>,
-}
-
-/// Reads the trailing `struct sample_id` of a non-sample record's payload.
+/// The time in the `struct sample_id` that ends every record but samples and mmaps made by `perf` itself,
+/// where `sample_id_all` is set.
 ///
 /// `None` where the event has none or the record is too short.
 #[must_use]
-pub fn sample_id(layout: &SampleLayout, payload: &[u8]) -> Option<SampleId> {
-    if !layout.sample_id_all {
+pub fn sample_id_time_ns(layout: &SampleLayout, payload: &[u8]) -> Option<u64> {
+    if !layout.sample_id_all || !field!(layout, PERF_SAMPLE_TIME) {
         return None;
     }
-    let n_fields = [
-        abi::PERF_SAMPLE_TID,
-        abi::PERF_SAMPLE_TIME,
+    let behind = [
         abi::PERF_SAMPLE_ID,
         abi::PERF_SAMPLE_STREAM_ID,
         abi::PERF_SAMPLE_CPU,
         abi::PERF_SAMPLE_IDENTIFIER,
-    ]
-    .iter()
-    .filter(|&&flag| layout.sample_type & u64::from(flag) != 0)
-    .count();
-    let start = payload.len().checked_sub(n_fields * 8)?;
-    let mut cursor = Cursor::new(&payload[start..], layout.endian);
-    let mut id = SampleId::default();
-    if field!(layout, PERF_SAMPLE_TID) {
-        cursor.u64()?;
+    ];
+    let n_behind = behind.iter().filter(|&&flag| layout.sample_type & u64::from(flag) != 0).count();
+    let start = payload.len().checked_sub((1 + n_behind) * 8)?;
+    if field!(layout, PERF_SAMPLE_TID) && start < 8 {
+        return None;
     }
-    if field!(layout, PERF_SAMPLE_TIME) {
-        id.time_ns = Some(cursor.u64()?);
-    }
-    if field!(layout, PERF_SAMPLE_ID) {
-        id.id = Some(cursor.u64()?);
-    }
-    if field!(layout, PERF_SAMPLE_STREAM_ID) {
-        cursor.u64()?;
-    }
-    if field!(layout, PERF_SAMPLE_CPU) {
-        id.cpu = Some(cursor.u32()?);
-        cursor.u32()?;
-    }
-    if field!(layout, PERF_SAMPLE_IDENTIFIER) {
-        id.id = Some(cursor.u64()?);
-    }
-    Some(id)
+    Cursor::new(&payload[start..], layout.endian).u64()
 }
 
 /// Place of a sample's id: the byte offset of `PERF_SAMPLE_IDENTIFIER` or `PERF_SAMPLE_ID` in
@@ -606,7 +549,6 @@ mod tests {
     fn the_time_of_a_side_band_record_stands_at_its_end() {
         let layout = layout(abi::PERF_SAMPLE_TID | abi::PERF_SAMPLE_TIME | abi::PERF_SAMPLE_CPU);
         let words = [0xdead, 0x0000_0002_0000_0001, 77, 3];
-        let id = sample_id(&layout, &bytes(&words)).unwrap();
-        assert_eq!((id.time_ns, id.cpu), (Some(77), Some(3)));
+        assert_eq!(sample_id_time_ns(&layout, &bytes(&words)), Some(77));
     }
 }

@@ -1,7 +1,7 @@
 //! The records of a ring that are no samples: mappings, names, births, deaths, losses, and what else
 //! the kernel tells.
 
-use crate::record::decode::{Cursor, Endian, SampleLayout, cpu_mode, sample_id};
+use crate::record::decode::{Cursor, Endian, SampleLayout, cpu_mode, sample_id_time_ns};
 use crate::record::ring::RawRecord;
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::record::{
@@ -68,7 +68,7 @@ pub fn decode(layout: &SampleLayout, raw: &RawRecord<'_>) -> Option<SideBand> {
         kind if !is_known(kind) => Some(SideBand::Unknown(kind)),
         _ => {
             // As in a recording, and as perf orders records: births and deaths have two times.
-            let time_ns = sample_id(layout, raw.payload).and_then(|id| id.time_ns);
+            let time_ns = sample_id_time_ns(layout, raw.payload);
             let time_ns = time_ns.or_else(|| own_time_ns(raw, layout.endian));
             task_record(raw, layout.endian, time_ns.unwrap_or(0)).map(SideBand::Record)
         }

@@ -89,7 +89,7 @@ fn decode_one(layout: &SampleLayout, raw: &RawRecord<'_>, cost: &mut Cost) {
     cost.n_records += 1;
     cost.n_decoded += u64::from(decode::sample(layout, raw.misc, raw.payload).is_ok());
     let _ = side_band::decode(layout, raw);
-    let _ = decode::sample_id(layout, raw.payload);
+    let _ = decode::sample_id_time_ns(layout, raw.payload);
 }
 
 /// A recording in pipe mode: an event, mappings, names, samples, every kind of record.

@@ -187,7 +187,7 @@ fn unheard(ring_pages: Option<usize>) -> Option<Unheard> {
     let running = live.record(recorder, sender, Heard::Notices, &|| false).unwrap();
     let mut n_heard = 0;
     while let Some(batch) = receiver.receive() {
-        n_heard += of_tasks(&batch).len();
+        n_heard += of_tasks(batch.iter()).len();
         receiver.recycle(batch);
     }
     let collected = running.join().collected;

@@ -147,7 +147,7 @@ impl Session {
         loop {
             let batch = self.receiver.receive().expect("the session goes on");
             let is_there = batch.iter().any(&wanted);
-            self.said.records.extend(batch);
+            self.said.records.extend(batch.iter().cloned());
             if is_there {
                 return;
             }

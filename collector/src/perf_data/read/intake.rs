@@ -222,8 +222,7 @@ impl Intake {
     fn record_time_ns(&self, record: &RawRecord<'_>) -> Option<u64> {
         self.events
             .side_band_layout(record.payload)
-            .and_then(|layout| decode::sample_id(&layout, record.payload))
-            .and_then(|id| id.time_ns)
+            .and_then(|layout| decode::sample_id_time_ns(&layout, record.payload))
             .or_else(|| crate::record::side_band::own_time_ns(record, self.endian))
     }
 
