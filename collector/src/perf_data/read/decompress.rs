@@ -13,6 +13,7 @@ const STEP_LEN: usize = 128 << 10;
 const MAX_EXPANDED_LEN: u64 = 128 << 20;
 
 /// Expands compressed records, a piece at a time.
+#[derive(Default)]
 pub(super) struct Expander {
     decoder: Option<Decoder<'static>>,
     input: Vec<u8>,
@@ -25,18 +26,6 @@ pub(super) struct Expander {
 }
 
 impl Expander {
-    pub(super) const fn new() -> Self {
-        Self {
-            decoder: None,
-            input: Vec::new(),
-            input_at: 0,
-            has_more: false,
-            output: Vec::new(),
-            output_at: 0,
-            n_expanded: 0,
-        }
-    }
-
     /// Gives it the data of the next compressed record.
     pub(super) fn feed(&mut self, data: &[u8]) -> io::Result<()> {
         if self.decoder.is_none() {
@@ -124,7 +113,7 @@ mod tests {
         let first: Vec<u8> = (0..300_000u32).map(|i| (i / 7) as u8).collect();
         let second = b"and the end".to_vec();
         let pieces = compressed(&[&first, &second]);
-        let mut expander = Expander::new();
+        let mut expander = Expander::default();
         expander.feed(&pieces[0]).unwrap();
         assert_eq!(expand_all(&mut expander), first);
         expander.feed(&pieces[1]).unwrap();
@@ -134,7 +123,7 @@ mod tests {
     #[test]
     fn what_is_not_consumed_stays_in_front_of_the_next() {
         let pieces = compressed(&[b"abc", b"def"]);
-        let mut expander = Expander::new();
+        let mut expander = Expander::default();
         expander.feed(&pieces[0]).unwrap();
         while expander.expand().unwrap() {}
         expander.consume(1);
@@ -145,7 +134,7 @@ mod tests {
 
     #[test]
     fn other_bytes_are_an_error() {
-        let mut expander = Expander::new();
+        let mut expander = Expander::default();
         expander.feed(b"this is not zstd").unwrap();
         assert!(expander.expand().is_err());
     }

@@ -51,12 +51,12 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    pub(super) const fn new(source: RecordingSource, endian: Endian) -> Self {
+    pub(super) fn new(source: RecordingSource, endian: Endian) -> Self {
         Self {
             source,
             endian,
             buffer: Vec::new(),
-            expander: Expander::new(),
+            expander: Expander::default(),
             is_expander_broken: false,
             n_given: 0,
             warnings: Vec::new(),

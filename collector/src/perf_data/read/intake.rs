@@ -53,7 +53,7 @@ impl Intake {
             endian,
             events: EventTable::new(endian),
             build_ids: KnownBuildIds::default(),
-            order: Order::default(),
+            order: Order::new(),
             tally: RecordingTally::default(),
             notices: VecDeque::new(),
             machine: Machine::X86_64,

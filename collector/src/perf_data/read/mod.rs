@@ -89,7 +89,7 @@ impl Recording {
         mut reader: Box<dyn Read + Send>,
         name: PathBuf,
     ) -> Result<Self, RecordingError> {
-        let start = source::read_front(reader.as_mut(), 0, PIPE_HEADER_BYTES as usize, &name)?;
+        let start = source::read_front(reader.as_mut(), 0, PIPE_HEADER_BYTES, &name)?;
         match header::mode(&start, &name)? {
             (endian, Mode::Pipe) => Ok(Self::in_pipe_mode(reader, name, endian, None)),
             (_, Mode::File { .. }) => Err(RecordingError::NeedsSeek { path: name }),
@@ -133,7 +133,7 @@ impl Recording {
         Self::new(source, Intake::new(endian), endian)
     }
 
-    const fn new(source: RecordingSource, intake: Intake, endian: Endian) -> Self {
+    fn new(source: RecordingSource, intake: Intake, endian: Endian) -> Self {
         let stream = EventStream::new(source, endian);
         Self { stream, intake, is_read: false, is_over: false }
     }

@@ -19,7 +19,7 @@ const MAX_QUEUED: usize = 1 << 19;
 const MAX_OWNED_BYTES: usize = 128 << 20;
 
 /// A queue that gives records back by time, and by arrival within one time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Order {
     heap: BinaryHeap<Reverse<(u64, u64, usize)>>,
     slots: Vec<Option<Record>>,
@@ -40,29 +40,13 @@ pub(super) struct Order {
     n_samples: u64,
 }
 
-impl Default for Order {
-    fn default() -> Self {
+impl Order {
+    pub(super) fn new() -> Self {
         Self::with_limit(MAX_QUEUED)
     }
-}
 
-impl Order {
     fn with_limit(max_queued: usize) -> Self {
-        Self {
-            heap: BinaryHeap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            max_queued,
-            n_owned_bytes: 0,
-            n_pushed: 0,
-            safe_ns: None,
-            newest_ns: None,
-            round_ns: None,
-            n_forced: 0,
-            last_popped_ns: 0,
-            n_late: 0,
-            n_samples: 0,
-        }
+        Self { max_queued, ..Self::default() }
     }
 
     /// Queues `record`, which belongs at `time_ns`; 0 is before everything.
@@ -168,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_round_lets_go_what_was_there_at_the_end_of_the_round_before() {
-        let mut order = Order::default();
+        let mut order = Order::new();
         order.push(10, exit(10, 1));
         order.push(30, exit(30, 3));
         order.finish_round();
@@ -184,7 +168,7 @@ mod tests {
 
     #[test]
     fn records_of_one_time_keep_their_order() {
-        let mut order = Order::default();
+        let mut order = Order::new();
         for pid in 0..100 {
             order.push(7, exit(7, pid));
         }
@@ -208,7 +192,7 @@ mod tests {
 
     #[test]
     fn long_paths_are_bounded_too() {
-        let mut order = Order::default();
+        let mut order = Order::new();
         for time_ns in 1..=MAX_OWNED_BYTES as u64 / 0xffff {
             let path = vec![b'x'; 0xffff].into();
             order.push(time_ns, Record::Mmap(Box::new(Mmap { path, ..Mmap::default() })));

@@ -89,11 +89,11 @@ impl RecordingSource {
 pub(super) fn read_front(
     reader: &mut dyn Read,
     offset: u64,
-    n: usize,
+    n: u64,
     path: &Path,
 ) -> Result<Vec<u8>, RecordingError> {
     let mut bytes = Vec::new();
-    match reader.take(n as u64).read_to_end(&mut bytes) {
+    match reader.take(n).read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),
         Err(source) => Err(RecordingError::Io { path: path.into(), offset, source }),
     }
@@ -110,7 +110,5 @@ pub(super) fn read_at(
 ) -> Result<Vec<u8>, RecordingError> {
     let io_error = |source| RecordingError::Io { path: path.into(), offset, source };
     file.seek(SeekFrom::Start(offset)).map_err(io_error)?;
-    let mut bytes = Vec::new();
-    file.take(n).read_to_end(&mut bytes).map_err(io_error)?;
-    Ok(bytes)
+    read_front(file, offset, n, path)
 }

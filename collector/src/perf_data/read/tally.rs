@@ -34,11 +34,8 @@ impl RecordingTally {
         self.n_lost_records = self.n_lost_records.saturating_add(n);
     }
 
-    pub(super) const fn lose_samples(&mut self, n: u64) {
-        let before = match self.n_lost_samples {
-            Some(before) => before,
-            None => 0,
-        };
+    pub(super) fn lose_samples(&mut self, n: u64) {
+        let before = self.n_lost_samples.unwrap_or(0);
         self.n_lost_samples = Some(before.saturating_add(n));
     }
 

@@ -306,7 +306,7 @@ fn passing_name(path: &Path) -> PathBuf {
     with_suffix(path, &format!(".{}-{number}", std::process::id()))
 }
 
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
         tracing::warn!(%error, path = %path.display(), "the file stays");
     }
@@ -322,7 +322,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn io_error(path: &Path, what: &'static str, source: io::Error) -> RecorderError {
+pub(super) fn io_error(path: &Path, what: &'static str, source: io::Error) -> RecorderError {
     RecorderError::Io { path: path.into(), what, source }
 }
 

@@ -1,6 +1,6 @@
 //! Destination of a recording: a file that gets its name when it is whole, or a stream.
 
-use super::part_file::PartFile;
+use super::part_file::{PartFile, io_error, remove};
 use crate::error::RecorderError;
 use crate::record::ring::HEADER_BYTES;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -66,7 +66,14 @@ impl Sink {
 
     /// Tells whether what was written can be written over.
     pub(super) const fn is_file(&self) -> bool {
-        matches!(self.out, Out::File(_))
+        self.file().is_some()
+    }
+
+    const fn file(&self) -> Option<&PartFile> {
+        match &self.out {
+            Out::File(file) => Some(file),
+            Out::Stream { .. } => None,
+        }
     }
 
     /// The bytes so far.
@@ -110,12 +117,8 @@ impl Sink {
 
     /// Writes `bytes` at `offset`, over or after what is written out. A stream stays as it is.
     pub(super) fn patch(&self, offset: u64, bytes: &[u8]) -> Result<(), RecorderError> {
-        match &self.out {
-            Out::File(file) => {
-                file.file.write_all_at(bytes, offset).map_err(|source| self.error(source))
-            }
-            Out::Stream { .. } => Ok(()),
-        }
+        let Some(file) = self.file() else { return Ok(()) };
+        file.file.write_all_at(bytes, offset).map_err(|source| self.error(source))
     }
 
     fn error(&self, source: io::Error) -> RecorderError {
@@ -129,34 +132,23 @@ impl Sink {
     /// All is written out, and is to be found under its name from now on. Gives the name that the
     /// file has now which had it before.
     pub(super) fn publish(&self) -> Result<Option<PathBuf>, RecorderError> {
-        match &self.out {
-            Out::File(file) => file.publish(),
-            Out::Stream { .. } => Ok(None),
-        }
+        self.file().map_or(Ok(None), PartFile::publish)
     }
 
     /// Words on how the file began.
     pub(super) fn note(&self) -> Option<String> {
-        match &self.out {
-            Out::File(file) => file.note(),
-            Out::Stream { .. } => None,
-        }
+        self.file()?.note()
     }
 
     /// Place of the unfinished recording.
     pub(super) fn part(&self) -> Option<&Path> {
-        match &self.out {
-            Out::File(file) => Some(&file.part),
-            Out::Stream { .. } => None,
-        }
+        self.file().map(|file| &*file.part)
     }
 
     /// Removes the file that was begun: nothing of worth is in it.
     pub(super) fn discard(&self) {
-        if let Out::File(file) = &self.out
-            && let Err(error) = fs::remove_file(&file.part)
-        {
-            tracing::warn!(%error, path = %file.part.display(), "the file stays");
+        if let Some(file) = self.file() {
+            remove(&file.part);
         }
     }
 }
@@ -217,10 +209,6 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
         }
     }
     (n_written, Ok(()))
-}
-
-fn io_error(path: &Path, what: &'static str, source: io::Error) -> RecorderError {
-    RecorderError::Io { path: path.into(), what, source }
 }
 
 #[cfg(test)]

@@ -32,20 +32,15 @@ impl Trailer {
             bytes.i32(self.pid);
             bytes.i32(self.tid);
         }
-        if has(abi::PERF_SAMPLE_TIME) {
-            bytes.u64(self.time_ns);
-        }
-        if has(abi::PERF_SAMPLE_ID) {
-            bytes.u64(self.id);
-        }
-        if has(abi::PERF_SAMPLE_STREAM_ID) {
-            bytes.u64(0);
-        }
-        if has(abi::PERF_SAMPLE_CPU) {
-            bytes.u64(0);
-        }
-        if has(abi::PERF_SAMPLE_IDENTIFIER) {
-            bytes.u64(self.id);
+        let words = [
+            (abi::PERF_SAMPLE_TIME, self.time_ns),
+            (abi::PERF_SAMPLE_ID, self.id),
+            (abi::PERF_SAMPLE_STREAM_ID, 0),
+            (abi::PERF_SAMPLE_CPU, 0),
+            (abi::PERF_SAMPLE_IDENTIFIER, self.id),
+        ];
+        for (_, word) in words.into_iter().filter(|(field, _)| has(*field)) {
+            bytes.u64(word);
         }
     }
 }

@@ -300,11 +300,7 @@ impl Writer {
 
     /// Tells whether nothing more can or need be written.
     pub(crate) fn is_over(&self) -> bool {
-        self.failure.is_some() || self.is_full()
-    }
-
-    const fn is_full(&self) -> bool {
-        self.bound.is_reached
+        self.failure.is_some() || self.bound.is_reached
     }
 
     /// Bytes that the end takes after the records that are written now.

@@ -23,7 +23,7 @@ impl Writer {
     /// those that made no sense and were not written. Without a count of the kernel's `lost` is
     /// empty, and its LOST records stand for it.
     pub(crate) fn finish(mut self, lost: &[u64], n_undecodable: u64, now_ns: u64) {
-        let is_full = self.is_full();
+        let is_full = self.bound.is_reached;
         let n_lost = self.count_lost(lost, n_undecodable, now_ns);
         let finished = match self.failure.take() {
             Some(failure) => Err(failure),
