@@ -327,8 +327,7 @@ pub(crate) fn leader(
 /// The attr of the event that carries mappings, names, births and deaths, and counts nothing.
 /// `inherit` is for events on threads.
 pub(crate) fn side_band(features: KernelFeatures, inherit: bool) -> perf_event_attr {
-    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
-    attr.set_exclude_kernel(1);
+    let mut attr = mark();
     attr.set_mmap(1);
     attr.set_mmap2(1);
     // Data mappings too: an address of a sample may lie in any of them.
@@ -345,8 +344,7 @@ pub(crate) fn side_band(features: KernelFeatures, inherit: bool) -> perf_event_a
 /// The attr of the event that carries what the kernel tells of itself: its new code, and control
 /// groups. Only events on a CPU and no task get it (`is_sb_event()` in Linux `kernel/events/core.c`).
 pub(crate) fn machine_side_band(features: KernelFeatures) -> perf_event_attr {
-    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
-    attr.set_exclude_kernel(1);
+    let mut attr = mark();
     attr.set_ksymbol(u64::from(features.ksymbol));
     attr.set_cgroup(u64::from(features.cgroup));
     attr
@@ -356,8 +354,7 @@ pub(crate) fn machine_side_band(features: KernelFeatures) -> perf_event_attr {
 ///
 /// The kernel takes the wake-up mark of a ring from the event that mapped it.
 pub(crate) fn ring_owner(watermark_bytes: u32) -> perf_event_attr {
-    let mut attr = base(abi::PERF_TYPE_SOFTWARE, u64::from(abi::PERF_COUNT_SW_DUMMY));
-    attr.set_exclude_kernel(1);
+    let mut attr = mark();
     attr.set_disabled(1);
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = watermark_bytes;

@@ -3,7 +3,7 @@
 use super::term::{Term, number};
 use crate::error::Error;
 use crate::error::EventParseError;
-use crate::system::machine::{N_CONFIG_WORDS, Pmu};
+use crate::system::machine::{N_CONFIG_WORDS, Pmu, config_word};
 use dataspace_proto::event::Sampling;
 
 /// Terms that every PMU has.
@@ -111,15 +111,7 @@ impl Encoding {
 
     /// Sets a whole word. Whether `name` is one.
     fn set_word(&mut self, name: &str, value: u64) -> bool {
-        let word = match name {
-            "config" => 0,
-            "config1" => 1,
-            "config2" => 2,
-            "config3" => 3,
-            "config4" => 4,
-            _ => return false,
-        };
-        self.words[word] = value;
-        true
+        let word = config_word(name);
+        word.map(|word| self.words[word] = value).is_some()
     }
 }

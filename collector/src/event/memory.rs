@@ -45,14 +45,6 @@ impl Accesses {
         }
     }
 
-    const fn has_loads(self) -> bool {
-        !matches!(self, Self::Stores)
-    }
-
-    const fn has_stores(self) -> bool {
-        !matches!(self, Self::Loads)
-    }
-
     /// Chooses by what the machine's PMUs say of themselves: each generation of Intel's names its
     /// own encodings in sysfs, and AMD's IBS is a PMU of its own.
     ///
@@ -79,11 +71,11 @@ impl Accesses {
                 continue;
             }
             let name = &pmu.name;
-            if self.has_loads() && pmu.event("mem-loads").is_some() {
+            if self != Self::Stores && pmu.event("mem-loads").is_some() {
                 has_loads = true;
                 events.push(format!("{name}/mem-loads{}/{levels}P", load_latency(&pmu)));
             }
-            if self.has_stores() && pmu.event("mem-stores").is_some() {
+            if self != Self::Loads && pmu.event("mem-stores").is_some() {
                 has_stores = true;
                 events.push(format!("{name}/mem-stores/{levels}P"));
             }

@@ -156,12 +156,10 @@ impl EventSelector {
     ) -> Result<Vec<EventPlan>, Error> {
         let (events, note) = match choice {
             Choice::Events(events, note) => (events, note.clone()),
-            Choice::Nothing(_) if machine.pmus().iter().any(|pmu| pmu.starts_with("arm_spe")) => {
-                let event = self.text.clone();
-                let pmu = machine.pmus().iter().find(|pmu| pmu.starts_with("arm_spe"));
-                return Err(Error::TracePmu { event, pmu: pmu.cloned().unwrap_or_default() });
-            }
             Choice::Nothing(why) => {
+                if let Some(pmu) = machine.pmus().iter().find(|pmu| pmu.starts_with("arm_spe")) {
+                    return Err(Error::TracePmu { event: self.text.clone(), pmu: pmu.clone() });
+                }
                 let levels = self.modifiers.levels().replace('h', "");
                 let colon = if levels.is_empty() { "" } else { ":" };
                 let clock = Self::parse(&format!("cpu-clock{colon}{levels}"))?;

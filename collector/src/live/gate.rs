@@ -47,7 +47,7 @@ pub(crate) struct Moment {
 }
 
 /// The processes whose records reach the analyzer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gate {
     membership: Membership,
     /// `None` where nothing but the target's own can come: no sample has to be asked about.
@@ -85,15 +85,7 @@ impl Gate {
         user: ForUser,
     ) -> Result<Self, Error> {
         let lookup = if is_open { None } else { Some(Lookup::new(procfs, user)?) };
-        Ok(Self {
-            membership,
-            lookup,
-            asked: HashMap::new(),
-            telling: None,
-            n_questions: 0,
-            is_waiting: false,
-            n_untold: 0,
-        })
+        Ok(Self { membership, lookup, ..Self::default() })
     }
 
     /// Tells whether every sample is of the target: none has to be looked at.

@@ -184,19 +184,13 @@ impl Reader {
     fn tell_change(&mut self, event_idx: usize, sampling: Sampling) {
         let governance = self.governance();
         let name = &self.plans[event_idx].event.name;
-        let what = match sampling {
-            Sampling::Period(_) => "period",
-            Sampling::FrequencyHz(_) => "frequency",
+        // What there is none of is no field.
+        let (what, period, frequency_hz) = match sampling {
+            Sampling::Period(period) => ("period", Some(period), None),
+            Sampling::FrequencyHz(hz) => ("frequency", None, Some(hz)),
         };
         let taken_percent = format!("{:.2}", governance.overhead * 100.0);
-        match sampling {
-            Sampling::Period(period) => {
-                tracing::info!(event = %name, period, %taken_percent, "the governor changed the period");
-            }
-            Sampling::FrequencyHz(frequency_hz) => {
-                tracing::info!(event = %name, frequency_hz, %taken_percent, "the governor changed the frequency");
-            }
-        }
+        tracing::info!(event = %name, period, frequency_hz, %taken_percent, "the governor changed the {what}");
         if !std::mem::replace(&mut self.governing.has_told, true) {
             let warning = format!(
                 "the {what} of {name} is changed where sampling takes more than --max-overhead allows; the \

@@ -80,7 +80,7 @@ struct Governed {
 }
 
 /// The governor of one session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Governor {
     max_overhead: Option<f64>,
     events: Vec<Governed>,
@@ -120,14 +120,7 @@ impl Governor {
             max_overhead,
             events: events.iter().map(governed).collect(),
             last: Usage { time_ns: began_ns, n_samples, ..Usage::default() },
-            n_over: 0,
-            n_low: 0,
-            own_share: 0.0,
-            own_for_samples: 0.0,
-            overhead: 0.0,
-            gap_ns: 0,
-            n_changes: 0,
-            changes: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::live::announce;
 use crate::quota::places::{ForUser, Place, Places};
 use crate::system::procfs::Procfs;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use dataspace_proto::record::Record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -189,10 +189,7 @@ impl Lookup {
 
     /// Asks; whether there was room for the question.
     pub(crate) fn ask(&self, question: Question) -> bool {
-        match self.questions.try_send(question) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-        }
+        self.questions.try_send(question).is_ok()
     }
 
     /// Tells whether every thread there may be is held up, if so many answers are overdue.

@@ -169,7 +169,12 @@ impl Live {
         raise_file_limit();
         let cpus = &machine.online_cpus;
         let permission = config.permission.as_deref();
-        widen_or_confine(permission, &mut target, &mut plans, cpus.len(), &procfs);
+        // Many threads are seen on whole CPUs; of who may not see all, the user's side alone.
+        if permission.is_some() {
+            plans.iter_mut().for_each(EventPlan::confine);
+        } else {
+            coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
+        }
         let binding = binding(&config.target, &target);
         let mut rings = Rings::new(cpus, config.ring_pages, &procfs)?;
         let features = kernel_features();
@@ -187,8 +192,13 @@ impl Live {
         check_is_open(&target, &attached, &procfs)?;
         seen.zip(permission).map_or(Ok(()), |(seen, it)| seen.check(it, target.processes()))?;
         let description = config.comms.describe(target.description.as_deref());
-        let gate = gate(&target, config.comms, binding, permission, &procfs)?;
-        let before = Some(before(&gate, binding, &procfs));
+        let is_open = !binding.is_cpu_wide && config.comms.is_empty();
+        let membership = target.membership(config.comms, &procfs);
+        let user = permission.map(Permission::uid);
+        let gate = Gate::new(membership, procfs.clone(), is_open, user)?;
+        // What a forked command has mapped now is our own, and goes with exec.
+        let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
+        let before = Some(Before::of(known, &procfs));
         let Target { watched, held, .. } = target;
         let parts = Parts {
             rings,
@@ -409,41 +419,6 @@ fn command_name(target: TargetSpec) -> Option<OsString> {
         TargetSpec::Command(argv) => argv.into_iter().next(),
         _ => None,
     }
-}
-
-/// Many threads are seen on whole CPUs; of who may not see all, the user's side alone.
-fn widen_or_confine(
-    permission: Option<&dyn Permission>,
-    target: &mut Target,
-    plans: &mut [EventPlan],
-    n_cpus: usize,
-    procfs: &Procfs,
-) {
-    if permission.is_some() {
-        plans.iter_mut().for_each(EventPlan::confine);
-    } else {
-        coverage::widen(target, n_cpus, plans.len(), procfs);
-    }
-}
-
-/// Mappings that the target had, which are read when they are told.
-fn before(gate: &Gate, binding: Binding, procfs: &Procfs) -> Before {
-    // What a forked command has mapped now is our own, and goes with exec.
-    let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
-    Before::of(known, procfs)
-}
-
-/// Gate for the processes whose records reach the analyzer.
-fn gate(
-    target: &Target,
-    comms: CommFilter,
-    binding: Binding,
-    permission: Option<&dyn Permission>,
-    procfs: &Procfs,
-) -> Result<Gate, Error> {
-    let is_open = !binding.is_cpu_wide && comms.is_empty();
-    let membership = target.membership(comms, procfs);
-    Gate::new(membership, procfs.clone(), is_open, permission.map(Permission::uid))
 }
 
 /// Looks after CPUs from when events were opened.

@@ -23,6 +23,16 @@ pub(super) struct Told {
     has_short_lives: bool,
 }
 
+/// Tells whether a warning is due: the first one, and again when `n` has doubled since it was `told`, for a
+/// flood is not to become one of warnings.
+const fn has_doubled(n: u64, told: &mut u64) -> bool {
+    let is_due = n > told.saturating_mul(2);
+    if is_due {
+        *told = n;
+    }
+    is_due
+}
+
 impl Reader {
     /// Says when the kernel took the events away. A tick lies between suspicion and certainty: a
     /// process that is just ending has no events left either, but not for that long.
@@ -89,25 +99,21 @@ impl Reader {
 
     pub(super) fn tell_side_band_lost(&mut self) {
         let n_lost = self.drain.n_side_band_lost;
-        // Again when it has doubled: a flood is not to become one of warnings.
-        if n_lost > self.told.n_side_band_lost.saturating_mul(2) {
-            self.told.n_side_band_lost = n_lost;
+        if has_doubled(n_lost, &mut self.told.n_side_band_lost) {
             self.warn(format!(
                 "{n_lost} mappings, names or births were lost because a ring was full: some data \
                  objects may stay unknown"
             ));
         }
         let n_corrupt = self.drain.n_corrupt_rings;
-        if n_corrupt > self.told.n_corrupt_rings.saturating_mul(2) {
-            self.told.n_corrupt_rings = n_corrupt;
+        if has_doubled(n_corrupt, &mut self.told.n_corrupt_rings) {
             self.warn(format!(
                 "a ring held a record of impossible size, {n_corrupt} times: what stood behind \
                  it is lost, and counted as one undecodable sample each time"
             ));
         }
         let n_untold = self.gate.n_untold();
-        if n_untold > self.told.n_untold.saturating_mul(2) {
-            self.told.n_untold = n_untold;
+        if has_doubled(n_untold, &mut self.told.n_untold) {
             self.warn(format!(
                 "{n_untold} samples could not wait until their processes were looked up in /proc: \
                  their data objects are not known, or they were taken for others' (--comm)"

@@ -135,10 +135,6 @@ impl<'a> Request<'a> {
         })
     }
 
-    fn is_virtual(&self) -> bool {
-        Processor::read(self.procfs).is_virtual
-    }
-
     fn kernel(&self) -> KernelRelease {
         KernelRelease::read(self.procfs)
     }
@@ -226,7 +222,7 @@ impl<'a> Request<'a> {
         let Some(counter) = self.counter() else {
             return ("this machine has no such event".to_owned(), "");
         };
-        if self.is_virtual() {
+        if Processor::read(self.procfs).is_virtual {
             let what = match counter.precise_ip {
                 0 => "is given no PMU that counts it",
                 _ => "is given no PMU that samples it precisely",

@@ -1,5 +1,6 @@
 //! A kernel ring mapped into this process.
 
+use super::last_errno;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
@@ -49,8 +50,7 @@ impl MappedRing {
             )
         };
         if address == libc::MAP_FAILED {
-            let error = std::io::Error::last_os_error();
-            return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+            return Err(last_errno());
         }
         let base = NonNull::new(address.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self {

@@ -12,3 +12,14 @@ pub(crate) mod pidfd;
 pub(crate) mod prefetch;
 pub(crate) mod socket;
 pub(crate) mod spawn;
+
+/// The cause of a call of libc that failed just now.
+fn last_errno() -> rustix::io::Errno {
+    let error = std::io::Error::last_os_error();
+    rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
+}
+
+/// The outcome of a call of libc that gives a negative number where it fails.
+fn check(result: libc::c_int) -> Result<(), rustix::io::Errno> {
+    if result < 0 { Err(last_errno()) } else { Ok(()) }
+}

@@ -1,5 +1,6 @@
 //! `perf_event_open` and what is done with the file descriptors it gives.
 
+use super::{check, last_errno};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::bindings::perf_event_attr;
@@ -106,15 +107,6 @@ pub(crate) fn id(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     // SAFETY: PERF_EVENT_IOC_ID writes one u64 to the pointer, which is valid for the call.
     check(unsafe { perf::ioctls::ID(fd.as_raw_fd(), &raw mut id) })?;
     Ok(id)
-}
-
-fn check(result: libc::c_int) -> Result<(), Errno> {
-    if result < 0 { Err(last_errno()) } else { Ok(()) }
-}
-
-fn last_errno() -> Errno {
-    let error = std::io::Error::last_os_error();
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 /// Answer of `read()` for one event and for all that inherited it.

@@ -1,6 +1,7 @@
 //! Facts that a Unix socket tells of the process at its other end, and sockets that another process
 //! opened for us.
 
+use super::check;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::mem::size_of;
@@ -28,7 +29,7 @@ pub(crate) fn peer_groups(socket: BorrowedFd<'_>) -> Result<Vec<u32>, Errno> {
             )
         };
         let n_groups = n_bytes as usize / size_of::<u32>();
-        match last_errno(result) {
+        match check(result) {
             Ok(()) => {
                 groups.truncate(n_groups);
                 return Ok(groups);
@@ -69,7 +70,7 @@ fn int_option(socket: BorrowedFd<'_>, option: libc::c_int) -> Result<libc::c_int
             &raw mut n_bytes,
         )
     };
-    last_errno(result).map(|()| value)
+    check(result).map(|()| value)
 }
 
 /// Takes over a descriptor that this process was started with; `None` if it is not open.
@@ -86,12 +87,4 @@ pub(crate) fn take_inherited(fd: RawFd) -> Option<OwnedFd> {
     // A program that we start must not get it.
     rustix::io::fcntl_setfd(fd.as_fd(), rustix::io::FdFlags::CLOEXEC).ok()?;
     Some(fd)
-}
-
-fn last_errno(result: libc::c_int) -> Result<(), Errno> {
-    if result == 0 {
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -20,14 +20,7 @@ impl Field {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (word, ranges) = text.trim().split_once(':')?;
-        let word = match word {
-            "config" => 0,
-            "config1" => 1,
-            "config2" => 2,
-            "config3" => 3,
-            "config4" => 4,
-            _ => return None,
-        };
+        let word = config_word(word)?;
         let mut taken = 0u64;
         let mut bits = Vec::new();
         for range in ranges.split(',') {
@@ -66,6 +59,13 @@ impl Field {
         }
         rest == 0
     }
+}
+
+/// The index of the word of that name.
+#[must_use]
+pub fn config_word(name: &str) -> Option<usize> {
+    const NAMES: [&str; N_CONFIG_WORDS] = ["config", "config1", "config2", "config3", "config4"];
+    NAMES.iter().position(|known| *known == name)
 }
 
 /// Bits `first` to `last`, which is at most 63.

@@ -8,7 +8,7 @@ mod format;
 mod pmu;
 mod processor;
 
-pub use format::{Field, N_CONFIG_WORDS};
+pub use format::{Field, N_CONFIG_WORDS, config_word};
 pub use pmu::Pmu;
 pub use processor::{Processor, Vendor};
 

@@ -353,20 +353,15 @@ fn start_time(stat: &[u8]) -> Option<u64> {
 /// One line of `/proc/PID/maps`:
 /// `55d0-55d1 r-xp 00001000 fe:00 1234                       /path with blanks (deleted)`.
 fn mapping(pid: i32, line: &[u8]) -> Option<Mmap> {
-    let mut rest = line;
-    let mut next = || {
-        let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
-        let (field, after) = rest.split_at(end);
-        rest = after.strip_prefix(b" ").unwrap_or(after);
-        str::from_utf8(field).ok()
-    };
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let mut next = || str::from_utf8(fields.next()?).ok();
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let (start, end) = next()?.split_once('-')?;
     let permissions = next()?;
     let file_offset = hex(next()?)?;
     let (major, minor) = next()?.split_once(':')?;
     let inode: u64 = next()?.parse().ok()?;
-    let path = rest.trim_ascii_start();
+    let path = fields.next().unwrap_or_default().trim_ascii_start();
     let start = hex(start)?;
     Some(Mmap {
         time_ns: 0,
