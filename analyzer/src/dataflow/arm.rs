@@ -4,7 +4,6 @@ use super::content::{Address, Origin, PointerName, is_same_type};
 use super::doubt::Doubt;
 use super::extent::place_in;
 use super::offset::gcd;
-use crate::types::descent::member_names;
 use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
@@ -130,8 +129,8 @@ pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
         return Vec::new();
     }
     let pointers = candidates.paths.iter().filter_map(|path| {
-        let name = member_names(union, &path.steps).into_iter().flatten().last()?;
-        Some((name, path.leaf.pointee?, &path.leaf.expression))
+        let member = union.walk(&path.steps).filter_map(|(.., member)| member).last()?;
+        Some((Arc::clone(&member.name), path.leaf.pointee?, &path.leaf.expression))
     });
     let found: Vec<_> = pointers.collect();
     if found.iter().all(|(.., expression)| *expression == found[0].2) {

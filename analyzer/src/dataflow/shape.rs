@@ -9,7 +9,7 @@ use super::value::{Definition, ValueIdx};
 use crate::dwarf::layout::kept::Container;
 use crate::limit;
 use crate::types::descent::Path;
-use crate::types::layout::{Layout, Shape, Step};
+use crate::types::layout::{Layout, Shape};
 use rustc_hash::FxHashMap;
 
 impl Typing<'_, '_> {
@@ -210,21 +210,7 @@ fn is_in_part(layout: &Layout, offset: u64, own: u64, part: &Layout) -> bool {
         return false;
     }
     let Some(path) = layout.descend(offset, 1) else { return false };
-    let mut around = layout;
-    for step in &path.steps {
-        around = match (step, &around.shape) {
-            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
-                let Some(member) = members.get(usize::from(*idx)) else { return false };
-                &member.layout
-            }
-            (Step::Element, Shape::Array { element, .. }) => element,
-            _ => return false,
-        };
-        if around.fingerprint == part.fingerprint {
-            return true;
-        }
-    }
-    false
+    layout.walk(&path.steps).any(|(_, around, _)| around.fingerprint == part.fingerprint)
 }
 
 /// Tells whether a member begins at `offset` that an access of so many bytes is to.

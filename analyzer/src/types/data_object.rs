@@ -2,7 +2,7 @@
 //! access touches. Two objects are the same if their ways are; how they are spelled does not count.
 
 use crate::types::bit_range::BitRange;
-use crate::types::descent::{Path, member_names};
+use crate::types::descent::Path;
 use crate::types::layout::{Layout, ScalarKind, Shape, Step};
 use crate::types::value_kind::ValueKind;
 use dataspace_proto::reason::Reason;
@@ -306,9 +306,9 @@ fn candidates(
     let is_below = |other: &&Path<'_>| other.steps.len() > path.steps.len();
     let members = |other: &Path<'_>| -> Option<Candidate> {
         // The arm that was gone through is not part of a name.
-        let steps = other.steps.iter().zip(member_names(element, &other.steps));
-        let named = steps.filter(|(step, _)| matches!(step, Step::Member(_)));
-        let names: Box<[_]> = named.filter_map(|(_, name)| name).collect();
+        let named = element.walk(&other.steps).filter(|(step, ..)| matches!(step, Step::Member(_)));
+        let members = named.filter_map(|(.., member)| member);
+        let names: Box<[_]> = members.map(|member| Arc::clone(&member.name)).collect();
         (!names.is_empty()).then_some(Candidate::Member(names))
     };
     found.paths.iter().filter(is_below).filter_map(members).chain(more).collect()
@@ -328,20 +328,10 @@ fn scalar(layout: &Arc<Layout>, element: &Arc<Layout>, root: Root<'_>) -> DataOb
 fn levels(outer: &Arc<Layout>, steps: &[Step]) -> Vec<ObjectLevel> {
     let aggregate = ObjectStep::Aggregate(Arc::clone(outer));
     let mut levels = vec![ObjectLevel { step: aggregate, offset: 0, size: outer.size }];
-    let mut part = outer;
     let mut offset = 0u64;
-    for step in steps {
-        let (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) =
-            (step, &part.shape)
-        else {
-            if let Shape::Array { element, .. } = &part.shape {
-                part = element;
-            }
-            continue;
-        };
-        let Some(member) = members.get(usize::from(*idx)) else { break };
+    for (step, part, member) in outer.walk(steps) {
+        let Some(member) = member else { continue };
         offset = offset.saturating_add(member.byte_range().0);
-        part = &member.layout;
         if matches!(step, Step::Arm(_)) {
             continue;
         }

@@ -7,7 +7,6 @@ use crate::limit;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape, Step};
 use crate::types::value_kind::ValueKind;
 
-pub(crate) use ending::member_names;
 use ending::{End, EndFit, Ends};
 
 /// The member that tells which variant is there, where the debug information gives it no name.

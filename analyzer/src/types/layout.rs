@@ -46,7 +46,7 @@ impl Hash for Layout {
 }
 
 /// The parts of a type.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Nothing smaller: numbers, pointers, enumerations, functions.
     Scalar(ScalarKind),
@@ -113,7 +113,7 @@ impl AggregateKind {
 }
 
 /// One member of an aggregate.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its name: `-` where it has none, `<base>` for a base class.
     pub name: Arc<str>,
@@ -244,6 +244,26 @@ impl Layout {
     #[must_use]
     pub fn is_open_at(&self, offset: u64) -> bool {
         self.open_from.is_some_and(|start| start <= offset)
+    }
+
+    /// Walk along steps that a descent took: each with the part it leads to, and the member by which.
+    pub fn walk(
+        &self,
+        steps: &[Step],
+    ) -> impl Iterator<Item = (Step, &Arc<Self>, Option<&Member>)> {
+        let mut part = self;
+        steps.iter().map_while(move |step| {
+            let (next, member) = match (step, &part.shape) {
+                (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
+                    let member = members.get(usize::from(*idx))?;
+                    (&member.layout, Some(member))
+                }
+                (Step::Element, Shape::Array { element, .. }) => (element, None),
+                _ => return None,
+            };
+            part = next;
+            Some((*step, next, member))
+        })
     }
 }
 

@@ -115,20 +115,12 @@ fn is_sequence(class: &str) -> bool {
 
 /// The aggregates along the steps, outermost first, and what they end at.
 fn way<'a>(root: &'a Layout, steps: &[Step]) -> (Vec<&'a Layout>, &'a Layout) {
-    let mut around = Vec::new();
-    let mut part = root;
-    for step in steps {
-        part = match (step, &part.shape) {
-            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
-                around.push(part);
-                let Some(member) = members.get(usize::from(*idx)) else { break };
-                &member.layout
-            }
-            (Step::Element, Shape::Array { element, .. }) => element,
-            _ => break,
-        };
+    let (mut around, mut leaf) = (Vec::new(), root);
+    for (_, part, member) in root.walk(steps) {
+        around.extend(member.map(|_| leaf));
+        leaf = part;
     }
-    (around, part)
+    (around, leaf)
 }
 
 #[cfg(test)]

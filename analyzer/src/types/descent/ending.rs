@@ -3,7 +3,7 @@
 
 use super::Path;
 use crate::limit;
-use crate::types::layout::{AggregateKind, Layout, Shape, Step};
+use crate::types::layout::{AggregateKind, Layout, Step};
 use std::sync::Arc;
 
 /// Fitness of the end of a way for an access, the best last.
@@ -115,45 +115,30 @@ fn n_common(first: &End<'_>, other: &End<'_>) -> usize {
 fn is_same_member(root: &Layout, first: &Path<'_>, other: &Path<'_>, from: usize) -> bool {
     let is_alike = (first.offset, first.into, first.leaf.fingerprint)
         == (other.offset, other.into, other.leaf.fingerprint);
-    let below =
-        |path: &Path<'_>| member_names(root, &path.steps).split_off(from.min(path.steps.len()));
-    is_alike && first.steps.len() > from && below(first) == below(other)
+    let names = |path| below(root, path, from);
+    is_alike && first.steps.len() > from && names(first).eq(names(other))
 }
 
-/// The name of each step; nothing for one to an element.
-pub(crate) fn member_names(root: &Layout, steps: &[Step]) -> Vec<Option<Arc<str>>> {
-    let mut part = root;
-    let named = steps.iter().map(|step| match (step, &part.shape) {
-        (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
-            let member = members.get(usize::from(*idx))?;
-            part = &member.layout;
-            Some(Arc::clone(&member.name))
-        }
-        (_, Shape::Array { element, .. }) => {
-            part = element;
-            None
-        }
-        _ => None,
-    });
-    named.collect()
+/// The name of each step from one on; nothing for one to an element.
+fn below<'a>(
+    root: &'a Layout,
+    path: &'a Path<'_>,
+    from: usize,
+) -> impl Iterator<Item = Option<&'a Arc<str>>> {
+    root.walk(&path.steps).skip(from).map(|(.., member)| member.map(|member| &member.name))
 }
 
 /// The way of these steps.
 fn follow<'a>(root: &'a Layout, offset: u64, steps: &[Step]) -> Path<'a> {
     let mut path = Path::start(root, offset);
-    for step in steps {
-        let part = path.leaf;
-        match (step, &part.shape) {
-            (Step::Member(idx) | Step::Arm(idx), Shape::Aggregate { members, .. }) => {
-                let Some(member) = members.get(usize::from(*idx)) else { break };
-                path.enter(*step, member);
+    for (step, part, member) in root.walk(steps) {
+        match member {
+            Some(member) => path.enter(step, member),
+            None => {
+                path.steps.push(step);
+                path.into = path.into.checked_rem(part.size).unwrap_or(0);
+                path.leaf = part;
             }
-            (Step::Element, Shape::Array { element, .. }) => {
-                path.steps.push(Step::Element);
-                path.into = path.into.checked_rem(element.size).unwrap_or(0);
-                path.leaf = element;
-            }
-            _ => break,
         }
     }
     path
