@@ -1,8 +1,10 @@
 //! Every limit of the analyzer, each with its reason: a profiled process controls the input.
 
+mod bounded_map;
 mod code_name;
 mod totals;
 
+pub(crate) use bounded_map::BoundedMap;
 pub use code_name::*;
 pub use totals::*;
 

@@ -9,7 +9,7 @@ use crate::dwarf::code::kept::{CopyingCodes, FunctionScope};
 use crate::dwarf::declared::DeclaredFunctions;
 use crate::dwarf::layout::kept::{ContainerTable, DerivationTable, InnerTypes, LayoutTable};
 use crate::dwarf::unit::abbreviation::Whole;
-use crate::dwarf::unit::parsed::{self, ParsedUnit};
+use crate::dwarf::unit::parsed::ParsedUnit;
 use crate::dwarf::unit::reader::{Entry, Reader};
 use crate::dwarf::unit::section::{self, SectionFile};
 use crate::dwarf::unit::source::Sources;
@@ -17,11 +17,10 @@ use crate::dwarf::unit::split::SplitFiles;
 use crate::dwarf::unit::{code_range, supplementary};
 use crate::dwarf::variable::index::VariableIndex;
 use crate::elf::image::ElfImage;
-use crate::limit;
+use crate::limit::{self, BoundedMap};
 use crate::types::die::{DieRef, UnitIdx};
 use dataspace_proto::address::Svma;
 use gimli::UnitOffset;
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,15 +36,16 @@ pub struct DebugInfo {
     pub(crate) variables: VariableIndex,
     /// Functions read so far, by unit and entry.
     pub(crate) functions: FunctionScopes,
-    pub(crate) inner_types: FxHashMap<DieRef, Arc<InnerTypes>>,
+    pub(crate) inner_types: BoundedMap<DieRef, Arc<InnerTypes>, { limit::MAX_INNER_TYPES }>,
     /// The functions that are entered at these addresses.
-    pub(crate) entered: FxHashMap<Svma, Option<DieRef>>,
+    pub(crate) entered: BoundedMap<Svma, Option<DieRef>, { limit::MAX_ENTERED_FUNCTIONS }>,
     pub(crate) containers: ContainerTable,
     /// Functions that no unit describes.
     pub(crate) declared: DeclaredFunctions,
 }
 
-type FunctionScopes = FxHashMap<(UnitIdx, Option<UnitOffset>), Arc<FunctionScope>>;
+type FunctionScopes =
+    BoundedMap<(UnitIdx, Option<UnitOffset>), Arc<FunctionScope>, { limit::MAX_CACHED_FUNCTIONS }>;
 
 impl DebugInfo {
     /// Loads the debug sections of `file`; `None` where there are none, or none that parse. Other
@@ -82,8 +82,8 @@ impl DebugInfo {
             copying_codes: CopyingCodes::default(),
             variables: VariableIndex::default(),
             functions: FunctionScopes::default(),
-            inner_types: FxHashMap::default(),
-            entered: FxHashMap::default(),
+            inner_types: BoundedMap::default(),
+            entered: BoundedMap::default(),
             containers: ContainerTable::default(),
             declared: DeclaredFunctions::default(),
         }
@@ -94,8 +94,8 @@ impl DebugInfo {
         self.sources.forget_parsed();
         self.layouts = LayoutTable::default();
         self.functions = FunctionScopes::default();
-        self.inner_types = FxHashMap::default();
-        self.entered = FxHashMap::default();
+        self.inner_types = BoundedMap::default();
+        self.entered = BoundedMap::default();
         self.containers = ContainerTable::default();
     }
 
@@ -167,14 +167,11 @@ impl DebugInfo {
         Some((unit, entry))
     }
 
-    /// The string an attribute holds, cut at the limit.
-    pub(crate) fn string(
-        &self,
-        unit: &ParsedUnit,
-        value: gimli::AttributeValue<Reader>,
-    ) -> Option<Arc<str>> {
-        let bytes = unit.dwarf.attr_string(&unit.unit, value).ok()?;
-        parsed::bounded_string(&bytes)
+    /// The entry that another one was made from.
+    pub(crate) fn origin(&mut self, die: DieRef, entry: &Entry) -> Option<DieRef> {
+        let made_from = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
+        let value = made_from.into_iter().find_map(|attribute| entry.attr_value(attribute))?;
+        self.reference(die.unit, &value)
     }
 
     /// Name and type of a variable, member or parameter, which may be said by the entry it was
@@ -186,18 +183,12 @@ impl DebugInfo {
             let Some(die) = next.take() else { break };
             let Some((unit, entry)) = self.entry(die) else { break };
             if name.is_none() {
-                name =
-                    entry.attr_value(gimli::DW_AT_name).and_then(|value| self.string(&unit, value));
+                name = entry.attr_value(gimli::DW_AT_name).and_then(|value| unit.string(value));
             }
             if type_die.is_none() {
-                type_die = entry
-                    .attr_value(gimli::DW_AT_type)
-                    .and_then(|value| self.reference(die.unit, &value));
+                type_die = self.target(die, &entry);
             }
-            next = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification]
-                .into_iter()
-                .find_map(|attribute| entry.attr_value(attribute))
-                .and_then(|value| self.reference(die.unit, &value));
+            next = self.origin(die, &entry);
         }
         (name, type_die)
     }

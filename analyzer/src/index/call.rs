@@ -10,7 +10,7 @@ use crate::index::entry_name::{self, Detour, Entries, EntryNames};
 use crate::index::load_object::LoadObjectIndex;
 use crate::index::site::OwnedRoot;
 use crate::index::type_path::owned_root;
-use crate::limit;
+use crate::limit::{self, BoundedMap};
 use crate::types::layout::{ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
@@ -29,7 +29,7 @@ pub(crate) struct CallCache {
     /// By the function's first instruction.
     sums: FxHashMap<Svma, Option<Box<ArgumentSums>>>,
     n_values: usize,
-    entries: FxHashMap<Svma, Arc<Entries>>,
+    entries: BoundedMap<Svma, Arc<Entries>, { limit::MAX_CACHED_FLOWS }>,
 }
 
 impl LoadObjectIndex {
@@ -108,16 +108,15 @@ impl LoadObjectIndex {
     fn entries(&mut self, function: &Arc<FunctionCode>) -> Arc<Entries> {
         let start = function.start();
         if let Some(known) = start.and_then(|start| self.call_cache.entries.get(&start)) {
-            return Arc::clone(known);
+            return known;
         }
         let mut entries = self.names().of(function);
         self.add_detours(function, limit::MAX_DETOUR, &mut entries.detours);
         let entries = Arc::new(entries);
-        if self.call_cache.entries.len() >= limit::MAX_CACHED_FLOWS {
-            self.call_cache.entries.clear();
+        match start {
+            Some(start) => self.call_cache.entries.keep(start, entries),
+            None => entries,
         }
-        self.call_cache.entries.extend(start.map(|start| (start, Arc::clone(&entries))));
-        entries
     }
 
     /// Adds the functions that end with a jump to `function`.

@@ -41,15 +41,12 @@ impl LoadObjectIndex {
     /// Finds what all callers pass in the registers that the function says nothing of.
     fn given_to(&mut self, function: &FunctionCode, svma: Svma, open: &[u8]) -> Vec<Argument> {
         let Some(start) = function.start().filter(|_| !open.is_empty()) else { return Vec::new() };
-        if let Some(known) = self.flows.given(start) {
+        if let Some(known) = self.flows.given.get(&start) {
             return known;
         }
         let mut n_sites = limit::MAX_CALLER_SITES;
         let given = self.given(function, svma, open, &mut n_sites);
-        if !self.is_unfinished() {
-            self.flows.put_given(start, given.clone());
-        }
-        given
+        if self.is_unfinished() { given } else { self.flows.given.keep(start, given) }
     }
 
     /// Finds what is said of the function around `svma`, and what a thunk gets whoever calls it.

@@ -1,7 +1,7 @@
 //! The values of functions that were followed, kept while there is room: those asked for lately.
 
 use crate::dataflow::{Argument, Dataflow};
-use crate::limit;
+use crate::limit::{self, BoundedMap};
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub(crate) struct FlowCache {
     n_bytes: usize,
     next: u64,
     /// Arguments that the callers of functions pass.
-    given: FxHashMap<Svma, Vec<Argument>>,
+    pub(crate) given: BoundedMap<Svma, Vec<Argument>, { limit::MAX_CACHED_ARGUMENTS }>,
 }
 
 impl FlowCache {
@@ -45,18 +45,5 @@ impl FlowCache {
         self.next += 1;
         self.order.push_back((self.next, key));
         self.kept.insert(key, (self.next, flow));
-    }
-
-    /// Returns the arguments that the callers of the function pass, if they were worked out before.
-    pub(crate) fn given(&self, start: Svma) -> Option<Vec<Argument>> {
-        self.given.get(&start).cloned()
-    }
-
-    /// Keeps what the callers of a function pass.
-    pub(crate) fn put_given(&mut self, start: Svma, given: Vec<Argument>) {
-        if self.given.len() >= limit::MAX_CACHED_ARGUMENTS {
-            self.given.clear();
-        }
-        self.given.insert(start, given);
     }
 }

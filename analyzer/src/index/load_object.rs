@@ -6,7 +6,7 @@ use crate::bytes::page::PageCache;
 use crate::code::image::CodeImage;
 use crate::code::outline::Evidence;
 use crate::dwarf::code::frame::{CfaRule, FrameTable};
-use crate::dwarf::code::kept::CodeScope;
+use crate::dwarf::code::kept::{CodeScope, FunctionScope};
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::section::SectionFile;
 use crate::dwarf::variable::index::DataFacts;
@@ -192,11 +192,6 @@ impl LoadObjectIndex {
         }
     }
 
-    fn scope_at(&mut self, svma: Svma) -> CodeScope {
-        let known = self.debug.as_mut().and_then(|debug| debug.scope_at(svma));
-        self.with_symbol(known, svma)
-    }
-
     /// A scope with its function's name from the symbol table, where debug information has none.
     fn with_symbol(&self, known: Option<CodeScope>, svma: Svma) -> CodeScope {
         let mut scope = known.unwrap_or_default();
@@ -271,10 +266,10 @@ impl LoadObjectIndex {
         svma: Svma,
         memory: Vec<access::MemoryAccess>,
     ) -> Vec<TypedAccess> {
-        let cfa = self.frames.cfa_at(svma);
-        let scope = self.scope_at(svma);
-        let frame = Arc::new(self.frame_slots(&scope, cfa));
-        let is_described = scope.unit_name.is_some() || Thunk::at(svma, &self.code.image).is_some();
+        let function = self.debug.as_mut().and_then(|debug| debug.function_at(svma));
+        let frame = Arc::new(self.frame_slots(function.as_deref(), svma));
+        let is_described = function.is_some_and(|function| function.unit_name.is_some())
+            || Thunk::at(svma, &self.code.image).is_some();
         let mut flow = is_described.then(|| self.dataflow(svma)).flatten();
         let mut live: Option<Arc<Vec<LiveObject>>> = None;
         let mut typed = Vec::with_capacity(memory.len());
@@ -331,16 +326,17 @@ impl LoadObjectIndex {
         thread_access::link(&function, &self.code, svma, memory)
     }
 
-    fn frame_slots(&mut self, scope: &CodeScope, cfa: Option<CfaRule>) -> Vec<FrameSlot> {
-        let Some(debug) = &mut self.debug else { return Vec::new() };
+    fn frame_slots(&mut self, function: Option<&FunctionScope>, svma: Svma) -> Vec<FrameSlot> {
+        let (Some(debug), Some(function)) = (&mut self.debug, function) else { return Vec::new() };
+        let cfa = self.frames.cfa_at(svma);
         let mut slots = Vec::new();
-        for variable in &scope.variables {
-            let VariablePlace::Memory { base, offset } = variable.place else { continue };
+        for (variable, part) in function.visible_at(svma) {
+            let VariablePlace::Memory { base, offset } = part.place else { continue };
             let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
             let Some(base) = access::register_of_dwarf(register) else { continue };
             let layout = debug.layout(variable.type_die);
             // Elsewhere or nowhere is the rest of what is said to be there only in part.
-            if variable.n_bytes.is_some_and(|n_bytes| n_bytes < layout.size) {
+            if part.n_bytes.is_some_and(|n_bytes| n_bytes < layout.size) {
                 continue;
             }
             if !is_own_place(&layout, register, cfa) {

@@ -1,7 +1,7 @@
 //! The things that votes are about: types of objects, each once, and which of them contain which.
 
 use crate::index::site::PlacedObject;
-use crate::limit;
+use crate::limit::{self, BoundedMap};
 use crate::types::data_object::ObjectStep;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use rustc_hash::FxHashMap;
@@ -50,9 +50,9 @@ pub(crate) struct Kinds {
     kinds: Vec<Kind>,
     of_object: FxHashMap<ObjectStep, KindIdx>,
     /// Results of [`Self::contains`].
-    contained: FxHashMap<(KindIdx, u32, KindIdx), bool>,
+    contained: BoundedMap<(KindIdx, u32, KindIdx), bool, { limit::MAX_NAMES }>,
     /// Results of [`Self::ask`].
-    fitting: FxHashMap<(KindIdx, u32, Option<u32>), bool>,
+    fitting: BoundedMap<(KindIdx, u32, Option<u32>), bool, { limit::MAX_NAMES }>,
 }
 
 impl Kinds {
@@ -106,16 +106,12 @@ impl Kinds {
     pub(crate) fn contains(&mut self, outer: KindIdx, offset: u32, inner: KindIdx) -> bool {
         let key = (outer, offset, inner);
         if let Some(known) = self.contained.get(&key) {
-            return *known;
+            return known;
         }
         let mut n_left = limit::MAX_UNION_ARMS;
         let (outer, inner) = (&self.get(outer).layout, &self.get(inner).layout);
         let answer = contains(outer, u64::from(offset), inner, limit::MAX_TYPE_DEPTH, &mut n_left);
-        if self.contained.len() >= limit::MAX_NAMES {
-            self.contained.clear();
-        }
-        self.contained.insert(key, answer);
-        answer
+        self.contained.keep(key, answer)
     }
 
     /// Tells whether an access of `size` bytes at `offset` is to one whole scalar of this kind, or at
@@ -134,7 +130,7 @@ impl Kinds {
     fn ask(&mut self, kind: KindIdx, offset: u32, size: Option<u32>) -> bool {
         let key = (kind, offset, size);
         if let Some(known) = self.fitting.get(&key) {
-            return *known;
+            return known;
         }
         let n_bytes = u64::from(size.unwrap_or(1));
         let path = self.get(kind).layout.descend(u64::from(offset), n_bytes);
@@ -143,11 +139,7 @@ impl Kinds {
             let is_wide = n_bytes > u64::from(WIDEST_SCALAR) && path.leaf.is_aggregate();
             path.into == 0 && (is_whole || is_wide)
         });
-        if self.fitting.len() >= limit::MAX_NAMES {
-            self.fitting.clear();
-        }
-        self.fitting.insert(key, answer);
-        answer
+        self.fitting.keep(key, answer)
     }
 }
 

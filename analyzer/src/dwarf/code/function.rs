@@ -5,8 +5,7 @@ use crate::dwarf::code::kept::{FunctionScope, LocatedVariable};
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::code_range;
 use crate::dwarf::unit::parsed::ParsedUnit;
-use crate::dwarf::unit::reader::Entry;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Entry, Reader};
 use crate::dwarf::variable::location::{self, FrameBase, VariablePart, VariablePlace};
 use crate::limit;
 use crate::types::die::{DieRef, UnitIdx};
@@ -24,27 +23,19 @@ impl DebugInfo {
         let unit = self.unit(unit_idx)?;
         let offset = unit.function_at(svma);
         if let Some(known) = self.functions.get(&(unit_idx, offset)) {
-            return Some(Arc::clone(known));
+            return Some(known);
         }
         let function = Arc::new(self.read_function(unit_idx, &unit, offset));
-        if self.functions.len() >= limit::MAX_CACHED_FUNCTIONS {
-            self.functions.clear();
-        }
-        self.functions.insert((unit_idx, offset), Arc::clone(&function));
-        Some(function)
+        Some(self.functions.keep((unit_idx, offset), function))
     }
 
     /// The entry of the function that is entered at `svma`.
     pub(crate) fn function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
         if let Some(known) = self.entered.get(&svma) {
-            return *known;
+            return known;
         }
         let found = self.find_function_entered_at(svma);
-        if self.entered.len() >= limit::MAX_ENTERED_FUNCTIONS {
-            self.entered.clear();
-        }
-        self.entered.insert(svma, found);
-        found
+        self.entered.keep(svma, found)
     }
 
     fn find_function_entered_at(&mut self, svma: Svma) -> Option<DieRef> {
@@ -79,10 +70,7 @@ impl DebugInfo {
                 return types.collect();
             }
             let Some((_, entry)) = self.entry(die) else { break };
-            let origin = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification]
-                .into_iter()
-                .find_map(|attribute| entry.attr_value(attribute));
-            next = origin.and_then(|value| self.reference(die.unit, &value));
+            next = self.origin(die, &entry);
         }
         Vec::new()
     }

@@ -24,14 +24,10 @@ impl DebugInfo {
 
     fn copying_code(&mut self, function: DieRef) -> Arc<[CopyingCode]> {
         if let Some(known) = self.copying_codes.get(&function) {
-            return Arc::clone(known);
+            return known;
         }
-        let found: Arc<[CopyingCode]> = self.find_copying_code(function).into();
-        if self.copying_codes.len() >= limit::MAX_CACHED_FUNCTIONS {
-            self.copying_codes.clear();
-        }
-        self.copying_codes.insert(function, Arc::clone(&found));
-        found
+        let found = self.find_copying_code(function).into();
+        self.copying_codes.keep(function, found)
     }
 
     /// Damage ends the walk: what it found before stays.

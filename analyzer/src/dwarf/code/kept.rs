@@ -1,12 +1,10 @@
 //! Functions and copying code that were worked out, kept until memory is short.
 
 use crate::dwarf::variable::location::VariablePart;
-use crate::dwarf::variable::location::VariablePlace;
-use crate::types::die::DieRef;
-use crate::types::die::UnitIdx;
+use crate::limit::{self, BoundedMap};
+use crate::types::die::{DieRef, UnitIdx};
 use dataspace_proto::address::Svma;
 use dataspace_proto::sample_line::Scope;
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,27 +25,14 @@ pub(crate) struct CopyingCode {
 }
 
 /// The copying code of functions, by their entries.
-pub(crate) type CopyingCodes = FxHashMap<DieRef, Arc<[CopyingCode]>>;
+pub(crate) type CopyingCodes =
+    BoundedMap<DieRef, Arc<[CopyingCode]>, { limit::MAX_CACHED_FUNCTIONS }>;
 
-/// A variable or parameter at one instruction.
-#[derive(Clone, Debug)]
-pub(crate) struct VisibleVariable {
-    pub(crate) name: Arc<str>,
-    pub(crate) type_die: DieRef,
-    pub(crate) place: VariablePlace,
-    /// Number of its bytes that are there, unless all are.
-    pub(crate) n_bytes: Option<u64>,
-    /// Number of scopes around it: inner ones hide outer ones.
-    pub(crate) depth: usize,
-}
-
-/// The function around an instruction and what is visible there.
+/// The function around an instruction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodeScope {
     pub(crate) unit_name: Option<Arc<str>>,
     pub(crate) function_name: Option<Arc<str>>,
-    /// Innermost scope first.
-    pub(crate) variables: Vec<VisibleVariable>,
 }
 
 impl CodeScope {
@@ -74,30 +59,16 @@ pub(crate) struct FunctionScope {
 }
 
 impl FunctionScope {
-    /// The variables visible at `svma`, and their places there.
-    pub(crate) fn at(&self, svma: Svma) -> CodeScope {
-        let mut scope = CodeScope {
-            unit_name: self.unit_name.clone(),
-            function_name: self.function_name.clone(),
-            variables: Vec::new(),
-        };
-        for variable in &self.variables {
+    /// The variables visible at `svma` and their places there, those of inner scopes first.
+    pub(crate) fn visible_at(&self, svma: Svma) -> Vec<(&LocatedVariable, VariablePart)> {
+        let visible = self.variables.iter().filter_map(|variable| {
             // What is in several parts has no place as a whole.
             let whole = variable.parts_at(svma).filter(|part| part.offset == 0).last();
-            let Some(part) = whole else { continue };
-            let is_aside = matches!(part.place, VariablePlace::Entry(_));
-            if !is_aside {
-                scope.variables.push(VisibleVariable {
-                    name: Arc::clone(&variable.name),
-                    type_die: variable.type_die,
-                    place: part.place,
-                    n_bytes: part.n_bytes,
-                    depth: variable.depth,
-                });
-            }
-        }
-        scope.variables.sort_by_key(|variable| std::cmp::Reverse(variable.depth));
-        scope
+            Some((variable, whole?))
+        });
+        let mut visible: Vec<_> = visible.collect();
+        visible.sort_by_key(|(variable, _)| std::cmp::Reverse(variable.depth));
+        visible
     }
 }
 

@@ -12,20 +12,14 @@ impl DebugInfo {
     pub(crate) fn function_scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
         let unit_idx = self.unit_of_code(svma)?;
         if self.declared.function_at(unit_idx, svma).is_some() {
-            let scope = self.scope_at(svma)?;
-            return Some(CodeScope { variables: Vec::new(), ..scope });
+            let function = self.function_at(svma)?;
+            let unit_name = function.unit_name.clone();
+            return Some(CodeScope { unit_name, function_name: function.function_name.clone() });
         }
         let unit = self.unit(unit_idx)?;
-        let mut scope = CodeScope { unit_name: unit.name.clone(), ..CodeScope::default() };
-        if let Some(offset) = unit.function_at(svma) {
-            scope.function_name = self.qualified_name(DieRef { unit: unit_idx, offset });
-        }
-        Some(scope)
-    }
-
-    /// The variables visible at `svma`; `None` where no unit has code there.
-    pub(crate) fn scope_at(&mut self, svma: Svma) -> Option<CodeScope> {
-        Some(self.function_at(svma)?.at(svma))
+        let function = unit.function_at(svma).map(|offset| DieRef { unit: unit_idx, offset });
+        let function_name = function.and_then(|function| self.qualified_name(function));
+        Some(CodeScope { unit_name: unit.name.clone(), function_name })
     }
 
     /// A function's or variable's name with its name spaces.
@@ -34,16 +28,13 @@ impl DebugInfo {
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let (unit, entry) = self.entry(next)?;
             if let Some(value) = entry.attr_value(gimli::DW_AT_name) {
-                let name = self.string(&unit, value)?;
+                let name = unit.string(value)?;
                 return Some(match unit.scope_of(&entry) {
                     Some(scope) => format!("{scope}::{name}").into(),
                     None => name,
                 });
             }
-            let origin = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification]
-                .into_iter()
-                .find_map(|attribute| entry.attr_value(attribute))?;
-            next = self.reference(next.unit, &origin)?;
+            next = self.origin(next, &entry)?;
         }
         None
     }

@@ -1,8 +1,8 @@
 //! Structures, classes, unions and what of a type is there in variants.
 
 use crate::dwarf::debug_info::DebugInfo;
-use crate::dwarf::unit::reader::Entry;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Entry, Reader};
+use crate::dwarf::unit::tag::is_part;
 use crate::dwarf::variable::location;
 use crate::known::storage::is_storage;
 use crate::limit;
@@ -159,18 +159,6 @@ fn is_empty(layout: &Layout) -> bool {
     }
 }
 
-/// Tells whether an entry tells what a type is made of.
-const fn is_part(tag: gimli::DwTag) -> bool {
-    matches!(
-        tag,
-        gimli::DW_TAG_member
-            | gimli::DW_TAG_inheritance
-            | gimli::DW_TAG_template_type_parameter
-            | gimli::DW_TAG_variant_part
-            | gimli::DW_TAG_variant
-    )
-}
-
 /// Tells whether there is nothing in a type but bytes.
 fn is_bytes(layout: &Layout) -> bool {
     match &layout.innermost().shape {
@@ -217,7 +205,7 @@ impl RawMember {
             None => 0,
             Some(value) => place(&value, unit.unit.encoding())?,
         };
-        let name = entry.attr_value(gimli::DW_AT_name).and_then(|value| info.string(&unit, value));
+        let name = entry.attr_value(gimli::DW_AT_name).and_then(|value| unit.string(value));
         let is_artificial = entry.attr_value(gimli::DW_AT_artificial).is_some();
         let nameless = match (is_base, is_artificial) {
             (true, _) => "<base>",

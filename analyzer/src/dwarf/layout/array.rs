@@ -3,8 +3,7 @@
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::expression::{CHARACTER, character};
 use crate::dwarf::layout::made::opaque;
-use crate::dwarf::unit::reader::Entry;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Entry, Reader};
 use crate::dwarf::variable::location;
 use crate::limit;
 use crate::types::die::DieRef;

@@ -52,7 +52,7 @@ impl DebugInfo {
     pub(crate) fn containers_of(&mut self, unit: UnitIdx, part: &Layout) -> Arc<[Container]> {
         let key = (unit, part.fingerprint);
         if let Some(known) = self.containers.known.get(&key) {
-            return Arc::clone(known);
+            return known;
         }
         let mut search =
             HolderSearch { fingerprint: part.fingerprint, found: Vec::new(), n_parts: 0 };
@@ -62,24 +62,15 @@ impl DebugInfo {
                 search.add(&layout);
             }
         }
-        let found: Arc<[Container]> = search.found.into();
-        if self.containers.known.len() >= limit::MAX_KNOWN_CONTAINERS {
-            self.containers.known.clear();
-        }
-        self.containers.known.insert(key, Arc::clone(&found));
-        found
+        self.containers.known.keep(key, search.found.into())
     }
 
     fn holder_index(&mut self, unit_idx: UnitIdx) -> Arc<HolderIndex> {
         if let Some(known) = self.containers.indices.get(&unit_idx) {
-            return Arc::clone(known);
+            return known;
         }
         let unit = self.unit(unit_idx);
-        let index = Arc::new(unit.map_or_else(HolderIndex::default, |unit| HolderIndex::of(&unit)));
-        if self.containers.indices.len() >= limit::MAX_CACHED_UNITS {
-            self.containers.indices.clear();
-        }
-        self.containers.indices.insert(unit_idx, Arc::clone(&index));
-        index
+        let index = unit.map_or_else(HolderIndex::default, |unit| HolderIndex::of(&unit));
+        self.containers.indices.keep(unit_idx, Arc::new(index))
     }
 }

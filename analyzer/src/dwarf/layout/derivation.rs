@@ -34,20 +34,15 @@ impl DebugInfo {
     }
 
     fn derivations(&mut self, idx: UnitIdx) -> Option<Arc<[Derivation]>> {
-        if let Some(known) = self.derivations.of_unit.get(&idx) {
-            return Some(Arc::clone(known));
+        if let Some(known) = self.derivations.get(&idx) {
+            return Some(known);
         }
         let unit = self.unit(idx)?;
         let mut found = Vec::new();
         // Damage ends the walk: what it found before stays.
         let _ = collect(&unit, &mut found);
         found.sort_unstable_by_key(|it| (it.base.0, it.derived.0));
-        let found: Arc<[Derivation]> = found.into();
-        if self.derivations.of_unit.len() >= limit::MAX_CACHED_UNITS {
-            self.derivations.of_unit.clear();
-        }
-        self.derivations.of_unit.insert(idx, Arc::clone(&found));
-        Some(found)
+        Some(self.derivations.keep(idx, found.into()))
     }
 }
 

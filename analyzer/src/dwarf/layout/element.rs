@@ -82,7 +82,7 @@ impl DebugInfo {
     fn inner_types(&mut self, part: &Layout) -> Arc<InnerTypes> {
         let Some(die) = part.die else { return Arc::default() };
         if let Some(known) = self.inner_types.get(&die) {
-            return Arc::clone(known);
+            return known;
         }
         let mut types = InnerTypes::default();
         let is_wanted =
@@ -97,12 +97,7 @@ impl DebugInfo {
                 found.extend(info.target(die, child));
             }
         });
-        let types = Arc::new(types);
-        if self.inner_types.len() >= limit::MAX_INNER_TYPES {
-            self.inner_types.clear();
-        }
-        self.inner_types.insert(die, Arc::clone(&types));
-        types
+        self.inner_types.keep(die, Arc::new(types))
     }
 }
 

@@ -46,9 +46,7 @@ impl DebugInfo {
                     .fold(element, |of, it| TypeExpression::array_of(&of, it.count));
             }
             gimli::DW_TAG_string_type => {
-                let size = entry.attr_value(gimli::DW_AT_byte_size);
-                let count = size.and_then(|size| size.udata_value());
-                return TypeExpression::array_of(&character(), count);
+                return TypeExpression::array_of(&character(), self.byte_size(die, &entry));
             }
             gimli::DW_TAG_typedef => {
                 let below = of();

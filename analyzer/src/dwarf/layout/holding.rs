@@ -1,9 +1,9 @@
 //! An index of which aggregates of a unit may hold which others, from one walk that lays nothing out.
 
 use crate::dwarf::unit::entry_walk::{EntryWalk, Met};
-use crate::dwarf::unit::parsed::{ParsedUnit, bounded_string};
+use crate::dwarf::unit::parsed::ParsedUnit;
 use crate::dwarf::unit::reader::Reader;
-use crate::dwarf::unit::tag::{is_aggregate, is_transparent};
+use crate::dwarf::unit::tag::{is_aggregate, is_part, is_transparent};
 use crate::limit;
 use crate::types::layout::Layout;
 use gimli::UnitOffset;
@@ -225,7 +225,7 @@ impl HoldingScan<'_> {
     }
 
     fn attributes(&self, offset: UnitOffset) -> gimli::Result<(gimli::DwTag, Attributes)> {
-        let (dwarf, unit) = (&self.unit.dwarf, &self.unit.unit);
+        let unit = &self.unit.unit;
         let mut entries = unit.header.entries_raw(&unit.abbreviations, Some(offset))?;
         let mut found = Attributes::default();
         let Some(abbreviation) = entries.read_abbreviation()? else {
@@ -240,9 +240,7 @@ impl HoldingScan<'_> {
                 gimli::DW_AT_signature => found.is_signed = true,
                 gimli::DW_AT_byte_size if is_aggregate => found.size = attribute.udata_value(),
                 gimli::DW_AT_name if is_aggregate => {
-                    let name = dwarf.attr_string(unit, attribute.value());
-                    let name = name.ok().and_then(|name| bounded_string(&name));
-                    found.name = name.map(|name| hash(&name));
+                    found.name = self.unit.string(attribute.value()).map(|name| hash(&name));
                 }
                 _ => {}
             }
@@ -253,13 +251,5 @@ impl HoldingScan<'_> {
 
 /// Tells whether an entry is an aggregate, or tells what one is made from or for.
 fn is_of_aggregate(met: &Met) -> bool {
-    is_aggregate(met.tag)
-        || matches!(
-            met.tag,
-            gimli::DW_TAG_member
-                | gimli::DW_TAG_inheritance
-                | gimli::DW_TAG_template_type_parameter
-                | gimli::DW_TAG_variant_part
-                | gimli::DW_TAG_variant
-        )
+    is_aggregate(met.tag) || is_part(met.tag)
 }

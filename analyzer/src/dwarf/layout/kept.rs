@@ -1,12 +1,11 @@
 //! Layouts and relations of types that were worked out, kept until memory is short.
 
 use crate::dwarf::layout::holding::HolderIndex;
-use crate::types::die::DieRef;
-use crate::types::die::UnitIdx;
+use crate::limit::{self, BoundedMap};
+use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::Layout;
 use gimli::UnitOffset;
-use rustc_hash::FxHashMap;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Layouts made so far, by the entry of their type.
@@ -30,10 +29,8 @@ pub(crate) struct Derivation {
 }
 
 /// Derivations by unit, found when they are first asked for.
-#[derive(Debug, Default)]
-pub(crate) struct DerivationTable {
-    pub(crate) of_unit: FxHashMap<UnitIdx, Arc<[Derivation]>>,
-}
+pub(crate) type DerivationTable =
+    BoundedMap<UnitIdx, Arc<[Derivation]>, { limit::MAX_CACHED_UNITS }>;
 
 /// The types that an aggregate names inside of itself.
 #[derive(Debug, Default)]
@@ -54,7 +51,7 @@ pub(crate) struct Container {
 /// Containers found so far, and what they were found by.
 #[derive(Debug, Default)]
 pub(crate) struct ContainerTable {
-    pub(crate) indices: FxHashMap<UnitIdx, Arc<HolderIndex>>,
+    pub(crate) indices: BoundedMap<UnitIdx, Arc<HolderIndex>, { limit::MAX_CACHED_UNITS }>,
     /// By the unit and the fingerprint of the type that is held.
-    pub(crate) known: FxHashMap<(UnitIdx, u64), Arc<[Container]>>,
+    pub(crate) known: BoundedMap<(UnitIdx, u64), Arc<[Container]>, { limit::MAX_KNOWN_CONTAINERS }>,
 }

@@ -7,7 +7,7 @@ use crate::dwarf::unit::tag::is_transparent;
 use crate::known::language;
 use crate::limit;
 use crate::types::die::DieRef;
-use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
+use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::type_expression::TypeExpression;
 use std::sync::Arc;
 
@@ -149,30 +149,12 @@ impl DebugInfo {
         if expression == below.expression && name == below.name {
             return Some(below);
         }
-        let shape = match &below.shape {
-            Shape::Scalar(kind) => Shape::Scalar(*kind),
-            Shape::Array { element, count } => {
-                Shape::Array { element: Arc::clone(element), count: *count }
-            }
-            Shape::Aggregate { kind, members } => Shape::Aggregate {
-                kind: *kind,
-                members: members
-                    .iter()
-                    .map(|member| Member {
-                        name: Arc::clone(&member.name),
-                        layout: Arc::clone(&member.layout),
-                        ..*member
-                    })
-                    .collect(),
-            },
-        };
-        // An aggregate is one data object whether it is reached as const or not.
         let expression = if below.is_aggregate() && !is_typedef {
             Arc::clone(&below.expression)
         } else {
             expression
         };
-        let layout = Layout::new(expression, name, below.size, shape);
+        let layout = Layout::new(expression, name, below.size, below.shape.clone());
         Some(Arc::new(Layout { pointee: below.pointee, die: below.die, ..layout }))
     }
 
@@ -218,7 +200,7 @@ impl DebugInfo {
     /// The type's own name with its name spaces, `None` where it has none.
     pub(super) fn type_name(&mut self, die: DieRef) -> Option<Arc<str>> {
         let (unit, entry) = self.entry(die)?;
-        let name = self.string(&unit, entry.attr_value(gimli::DW_AT_name)?)?;
+        let name = unit.string(entry.attr_value(gimli::DW_AT_name)?)?;
         Some(match self.scope_of_type(die) {
             // Rust and C++ name types by their name space, C has none.
             Some(scope) => format!("{scope}::{name}").into(),

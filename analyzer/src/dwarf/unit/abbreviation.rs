@@ -1,8 +1,7 @@
 //! Tables of abbreviations, read for a walk over a unit's entries.
 
 use crate::dwarf::unit::entry_walk::EntryKinds;
-use crate::dwarf::unit::reader::Dwarf;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Dwarf, Reader};
 use crate::limit;
 use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, Section as _};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! The code ranges of entries, read within a budget: many entries can share one long list.
 
-use crate::dwarf::unit::reader::Reader;
-use crate::dwarf::unit::reader::{Dwarf, Entry};
+use crate::dwarf::unit::reader::{Dwarf, Entry, Reader};
 use gimli::Range;
 
 /// The code ranges of an entry, up to where they are damaged. Whatever stands in a list counts against

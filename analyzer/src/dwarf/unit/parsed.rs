@@ -3,8 +3,7 @@
 use crate::dwarf::unit::abbreviation::{Table, Whole};
 use crate::dwarf::unit::code_range;
 use crate::dwarf::unit::entry_walk::{EntryKinds, EntryWalk, Met};
-use crate::dwarf::unit::reader::Reader;
-use crate::dwarf::unit::reader::{Dwarf, Entry};
+use crate::dwarf::unit::reader::{Dwarf, Entry, Reader};
 use crate::dwarf::unit::tag::is_aggregate;
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -183,8 +182,12 @@ impl ParsedUnit {
 
     fn name_at(&self, offset: UnitOffset) -> Option<Arc<str>> {
         let entry = self.unit.entry(offset).ok()?;
-        let name = entry.attr_value(gimli::DW_AT_name)?;
-        bounded_string(&self.dwarf.attr_string(&self.unit, name).ok()?)
+        self.string(entry.attr_value(gimli::DW_AT_name)?)
+    }
+
+    /// The string an attribute holds, cut at the limit.
+    pub(crate) fn string(&self, value: gimli::AttributeValue<Reader>) -> Option<Arc<str>> {
+        bounded_string(&self.dwarf.attr_string(&self.unit, value).ok()?)
     }
 
     fn walk(&mut self) -> gimli::Result<()> {

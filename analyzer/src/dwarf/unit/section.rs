@@ -2,8 +2,7 @@
 
 use crate::bytes::file::{FileBytes, FileError, read_shared};
 use crate::bytes::page::{PageCache, PagedSection};
-use crate::dwarf::unit::reader::Dwarf;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Dwarf, Reader};
 use crate::elf::image::{ElfImage, Section};
 use crate::elf::packing::Packing;
 use crate::limit;
@@ -49,9 +48,7 @@ impl SectionFile {
         let (bytes, pages) = (Arc::clone(&self.bytes), Arc::clone(pages));
         Ok(Reader::new(PagedSection::of_file(bytes, offset, len, pages)))
     }
-}
 
-impl SectionFile {
     /// A section that is decompressed when it is first read: most of a library's never are.
     fn packed(&self, section: &Section, offset: u64, len: usize) -> Result<Reader, FileError> {
         let head = read_shared(self.bytes(), offset, len.min(PACKED_HEAD_BYTES))?;

@@ -6,8 +6,7 @@
 use crate::dwarf::unit::abbreviation::{Table, Whole, is_table_sound};
 use crate::dwarf::unit::entry_walk::EntryKinds;
 use crate::dwarf::unit::parsed::{Half, ParsedUnit};
-use crate::dwarf::unit::reader::Dwarf;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Dwarf, Reader};
 use crate::dwarf::unit::split;
 use crate::dwarf::unit::supplementary::Supplementary;
 use crate::limit;
@@ -111,7 +110,7 @@ impl Sources {
 
     /// Takes in the file's own units, before all others; `None` where it has none.
     pub(crate) fn add_own(&mut self, mut dwarf: Dwarf) -> Option<ContainerIdx> {
-        dwarf.sup = self.supplementary.unread();
+        dwarf.sup = self.supplementary.unread.clone();
         self.add(SectionOrigin::Kept, Arc::new(dwarf), usize::MAX)
     }
 
@@ -412,11 +411,10 @@ impl Sources {
 
     /// The supplementary file's units, their headers read when they are first asked for.
     fn supplementary_container(&mut self) -> Option<ContainerIdx> {
-        if let Some(dwarf) = self.supplementary.take_unread() {
-            let container = self.add(SectionOrigin::Kept, dwarf, usize::MAX);
-            self.supplementary.set_container(container);
+        if let Some(dwarf) = self.supplementary.unread.take() {
+            self.supplementary.container = self.add(SectionOrigin::Kept, dwarf, usize::MAX);
         }
-        self.supplementary.container()
+        self.supplementary.container
     }
 }
 

@@ -3,9 +3,8 @@
 
 use crate::bytes::file::{CompanionFiles, CompanionName};
 use crate::bytes::page::PageCache;
-use crate::dwarf::unit::package::Package;
-use crate::dwarf::unit::reader::Dwarf;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::package::{Package, PackagedUnit};
+use crate::dwarf::unit::reader::{Dwarf, Reader};
 use crate::dwarf::unit::section::{self, Loaded, Naming, SectionFile};
 use crate::dwarf::unit::source::{self, ContainerIdx, MAIN, Sources, SplitLink};
 use crate::elf::image::ElfImage;
@@ -20,13 +19,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) enum SplitOrigin {
     /// From the file of this name that holds the unit with this id.
-    File {
-        name: CompanionName,
-        id: u64,
-    },
-    /// From these rows of the package's indices.
-    PackagedUnit(u32),
-    PackagedType(u32),
+    File { name: CompanionName, id: u64 },
+    /// From the package.
+    Packaged(PackagedUnit),
 }
 
 /// The files found that skeletons name.
@@ -207,10 +202,7 @@ impl Sources {
         let main = self.dwarf(MAIN)?;
         let Loaded { dwarf, n_bytes } = match origin {
             SplitOrigin::File { name, id } => self.split.open(name, *id, &main)?,
-            SplitOrigin::PackagedUnit(row) => self.split.package.as_mut()?.unit(*row, &main)?,
-            SplitOrigin::PackagedType(row) => {
-                self.split.package.as_mut()?.type_unit(*row, &main)?
-            }
+            SplitOrigin::Packaged(unit) => self.split.package.as_mut()?.unit(*unit, &main)?,
         };
         let dwarf = Arc::new(dwarf);
         self.keep(container, Arc::clone(&dwarf), n_bytes);
@@ -219,40 +211,36 @@ impl Sources {
 
     /// The unit with `id` in the package beside the file.
     fn packaged_unit(&mut self, id: u64, main: &Dwarf) -> Option<UnitIdx> {
-        let package = self.split.package(id)?;
-        if let Some(known) = package.known_units.get(&id) {
+        let unit = PackagedUnit::Code(id);
+        if let Some(known) = self.split.package(id)?.known.get(&unit) {
             return *known;
         }
-        let row = package.unit_row(id);
-        let loaded = row.and_then(|row| package.unit(row, main));
-        let found = row.zip(loaded).and_then(|(row, loaded)| {
-            let origin = source::SectionOrigin::Split(SplitOrigin::PackagedUnit(row));
-            // Each row is of one unit.
-            self.add_split(origin, Arc::new(loaded.dwarf), loaded.n_bytes, 1)
-        });
-        let found = found.and_then(|container| Some(self.units_of(container)?.start));
+        let container = self.add_packaged(unit, main);
+        let found = container.and_then(|container| Some(self.units_of(container)?.start));
         let found = found.filter(|found| {
             self.root(*found).is_some_and(|(_, unit)| unit.dwo_id.is_some_and(|its| its.0 == id))
         });
-        self.split.package.as_mut()?.known_units.insert(id, found);
+        self.split.package.as_mut()?.known.insert(unit, found);
         found
+    }
+
+    fn add_packaged(&mut self, unit: PackagedUnit, main: &Dwarf) -> Option<ContainerIdx> {
+        let Loaded { dwarf, n_bytes } = self.split.package.as_mut()?.unit(unit, main)?;
+        let origin = source::SectionOrigin::Split(SplitOrigin::Packaged(unit));
+        // Each row is of one unit.
+        self.add_split(origin, Arc::new(dwarf), n_bytes, 1)
     }
 
     /// The type unit with `signature` in the package, for split units only.
     pub(super) fn packaged_type_unit(&mut self, signature: DebugTypeSignature) -> Option<UnitIdx> {
         let main = self.dwarf(MAIN)?;
-        let package = self.split.package.as_mut()?;
-        if let Some(known) = package.known_types.get(&signature.0) {
+        let unit = PackagedUnit::Type(signature.0);
+        if let Some(known) = self.split.package.as_ref()?.known.get(&unit) {
             return *known;
         }
-        let row = package.type_row(signature.0);
-        let loaded = row.and_then(|row| package.type_unit(row, &main));
-        let found = row.zip(loaded).and_then(|(row, loaded)| {
-            let origin = source::SectionOrigin::Split(SplitOrigin::PackagedType(row));
-            self.add_split(origin, Arc::new(loaded.dwarf), loaded.n_bytes, 1)
-        });
-        let found = found.and_then(|container| self.type_unit(container, signature));
-        self.split.package.as_mut()?.known_types.insert(signature.0, found);
+        let container = self.add_packaged(unit, &main);
+        let found = container.and_then(|container| self.type_unit(container, signature));
+        self.split.package.as_mut()?.known.insert(unit, found);
         found
     }
 }

@@ -15,29 +15,13 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Supplementary {
     /// Its sections, while its units were not asked for.
-    unread: Option<Arc<Dwarf>>,
-    container: Option<ContainerIdx>,
+    pub(super) unread: Option<Arc<Dwarf>>,
+    pub(super) container: Option<ContainerIdx>,
 }
 
 impl Supplementary {
     pub(super) fn new(dwarf: Option<Arc<Dwarf>>) -> Self {
         Self { unread: dwarf, container: None }
-    }
-
-    pub(super) fn unread(&self) -> Option<Arc<Dwarf>> {
-        self.unread.clone()
-    }
-
-    pub(super) fn take_unread(&mut self) -> Option<Arc<Dwarf>> {
-        self.unread.take()
-    }
-
-    pub(super) fn set_container(&mut self, container: Option<ContainerIdx>) {
-        self.container = container;
-    }
-
-    pub(super) fn container(&self) -> Option<ContainerIdx> {
-        self.container
     }
 }
 

@@ -19,3 +19,15 @@ pub(crate) const fn is_aggregate(tag: gimli::DwTag) -> bool {
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type
     )
 }
+
+/// Tells whether an entry tells what a type is made of.
+pub(crate) const fn is_part(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_member
+            | gimli::DW_TAG_inheritance
+            | gimli::DW_TAG_template_type_parameter
+            | gimli::DW_TAG_variant_part
+            | gimli::DW_TAG_variant
+    )
+}

@@ -2,15 +2,13 @@
 
 use crate::dwarf::unit::reader::Reader;
 use crate::dwarf::variable::address_hint::AddressHints;
-use crate::elf::data_symbol::DataPlace;
-use crate::elf::data_symbol::DataSymbols;
+use crate::elf::data_symbol::{DataPlace, DataSymbols};
 use crate::elf::thread_block::ThreadBlock;
-use crate::types::die::DieRef;
-use crate::types::die::UnitIdx;
+use crate::limit::{self, BoundedMap};
+use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::Layout;
 use dataspace_proto::address::Svma;
-use rustc_hash::FxHashMap;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A global, file-static, function-static or thread-local variable.
@@ -60,7 +58,7 @@ pub(crate) struct VariableIndex {
     pub(crate) by_place: Vec<(DataPlace, DieRef)>,
     pub(crate) declared: FxHashMap<Arc<str>, DieRef>,
     /// Variables that were asked for.
-    pub(crate) known: FxHashMap<(Svma, DieRef), Option<Arc<StaticVariable>>>,
+    pub(crate) known: KnownVariables,
     /// Units that were looked through.
     pub(crate) is_walked: Vec<bool>,
     /// All units before this one were.
@@ -72,6 +70,9 @@ pub(crate) struct VariableIndex {
     /// The place of the last question that needed more.
     pub(crate) wanted: Option<DataPlace>,
 }
+
+type KnownVariables =
+    BoundedMap<(Svma, DieRef), Option<Arc<StaticVariable>>, { limit::MAX_CACHED_VARIABLES }>;
 
 impl VariableIndex {
     /// Notes how a unit says addresses: with those of a table, or in other files, they are not in its bytes.

@@ -150,14 +150,10 @@ impl DebugInfo {
     /// The variable of an entry, kept because values of one function after the other are looked up.
     fn static_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {
         if let Some(known) = self.variables.known.get(&(start, die)) {
-            return known.clone();
+            return known;
         }
         let variable = self.read_variable(start, die);
-        if self.variables.known.len() >= limit::MAX_CACHED_VARIABLES {
-            self.variables.known.clear();
-        }
-        self.variables.known.insert((start, die), variable.clone());
-        variable
+        self.variables.known.keep((start, die), variable)
     }
 
     fn read_variable(&mut self, start: Svma, die: DieRef) -> Option<Arc<StaticVariable>> {

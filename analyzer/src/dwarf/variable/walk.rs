@@ -1,8 +1,7 @@
 //! One pass over a unit for its static variables, which reads nothing else of it.
 
 use crate::dwarf::unit::entry_walk::{EntryKinds, EntryWalk, Has};
-use crate::dwarf::unit::reader::Dwarf;
-use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::reader::{Dwarf, Reader};
 use crate::elf::data_symbol::{DataPlace, Storage};
 use crate::limit;
 use dataspace_proto::address::Svma;
