@@ -176,19 +176,13 @@ impl ElfImage {
     /// Tells whether code can run at `svma`.
     #[must_use]
     pub fn is_code(&self, svma: Svma) -> bool {
-        let code = self.segments.iter().filter(|segment| segment.is_executable);
-        code.into_iter().any(|segment| {
-            svma.offset_from(segment.start).is_some_and(|into| into < segment.memory_bytes)
-        })
+        self.segments.iter().any(|segment| segment.is_executable && segment.holds(svma))
     }
 
     /// The section in memory at `svma`, as far as the file holds it.
     #[must_use]
     pub fn loaded_section(&self, svma: Svma) -> Option<&Section> {
-        let loaded = self.sections.iter().filter(|section| section.is_loaded);
-        loaded.into_iter().find(|section| {
-            svma.offset_from(section.start).is_some_and(|into| into < section.file_bytes)
-        })
+        self.sections.iter().find(|section| section.is_loaded && section.holds(svma))
     }
 
     /// First address and end of the sections in memory that linkers fill.
@@ -200,10 +194,7 @@ impl ElfImage {
     /// The section with code at `svma`.
     #[must_use]
     pub fn code_section(&self, svma: Svma) -> Option<&Section> {
-        let code = self.sections.iter().filter(|section| section.is_executable);
-        code.into_iter().find(|section| {
-            svma.offset_from(section.start).is_some_and(|into| into < section.file_bytes)
-        })
+        self.sections.iter().find(|section| section.is_executable && section.holds(svma))
     }
 
     /// The beginnings of the last function symbol that is at `svma` or before it, and of the next
@@ -282,9 +273,26 @@ impl ElfImage {
         let (offset, n_bytes) = self.place_of_section(file, section)?;
         section.unpack(read_shared(file, offset, n_bytes)?)
     }
+
+    /// The bytes of the section of this name; none where there is no such section, or it cannot be read.
+    pub(crate) fn section_bytes(&self, file: &dyn FileBytes, name: &str) -> Arc<[u8]> {
+        let section = self.section(name);
+        section.and_then(|section| self.read_section(file, section).ok()).unwrap_or_default()
+    }
+}
+
+impl Segment {
+    /// Tells whether a byte in memory is in it.
+    pub(crate) fn holds(&self, svma: Svma) -> bool {
+        svma.offset_from(self.start).is_some_and(|into| into < self.memory_bytes)
+    }
 }
 
 impl Section {
+    fn holds(&self, svma: Svma) -> bool {
+        svma.offset_from(self.start).is_some_and(|into| into < self.file_bytes)
+    }
+
     /// Tells whether linkers fill it: no variable of the program is in it.
     pub(crate) fn is_of_linker(&self) -> bool {
         self.is_table || self.is_part_of(".got")
@@ -310,6 +318,12 @@ impl Section {
 }
 
 /// The name of the function that a part belongs to.
+/// The entries of a table, as many as are whole.
+pub(crate) fn entries<T: object::Pod>(bytes: &[u8]) -> &[T] {
+    let n = bytes.len() / size_of::<T>();
+    object::slice_from_bytes(bytes, n).map_or(&[], |(entries, _)| entries)
+}
+
 fn whole_name(name: &str) -> &str {
     name.find(COLD).map_or(name, |end| &name[..end])
 }

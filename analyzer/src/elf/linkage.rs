@@ -2,7 +2,7 @@
 //! where thread-local variables are.
 
 use crate::bytes::file::FileBytes;
-use crate::elf::image::ElfImage;
+use crate::elf::image::{ElfImage, entries};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use object::LittleEndian;
@@ -44,14 +44,7 @@ pub(crate) struct LinkageTable {
 
 impl LinkageTable {
     pub(crate) fn load(image: &ElfImage, file: &dyn FileBytes) -> Self {
-        let read = |name: &str| {
-            let section = image.section(name)?;
-            image.read_section(file, section).ok()
-        };
-        let symbols = Symbols {
-            entries: read(".dynsym").unwrap_or_default(),
-            names: read(".dynstr").unwrap_or_default(),
-        };
+        let symbols = DynamicSymbols::load(image, file);
         let mut table = Self::default();
         let word = |at: Svma| {
             let (offset, _) = image.offset_of_svma(at).filter(|(_, left)| *left >= 8)?;
@@ -60,10 +53,7 @@ impl LinkageTable {
             Some(u64::from_le_bytes(bytes))
         };
         for name in [".rela.dyn", ".rela.plt"] {
-            let bytes = read(name).unwrap_or_default();
-            let n = bytes.len() / size_of::<Rela64<LittleEndian>>();
-            let entries = object::slice_from_bytes::<Rela64<LittleEndian>>(&bytes, n);
-            for entry in entries.map_or(&[][..], |(entries, _)| entries) {
+            for entry in entries(&image.section_bytes(file, name)) {
                 if table.by_place.len() < limit::MAX_LINKAGE_SLOTS {
                     table.add(entry, &symbols, &word);
                 }
@@ -84,14 +74,14 @@ impl LinkageTable {
     fn add(
         &mut self,
         entry: &Rela64<LittleEndian>,
-        symbols: &Symbols,
+        symbols: &DynamicSymbols,
         word: &dyn Fn(Svma) -> Option<u64>,
     ) {
         let endian = LittleEndian;
         let place = Svma(entry.r_offset.get(endian));
         let addend = entry.r_addend.get(endian);
         let symbol = entry.r_sym(endian, false);
-        let name = || symbols.name(symbol);
+        let name = || symbols.name(symbols.get(symbol)?);
         let target = |own: Option<u64>| match symbols.thread_offset(symbol) {
             Some(offset) => {
                 let offset = offset.wrapping_add_signed(addend);
@@ -124,21 +114,27 @@ impl LinkageTable {
 }
 
 /// The dynamic symbols.
-struct Symbols {
+pub(crate) struct DynamicSymbols {
     entries: Arc<[u8]>,
     names: Arc<[u8]>,
 }
 
-impl Symbols {
-    fn get(&self, idx: u32) -> Option<&Sym64<LittleEndian>> {
-        let size = size_of::<Sym64<LittleEndian>>();
-        let from = usize::try_from(idx).ok().filter(|idx| *idx != 0)?.checked_mul(size)?;
-        let bytes = self.entries.get(from..from.checked_add(size)?)?;
-        object::from_bytes::<Sym64<LittleEndian>>(bytes).ok().map(|(symbol, _)| symbol)
+impl DynamicSymbols {
+    pub(crate) fn load(image: &ElfImage, file: &dyn FileBytes) -> Self {
+        let read = |name| image.section_bytes(file, name);
+        Self { entries: read(".dynsym"), names: read(".dynstr") }
     }
 
-    fn name(&self, idx: u32) -> Option<Arc<str>> {
-        let start = usize::try_from(self.get(idx)?.st_name.get(LittleEndian)).ok()?;
+    pub(crate) fn all(&self) -> &[Sym64<LittleEndian>] {
+        entries(&self.entries)
+    }
+
+    fn get(&self, idx: u32) -> Option<&Sym64<LittleEndian>> {
+        self.all().get(usize::try_from(idx).ok().filter(|idx| *idx != 0)?)
+    }
+
+    pub(crate) fn name(&self, symbol: &Sym64<LittleEndian>) -> Option<Arc<str>> {
+        let start = usize::try_from(symbol.st_name.get(LittleEndian)).ok()?;
         let bytes = self.names.get(start..)?;
         let bytes = &bytes[..bytes.len().min(limit::MAX_NAME_BYTES)];
         let end = bytes.iter().position(|byte| *byte == 0)?;

@@ -1,7 +1,7 @@
 //! Addresses of its own code that the loader writes into a load object's data.
 
 use crate::bytes::file::FileBytes;
-use crate::elf::image::ElfImage;
+use crate::elf::image::{ElfImage, entries};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use object::LittleEndian;
@@ -21,14 +21,9 @@ pub(crate) struct CodePointers {
 
 impl CodePointers {
     pub(crate) fn load(image: &ElfImage, file: &dyn FileBytes) -> Self {
-        let section = image.section(".rela.dyn");
-        let bytes = section.and_then(|section| image.read_section(file, section).ok());
-        let bytes = bytes.unwrap_or_default();
-        let n = bytes.len() / size_of::<Rela64<LittleEndian>>();
-        let entries = object::slice_from_bytes::<Rela64<LittleEndian>>(&bytes, n);
-        let entries = entries.map_or(&[][..], |(entries, _)| entries);
+        let bytes = image.section_bytes(file, ".rela.dyn");
         let is_code = |address: &u64| image.is_code(Svma(*address));
-        let mut by_place: Vec<(u64, u64)> = entries
+        let mut by_place: Vec<(u64, u64)> = entries::<Rela64<LittleEndian>>(&bytes)
             .iter()
             .filter(|entry| entry.r_type(LittleEndian, false) == R_X86_64_RELATIVE)
             .map(|e| (e.r_offset.get(LittleEndian), e.r_addend.get(LittleEndian).cast_unsigned()))

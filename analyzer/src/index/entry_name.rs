@@ -4,7 +4,7 @@
 use crate::code::image::CodeImage;
 use crate::dataflow::Derived;
 use crate::dwarf::code::frame::FrameTable;
-use crate::elf::linkage::LinkageSlot;
+use crate::elf::linkage::{DynamicSymbols, LinkageSlot};
 use crate::limit;
 use crate::x86_64::abi::N_ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
@@ -12,7 +12,7 @@ use crate::x86_64::image_bytes::ImageBytes as _;
 use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
 use object::LittleEndian;
-use object::elf::{self, Sym64};
+use object::elf;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -48,24 +48,15 @@ pub(crate) struct EntryNames {
 
 impl EntryNames {
     pub(crate) fn load(code: &CodeImage, frames: &FrameTable) -> Self {
-        let read = |name: &str| {
-            let section = code.image.section(name)?;
-            code.image.read_section(code.file.as_ref(), section).ok()
-        };
         let mut names = Self { stubs: stubs(code, frames), ..Self::default() };
-        let (Some(entries), Some(strings)) = (read(".dynsym"), read(".dynstr")) else {
-            return names;
-        };
-        let n = entries.len() / size_of::<Sym64<LittleEndian>>();
-        let symbols = object::slice_from_bytes::<Sym64<LittleEndian>>(&entries, n);
-        let symbols = symbols.map_or(&[][..], |(symbols, _)| symbols);
+        let symbols = DynamicSymbols::load(&code.image, code.file.as_ref());
         let mut resolved: FxHashMap<Svma, Vec<Svma>> = FxHashMap::default();
-        for symbol in symbols.iter().take(limit::MAX_SYMBOLS) {
+        for symbol in symbols.all().iter().take(limit::MAX_SYMBOLS) {
             if symbol.st_shndx.get(LittleEndian) == elf::SHN_UNDEF {
                 continue;
             }
             let at = Svma(symbol.st_value.get(LittleEndian));
-            let name = || name_at(&strings, symbol.st_name.get(LittleEndian));
+            let name = || symbols.name(symbol);
             match symbol.st_type() {
                 elf::STT_FUNC => names.add(at, name()),
                 elf::STT_GNU_IFUNC => {
@@ -142,11 +133,4 @@ pub(crate) fn choices(code: &CodeImage, frames: &FrameTable, resolver: Svma) -> 
         }
     }
     found
-}
-
-fn name_at(strings: &[u8], start: u32) -> Option<Arc<str>> {
-    let bytes = strings.get(usize::try_from(start).ok()?..)?;
-    let bytes = &bytes[..bytes.len().min(limit::MAX_NAME_BYTES)];
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    Some(String::from_utf8_lossy(&bytes[..end]).into())
 }
