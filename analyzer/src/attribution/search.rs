@@ -122,19 +122,15 @@ impl Search {
 
     /// Notes the ways into `node` from outside its function.
     fn enter(&mut self, node: &Node, state: &State, is_in_reach: bool) -> bool {
-        let Entrances { is_entry, is_return, is_landing_pad, is_unknown } = node.entrances;
         if is_in_reach {
-            self.outside.is_entry |= is_entry;
-            self.outside.is_return |= is_return;
-            self.outside.is_landing_pad |= is_landing_pad;
-            self.outside.is_unknown |= is_unknown;
-            if is_return {
+            self.outside.include(node.entrances);
+            if node.entrances.is_return {
                 // The callee's `ret` popped its address from just below this stack pointer, so it can be
                 // the trigger too.
                 self.returned = state.get(Register::Rsp);
             }
         }
-        is_entry || is_return || is_landing_pad || is_unknown
+        node.entrances.is_any()
     }
 
     fn follow(&mut self, walk: &WalkBack<'_>, way: &Way, after: &State, depth: u32) -> bool {

@@ -157,17 +157,6 @@ impl Derived {
     }
 }
 
-/// The function that a call reaches first, as far as the calling code tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Callee {
-    /// The one that begins here.
-    At(Svma),
-    /// The one whose address the loader writes here.
-    InSlot(Svma),
-    /// Not known.
-    Unknown,
-}
-
 /// The sums of a function.
 #[derive(Debug)]
 pub(crate) struct ArgumentSums {
@@ -241,23 +230,20 @@ impl ArgumentSums {
     }
 
     /// Finds the function that the call or jump at `svma` calls.
-    pub(crate) fn callee(&self, svma: Svma) -> Callee {
-        let Some(at) = self.function.index_of(svma) else { return Callee::Unknown };
-        match self.function.destination(at) {
-            Some(Destination::Code(start)) => return Callee::At(start),
-            Some(Destination::Slot(slot)) => return Callee::InSlot(slot),
-            None => {}
-        }
-        let value = self.graph.call_at(at as u32).and_then(|call| call.callee);
-        let value = value.map(|value| self.graph.canonical(value));
-        match value.and_then(|value| self.graph.definitions.get(value.0 as usize)) {
-            Some(Definition::Loaded {
-                address: Sum { index: None, is_static: true, displacement, .. },
-                n_bytes: POINTER_BYTES,
-            }) => Callee::InSlot(Svma(displacement.cast_unsigned())),
-            Some(Definition::StaticAddress(svma)) => Callee::At(*svma),
-            _ => Callee::Unknown,
-        }
+    pub(crate) fn callee(&self, svma: Svma) -> Option<Destination> {
+        let at = self.function.index_of(svma)?;
+        let pointed = || {
+            let value = self.graph.call_at(at as u32)?.callee?;
+            match self.graph.definition(value)? {
+                Definition::Loaded {
+                    address: Sum { index: None, is_static: true, displacement, .. },
+                    n_bytes: POINTER_BYTES,
+                } => Some(Destination::Slot(Svma(displacement.cast_unsigned()))),
+                Definition::StaticAddress(svma) => Some(Destination::Code(*svma)),
+                _ => None,
+            }
+        };
+        self.function.destination(at).or_else(pointed)
     }
 }
 

@@ -6,6 +6,8 @@ use super::doubt::{Doubt, Doubts, Standing};
 use super::extent::{has_part, place_in, steps_in_array};
 use super::offset::Offset;
 use super::value::Frame;
+use crate::dwarf::debug_info::DebugInfo;
+use crate::elf::data_symbol::DataPlace;
 use crate::limit;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use dataspace_proto::address::Svma;
@@ -114,31 +116,32 @@ impl Address {
     /// Moves the address; whole elements do not count.
     pub(crate) fn shifted(mut self, by: i64) -> Self {
         self.offset = self.offset.shifted(by);
-        self.note_moves();
         self.note_move(by);
         self.normal()
     }
 
-    /// Notes that a pointer to a member goes to the same member of an element further on.
+    /// Notes that whole elements were gone over, or that a pointer to a member goes to the same member
+    /// of an element further on.
     fn note_move(&mut self, by: i64) {
         if let Origin::Object(layout) = &self.origin
             && let Ok(size @ 1..) = i64::try_from(layout.innermost().size)
+            && !self.has(Doubt::Beyond)
         {
-            let is_other = !self.has(Doubt::Beyond) && by > 0 && by % size == 0;
+            // Further down lies what the object is a part of, as often as another one: `container_of`
+            // goes back from a member, too.
+            let is_whole = |distance: &i64| *distance > 0 && distance % size == 0;
+            let is_other = is_whole(&by) || self.offset.starts().iter().any(is_whole);
             self.doubts = self.doubts.with_if(Doubt::Which, is_other);
         }
     }
 
-    /// Notes that whole elements were gone over.
-    fn note_moves(&mut self) {
-        if let Origin::Object(layout) = &self.origin
-            && let Some(size) = i64::try_from(layout.innermost().size).ok().filter(|size| *size > 0)
-        {
-            // Further down lies what the object is a part of, as often as another one: `container_of`
-            // goes back from a member, too.
-            let is_whole = |offset: &i64| *offset > 0 && offset % size == 0;
-            let is_other = !self.has(Doubt::Beyond) && self.offset.starts().iter().any(is_whole);
-            self.doubts = self.doubts.with_if(Doubt::Which, is_other);
+    /// The place of a variable that the first of its offsets leads to.
+    pub(crate) fn data_place(&self, debug: &DebugInfo) -> Option<DataPlace> {
+        let start = *self.offset.starts().first()?;
+        match self.origin {
+            Origin::Static => Some(DataPlace::fixed(Svma(start.cast_unsigned()))),
+            Origin::Thread => debug.thread_block()?.offset_of(start).map(DataPlace::thread),
+            Origin::Frame(_) | Origin::Object(_) | Origin::Arms(_) => None,
         }
     }
 

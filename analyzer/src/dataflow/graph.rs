@@ -3,7 +3,7 @@
 
 use super::by_place::ByPlace;
 use super::transfer::Transfer;
-use super::value::{Call, Definition, Place, Store, Sum, ValueIdx};
+use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
 use crate::limit;
 use crate::x86_64::exit::Exit;
@@ -24,7 +24,7 @@ enum RunEntry {
 }
 
 /// A function's values.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ValueGraph {
     /// The run of each instruction: those that only the one before leads to share one.
     runs: Vec<u32>,
@@ -60,7 +60,7 @@ pub(crate) struct ValueGraph {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum SharedKey {
     Parameter(u8),
-    Frame(super::value::Slot),
+    Frame(Slot),
 }
 
 impl ValueGraph {
@@ -74,20 +74,9 @@ impl ValueGraph {
             ways,
             frames,
             definitions: vec![Definition::Opaque],
-            writes: Vec::new(),
             written: ByPlace::new(n_runs),
             entries: ByPlace::new(n_runs),
-            shared: FxHashMap::default(),
-            inputs: Inputs::default(),
-            is_count: Vec::new(),
-            same: Vec::new(),
-            stores: Vec::new(),
-            accesses: Vec::new(),
-            calls: Vec::new(),
-            compared: Vec::new(),
-            returned: Vec::new(),
-            opaque: ValueIdx(0),
-            is_over_budget: false,
+            ..Self::default()
         };
         Transfer::new(&mut graph, function).run();
         (!graph.is_over_budget).then_some(graph)
@@ -118,7 +107,7 @@ impl ValueGraph {
     }
 
     /// An address in the frame.
-    pub(crate) fn frame_address(&mut self, slot: super::value::Slot) -> ValueIdx {
+    pub(crate) fn frame_address(&mut self, slot: Slot) -> ValueIdx {
         self.shared(SharedKey::Frame(slot), Definition::FrameAddress(slot))
     }
 
@@ -165,6 +154,11 @@ impl ValueGraph {
             return address;
         }
         let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
+        self.written_before(at, run, place)
+    }
+
+    /// What the writes of a run before the instruction at `at` leave in `place`.
+    fn written_before(&mut self, at: u32, run: u32, place: Place) -> ValueIdx {
         let writes = self.writes_of(run, place);
         let n = writes.partition_point(|(by, _)| *by < at);
         match writes[..n].last() {
@@ -249,12 +243,7 @@ impl ValueGraph {
     /// Returns the value that `place` holds after the instruction at `at`.
     fn after(&mut self, at: u32, place: Place) -> ValueIdx {
         let Some(run) = self.runs.get(at as usize).copied() else { return self.opaque };
-        let writes = self.writes_of(run, place);
-        let n = writes.partition_point(|(by, _)| *by <= at);
-        match writes[..n].last() {
-            Some((_, value)) => *value,
-            None => self.entry(run, place),
-        }
+        self.written_before(at + 1, run, place)
     }
 
     fn entry(&mut self, run: u32, place: Place) -> ValueIdx {
@@ -344,6 +333,11 @@ impl ValueGraph {
         value
     }
 
+    /// What makes a value, or the one that it is the same as.
+    pub(crate) fn definition(&self, value: ValueIdx) -> Option<&Definition> {
+        self.definitions.get(self.canonical(value).0 as usize)
+    }
+
     /// Tells whether a value begins as a number and goes on by a constant: a count, whatever variable
     /// a compiler says it is.
     pub(crate) fn is_count(&self, value: ValueIdx) -> bool {
@@ -353,7 +347,7 @@ impl ValueGraph {
     fn counts(&self, value: ValueIdx) -> bool {
         let (mut begins, mut goes_on) = (false, false);
         for input in self.inputs(value) {
-            match self.definitions.get(self.canonical(*input).0 as usize) {
+            match self.definition(*input) {
                 Some(Definition::Constant(_)) => begins = true,
                 Some(Definition::Sum(Sum {
                     base: Some(base),
@@ -412,11 +406,10 @@ impl Inputs {
 }
 
 /// The register that a rule computes the CFA from, and where in the frame it points.
-fn frame_slot(rule: FrameRule) -> Option<(u8, super::value::Slot)> {
+fn frame_slot(rule: FrameRule) -> Option<(u8, Slot)> {
     let rule = rule.cfa()?;
-    let frame = super::value::Frame::Cfa;
-    let offset = rule.offset.checked_neg()?;
-    Some((u8::try_from(rule.register).ok()?, super::value::Slot { frame, offset }))
+    let slot = Slot { frame: Frame::Cfa, offset: rule.offset.checked_neg()? };
+    Some((u8::try_from(rule.register).ok()?, slot))
 }
 
 /// The run of each instruction, and the ways into each run.

@@ -162,8 +162,7 @@ impl Typing<'_, '_> {
     }
 
     fn is_first_parameter(&self, value: ValueIdx) -> bool {
-        let canonical = self.graph.canonical(value);
-        let definition = self.graph.definitions.get(canonical.0 as usize);
+        let definition = self.graph.definition(value);
         matches!(definition, Some(Definition::Parameter { register }) if *register == ARGUMENTS[0])
     }
 

@@ -7,7 +7,7 @@ use super::offset::Offset;
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum};
 use crate::dwarf::layout::element;
-use crate::elf::data_symbol::DataPlace;
+use crate::elf::data_symbol::{DataPlace, Storage};
 use crate::elf::linkage::{self, ThreadTarget};
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
@@ -30,10 +30,6 @@ impl Typing<'_, '_> {
             return Content::NUMBER;
         }
         match &address.origin {
-            Origin::Object(layout) => self.loaded_from(layout, &address),
-            Origin::Static => self.loaded_static(&address),
-            Origin::Thread => self.loaded_thread(&address),
-            Origin::Arms(arms) => self.loaded_from_arm(arms, &address),
             Origin::Frame(frame) => {
                 let slot = address.offset.starts().first().copied();
                 let Some(offset) = slot else { return Content::Unknown };
@@ -46,6 +42,7 @@ impl Typing<'_, '_> {
                 });
                 here.map_or(Content::Unknown, |(layout, into)| self.member(&layout, into))
             }
+            _ => self.kept_at(&address),
         }
     }
 
@@ -86,34 +83,24 @@ impl Typing<'_, '_> {
         }
     }
 
-    fn loaded_static(&mut self, address: &Address) -> Content {
-        let Some(start) = address.offset.starts().first() else { return Content::Unknown };
-        let svma = Svma(start.cast_unsigned());
-        if address.offset.step == 0
-            && let Some(target) = self.around.image.relocated(svma)
-            && self.around.debug.variable_at(svma).variable.is_none()
+    /// What is in a variable, perhaps of the thread's own.
+    fn loaded_place(&mut self, address: &Address) -> Content {
+        let Some(place) = address.data_place(self.around.debug) else { return Content::Unknown };
+        if place.storage == Storage::Static
+            && address.offset.step == 0
+            && let Some(target) = self.around.image.relocated(place.at)
+            && self.around.debug.variable_in(place).variable.is_none()
         {
             // The table of addresses that the loader fills.
             return static_address(target);
         }
-        self.loaded_variable(DataPlace::fixed(svma))
-    }
-
-    /// Finds the content of a variable of the thread's own.
-    fn loaded_thread(&mut self, address: &Address) -> Content {
-        let start = address.offset.starts().first();
-        let block = self.around.debug.thread_block();
-        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
-        offset.map_or(Content::Unknown, |offset| self.loaded_variable(DataPlace::thread(offset)))
+        self.loaded_variable(place)
     }
 
     /// The variable of the thread's own whose distance from the thread's pointer the code read from a
     /// slot that the loader fills (ABI for thread-local storage, section 4.4.6).
     pub(super) fn thread_place(&self, sum: &Sum) -> Option<DataPlace> {
-        let definition = |value| {
-            let canonical = self.graph.canonical(value);
-            self.graph.definitions.get(canonical.0 as usize).copied()
-        };
+        let definition = |value| self.graph.definition(value).copied();
         let (base, index) = (sum.base?, sum.index?);
         if definition(base)? != Definition::ThreadPointer || sum.scale != 1 {
             return None;
@@ -147,8 +134,7 @@ impl Typing<'_, '_> {
     pub(super) fn kept_at(&mut self, address: &Address) -> Content {
         match &address.origin {
             Origin::Object(layout) => self.loaded_from(layout, address),
-            Origin::Static => self.loaded_static(address),
-            Origin::Thread => self.loaded_thread(address),
+            Origin::Static | Origin::Thread => self.loaded_place(address),
             Origin::Arms(arms) => self.loaded_from_arm(arms, address),
             Origin::Frame(_) => Content::Unknown,
         }

@@ -38,7 +38,7 @@ mod value;
 mod vector;
 mod worklist;
 
-pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Callee, Derived};
+pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Derived};
 pub(crate) use arm::{Arms, Use};
 pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
@@ -51,9 +51,8 @@ pub(crate) use value::Slot;
 use crate::dwarf::code::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::variable::location::{Base, VariablePlace};
-use crate::elf::data_symbol::DataPlace;
 use crate::limit;
-use crate::types::layout::Layout;
+use crate::types::layout::{Layout, Shape};
 use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::access;
 use crate::x86_64::function::FunctionCode;
@@ -167,12 +166,11 @@ impl Dataflow {
                 Address { name: None, doubts, ..address }
             }
             Origin::Arms(_) => return None,
-            Origin::Static => {
-                variable_address(DataPlace::fixed(Svma(start.cast_unsigned())), debug)?
-            }
-            Origin::Thread => {
-                let offset = debug.thread_block()?.offset_of(start)?;
-                variable_address(DataPlace::thread(offset), debug)?
+            Origin::Static | Origin::Thread => {
+                let place = address.data_place(debug)?;
+                let variable = debug.variable_in(place).variable?;
+                let into = place.at.offset_from(variable.start)?.cast_signed();
+                Address::object(Arc::clone(&variable.layout), into, None)
             }
             Origin::Frame(frame) => {
                 let slot = Slot { frame: *frame, offset: start };
@@ -182,13 +180,6 @@ impl Dataflow {
         };
         (!object.is_erased()).then_some(Content::Address(object))
     }
-}
-
-/// A place in a variable, as an address in an object of its type.
-fn variable_address(place: DataPlace, debug: &mut DebugInfo) -> Option<Address> {
-    let variable = debug.variable_in(place).variable?;
-    let into = place.at.offset_from(variable.start)?.cast_signed();
-    Some(Address::object(Arc::clone(&variable.layout), into, None))
 }
 
 /// The frame's rule at each instruction.
@@ -332,44 +323,34 @@ impl Typing<'_, '_> {
             if self.graph.canonical(value) == self.graph.opaque() {
                 continue;
             }
-            let mut standing = Standing::Own;
-            let content = match part.place {
-                VariablePlace::Memory { offset, .. } => {
-                    let layout = self.around.debug.layout(known.type_die);
-                    let is_whole = part.bytes(layout.size) == (0..layout.size);
-                    if is_whole && !self.is_frame_address(value) {
-                        let is_copy = !layout.is_aggregate();
-                        self.add_part(value, Part { offset, layout, code: code.clone(), is_copy });
-                    }
-                    continue;
-                }
-                _ => {
-                    let content = contents.entry((variable, part.offset)).or_insert_with(|| {
-                        let layout = self.around.debug.layout(known.type_die);
-                        let name = PointerName::Variable(Arc::clone(&known.name));
-                        match layout.shape {
-                            crate::types::layout::Shape::Scalar(_) => {
-                                self.content_of(&layout, Some(name))
-                            }
-                            _ => self.member(&layout, part.offset),
-                        }
-                    });
-                    match (&*content, part.place) {
-                        (Content::Address(address), VariablePlace::Value { offset, .. })
-                            if offset != 0 =>
-                        {
-                            let address = address.clone();
-                            self.note_part(value, &address, offset, code);
-                            standing = Standing::Aside;
-                            // The value is so far before the variable's, in whatever is around.
-                            let offset = address.offset.shifted(offset.wrapping_neg());
-                            Content::Address(Address { offset, ..address })
-                        }
-                        (other, _) => other.clone(),
-                    }
-                }
-            };
             let layout = self.around.debug.layout(known.type_die);
+            if let VariablePlace::Memory { offset, .. } = part.place {
+                let is_whole = part.bytes(layout.size) == (0..layout.size);
+                if is_whole && !self.is_frame_address(value) {
+                    let is_copy = !layout.is_aggregate();
+                    self.add_part(value, Part { offset, layout, code: code.clone(), is_copy });
+                }
+                continue;
+            }
+            let content = contents.entry((variable, part.offset)).or_insert_with(|| {
+                let name = PointerName::Variable(Arc::clone(&known.name));
+                match layout.shape {
+                    Shape::Scalar(_) => self.content_of(&layout, Some(name)),
+                    _ => self.member(&layout, part.offset),
+                }
+            });
+            let mut standing = Standing::Own;
+            let content = match (&*content, part.place) {
+                (Content::Address(address), VariablePlace::Value { offset, .. }) if offset != 0 => {
+                    let address = address.clone();
+                    self.note_part(value, &address, offset, code);
+                    standing = Standing::Aside;
+                    // The value is so far before the variable's, in whatever is around.
+                    let offset = address.offset.shifted(offset.wrapping_neg());
+                    Content::Address(Address { offset, ..address })
+                }
+                (other, _) => other.clone(),
+            };
             if standing == Standing::Own && part.offset == 0 && !layout.is_aggregate() {
                 self.note_copy(value, layout);
             }
@@ -398,11 +379,10 @@ impl Typing<'_, '_> {
 
     /// Notes that a variable's value is what was read from somewhere.
     fn note_copy(&mut self, value: ValueIdx, layout: Arc<Layout>) {
-        let definition = self.graph.definitions.get(self.graph.canonical(value).0 as usize);
         if let Some(Definition::Loaded {
             address: Sum { base: Some(base), index: None, displacement, .. },
             n_bytes,
-        }) = definition.copied()
+        }) = self.graph.definition(value).copied()
             && u64::from(n_bytes) == layout.size
         {
             let code = 0..u64::MAX;
@@ -418,9 +398,7 @@ impl Typing<'_, '_> {
     }
 
     fn is_frame_address(&self, value: ValueIdx) -> bool {
-        let value = self.graph.canonical(value);
-        let definition = self.graph.definitions.get(value.0 as usize);
-        matches!(definition, Some(Definition::FrameAddress(_)))
+        matches!(self.graph.definition(value), Some(Definition::FrameAddress(_)))
     }
 }
 

@@ -326,8 +326,7 @@ impl<'a> Keeper<'a> {
     fn given(&self, mut value: ValueIdx) -> Option<Given> {
         let mut distance: i64 = 0;
         for _ in 0..limit::MAX_PASSED_ON {
-            value = self.graph.canonical(value);
-            match self.graph.definitions.get(value.0 as usize)? {
+            match self.graph.definition(value)? {
                 Definition::Parameter { register } => {
                     let register = *register;
                     return ARGUMENTS.contains(&register).then_some(Given { register, distance });

@@ -6,9 +6,8 @@ use super::value::{Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
 use crate::x86_64::abi::{FRAME_POINTER, POINTER_BYTES, RETURNED, STACK_POINTER};
 use crate::x86_64::access::{AddressOperand, SegmentBase};
-use crate::x86_64::action::{
-    Action, Assignment, Expression, Operator, Reading, Source, Stored, Width,
-};
+use crate::x86_64::action::{Action, Assignment, Expression, Reading, Source, Stored, Width};
+use crate::x86_64::arithmetic::Operation;
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::translation::Translator;
@@ -209,8 +208,8 @@ impl<'a> Transfer<'a> {
         let definition = match *made {
             Expression::Value(source) => return self.value(at, source, loaded),
             Expression::AddressOf(address) => return self.address_of(at, &address),
-            Expression::Binary(operator, left, right) => {
-                return self.binary(at, operator, (left, right), loaded);
+            Expression::Binary(operation, left, right) => {
+                return self.binary(at, operation, (left, right), loaded);
             }
             Expression::Narrowed(source) => {
                 Definition::Narrowed { of: self.value(at, source, loaded) }
@@ -253,20 +252,20 @@ impl<'a> Transfer<'a> {
     fn binary(
         &mut self,
         at: u32,
-        operator: Operator,
+        operation: Operation,
         (left, right): (Source, Source),
         loaded: Option<ValueIdx>,
     ) -> ValueIdx {
         let left = self.value(at, left, loaded);
         let definition = match right {
-            Source::Constant(number) => self.with_constant(operator, left, number),
+            Source::Constant(number) => self.with_constant(operation, left, number),
             _ => {
                 let right = self.value(at, right, loaded);
-                match operator {
-                    Operator::Add => {
+                match operation {
+                    Operation::Add => {
                         Definition::Sum(Sum { index: Some(right), ..Sum::of(left, 0) })
                     }
-                    Operator::Subtract => Definition::Difference { left, right },
+                    Operation::Sub => Definition::Difference { left, right },
                     _ => Definition::Number,
                 }
             }
@@ -274,25 +273,27 @@ impl<'a> Transfer<'a> {
         self.graph.define(definition)
     }
 
-    fn with_constant(&mut self, operator: Operator, left: ValueIdx, number: i64) -> Definition {
-        match operator {
-            Operator::Add => Definition::Sum(Sum::of(left, number)),
-            Operator::Subtract => Definition::Sum(Sum::of(left, number.wrapping_neg())),
-            Operator::And => Definition::Masked { of: left, mask: number.cast_unsigned() },
+    fn with_constant(&mut self, operation: Operation, left: ValueIdx, number: i64) -> Definition {
+        match operation {
+            Operation::Add | Operation::Inc => Definition::Sum(Sum::of(left, number)),
+            Operation::Sub | Operation::Dec => {
+                Definition::Sum(Sum::of(left, number.wrapping_neg()))
+            }
+            Operation::And => Definition::Masked { of: left, mask: number.cast_unsigned() },
             // -1 times it.
-            Operator::Negate => Definition::Product { of: left, by: u64::MAX },
-            Operator::ShiftLeft => {
+            Operation::Neg => Definition::Product { of: left, by: u64::MAX },
+            Operation::Shl => {
                 Definition::Product { of: left, by: 1u64.wrapping_shl(number as u32) }
             }
             // A tag in the low bits of a pointer to what is aligned to eight bytes: `or $1,%rax`.
-            Operator::Or if (0..8).contains(&number) => Definition::Sum(Sum::of(left, number)),
+            Operation::Or if (0..8).contains(&number) => Definition::Sum(Sum::of(left, number)),
             // The last byte of the vector or the page around an address: `or $0xfff,%rax`.
-            Operator::Or if number.checked_add(1).is_some_and(|next| number & next == 0) => {
+            Operation::Or if number.checked_add(1).is_some_and(|next| number & next == 0) => {
                 let mask = !number.cast_unsigned();
                 let start = self.graph.define(Definition::Masked { of: left, mask });
                 Definition::Sum(Sum::of(start, number))
             }
-            Operator::Or | Operator::Other => Definition::Number,
+            _ => Definition::Number,
         }
     }
 

@@ -135,16 +135,7 @@ pub(super) struct Typed {
 
 impl<'a, 'b> Typing<'a, 'b> {
     pub(super) fn new(graph: &'a ValueGraph, around: &'a mut Surroundings<'b>) -> Self {
-        Self {
-            graph,
-            around,
-            contents: Contents::default(),
-            users: Users::of(graph),
-            members: Members::default(),
-            used: None,
-            declared: Declared::default(),
-            parameters: FxHashMap::default(),
-        }
+        Self::resume(graph, around, Typed { users: Users::of(graph), ..Typed::default() })
     }
 
     /// Goes on with what is known of the same values.
@@ -335,9 +326,7 @@ impl<'a, 'b> Typing<'a, 'b> {
 
     fn is_static(&self, svma: Svma) -> bool {
         self.around.image.is_at_fixed_addresses()
-            && self.around.image.image.segments.iter().any(|segment| {
-                svma.0.checked_sub(segment.start.0).is_some_and(|into| into < segment.memory_bytes)
-            })
+            && self.around.image.image.segments.iter().any(|segment| segment.holds(svma))
     }
 
     /// A number that is an address.

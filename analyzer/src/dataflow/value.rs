@@ -4,7 +4,7 @@ use crate::x86_64::abi::N_ARGUMENTS;
 use dataspace_proto::address::Svma;
 
 /// Index of a value of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct ValueIdx(pub(crate) u32);
 
 /// Place in which a function keeps a value.

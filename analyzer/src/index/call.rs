@@ -1,7 +1,7 @@
 //! Calls, as the worker knows them: where the arguments of a function go in it, and what a call passes.
 
 use crate::dataflow::{
-    Address, ArgumentSums, Callee, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
+    Address, ArgumentSums, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
 };
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
@@ -15,7 +15,7 @@ use crate::types::layout::{ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use crate::x86_64::call_table::is_jump;
-use crate::x86_64::exit::Exit;
+use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
@@ -198,14 +198,14 @@ impl LoadObjectIndex {
     }
 
     /// The function that a call is of, as another load object can compare it.
-    fn target(&self, callee: Callee) -> CalleeAddress {
+    fn target(&self, callee: Option<Destination>) -> CalleeAddress {
         let slot = match callee {
-            Callee::At(start) => match self.code.linkage_slot(start) {
+            Some(Destination::Code(start)) => match self.code.linkage_slot(start) {
                 Some(slot) => slot,
                 None => return CalleeAddress::At([start].into()),
             },
-            Callee::InSlot(slot) => slot,
-            Callee::Unknown => return CalleeAddress::Unknown,
+            Some(Destination::Slot(slot)) => slot,
+            None => return CalleeAddress::Unknown,
         };
         match self.code.linkage().at(slot) {
             Some(LinkageSlot::Address(name)) => CalleeAddress::Named(Arc::clone(name)),

@@ -186,9 +186,7 @@ impl IndexedAnswer {
         let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
         (is_step || is_member).then_some(place)
     }
-}
 
-impl IndexedAnswer {
     /// Offset and size of what is touched by an access of `size` bytes whatever the index register
     /// held: the same part of each element if the index steps over whole ones, else the element.
     ///
@@ -214,9 +212,7 @@ impl IndexedAnswer {
             _ => (0, element.size),
         })
     }
-}
 
-impl IndexedAnswer {
     /// Tells whether the index steps over whole elements of this many bytes.
     fn is_step(&self, size: u64) -> bool {
         self.counted.step() != 0 && self.counted.step().is_multiple_of(size)

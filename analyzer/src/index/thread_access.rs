@@ -12,7 +12,8 @@ use crate::limit;
 use crate::types::data_object::{self, Root};
 use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
 use crate::x86_64::access::{AddressOperand, MemoryAccess, Role, SegmentBase};
-use crate::x86_64::action::{Action, Assignment, Expression, Operator, Source, Width};
+use crate::x86_64::action::{Action, Assignment, Expression, Source, Width};
+use crate::x86_64::arithmetic::Operation;
 use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::translation::Translator;
@@ -171,7 +172,7 @@ impl<'a> ThreadTrace<'a> {
                 _ => RegisterSource::Other,
             },
             // The thread's own address and the distance, in either order.
-            Expression::Binary(Operator::Add, _, Source::Memory) => match self.slot(operand) {
+            Expression::Binary(Operation::Add, _, Source::Memory) => match self.slot(operand) {
                 Some(LinkageSlot::ThreadDistance(target)) if self.is_thread_base(register, at) => {
                     let target = target.clone();
                     RegisterSource::Thread(target, false)

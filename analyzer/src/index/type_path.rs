@@ -7,7 +7,6 @@ use crate::dataflow::{
 };
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
-use crate::elf::data_symbol::DataPlace;
 use crate::index::pointed;
 use crate::index::site::{IndexedAnswer, LiveObject, OwnedRoot, PlacedObject, TypeAnswer};
 use crate::known::hashbrown;
@@ -124,8 +123,7 @@ impl<'a> TypePath<'a> {
         address.doubts = address.doubts.with_if(Doubt::Which, address.is_last_of_range());
         self.is_perhaps_variable = address.has(Doubt::Variable);
         match &address.origin {
-            Origin::Static => self.static_answer(access, &address, index),
-            Origin::Thread => self.thread_answer(access, address.offset, index),
+            Origin::Static | Origin::Thread => self.variable_answer(access, address, index),
             Origin::Frame(frame) => {
                 let Some(offset) = address.offset.starts().first() else { return stack() };
                 let slot = Slot { frame: *frame, offset: *offset };
@@ -217,10 +215,7 @@ impl<'a> TypePath<'a> {
                 counted(&address.displaced(displacement), &other, index)
             }
             (other, _) => {
-                let svma = Svma(displacement.cast_unsigned());
-                let is_static = self.image.is_at_fixed_addresses()
-                    && self.debug.variable_at(svma).variable.is_some();
-                if is_static {
+                if self.is_variable(displacement) {
                     // Two numbers count in a table at a fixed address.
                     let offset = Offset::exact(displacement).stepped(1);
                     let address = Address::of(Origin::Static, offset);
@@ -238,11 +233,7 @@ impl<'a> TypePath<'a> {
         register: AddressRegister,
         content: &Content,
     ) -> Result<Target, Reason> {
-        let svma = Svma(displacement.cast_unsigned());
-        let is_static = !matches!(content, Content::Top | Content::Distance)
-            && self.image.is_at_fixed_addresses()
-            && self.debug.variable_at(svma).variable.is_some();
-        if !is_static {
+        if matches!(content, Content::Top | Content::Distance) || !self.is_variable(displacement) {
             return Err(reason(content));
         }
         let address = Address::of(Origin::Static, Offset::exact(displacement));
@@ -254,40 +245,17 @@ impl<'a> TypePath<'a> {
             return Content::Unknown;
         };
         match self.flow.register(self.svma, number) {
-            Content::Constant(number)
-                if self.image.is_at_fixed_addresses()
-                    && self.debug.variable_at(Svma(number.cast_unsigned())).variable.is_some() =>
-            {
-                let offset = Offset::exact(number);
-                Content::Address(Address::of(Origin::Static, offset))
+            Content::Constant(number) if self.is_variable(number) => {
+                Content::Address(Address::of(Origin::Static, Offset::exact(number)))
             }
             content => content,
         }
     }
 
-    /// A variable at an address that is known without the sample.
-    fn static_answer(
-        &mut self,
-        access: &MemoryAccess,
-        address: &Address,
-        index: Option<Index>,
-    ) -> TypeAnswer {
-        let start = address.offset.starts().first();
-        let place = start.map(|start| DataPlace::fixed(Svma(start.cast_unsigned())));
-        self.variable_answer(access, place, address.offset.clone(), index)
-    }
-
-    /// A variable of the thread's own, so far from the thread's pointer.
-    fn thread_answer(
-        &mut self,
-        access: &MemoryAccess,
-        distance: Offset,
-        index: Option<Index>,
-    ) -> TypeAnswer {
-        let start = distance.starts().first();
-        let block = self.debug.thread_block();
-        let offset = start.zip(block).and_then(|(start, block)| block.offset_of(*start));
-        self.variable_answer(access, offset.map(DataPlace::thread), distance, index)
+    /// Tells whether a number is the address of a variable.
+    fn is_variable(&mut self, number: i64) -> bool {
+        let svma = Svma(number.cast_unsigned());
+        self.image.is_at_fixed_addresses() && self.debug.variable_at(svma).variable.is_some()
     }
 
     /// A thread's own variable, at a distance from the thread's pointer that the instruction holds.
@@ -305,37 +273,27 @@ impl<'a> TypePath<'a> {
                 other => counting.push(Index { number: other.number(), ..term }),
             }
         }
-        match counting.as_slice() {
-            [] => self.thread_answer(access, distance, None),
-            [index] => self.thread_answer(access, distance, Some(*index)),
-            _ => TypeAnswer::Unknown(Reason::Unidentified),
-        }
+        let index = match counting.as_slice() {
+            [] => None,
+            [index] => Some(*index),
+            _ => return TypeAnswer::Unknown(Reason::Unidentified),
+        };
+        self.variable_answer(access, Address::of(Origin::Thread, distance), index)
     }
 
-    /// The variable at `place`, which the first of the offsets leads to.
+    /// The variable that the first of the offsets leads to.
     fn variable_answer(
         &mut self,
         access: &MemoryAccess,
-        place: Option<DataPlace>,
-        offset: Offset,
+        address: Address,
         index: Option<Index>,
     ) -> TypeAnswer {
         let unknown = TypeAnswer::Unknown(Reason::Unidentified);
-        let Some(place) = place else { return unknown };
+        let Some(place) = address.data_place(self.debug) else { return unknown };
         let Some(variable) = self.debug.variable_in(place).variable else { return unknown };
         let Some(into) = place.at.offset_from(variable.start) else { return unknown };
-        if let Some(index) = index {
-            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            return index.answer(&variable.layout, into.cast_signed(), root, access);
-        }
-        let root = Root::Variable(&variable.name);
-        if offset.only().is_some() {
-            return named(&variable.layout, root, into, access);
-        }
-        let first = offset.starts().first().copied().unwrap_or_default();
-        let offset = offset.shifted(into.cast_signed().wrapping_sub(first));
-        let address = Address::of(Origin::Object(Arc::clone(&variable.layout)), offset);
-        pointed::spread(&variable.layout, root, &address, access)
+        let variable = (&variable.layout, &variable.name);
+        in_variable(variable, into, address.offset, index, access)
     }
 
     /// A variable in the frame, or `<Stack>` for what of the frame no variable covers.
@@ -353,20 +311,32 @@ impl<'a> TypePath<'a> {
                 TypeAnswer::Unknown(Reason::Undetermined)
             };
         };
-        if let Some(index) = index {
-            let root = OwnedRoot::Variable(Arc::clone(&variable.name));
-            return index.answer(&variable.layout, offset.cast_signed(), root, access);
-        }
-        let root = Root::Variable(&variable.name);
-        if step == 0 {
-            return named(&variable.layout, root, offset, access);
-        }
-        let address = Address::of(
-            Origin::Object(Arc::clone(&variable.layout)),
-            Offset::exact(offset.cast_signed()).stepped(step),
-        );
-        pointed::spread(&variable.layout, root, &address, access)
+        let variable = (&variable.layout, &variable.name);
+        in_variable(variable, offset, Offset::exact(0).stepped(step), index, access)
     }
+}
+
+/// The part of a variable that the first of the offsets leads to, `into` bytes from its beginning, and the
+/// others from there.
+fn in_variable(
+    (layout, name): (&Arc<Layout>, &Arc<str>),
+    into: u64,
+    offset: Offset,
+    index: Option<Index>,
+    access: &MemoryAccess,
+) -> TypeAnswer {
+    if let Some(index) = index {
+        let root = OwnedRoot::Variable(Arc::clone(name));
+        return index.answer(layout, into.cast_signed(), root, access);
+    }
+    let root = Root::Variable(name);
+    if offset.only().is_some() {
+        return named(layout, root, into, access);
+    }
+    let first = offset.starts().first().copied().unwrap_or_default();
+    let offset = offset.shifted(into.cast_signed().wrapping_sub(first));
+    let address = Address::of(Origin::Object(Arc::clone(layout)), offset);
+    pointed::spread(layout, root, &address, access)
 }
 
 /// Returns the reason why a register's content is no answer.

@@ -1,6 +1,6 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
-use super::abi::{dwarf_number, general_register};
+use super::abi::{N_GENERAL_REGISTERS, dwarf_number, general_register};
 use super::state::State;
 use crate::types::bit_range::BitRange;
 use crate::types::value_kind::ValueKind;
@@ -260,15 +260,9 @@ fn role(instruction: &Instruction, memory: &UsedMemory) -> Role {
                     return Role::Operand;
                 }
             }
-            OpKind::MemorySegSI
-            | OpKind::MemorySegESI
-            | OpKind::MemorySegRSI
-            | OpKind::MemorySegDI
-            | OpKind::MemorySegEDI
-            | OpKind::MemorySegRDI
-            | OpKind::MemoryESDI
-            | OpKind::MemoryESEDI
-            | OpKind::MemoryESRDI => return Role::String,
+            kind if (OpKind::MemorySegSI..=OpKind::MemoryESRDI).contains(&kind) => {
+                return Role::String;
+            }
             _ => {}
         }
     }
@@ -296,25 +290,11 @@ pub fn register_of_dwarf(number: u16) -> Option<AddressRegister> {
 /// The sampled register that iced's full register is.
 #[must_use]
 pub(super) fn sampled_register(register: Register) -> Option<Sampled> {
-    Some(match register {
-        Register::RAX => Sampled::Rax,
-        Register::RBX => Sampled::Rbx,
-        Register::RCX => Sampled::Rcx,
-        Register::RDX => Sampled::Rdx,
-        Register::RSI => Sampled::Rsi,
-        Register::RDI => Sampled::Rdi,
-        Register::RBP => Sampled::Rbp,
-        Register::RSP => Sampled::Rsp,
-        Register::R8 => Sampled::R8,
-        Register::R9 => Sampled::R9,
-        Register::R10 => Sampled::R10,
-        Register::R11 => Sampled::R11,
-        Register::R12 => Sampled::R12,
-        Register::R13 => Sampled::R13,
-        Register::R14 => Sampled::R14,
-        Register::R15 => Sampled::R15,
-        _ => return None,
-    })
+    /// The psABI's number of each register, by that of instructions (SDM volume 2, table 2-2).
+    const NUMBERS: [u16; N_GENERAL_REGISTERS] =
+        [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+    let number = register.is_gpr64().then(|| register.number())?;
+    general_register(NUMBERS[number])
 }
 
 #[cfg(test)]

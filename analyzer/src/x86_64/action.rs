@@ -5,6 +5,7 @@
 
 use super::abi::POINTER_BYTES;
 use super::access::AddressOperand;
+use super::arithmetic::Operation;
 use super::exit::Exit;
 
 /// Lanes of eight bytes that are followed in a vector register.
@@ -104,7 +105,7 @@ pub(crate) enum Expression {
     /// The address of the thread's own storage.
     ThreadPointer,
     /// Two values put together.
-    Binary(Operator, Source, Source),
+    Binary(Operation, Source, Source),
     /// A multiple.
     Product { of: Source, by: u64 },
     /// The value, so many bytes further on or back, or a multiple of that.
@@ -115,20 +116,6 @@ pub(crate) enum Expression {
     Number,
     /// Anything else.
     Opaque,
-}
-
-/// Operator that puts two values together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Add,
-    Subtract,
-    And,
-    Or,
-    /// The first one's negative.
-    Negate,
-    ShiftLeft,
-    /// Whatever leaves but a number.
-    Other,
 }
 
 /// A value that is written to memory.

@@ -82,11 +82,7 @@ pub fn trail(
 
 /// Tells whether exactly one instruction can have run before, so that there is nothing to weigh.
 fn is_straight(function: &FunctionCode, index: usize, here: &Instruction) -> bool {
-    let entrances = function.entrances(index);
-    let is_entered = entrances.is_entry
-        || entrances.is_return
-        || entrances.is_landing_pad
-        || entrances.is_unknown;
+    let is_entered = function.entrances(index).is_any();
     function.predecessors(index).len() <= 1 && !is_entered && !is_repeated(here)
 }
 
@@ -205,13 +201,8 @@ impl<'a> Walk<'a> {
         let (function, index, depth) = (Arc::clone(function), *index, *depth);
         let mut is_complete = true;
         for before in function.predecessors(index) {
-            let from = self.node(&function, before.from as usize, depth + 1);
-            let Some(from) = from else {
-                is_complete = false;
-                continue;
-            };
-            let condition = condition(&self.steps[usize::from(from)].instruction, before.is_taken);
-            ways.push(Way { from, condition, is_round: false });
+            let from = (&function, before.from as usize);
+            is_complete &= self.add_way(from, before.is_taken, depth + 1, ways);
         }
         // Further back than any trigger, what other functions did is not looked at.
         if depth < self.reach {
@@ -219,6 +210,20 @@ impl<'a> Walk<'a> {
             is_complete &= self.find_callers(at, &function, index, ways);
         }
         is_complete
+    }
+
+    /// Adds the way from an instruction, by its jump or past it; `false` if there are too many already.
+    fn add_way(
+        &mut self,
+        (function, index): (&Arc<FunctionCode>, usize),
+        is_taken: bool,
+        depth: u32,
+        ways: &mut Vec<Way>,
+    ) -> bool {
+        let Some(from) = self.node(function, index, depth) else { return false };
+        let condition = condition(&self.steps[usize::from(from)].instruction, is_taken);
+        ways.push(Way { from, condition, is_round: false });
+        true
     }
 
     /// Behind a call: the callee's returns.
@@ -244,10 +249,7 @@ impl<'a> Walk<'a> {
         self.returned.entry(entry.0).or_default().push((Arc::clone(function), call));
         let mut is_complete = true;
         for exit in exits.returns {
-            match self.node(&callee, exit, depth) {
-                Some(from) => ways.push(Way { from, condition: None, is_round: false }),
-                None => is_complete = false,
-            }
+            is_complete &= self.add_way((&callee, exit), true, depth, ways);
         }
         self.steps[at].node.entrances.is_return = !exits.is_closed;
         is_complete
@@ -290,13 +292,7 @@ impl<'a> Walk<'a> {
             None => return true,
         };
         for (caller, call) in calls {
-            match self.node(&caller, call, depth) {
-                Some(from) => {
-                    let condition = condition(&self.steps[usize::from(from)].instruction, true);
-                    ways.push(Way { from, condition, is_round: false });
-                }
-                None => is_complete = false,
-            }
+            is_complete &= self.add_way((&caller, call), true, depth, ways);
         }
         is_complete
     }

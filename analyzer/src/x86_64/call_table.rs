@@ -14,20 +14,14 @@ pub struct CallTable {
     start: u64,
 }
 
-/// Opcodes of `call rel32` and `jmp rel32` (SDM volume 2).
-const OPCODES: [u8; 2] = [0xe8, JUMP];
+/// Opcode of `call rel32` (SDM volume 2).
+const CALL: u8 = 0xe8;
 
 /// Opcode of `jmp rel32`.
 const JUMP: u8 = 0xe9;
 
-/// Bytes of such an instruction.
-const LEN_BYTES: usize = 5;
-
 /// Opcode of `jmp rel8`.
 const SHORT_JUMP: u8 = 0xeb;
-
-/// Bytes of a short jump.
-const SHORT_LEN_BYTES: usize = 2;
 
 /// Tells whether the instruction with this first byte is a direct jump.
 pub(crate) const fn is_jump(opcode: u8) -> bool {
@@ -52,36 +46,23 @@ impl CallTable {
         for (start, len_bytes) in ranges {
             let Ok(n) = usize::try_from(len_bytes) else { continue };
             let Some(code) = image.bytes_at(start, n) else { continue };
-            table.add(start, &code, end);
-            table.add_short(start, &code, end, starts);
+            table.add(start, &code, end, starts);
         }
         table.sites.sort_unstable();
         table
     }
 
-    fn add(&mut self, start: Svma, code: &[u8], end: u64) {
-        for (at, window) in code.windows(LEN_BYTES).enumerate() {
-            let [opcode, distance @ ..] = window else { continue };
-            let Ok(distance) = <[u8; 4]>::try_from(distance) else { continue };
-            if !OPCODES.contains(opcode) {
-                continue;
-            }
+    fn add(&mut self, start: Svma, code: &[u8], end: u64, starts: &[u64]) {
+        for at in 0..code.len() {
+            let (len_bytes, distance) = match code[at..] {
+                [CALL | JUMP, a, b, c, d, ..] => (5, i32::from_le_bytes([a, b, c, d])),
+                [SHORT_JUMP, distance, ..] => (2, i32::from(distance.cast_signed())),
+                _ => continue,
+            };
             let site = start.0.wrapping_add(at as u64);
-            let next = site.wrapping_add(LEN_BYTES as u64);
-            let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
-            if !self.push(site, target, end) {
-                return;
-            }
-        }
-    }
-
-    fn add_short(&mut self, start: Svma, code: &[u8], end: u64, starts: &[u64]) {
-        for (at, window) in code.windows(SHORT_LEN_BYTES).enumerate() {
-            let [SHORT_JUMP, distance] = window else { continue };
-            let site = start.0.wrapping_add(at as u64);
-            let next = site.wrapping_add(SHORT_LEN_BYTES as u64);
-            let target = next.wrapping_add_signed(i64::from(distance.cast_signed()));
-            if starts.binary_search(&target).is_ok() && !self.push(site, target, end) {
+            let target = site.wrapping_add(len_bytes).wrapping_add_signed(i64::from(distance));
+            let is_kept = code[at] != SHORT_JUMP || starts.binary_search(&target).is_ok();
+            if is_kept && !self.push(site, target, end) {
                 return;
             }
         }

@@ -23,7 +23,23 @@ pub struct Entrances {
     pub is_unknown: bool,
 }
 
+#[allow(missing_docs, reason = "each is the one way in that it is named after")]
 impl Entrances {
+    pub const NONE: Self =
+        Self { is_entry: false, is_return: false, is_landing_pad: false, is_unknown: false };
+    pub const ENTRY: Self = Self { is_entry: true, ..Self::NONE };
+    pub const RETURN: Self = Self { is_return: true, ..Self::NONE };
+    pub const LANDING_PAD: Self = Self { is_landing_pad: true, ..Self::NONE };
+    pub const UNKNOWN: Self = Self { is_unknown: true, ..Self::NONE };
+
+    /// Adds the ways in of another one.
+    pub const fn include(&mut self, other: Self) {
+        self.is_entry |= other.is_entry;
+        self.is_return |= other.is_return;
+        self.is_landing_pad |= other.is_landing_pad;
+        self.is_unknown |= other.is_unknown;
+    }
+
     /// Tells whether there is any.
     #[must_use]
     pub fn is_any(self) -> bool {

@@ -150,8 +150,12 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
     Some(match instruction.mnemonic() {
         M::Mov => moved(instruction)?,
         M::Movzx | M::Movsx | M::Movsxd => vec![extended(instruction)?],
-        M::Cbw | M::Cwde | M::Cdqe => vec![extended_accumulator(instruction.mnemonic())],
-        M::Cwd | M::Cdq | M::Cqo => vec![sign_spread(instruction.mnemonic())],
+        M::Cbw => vec![extended_accumulator(16)],
+        M::Cwde => vec![extended_accumulator(32)],
+        M::Cdqe => vec![extended_accumulator(64)],
+        M::Cwd => vec![sign_spread(16)],
+        M::Cdq => vec![sign_spread(32)],
+        M::Cqo => vec![sign_spread(64)],
         M::Lea => vec![address_of(instruction)?],
         M::Xor | M::Sub if to.is_some() && to == from => {
             vec![Effect::Zeroed { to: to?, modified }]
@@ -177,18 +181,14 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
     })
 }
 
-fn register(instruction: &Instruction, operand: u32) -> Option<RegisterPart> {
+pub(super) fn register(instruction: &Instruction, operand: u32) -> Option<RegisterPart> {
     if operand >= instruction.op_count() || instruction.op_kind(operand) != OpKind::Register {
         return None;
     }
     RegisterPart::of(instruction.op_register(operand))
 }
 
-fn immediate(instruction: &Instruction, operand: u32) -> Option<u64> {
-    instruction.try_immediate(operand).ok()
-}
-
-fn is_memory(instruction: &Instruction, operand: u32) -> bool {
+pub(super) fn is_memory(instruction: &Instruction, operand: u32) -> bool {
     operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Memory
 }
 
@@ -200,7 +200,7 @@ fn moved(instruction: &Instruction) -> Option<Vec<Effect>> {
     if let Some(from) = register(instruction, 1) {
         return Some(vec![Effect::Copied { to, from }]);
     }
-    if let Some(value) = immediate(instruction, 1) {
+    if let Ok(value) = instruction.try_immediate(1) {
         let value = value & (to.mask() >> to.shift());
         return Some(vec![Effect::Constant { to, value }]);
     }
@@ -238,23 +238,13 @@ fn accumulator(width_bits: u32) -> RegisterPart {
     RegisterPart { width_bits, ..RegisterPart::whole(Register::Rax) }
 }
 
-fn extended_accumulator(mnemonic: Mnemonic) -> Effect {
-    let width_bits = match mnemonic {
-        Mnemonic::Cbw => 16,
-        Mnemonic::Cwde => 32,
-        _ => 64,
-    };
+fn extended_accumulator(width_bits: u32) -> Effect {
     let from = accumulator(width_bits / 2);
     let to = accumulator(width_bits);
     Effect::Extended { to, from: Some(from), from_width: width_bits / 2, is_signed: true }
 }
 
-fn sign_spread(mnemonic: Mnemonic) -> Effect {
-    let width_bits = match mnemonic {
-        Mnemonic::Cwd => 16,
-        Mnemonic::Cdq => 32,
-        _ => 64,
-    };
+fn sign_spread(width_bits: u32) -> Effect {
     let to = RegisterPart { width_bits, ..RegisterPart::whole(Register::Rdx) };
     Effect::SignSpread { to, from: accumulator(width_bits) }
 }
@@ -339,10 +329,10 @@ fn arithmetic(instruction: &Instruction) -> Option<Arithmetic> {
     }
     let with = match instruction.op_count() {
         1 => Operand::Immediate(1),
-        _ => match (register(instruction, 1), immediate(instruction, 1)) {
+        _ => match (register(instruction, 1), instruction.try_immediate(1)) {
             (Some(from), _) => Operand::Register(from),
-            (None, Some(value)) => Operand::Immediate(value & (u64::MAX >> (64 - width_bits))),
-            (None, None) => Operand::Memory,
+            (None, Ok(value)) => Operand::Immediate(value & (u64::MAX >> (64 - width_bits))),
+            (None, Err(_)) => Operand::Memory,
         },
     };
     // A count of 0 leaves the flags, and of more than the width counts are cut.

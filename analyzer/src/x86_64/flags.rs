@@ -113,24 +113,18 @@ impl Condition {
         let carry = Flag::Carry.set();
         let zero = Flag::Zero.set();
         let less = Flag::Sign.set() ^ Flag::Overflow.set();
-        match self {
-            Self::Overflow => Flag::Overflow.set(),
-            Self::NoOverflow => !Flag::Overflow.set(),
-            Self::Below => carry,
-            Self::AboveOrEqual => !carry,
-            Self::Equal => zero,
-            Self::NotEqual => !zero,
-            Self::BelowOrEqual => carry | zero,
-            Self::Above => !(carry | zero),
-            Self::Sign => Flag::Sign.set(),
-            Self::NoSign => !Flag::Sign.set(),
-            Self::Parity => Flag::Parity.set(),
-            Self::NoParity => !Flag::Parity.set(),
-            Self::Less => less,
-            Self::GreaterOrEqual => !less,
-            Self::LessOrEqual => zero | less,
-            Self::Greater => !(zero | less),
-        }
+        let of_pair = match self {
+            Self::Overflow | Self::NoOverflow => Flag::Overflow.set(),
+            Self::Below | Self::AboveOrEqual => carry,
+            Self::Equal | Self::NotEqual => zero,
+            Self::BelowOrEqual | Self::Above => carry | zero,
+            Self::Sign | Self::NoSign => Flag::Sign.set(),
+            Self::Parity | Self::NoParity => Flag::Parity.set(),
+            Self::Less | Self::GreaterOrEqual => less,
+            Self::LessOrEqual | Self::Greater => zero | less,
+        };
+        // The second of each pair is the contrary of the first.
+        if (self as usize).is_multiple_of(2) { of_pair } else { !of_pair }
     }
 }
 

@@ -83,27 +83,22 @@ impl<'a> Flow<'a> {
     /// Enters the function wherever it is known to be entered.
     fn enter(&mut self) {
         let outline = self.outline;
-        let entry = Entrances { is_entry: true, ..Entrances::default() };
-        let landing_pad = Entrances { is_landing_pad: true, ..Entrances::default() };
-        let unknown = Entrances { is_unknown: true, ..Entrances::default() };
         let starts = outline.parts.iter().filter(|part| part.is_entered).map(|part| part.start);
-        let ways = starts.map(|svma| (svma, entry));
-        let ways = ways.chain(outline.entries.iter().map(|svma| (*svma, entry)));
-        let ways = ways.chain(outline.landing_pads.iter().map(|svma| (*svma, landing_pad)));
-        let ways = ways.chain(outline.jumped_to.iter().map(|svma| (*svma, unknown)));
-        for (svma, entrance) in ways.collect::<Vec<_>>() {
-            self.open(svma.0, entrance, Footing::Reached);
+        for svma in starts.chain(outline.entries.iter().copied()) {
+            self.open(svma.0, Entrances::ENTRY, Footing::Reached);
+        }
+        for svma in &outline.landing_pads {
+            self.open(svma.0, Entrances::LANDING_PAD, Footing::Reached);
+        }
+        for svma in &outline.jumped_to {
+            self.open(svma.0, Entrances::UNKNOWN, Footing::Reached);
         }
     }
 
     /// Lets control into the instruction at `address` from outside.
     fn open(&mut self, address: u64, entrance: Entrances, footing: Footing) -> Option<u32> {
         let to = self.reach(address, footing)?;
-        let known = &mut self.entrances[to as usize];
-        known.is_entry |= entrance.is_entry;
-        known.is_return |= entrance.is_return;
-        known.is_landing_pad |= entrance.is_landing_pad;
-        known.is_unknown |= entrance.is_unknown;
+        self.entrances[to as usize].include(entrance);
         Some(to)
     }
 
@@ -141,8 +136,7 @@ impl<'a> Flow<'a> {
                 self.add_edge(from, target, true, footing);
                 if here.mnemonic() == Mnemonic::Xbegin {
                     // Whatever ran last before the transaction was given up.
-                    let unknown = Entrances { is_unknown: true, ..Entrances::default() };
-                    self.open(target, unknown, footing);
+                    self.open(target, Entrances::UNKNOWN, footing);
                 }
             }
             Exit::Jump(target) => self.add_edge(from, target, true, footing),
@@ -160,14 +154,12 @@ impl<'a> Flow<'a> {
         footing: Footing,
     ) {
         if let Some(target) = target {
-            let entry = Entrances { is_entry: true, ..Entrances::default() };
-            self.open(target, entry, footing);
+            self.open(target, Entrances::ENTRY, footing);
         }
         if Destination::of(here).is_some_and(|callee| self.image.is_noreturn(callee)) {
             return;
         }
-        let entrance = Entrances { is_return: true, ..Entrances::default() };
-        if let Some(to) = self.open(here.next_ip(), entrance, footing) {
+        if let Some(to) = self.open(here.next_ip(), Entrances::RETURN, footing) {
             self.returns.push((to, from));
         }
     }
@@ -281,28 +273,29 @@ impl<'a> Flow<'a> {
     /// Lets control into what stands behind a jump or return and is not reached; and, where a jump
     /// may lead anywhere, into what is reached there as well.
     fn open_blocks(&mut self, footing: Footing) {
-        let unknown = Entrances { is_unknown: true, ..Entrances::default() };
         let may_be_jumped_to = footing == Footing::Reached && self.has_unknown_jumps;
         let mut cut = Cut::default();
         for idx in self.by_address() {
             let is_head = cut.is_head(self, idx);
             if is_head && (may_be_jumped_to || self.is_free(idx)) {
-                self.open(self.sweep.instructions[idx as usize].ip(), unknown, footing);
-                self.follow_all(footing);
+                self.open_unknown(idx, footing);
             }
         }
     }
 
     /// Gives what is left its straight line.
     fn open_rest(&mut self) {
-        let unknown = Entrances { is_unknown: true, ..Entrances::default() };
         for idx in self.by_address() {
-            if self.footings.get(idx as usize).copied().flatten().is_none() {
-                let ip = self.sweep.instructions[idx as usize].ip();
-                self.open(ip, unknown, Footing::Filler);
-                self.follow_all(Footing::Filler);
+            if self.is_free(idx) {
+                self.open_unknown(idx, Footing::Filler);
             }
         }
+    }
+
+    fn open_unknown(&mut self, idx: u32, footing: Footing) {
+        let ip = self.sweep.instructions[idx as usize].ip();
+        self.open(ip, Entrances::UNKNOWN, footing);
+        self.follow_all(footing);
     }
 
     /// The graph, in the order of addresses.

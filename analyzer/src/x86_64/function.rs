@@ -127,7 +127,6 @@ impl FunctionCode {
     /// Ways into the instruction at `index` from outside what this graph shows.
     #[must_use]
     pub fn entrances(&self, index: usize) -> Entrances {
-        let nowhere = Entrances { is_unknown: true, ..Entrances::default() };
-        self.entrances.get(index).copied().unwrap_or(nowhere)
+        self.entrances.get(index).copied().unwrap_or(Entrances::UNKNOWN)
     }
 }

@@ -37,9 +37,13 @@ pub(super) fn n_entries(view: &View<'_>, load: u32, counter: Option<Register>) -
 
 /// Returns the number of values that an `and` with a constant leaves: `x & 7` counts to eight.
 fn masked(here: &Instruction) -> Option<u64> {
+    number(here)?.checked_add(1).filter(|n| n.is_power_of_two())
+}
+
+/// The number that stands as the second operand.
+fn number(here: &Instruction) -> Option<u64> {
     let is_number = here.op1_kind() != OpKind::Register && here.op1_kind() != OpKind::Memory;
-    let n_values = is_number.then(|| here.immediate(1)).and_then(|mask| mask.checked_add(1));
-    n_values.filter(|n| n.is_power_of_two())
+    is_number.then(|| here.immediate(1))
 }
 
 /// Place of a value.
@@ -132,11 +136,7 @@ impl GuardWalk {
         let Some(code) = self.branch.take() else { return };
         let Some(bits) = operand_bits(here) else { return };
         let mask = u64::MAX >> (64 - bits);
-        let is_number = here.op1_kind() != OpKind::Register && here.op1_kind() != OpKind::Memory;
-        if !is_number {
-            return;
-        }
-        let number = here.immediate(1) & mask;
+        let Some(number) = number(here).map(|number| number & mask) else { return };
         let passed = match code {
             ConditionCode::be => number.checked_add(1),
             ConditionCode::b => Some(number),

@@ -72,10 +72,7 @@ impl<'a> Tracer<'a> {
         let has_numbers = self.image.is_at_fixed_addresses();
         let taken = self.view.reached().filter_map(|here| formed_address(here, has_numbers));
         let taken = taken.chain(self.view.labels.iter().map(|label| label.0));
-        let mut labels: Vec<u64> = taken.filter(|label| self.is_label(*label)).collect();
-        labels.sort_unstable();
-        labels.dedup();
-        labels
+        sorted(taken.filter(|label| self.is_label(*label)).collect())
     }
 
     /// Tells whether an instruction begins there that is no entry of the function.

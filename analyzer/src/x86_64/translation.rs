@@ -3,16 +3,15 @@
 use super::abi::{POINTER_BYTES, dwarf_number};
 use super::access;
 use super::action::{
-    Action, Assignment, Expression, MemoryOperand, Operator, Reading, Source, Stored,
-    VectorAssignment, Width,
+    Action, Assignment, Expression, MemoryOperand, Reading, Source, Stored, VectorAssignment, Width,
 };
 use super::arithmetic::Operation;
-use super::effect::{self, Arithmetic, Effect, Operand, RegisterPart};
+use super::effect::{self, Arithmetic, Effect, Operand, RegisterPart, is_memory, register};
 use super::exit::Exit;
 use super::function::FunctionCode;
 use super::vector;
 use dataspace_proto::register::Register;
-use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
+use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess};
 
 /// A translator of one function's instructions.
 pub(crate) struct Translator<'a> {
@@ -91,16 +90,6 @@ fn reading(here: &Instruction) -> Reading {
     });
     let pops = here.mnemonic() == Mnemonic::Pop;
     Reading { operand, pops, takes_lane: vector::takes_lane(here) }
-}
-
-fn is_memory(here: &Instruction, operand: u32) -> bool {
-    operand < here.op_count() && here.op_kind(operand) == OpKind::Memory
-}
-
-/// The part of a general register that an operand is.
-fn register(here: &Instruction, operand: u32) -> Option<RegisterPart> {
-    let is_register = operand < here.op_count() && here.op_kind(operand) == OpKind::Register;
-    RegisterPart::of(is_register.then(|| here.op_register(operand))?)
 }
 
 fn register_or_number(here: &Instruction, operand: u32) -> Source {
@@ -209,8 +198,8 @@ fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
         Effect::AddressOf { to, address } => set(to, Expression::AddressOf(address)),
         Effect::Arithmetic(arithmetic) => {
             if let Some(to) = arithmetic.to.filter(|_| arithmetic.operation.writes()) {
-                let operator = operator(arithmetic.operation);
-                set(to, Expression::Binary(operator, value(to), second(&arithmetic)));
+                let (first, second) = (value(to), second(&arithmetic));
+                set(to, Expression::Binary(arithmetic.operation, first, second));
             }
         }
         Effect::Stepped { register, size } => {
@@ -219,7 +208,7 @@ fn assign(here: &Instruction, effect: &Effect, found: &mut Vec<Assignment>) {
         }
         Effect::Moved { register, by } => {
             let (of, by) = (whole(register), Source::Constant(by));
-            set(RegisterPart::whole(register), Expression::Binary(Operator::Add, of, by));
+            set(RegisterPart::whole(register), Expression::Binary(Operation::Add, of, by));
         }
         Effect::SignSpread { to, .. } | Effect::ConditionSet { to, .. } => {
             set(to, Expression::Number);
@@ -248,18 +237,6 @@ fn extended(from: Option<RegisterPart>, from_width: u32) -> Expression {
         Some(_) if from_width < 32 => Expression::Number,
         Some(from) => Expression::Narrowed(whole(from.register)),
         None => Expression::Narrowed(Source::Memory),
-    }
-}
-
-const fn operator(operation: Operation) -> Operator {
-    match operation {
-        Operation::Add | Operation::Inc => Operator::Add,
-        Operation::Sub | Operation::Dec => Operator::Subtract,
-        Operation::And => Operator::And,
-        Operation::Or => Operator::Or,
-        Operation::Neg => Operator::Negate,
-        Operation::Shl => Operator::ShiftLeft,
-        _ => Operator::Other,
     }
 }
 
