@@ -6,7 +6,6 @@ use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::index::question::Needs;
-use crate::index::site::Past;
 use crate::x86_64::access::RegisterLoss;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
@@ -20,11 +19,10 @@ impl World {
     pub(crate) fn attribute_access(
         &mut self,
         located: Located<'_>,
-        past: &Past,
         candidate: TriggerCandidate<'_>,
     ) -> Result<Attribution, Needs> {
         let TriggerCandidate { survivor, state } = candidate;
-        let Some((_, typed)) = survivor.chosen(past) else {
+        let Some((_, typed)) = survivor.chosen(located.past) else {
             return Ok(Attribution::unknown(Reason::Unresolvable));
         };
         let memory = &typed.memory;
@@ -36,7 +34,7 @@ impl World {
             _ => self.claim(Asked { located, candidate, typed, addr, computed })?,
         };
         Ok(Attribution {
-            trigger: located.trigger_avma(past, survivor.trigger),
+            trigger: located.trigger_avma(survivor.trigger),
             access: Some(memory.access),
             size: (memory.size != 0).then_some(memory.size),
             addr,

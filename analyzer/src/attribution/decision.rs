@@ -2,33 +2,43 @@
 
 use crate::attribution::choice::{Choice, choose};
 use crate::attribution::claim::{Claim, Placing, Witness};
+use crate::attribution::recent_site::KnownCode;
 use crate::attribution::search::{self, Search, TriggerCandidate};
 use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::World;
 use crate::index::question::Needs;
-use crate::index::site::Past;
 use crate::x86_64::state::State;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
+use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::AddressSource;
 
 impl World {
     /// Attributes a sample whose site is known.
-    pub(crate) fn attribute_at(&mut self, located: Located<'_>) -> Result<Attribution, Needs> {
+    pub(crate) fn attribute_at(
+        &mut self,
+        code: KnownCode,
+        sample: &Sample,
+        kind: EventKind,
+        registers: &Registers,
+    ) -> Result<Attribution, Needs> {
+        let KnownCode { object, bias, site } = code;
         let mut search = self.search.take().unwrap_or_default();
-        let outcome = self.sites.lend(located.site);
+        let outcome = self.sites.lend(site);
         let attribution = match &outcome {
-            Ok(past) => self.attribute_by(&mut search, past, located),
+            Ok(past) => {
+                let located = Located { sample, kind, registers, object, bias, site, past };
+                self.attribute_by(&mut search, located)
+            }
             Err(reason) => {
                 let unknown = Attribution::unknown(*reason);
-                let attribution = Attribution { site: Some(located.site), ..unknown };
-                self.by_sampled_address(located.sample, attribution)
+                self.by_sampled_address(sample, Attribution { site: Some(site), ..unknown })
             }
         };
-        self.sites.give_back(located.site, outcome);
+        self.sites.give_back(site, outcome);
         self.search = Some(search);
         attribution
     }
@@ -36,7 +46,6 @@ impl World {
     fn attribute_by(
         &mut self,
         search: &mut Search,
-        past: &Past,
         located: Located<'_>,
     ) -> Result<Attribution, Needs> {
         let sample = located.sample;
@@ -44,10 +53,10 @@ impl World {
             |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
         if sample.addr.is_none()
             && !located.kind.is_memory_only()
-            && let Some(trigger) = past.silent_trigger()
+            && let Some(trigger) = located.past.silent_trigger()
         {
             // No register would tell more.
-            let trigger = located.trigger_avma(past, trigger);
+            let trigger = located.trigger_avma(trigger);
             let verdict = Verdict::NotMemory;
             return Ok(Attribution { trigger, verdict, ..unknown(Reason::Unspecified) });
         }
@@ -58,15 +67,15 @@ impl World {
             access: sample.data_source.and_then(|source| source.access),
             kind: located.kind,
         };
-        search.run(past, &state, evidence);
-        match choose(search, evidence, past.trail.reach) {
+        search.run(located.past, &state, evidence);
+        match choose(search, evidence, located.past.trail.reach) {
             Choice::Left { has_return, has_rival } => {
-                let attribution = self.attribute_left(search, located, past, has_return)?;
+                let attribution = self.attribute_left(search, located, has_return)?;
                 let trigger = attribution.trigger.filter(|_| !has_rival);
                 Ok(Attribution { trigger, ..attribution })
             }
             Choice::NotMemory(trigger) => Ok(Attribution {
-                trigger: trigger.and_then(|trigger| located.trigger_avma(past, trigger)),
+                trigger: trigger.and_then(|trigger| located.trigger_avma(trigger)),
                 verdict: Verdict::NotMemory,
                 ..unknown(Reason::Unspecified)
             }),
@@ -85,18 +94,17 @@ impl World {
         &mut self,
         search: &Search,
         located: Located<'_>,
-        past: &Past,
         has_return: bool,
     ) -> Result<Attribution, Needs> {
         let attribution = match search.only().filter(|_| !has_return) {
             Some(only) => {
-                let attribution = self.attribute_access(located, past, only)?;
-                self.learn_thread_base(located, past, only);
-                self.learn_thread_block(located, past, only);
+                let attribution = self.attribute_access(located, only)?;
+                self.learn_thread_base(located, only);
+                self.learn_thread_block(located, only);
                 self.vote(located.sample, &attribution);
                 attribution
             }
-            None => self.attribute_several(search, located, past, has_return)?,
+            None => self.attribute_several(search, located, has_return)?,
         };
         match attribution.verdict {
             Verdict::Unknown(Reason::Unresolvable) => {
@@ -111,7 +119,6 @@ impl World {
         &mut self,
         search: &Search,
         located: Located<'_>,
-        past: &Past,
         has_return: bool,
     ) -> Result<Attribution, Needs> {
         let mut common = has_return.then(|| self.attribute_return(search, located));
@@ -119,7 +126,7 @@ impl World {
         let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
         let rivals = search.candidates().filter(|it| !it.survivor.is_confirmed);
         for candidate in confirmed.chain(rivals) {
-            let attribution = self.attribute_access(located, past, candidate)?;
+            let attribution = self.attribute_access(located, candidate)?;
             common = Some(match common {
                 None => attribution,
                 Some(first) if candidate.survivor.is_confirmed || !search.has_confirmed() => {
@@ -192,13 +199,8 @@ impl World {
 
     /// The thread's block of the load object that the code is of, if the code tells what the base
     /// register of the one trigger that is left points at.
-    fn learn_thread_block(
-        &mut self,
-        located: Located<'_>,
-        past: &Past,
-        trigger: TriggerCandidate<'_>,
-    ) {
-        let Some((found, typed)) = trigger.survivor.chosen(past) else { return };
+    fn learn_thread_block(&mut self, located: Located<'_>, trigger: TriggerCandidate<'_>) {
+        let Some((found, typed)) = trigger.survivor.chosen(located.past) else { return };
         let Some(link) = typed.thread_link.filter(|link| link.is_certain) else { return };
         let Sample { pid, tid, .. } = *located.sample;
         let avma = Avma(found.svma.0.wrapping_add(located.bias));
@@ -212,17 +214,12 @@ impl World {
     }
 
     /// The base of the thread's storage, if the one trigger that is left tells it.
-    fn learn_thread_base(
-        &mut self,
-        located: Located<'_>,
-        past: &Past,
-        trigger: TriggerCandidate<'_>,
-    ) {
+    fn learn_thread_base(&mut self, located: Located<'_>, trigger: TriggerCandidate<'_>) {
         let read = trigger.state.thread_base();
         let base = match (located.sample.addr, located.kind) {
             (Some(addr), EventKind::Memory) => trigger
                 .survivor
-                .chosen(past)
+                .chosen(located.past)
                 .and_then(|(_, typed)| trigger.state.thread_base_at(&typed.memory.address, addr))
                 .or(read),
             _ => read,

@@ -27,14 +27,8 @@ pub(crate) struct KnownCode {
 }
 
 /// Sites that samples had lately.
-#[derive(Debug)]
-pub(crate) struct RecentSites(Places<(CodePlace, KnownCode)>);
-
-impl Default for RecentSites {
-    fn default() -> Self {
-        Self(Places::new(N_SITES))
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct RecentSites(Places<(CodePlace, KnownCode), N_SITES>);
 
 impl RecentSites {
     /// The site of a sample; `n_changes` is that of the mappings.

@@ -68,12 +68,13 @@ pub(crate) struct Located<'a> {
     /// Number that the loader added to the load object's addresses.
     pub(crate) bias: u64,
     pub(crate) site: SiteIdx,
+    pub(crate) past: &'a Past,
 }
 
 impl Located<'_> {
     /// The address of a trigger in the process.
-    pub(crate) fn trigger_avma(self, past: &Past, trigger: u8) -> Option<Avma> {
-        let trigger = past.triggers.get(usize::from(trigger))?;
+    pub(crate) fn trigger_avma(self, trigger: u8) -> Option<Avma> {
+        let trigger = self.past.triggers.get(usize::from(trigger))?;
         Some(Avma(trigger.svma.0.wrapping_add(self.bias)))
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::NameTable;
-use crate::attribution::recent_site::{CodePlace, KnownCode, RecentSites};
+use crate::attribution::recent_site::{CodePlace, RecentSites};
 use crate::attribution::resumption;
 use crate::attribution::search::Search;
 use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
-use crate::attribution::verdict::{Attribution, Located, Verdict};
+use crate::attribution::verdict::{Attribution, Verdict};
 use crate::attribution::vote::Votes;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::CallSite;
@@ -185,21 +185,19 @@ impl World {
         } else {
             resumption::skid(model, sample, registers, is_forced, kind)
         };
-        let KnownCode { object, bias, site } =
-            match self.site(CodePlace { pid: sample.pid, ip, skid }) {
-                Ok(known) => known,
-                Err(NotLocated::Needs(needs)) => return Err(needs),
-                Err(NotLocated::Unknown(reason)) => {
-                    if reason == Reason::JitCode
-                        && let Some(needs) = self.made_code.needs(sample, ip, &mut self.processes)
-                    {
-                        return Err(needs);
-                    }
-                    // The kernel at work on an address space that is not set up yet, as in exec.
-                    let reason = if is_kernel { Reason::Kernel } else { reason };
-                    return self.by_sampled_address(sample, Attribution::unknown(reason));
+        match self.site(CodePlace { pid: sample.pid, ip, skid }) {
+            Ok(code) => self.attribute_at(code, sample, kind, registers),
+            Err(NotLocated::Needs(needs)) => Err(needs),
+            Err(NotLocated::Unknown(reason)) => {
+                if reason == Reason::JitCode
+                    && let Some(needs) = self.made_code.needs(sample, ip, &mut self.processes)
+                {
+                    return Err(needs);
                 }
-            };
-        self.attribute_at(Located { sample, kind, registers, object, bias, site })
+                // The kernel at work on an address space that is not set up yet, as in exec.
+                let reason = if is_kernel { Reason::Kernel } else { reason };
+                self.by_sampled_address(sample, Attribution::unknown(reason))
+            }
+        }
     }
 }

@@ -12,17 +12,18 @@ const RANGE_SHIFT: u32 = 16;
 /// Answers, each in the one place that its key has: the latest one stays. All are dropped when
 /// what they were made from has changed.
 #[derive(Debug)]
-pub(crate) struct Places<T> {
+pub(crate) struct Places<T, const N: usize> {
     pub(crate) places: Box<[Option<T>]>,
     n_changes: u64,
 }
 
-impl<T: Copy> Places<T> {
-    pub(crate) fn new(n_places: usize) -> Self {
-        debug_assert!(n_places.is_power_of_two());
-        Self { places: vec![None; n_places].into(), n_changes: 0 }
+impl<T: Copy, const N: usize> Default for Places<T, N> {
+    fn default() -> Self {
+        Self { places: vec![None; N].into(), n_changes: 0 }
     }
+}
 
+impl<T: Copy, const N: usize> Places<T, N> {
     /// The place of a key, if nothing has changed since, else that place after it was emptied.
     pub(crate) fn at(&mut self, key: u64, n_changes: u64) -> &mut Option<T> {
         if self.n_changes != n_changes {
@@ -31,7 +32,7 @@ impl<T: Copy> Places<T> {
         }
         // The golden ratio's bits spread what differs in a few (Knuth, volume 3, section 6.4).
         let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let place = mixed as usize & (self.places.len() - 1);
+        let place = mixed as usize % N;
         &mut self.places[place]
     }
 }
@@ -45,14 +46,8 @@ pub(crate) struct DataSpan {
 }
 
 /// Data that samples touched lately, by the load object it is of.
-#[derive(Debug)]
-pub(crate) struct RecentData(Places<(i32, DataSpan)>);
-
-impl Default for RecentData {
-    fn default() -> Self {
-        Self(Places::new(N_RANGES))
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct RecentData(Places<(i32, DataSpan), N_RANGES>);
 
 impl RecentData {
     pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<DataObjectAt> {

@@ -2,6 +2,7 @@
 
 use crate::attribution::name_table::{NameTable, NamedIdx};
 use crate::totals::rolling::{ObjectIdx, Totals};
+use crate::totals::sums::place;
 
 /// Objects by name. It is filled as samples are charged: a name that nothing was charged to makes no
 /// object.
@@ -28,10 +29,7 @@ impl ChargeTable {
             return *known;
         }
         let object = totals.intern(&names.get(named).answer.object);
-        if named.place() >= self.of_named.len() {
-            self.of_named.resize(named.place() + 1, None);
-        }
-        self.of_named[named.place()] = Some(object);
+        *place(&mut self.of_named, named.place(), None) = Some(object);
         object
     }
 }

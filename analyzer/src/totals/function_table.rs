@@ -2,7 +2,7 @@
 
 use crate::limit;
 use crate::totals::rolling::ObjectIdx;
-use crate::totals::sums::Sums;
+use crate::totals::sums::{Sums, place};
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
@@ -67,11 +67,8 @@ impl FunctionTable {
         sum.loads = sum.loads.wrapping_add(sums.loads);
         sum.stores = sum.stores.wrapping_add(sums.stores);
         sum.latency = sum.latency.wrapping_add(sums.latency);
-        let idx = usize::from(event.0);
-        if idx >= sum.events.len() {
-            sum.events.resize(idx + 1, 0);
-        }
-        sum.events[idx] = sum.events[idx].wrapping_add(period);
+        let events = place(&mut sum.events, usize::from(event.0), 0);
+        *events = events.wrapping_add(period);
     }
 
     fn function(&mut self, scope: &Arc<Scope>) -> FunctionIdx {

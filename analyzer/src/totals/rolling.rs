@@ -5,7 +5,7 @@
 
 use crate::limit;
 use crate::totals::function_table::{FunctionLine, FunctionTable};
-use crate::totals::sums::{Charge, Sums};
+use crate::totals::sums::{Charge, Sums, place};
 use crate::totals::type_layout::{self, TypeLayout};
 use crate::types::data_object::{Artificial, Candidate, DataObject, ObjectLevel, ObjectStep};
 use crate::types::layout::Layout;
@@ -79,11 +79,7 @@ pub(crate) struct SpanSums {
 
 impl SpanSums {
     fn event(&mut self, event: EventIdx) -> &mut u64 {
-        let idx = usize::from(event.0);
-        if idx >= self.events.len() {
-            self.events.resize(idx + 1, 0);
-        }
-        &mut self.events[idx]
+        place(&mut self.events, usize::from(event.0), 0)
     }
 }
 
@@ -142,7 +138,7 @@ impl ObjectTotals {
 }
 
 /// All data objects of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Totals {
     objects: Vec<ObjectTotals>,
     lengths: WindowLengths,
@@ -170,22 +166,7 @@ pub(crate) struct Totals {
 
 impl Totals {
     pub(crate) fn new(lengths: WindowLengths) -> Self {
-        let mut totals = Self {
-            objects: Vec::new(),
-            lengths,
-            windows: Vec::new(),
-            inside: FxHashMap::default(),
-            ring: VecDeque::new(),
-            open: Vec::new(),
-            open_second: None,
-            open_until_ns: 0,
-            charged: Vec::new(),
-            charged_at: FxHashMap::default(),
-            spare: Vec::new(),
-            functions: FunctionTable::default(),
-            n_members: 0,
-            is_closed: false,
-        };
+        let mut totals = Self { lengths, ..Self::default() };
         totals.push(None, artificial(Artificial::Total));
         for own in [Artificial::Scalars, Artificial::Stack, Artificial::Unknown, Artificial::Other]
         {
@@ -250,11 +231,7 @@ impl Totals {
             Some(charged) if charged.is_of(object, charge) => charged.count(charge),
             _ => {
                 let slot = add_charged(&mut self.charged, &mut self.charged_at, object, charge);
-                let idx = usize::from(sample.event.0);
-                if idx >= totals.charged.len() {
-                    totals.charged.resize(idx + 1, u32::MAX);
-                }
-                totals.charged[idx] = slot;
+                *place(&mut totals.charged, usize::from(sample.event.0), u32::MAX) = slot;
             }
         }
         if !totals.has_noted(sample.tid, charge.scope) {
@@ -445,11 +422,8 @@ fn add_delta(
     period: u64,
     sums: &Sums,
 ) {
-    let idx = usize::from(event.0);
-    if idx >= totals.open.len() {
-        totals.open.resize(idx + 1, (u64::MAX, 0));
-    }
-    let (stamp, slot) = totals.open[idx];
+    let known = place(&mut totals.open, usize::from(event.0), (u64::MAX, 0));
+    let (stamp, slot) = *known;
     if stamp == second
         && let Some(delta) = open.get_mut(slot as usize)
         && delta.object == object
@@ -458,7 +432,7 @@ fn add_delta(
         delta.sums.add(sums);
         return;
     }
-    totals.open[idx] = (second, open.len() as u32);
+    *known = (second, open.len() as u32);
     open.push(Delta { object, event, period, sums: sums.clone() });
 }
 

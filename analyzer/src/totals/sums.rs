@@ -82,3 +82,11 @@ pub(crate) struct Charge<'a> {
     pub(crate) evidence: Option<Evidence>,
     pub(crate) scope: Option<&'a Arc<Scope>>,
 }
+
+/// The place with this number in a list, which grows by free places up to it.
+pub(crate) fn place<T: Clone>(list: &mut Vec<T>, number: usize, free: T) -> &mut T {
+    if number >= list.len() {
+        list.resize(number + 1, free);
+    }
+    &mut list[number]
+}
