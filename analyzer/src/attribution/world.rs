@@ -155,15 +155,12 @@ impl World {
     ) -> Result<Attribution, Needs> {
         let Meaning { kind, skid: model, is_forced } = meaning;
         let is_kernel = !sample.is_user();
-        let (ip, registers) = if is_kernel {
-            match sample.user_registers.get(Register::Rip) {
-                Some(ip) => (Avma(ip), &sample.user_registers),
-                None => {
-                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
-                }
-            }
-        } else {
-            (sample.ip, &sample.registers)
+        let (ip, registers) = match is_kernel {
+            true => (sample.user_registers.get(Register::Rip).map(Avma), &sample.user_registers),
+            false => (Some(sample.ip), &sample.registers),
+        };
+        let Some(ip) = ip else {
+            return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
         };
         if registers.abi == RegisterAbi::Bits32 {
             return Ok(Attribution::unknown(Reason::UnsupportedMachine));

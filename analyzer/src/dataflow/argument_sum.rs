@@ -24,13 +24,14 @@ pub(crate) struct ArgumentSum {
 }
 
 /// Parts of a value, as far as they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Derived {
     /// Nothing has been worked out yet.
     Bottom,
     /// It is this sum.
     Sum(ArgumentSum),
     /// Something else is in it.
+    #[default]
     Top,
 }
 

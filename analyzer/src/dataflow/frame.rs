@@ -1,11 +1,11 @@
 //! Places of variables in the frame, by the debug information.
 
 use super::typing::{FrameVariable, Typing};
-use super::value::{Frame, Slot};
+use super::value::Slot;
 use crate::dwarf::code::frame::{CfaRule, FrameRule};
 use crate::dwarf::variable::location::{Base, VariablePlace};
 use crate::limit;
-use crate::x86_64::abi::{FRAME_POINTER, STACK_POINTER};
+use crate::x86_64::abi::STACK_POINTER;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,10 +54,10 @@ impl Typing<'_, '_> {
                 .entry((code.start, code.end))
                 .or_insert_with(|| most(self.rules(code).map(depth_of)));
             let rule = CfaRule { register: STACK_POINTER, offset: (*depth)? };
-            return frame_slot(FrameRule::Known(rule), base, offset);
+            return Slot::of(FrameRule::Known(rule), base, offset);
         }
         let mut prologue = self.rules(code).take(limit::MAX_PROLOGUE);
-        prologue.find_map(|rule| frame_slot(rule, base, offset))
+        prologue.find_map(|rule| Slot::of(rule, base, offset))
     }
 
     /// The frame's rule at each instruction of a range of code.
@@ -85,19 +85,4 @@ fn most(depths: impl Iterator<Item = Option<i64>>) -> Option<i64> {
         *times.entry(depth).or_default() += 1;
     }
     times.into_iter().max_by_key(|(depth, times)| (*times, *depth))?.0
-}
-
-/// The place in the frame that a location is; `None` outside the frame.
-fn frame_slot(rule: FrameRule, base: Base, offset: i64) -> Option<Slot> {
-    let offset = match (base, rule) {
-        (Base::Cfa, _) => offset,
-        (Base::Register(register), FrameRule::Known(rule)) if register == rule.register => {
-            offset.checked_sub(rule.offset)?
-        }
-        (Base::Register(FRAME_POINTER), FrameRule::Expression) => {
-            return Some(Slot { frame: Frame::Register(FRAME_POINTER as u8), offset });
-        }
-        _ => return None,
-    };
-    Some(Slot { frame: Frame::Cfa, offset })
 }

@@ -2,9 +2,9 @@
 
 use super::graph::ValueGraph;
 use super::sum::number;
-use super::value::{Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
-use crate::dwarf::code::frame::FrameRule;
-use crate::x86_64::abi::{FRAME_POINTER, POINTER_BYTES, RETURNED, STACK_POINTER};
+use super::value::{Definition, Place, Slot, Store, Sum, ValueIdx};
+use crate::dwarf::variable::location::Base;
+use crate::x86_64::abi::{POINTER_BYTES, RETURNED, STACK_POINTER};
 use crate::x86_64::access::{AddressOperand, SegmentBase};
 use crate::x86_64::action::{Action, Assignment, Expression, Reading, Source, Stored, Width};
 use crate::x86_64::arithmetic::Operation;
@@ -74,15 +74,8 @@ impl<'a> Transfer<'a> {
 
     /// The place in the frame that is so far from where a register points.
     fn slot(&mut self, at: u32, register: u8, displacement: i64) -> Option<Slot> {
-        match self.graph.frames.get(at as usize)? {
-            FrameRule::Known(rule) if rule.register == u16::from(register) => {
-                Some(Slot { frame: Frame::Cfa, offset: displacement.checked_sub(rule.offset)? })
-            }
-            FrameRule::Expression if u16::from(register) == FRAME_POINTER => {
-                Some(Slot { frame: Frame::Register(register), offset: displacement })
-            }
-            _ => None,
-        }
+        let rule = *self.graph.frames.get(at as usize)?;
+        Slot::of(rule, Base::Register(u16::from(register)), displacement)
     }
 
     fn stack_top(&mut self, at: u32, displacement: i64) -> Option<Slot> {

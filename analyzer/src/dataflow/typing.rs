@@ -100,11 +100,6 @@ impl Contents {
         let known = self.of.get_mut(value.0 as usize);
         known.map_or(Content::Unknown, |known| std::mem::replace(known, Content::Unknown))
     }
-
-    /// The variable in the frame at `slot`, in the innermost scope, and how far into it the slot is.
-    pub(crate) fn frame_variable(&self, svma: u64, slot: Slot) -> Option<(&FrameVariable, u64)> {
-        FrameVariable::innermost(&self.frame, svma, slot)
-    }
 }
 
 /// The work of typing one function's values, up to the fixed point.
@@ -404,20 +399,14 @@ impl<'a, 'b> Typing<'a, 'b> {
 
     /// Finds what the variable in the frame at `slot` is made to hold by its type.
     fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
-        let svma = self.svma(at);
-        let said = self.contents.frame_variable(svma, slot).map(|(variable, into)| {
-            (Arc::clone(&variable.layout), Arc::clone(&variable.name), into)
-        });
-        let (layout, name, into) = said?;
+        let svma = self.around.function.code(at as usize).map_or(0, |code| code.start);
+        let (variable, into) = FrameVariable::innermost(&self.contents.frame, svma, slot)?;
+        let (layout, name) = (Arc::clone(&variable.layout), Arc::clone(&variable.name));
         Some(if into == 0 && !layout.is_aggregate() {
             self.content_of(&layout, Some(PointerName::Variable(name)))
         } else {
             self.member(&layout, into)
         })
-    }
-
-    pub(super) fn svma(&self, at: u32) -> u64 {
-        self.around.function.code(at as usize).map_or(0, |code| code.start)
     }
 
     /// Notes what calls return, and, by `found`, what their parameters are.

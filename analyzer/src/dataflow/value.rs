@@ -1,6 +1,8 @@
 //! The values that a function computes: each one once, by how it comes about.
 
-use crate::x86_64::abi::N_ARGUMENTS;
+use crate::dwarf::code::frame::FrameRule;
+use crate::dwarf::variable::location::Base;
+use crate::x86_64::abi::{FRAME_POINTER, N_ARGUMENTS};
 use dataspace_proto::address::Svma;
 
 /// Index of a value of a function.
@@ -25,6 +27,23 @@ pub(crate) struct Slot {
     pub(crate) frame: Frame,
     /// Distance from that, in bytes.
     pub(crate) offset: i64,
+}
+
+impl Slot {
+    /// The place in the frame that a location is; `None` outside the frame.
+    pub(super) fn of(rule: FrameRule, base: Base, offset: i64) -> Option<Self> {
+        let offset = match (base, rule) {
+            (Base::Cfa, _) => offset,
+            (Base::Register(register), FrameRule::Known(rule)) if register == rule.register => {
+                offset.checked_sub(rule.offset)?
+            }
+            (Base::Register(FRAME_POINTER), FrameRule::Expression) => {
+                return Some(Self { frame: Frame::Register(FRAME_POINTER as u8), offset });
+            }
+            _ => return None,
+        };
+        Some(Self { frame: Frame::Cfa, offset })
+    }
 }
 
 /// Base that places in a frame are counted from.

@@ -50,7 +50,7 @@ pub struct CallSite {
 }
 
 /// Content of one register of arguments at a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Passed {
     /// A pointer to this.
     pub pointer: Option<PassedPointer>,
@@ -61,12 +61,6 @@ pub struct Passed {
     pub is_other: bool,
     /// Of which arguments of the calling function it is made.
     pub(crate) sum: Derived,
-}
-
-impl Default for Passed {
-    fn default() -> Self {
-        Self { pointer: None, number: None, is_other: false, sum: Derived::Top }
-    }
 }
 
 /// A pointer that is passed.

@@ -6,7 +6,7 @@ use crate::bytes::page::PageCache;
 use crate::code::image::CodeImage;
 use crate::code::outline::Evidence;
 use crate::dwarf::code::frame::{CfaRule, FrameTable};
-use crate::dwarf::code::kept::{CodeScope, FunctionScope};
+use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::section::SectionFile;
 use crate::dwarf::variable::index::DataFacts;
@@ -177,9 +177,13 @@ impl LoadObjectIndex {
     pub fn site(&mut self, query: SiteQuery) -> Site {
         self.begin_question();
         let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
-        let code_scope = self.with_symbol(known, query.ip).scope(&self.path);
+        let mut scope = known.unwrap_or_default().scope(&self.path);
+        if scope.function.is_none() {
+            let symbol = self.code.image.function_at(query.ip);
+            scope.function = symbol.map(|function| Arc::clone(&function.name));
+        }
         let outcome = self.past(query).map(Box::new);
-        Site { scope: Arc::new(code_scope), outcome }
+        Site { scope: Arc::new(scope), outcome }
     }
 
     pub(crate) fn is_unfinished(&self) -> bool {
@@ -190,16 +194,6 @@ impl LoadObjectIndex {
         if let Some(debug) = &mut self.debug {
             debug.begin_question();
         }
-    }
-
-    /// A scope with its function's name from the symbol table, where debug information has none.
-    fn with_symbol(&self, known: Option<CodeScope>, svma: Svma) -> CodeScope {
-        let mut scope = known.unwrap_or_default();
-        if scope.function_name.is_none() {
-            scope.function_name =
-                self.code.image.function_at(svma).map(|function| Arc::clone(&function.name));
-        }
-        scope
     }
 
     fn past(&mut self, query: SiteQuery) -> Result<Past, Reason> {
@@ -278,7 +272,9 @@ impl LoadObjectIndex {
             let mut is_perhaps_variable = false;
             let answer = match (&mut self.debug, &mut flow) {
                 (Some(debug), Some(flow)) => {
-                    let mut path = TypePath::new(debug, &self.code, flow, svma);
+                    let image = &self.code;
+                    let mut path =
+                        TypePath { debug, image, flow, svma, is_perhaps_variable: false };
                     let answer = path.answer(&memory);
                     is_perhaps_variable = path.is_perhaps_variable;
                     if matches!(answer, TypeAnswer::Unknown(_)) {

@@ -38,15 +38,6 @@ struct Target {
 }
 
 impl<'a> TypePath<'a> {
-    pub(crate) const fn new(
-        debug: &'a mut DebugInfo,
-        image: &'a CodeImage,
-        flow: &'a mut Dataflow,
-        svma: Svma,
-    ) -> Self {
-        Self { debug, image, flow, svma, is_perhaps_variable: false }
-    }
-
     /// Answers what `access` lands in.
     pub(crate) fn answer(&mut self, access: &MemoryAccess) -> TypeAnswer {
         if access.role == Role::StackSlot {

@@ -155,29 +155,24 @@ impl Analyzer {
     /// Takes a worker's answer in and decides the samples that waited for it.
     pub fn answer(&mut self, response: Response, observer: &mut dyn Observer) {
         let Response { object, question, answer } = response;
-        match answer {
-            Answer::Open(facts) => self.set_state(object, ObjectState::Open(facts)),
-            Answer::Failed(reason) => self.set_state(object, ObjectState::Failed(reason)),
-            Answer::Site(site) => {
-                if let Question::Site(query) = question {
-                    self.world.add_site(object, query, *site);
-                }
+        match (answer, question) {
+            (Answer::Open(facts), _) => self.set_state(object, ObjectState::Open(facts)),
+            (Answer::Failed(reason), _) => self.set_state(object, ObjectState::Failed(reason)),
+            (Answer::Site(site), Question::Site(query)) => {
+                self.world.add_site(object, query, *site);
             }
-            Answer::Data(range) => {
-                if let Question::Data(place) = question {
-                    self.world.data.insert(object, place, range);
-                }
+            (Answer::Data(range), Question::Data(place)) => {
+                self.world.data.insert(object, place, range);
             }
-            Answer::Call(call) => {
-                if let Question::Call(return_address) = question {
-                    self.world.add_call(object, return_address, call);
-                }
+            (Answer::Call(call), Question::Call(return_address)) => {
+                self.world.add_call(object, return_address, call);
             }
-            Answer::CodeNames(names) => self.add_code_names(object, names),
-            Answer::Unfinished => {
+            (Answer::Site(_) | Answer::Data(_) | Answer::Call(_), _) => {}
+            (Answer::CodeNames(names), _) => self.add_code_names(object, names),
+            (Answer::Unfinished, _) => {
                 return self.parked.ask_again(&self.world.processes, (object, question));
             }
-            Answer::NotNow(delay) => {
+            (Answer::NotNow(delay), _) => {
                 return self.give_up_waiting((object, question), delay, observer);
             }
         }

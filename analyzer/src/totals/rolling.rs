@@ -257,16 +257,16 @@ impl Totals {
         let second = self.open_second.unwrap_or(0);
         self.charged_at.clear();
         for Charged { delta, scope } in self.charged.drain(..) {
-            let Delta { object, event, period, sums } = delta;
-            self.functions.add(object, scope.as_ref(), (event, period), &sums);
+            let Delta { object, event, period, ref sums } = delta;
+            self.functions.add(object, scope.as_ref(), (event, period), sums);
             let mut next = Some(object);
             while let Some(idx) = next {
                 let Some(totals) = self.objects.get_mut(idx.0 as usize) else { break };
                 next = totals.parent;
-                totals.all.sums.add(&sums);
+                totals.all.sums.add(sums);
                 let sum = totals.all.event(event);
                 *sum = sum.wrapping_add(period);
-                add_delta(totals, &mut self.open, second, idx, event, period, &sums);
+                add_delta(totals, &mut self.open, second, idx, &delta);
             }
         }
     }
@@ -418,22 +418,20 @@ fn add_delta(
     open: &mut Vec<Delta>,
     second: u64,
     object: ObjectIdx,
-    event: EventIdx,
-    period: u64,
-    sums: &Sums,
+    charged: &Delta,
 ) {
-    let known = place(&mut totals.open, usize::from(event.0), (u64::MAX, 0));
+    let known = place(&mut totals.open, usize::from(charged.event.0), (u64::MAX, 0));
     let (stamp, slot) = *known;
     if stamp == second
         && let Some(delta) = open.get_mut(slot as usize)
         && delta.object == object
     {
-        delta.period = delta.period.wrapping_add(period);
-        delta.sums.add(sums);
+        delta.period = delta.period.wrapping_add(charged.period);
+        delta.sums.add(&charged.sums);
         return;
     }
     *known = (second, open.len() as u32);
-    open.push(Delta { object, event, period, sums: sums.clone() });
+    open.push(Delta { object, ..charged.clone() });
 }
 
 /// Adds deltas to the window at `slot` of the `n_windows` that each object has, or takes them away.

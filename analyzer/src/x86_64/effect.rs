@@ -167,13 +167,9 @@ fn known(instruction: &Instruction, info: &InstructionInfo) -> Option<Vec<Effect
         M::Syscall | M::Sysenter | M::Int => {
             // The kernel answers in rax and may do as it likes with the two that the instruction
             // itself overwrites (psABI, appendix A.2.1).
-            let answers = [Register::Rax, Register::Rcx, Register::R11];
-            let mut effects: Vec<_> = answers
-                .into_iter()
-                .map(|register| Effect::Overwritten(RegisterPart::whole(register)))
-                .collect();
-            effects.push(Effect::Flags { modified: u32::MAX });
-            effects
+            let lost = |register| Effect::Overwritten(RegisterPart::whole(register));
+            let flags = Effect::Flags { modified: u32::MAX };
+            vec![lost(Register::Rax), lost(Register::Rcx), lost(Register::R11), flags]
         }
         _ if instruction.is_string_instruction() => string(instruction, info),
         _ if Condition::of(instruction).is_some() => conditional(instruction)?,

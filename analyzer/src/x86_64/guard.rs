@@ -103,8 +103,11 @@ impl GuardWalk {
     /// Goes back over one instruction.
     fn back(&mut self, here: &Instruction, is_taken: bool) -> GuardStep {
         if here.condition_code() != ConditionCode::None && here.is_jcc_short_or_near() {
-            let code = here.condition_code();
-            self.branch = Some(if is_taken { code } else { negated(code) });
+            let mut branch = *here;
+            if !is_taken {
+                branch.negate_condition_code();
+            }
+            self.branch = Some(branch.condition_code());
             return GuardStep::On;
         }
         if here.mnemonic() == Mnemonic::And
@@ -205,16 +208,6 @@ impl GuardWalk {
             }
             _ => false,
         }
-    }
-}
-
-fn negated(code: ConditionCode) -> ConditionCode {
-    match code {
-        ConditionCode::a => ConditionCode::be,
-        ConditionCode::ae => ConditionCode::b,
-        ConditionCode::be => ConditionCode::a,
-        ConditionCode::b => ConditionCode::ae,
-        _ => ConditionCode::None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod undo;
 
-use super::access::{AddressOperand, RegisterLoss, SegmentBase};
+use super::access::{AddressOperand, AddressRegister, RegisterLoss, SegmentBase};
 use super::effect::RegisterPart;
 use super::flags::FlagSet;
 use dataspace_proto::address::Avma;
@@ -116,10 +116,7 @@ impl State {
             SegmentBase::Thread => self.thread_base.ok_or(RegisterLoss)?,
             SegmentBase::Other => return Err(RegisterLoss),
         };
-        let value = |part: Option<super::access::AddressRegister>| match part {
-            None => Ok(0),
-            Some(part) => part.value(self),
-        };
+        let value = |part: Option<AddressRegister>| part.map_or(Ok(0), |part| part.value(self));
         let sum = value(address.base)?
             .wrapping_add(value(address.index)?.wrapping_mul(u64::from(address.scale)))
             .wrapping_add_signed(address.displacement);

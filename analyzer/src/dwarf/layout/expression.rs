@@ -1,6 +1,7 @@
 //! Types of the debug information by their parts.
 
 use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::layout::made::encoding;
 use crate::dwarf::unit::reader::Entry;
 use crate::limit;
 use crate::types::die::DieRef;
@@ -68,15 +69,12 @@ impl DebugInfo {
     }
 
     fn base(&mut self, die: DieRef, entry: &Entry) -> TypeExpression {
-        let encoding = match entry.attr_value(gimli::DW_AT_encoding) {
-            Some(gimli::AttributeValue::Encoding(
-                gimli::DW_ATE_signed | gimli::DW_ATE_unsigned | gimli::DW_ATE_signed_char,
-            )) => Encoding::Integer,
-            Some(gimli::AttributeValue::Encoding(gimli::DW_ATE_unsigned_char)) => {
-                Encoding::UnsignedCharacter
+        let encoding = match encoding(entry) {
+            gimli::DW_ATE_signed | gimli::DW_ATE_unsigned | gimli::DW_ATE_signed_char => {
+                Encoding::Integer
             }
-            Some(gimli::AttributeValue::Encoding(other)) => Encoding::Other(other.0),
-            _ => Encoding::Other(0),
+            gimli::DW_ATE_unsigned_char => Encoding::UnsignedCharacter,
+            other => Encoding::Other(other.0),
         };
         let name = self.type_name(die).unwrap_or_else(|| "-".into());
         let n_bytes = self.byte_size(die, entry).unwrap_or(0);

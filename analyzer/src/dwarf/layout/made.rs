@@ -232,22 +232,24 @@ fn is_pointer(tag: gimli::DwTag) -> bool {
     )
 }
 
+/// The encoding of a base type; 0, which is none, where that is not told.
+pub(super) fn encoding(entry: &Entry) -> gimli::DwAte {
+    match entry.attr_value(gimli::DW_AT_encoding) {
+        Some(gimli::AttributeValue::Encoding(encoding)) => encoding,
+        _ => gimli::DwAte(0),
+    }
+}
+
 /// The sort of a base type (DWARF 5 section 5.1.1).
 fn base_kind(entry: &Entry) -> ScalarKind {
-    let encoding = match entry.attr_value(gimli::DW_AT_encoding) {
-        Some(gimli::AttributeValue::Encoding(encoding)) => Some(encoding),
-        _ => None,
-    };
     let size = entry.attr_value(gimli::DW_AT_byte_size).and_then(|value| value.udata_value());
-    match encoding {
-        Some(
-            gimli::DW_ATE_float
-            | gimli::DW_ATE_complex_float
-            | gimli::DW_ATE_imaginary_float
-            | gimli::DW_ATE_decimal_float,
-        ) => ScalarKind::Float,
+    match encoding(entry) {
+        gimli::DW_ATE_float
+        | gimli::DW_ATE_complex_float
+        | gimli::DW_ATE_imaginary_float
+        | gimli::DW_ATE_decimal_float => ScalarKind::Float,
         // Nobody keeps other things in truth values.
-        Some(gimli::DW_ATE_boolean) => ScalarKind::Number,
+        gimli::DW_ATE_boolean => ScalarKind::Number,
         _ if size == Some(1) => ScalarKind::Byte,
         _ => ScalarKind::Number,
     }

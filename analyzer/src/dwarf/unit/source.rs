@@ -103,7 +103,7 @@ impl Sources {
             slots: Vec::new(),
             parsed: VecDeque::new(),
             n_parsed_bytes: 0,
-            supplementary: Supplementary::new(supplementary),
+            supplementary: Supplementary { unread: supplementary, container: None },
             split,
         }
     }

@@ -19,12 +19,6 @@ pub(super) struct Supplementary {
     pub(super) container: Option<ContainerIdx>,
 }
 
-impl Supplementary {
-    pub(super) fn new(dwarf: Option<Arc<Dwarf>>) -> Self {
-        Self { unread: dwarf, container: None }
-    }
-}
-
 /// The name of a supplementary file: its path, and what it is known by.
 #[derive(Debug, PartialEq, Eq)]
 struct SupplementaryLink {

@@ -17,55 +17,43 @@ impl State {
 
     fn undo_effect(&mut self, effect: &Effect) -> Result<(), Contradiction> {
         match *effect {
-            Effect::Overwritten(to) => self.overwritten(to),
-            Effect::Unfollowed(to) => {
-                self.forget(to);
-                Ok(())
-            }
+            Effect::Overwritten(to) => self.overwritten(to)?,
+            Effect::Unfollowed(to) => self.forget(to),
             Effect::Constant { to, value } => {
                 self.require(to, value)?;
-                self.overwritten(to)
+                self.overwritten(to)?;
             }
-            Effect::Zeroed { to, modified } => self.zeroed(to, modified),
+            Effect::Zeroed { to, modified } => self.zeroed(to, modified)?,
             Effect::Copied { to, from } => {
                 let (value, known) = self.bits(to);
                 self.overwritten(to)?;
-                self.learn(from, value, known)
+                self.learn(from, value, known)?;
             }
             Effect::Extended { to, from, from_width, is_signed } => {
-                self.extended(to, from, from_width, is_signed)
+                self.extended(to, from, from_width, is_signed)?;
             }
-            Effect::SignSpread { to, from } => self.sign_spread(to, from),
-            Effect::AddressOf { to, ref address } => self.address_of(to, address),
-            Effect::Arithmetic(ref arithmetic) => self.arithmetic(arithmetic),
-            Effect::Flags { modified } => {
-                self.flags = self.flags.before_change(modified);
-                Ok(())
-            }
-            Effect::Direction => {
-                self.is_downward = None;
-                Ok(())
-            }
-            Effect::Moved { register, by } => {
-                self.moved(register, by);
-                Ok(())
-            }
-            Effect::Stepped { register, size } => {
-                self.stepped(register, i64::from(size));
-                Ok(())
-            }
-            Effect::ConditionSet { to, condition } => self.condition_set(to, condition),
+            Effect::SignSpread { to, from } => self.sign_spread(to, from)?,
+            Effect::AddressOf { to, ref address } => self.address_of(to, address)?,
+            Effect::Arithmetic(ref arithmetic) => self.arithmetic(arithmetic)?,
+            Effect::Flags { modified } => self.flags = self.flags.before_change(modified),
+            Effect::Direction => self.is_downward = None,
+            Effect::Moved { register, by } => self.moved(register, by),
+            Effect::Stepped { register, size } => self.stepped(register, i64::from(size)),
+            Effect::ConditionSet { to, condition } => self.condition_set(to, condition)?,
             Effect::ConditionMoved { to, from, condition } => {
-                self.condition_moved(to, from, condition)
+                self.condition_moved(to, from, condition)?;
             }
-            Effect::Exchanged(first, second) => self.exchanged(first, second),
-            Effect::FrameLeft => self.frame_left(),
-            Effect::ThreadBaseRead { to } => self.thread_base_read(to),
+            Effect::Exchanged(first, second) => self.exchanged(first, second)?,
+            Effect::FrameLeft => self.frame_left()?,
+            Effect::ThreadBaseRead { to } => self.thread_base_read(to)?,
             Effect::Touched(ref address) => match self.effective_address(address) {
-                Ok(avma) if !avma.is_user() || avma.0 < LOWEST_ADDRESS => Err(Contradiction),
-                _ => Ok(()),
+                Ok(avma) if !avma.is_user() || avma.0 < LOWEST_ADDRESS => {
+                    return Err(Contradiction);
+                }
+                _ => {}
             },
         }
+        Ok(())
     }
 
     fn zeroed(&mut self, to: RegisterPart, modified: u32) -> Result<(), Contradiction> {
