@@ -20,14 +20,12 @@ impl LoadObjectIndex {
             return Some(known);
         }
         let known = self.flows.take((start, false));
-        let followed = match known {
-            Some(_) => None,
-            None => Some(self.follow(&function, svma)?),
-        };
-        let open = match (&known, &followed) {
-            (Some(known), _) => known.open_parameters().to_vec(),
-            (None, Some(followed)) => followed.open_parameters(),
-            (None, None) => Vec::new(),
+        let (open, followed) = match &known {
+            Some(known) => (known.open_parameters().to_vec(), None),
+            None => {
+                let followed = self.follow(&function, svma)?;
+                (followed.open_parameters(), Some(followed))
+            }
         };
         let given = self.given_to(&function, svma, &open);
         let followed = match (known, followed) {
@@ -103,11 +101,11 @@ impl LoadObjectIndex {
             return Vec::new();
         };
         let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
-        let mut given: Vec<(u8, Content)> =
-            open.iter().map(|register| (*register, Content::Bottom)).collect();
+        let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
+        let mut given: Vec<Argument> = open.iter().map(unknown).collect();
         for site in sites {
             // Nothing more can come of it.
-            if given.iter().all(|(_, content)| *content == Content::Top) {
+            if given.iter().all(|argument| argument.content == Content::Top) {
                 break;
             }
             if function.index_of(site).is_some() {
@@ -116,19 +114,15 @@ impl LoadObjectIndex {
             // Those that are not looked at may pass something else.
             let Some(left) = n_sites.checked_sub(1) else { return Vec::new() };
             *n_sites = left;
-            for (place, passed) in
-                self.passed_by(site, entry, open, n_sites).into_iter().enumerate()
-            {
-                if let Some((_, content)) = given.get_mut(place) {
-                    // Of what one caller passes nothing is known: it may be anything.
-                    let passed = passed.unwrap_or(Content::Top);
-                    *content = std::mem::replace(content, Content::Bottom).join(passed);
-                }
+            let passed = self.passed_by(site, entry, open, n_sites);
+            for (Argument { content, .. }, passed) in given.iter_mut().zip(passed) {
+                // Of what one caller passes nothing is known: it may be anything.
+                let passed = passed.unwrap_or(Content::Top);
+                *content = std::mem::replace(content, Content::Bottom).join(passed);
             }
         }
-        let is_address = |content: &Content| matches!(content, Content::Address(_));
-        given.retain(|(_, content)| is_address(content));
-        given.into_iter().map(|(register, content)| Argument { register, content }).collect()
+        given.retain(|argument| matches!(argument.content, Content::Address(_)));
+        given
     }
 
     /// Finds what the call of `entry` at `site` passes in each register.
@@ -140,19 +134,11 @@ impl LoadObjectIndex {
         n_sites: &mut usize,
     ) -> Vec<Option<Content>> {
         let Some(caller) = self.caller_flow(site, entry) else { return Vec::new() };
-        let mut passed = Vec::with_capacity(registers.len());
-        for register in registers {
-            passed.push(match &mut self.debug {
-                Some(debug) => caller.passed(site, *register, debug),
-                None => None,
-            });
-        }
-        let mut passed_on = Vec::new();
-        for (place, register) in registers.iter().enumerate() {
-            if passed[place].is_none() {
-                passed_on.extend(caller.given(site, *register).map(|given| (place, given)));
-            }
-        }
+        let own = |register: &u8| caller.passed(site, *register, self.debug.as_mut()?);
+        let mut passed: Vec<Option<Content>> = registers.iter().map(own).collect();
+        let open = (0..).zip(registers).filter(|(place, _)| passed[*place].is_none());
+        let passed_on = open.filter_map(|(place, it)| Some((place, caller.given(site, *it)?)));
+        let passed_on: Vec<(usize, Given)> = passed_on.collect();
         self.keep_dataflow(site, caller);
         let Ok(function) = self.function(site) else { return passed };
         for (place, Given { register, distance }) in passed_on {

@@ -22,15 +22,11 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn predecessors(&self, index: u32) -> &'a [(u32, Predecessor)] {
-        let start = self.edges.partition_point(|(to, _)| *to < index);
-        let len = self.edges[start..].partition_point(|(to, _)| *to == index);
-        &self.edges[start..start + len]
+        at(self.edges, index)
     }
 
     pub(super) fn calls_before(&self, index: u32) -> &'a [(u32, u32)] {
-        let start = self.returns.partition_point(|(to, _)| *to < index);
-        let len = self.returns[start..].partition_point(|(to, _)| *to == index);
-        &self.returns[start..start + len]
+        at(self.returns, index)
     }
 
     pub(super) fn instruction(&self, index: u32) -> &'a Instruction {
@@ -41,6 +37,13 @@ impl<'a> View<'a> {
         let all = self.sweep.instructions.iter().zip(self.is_reached);
         all.filter(|(_, is_reached)| **is_reached).map(|(instruction, _)| instruction)
     }
+}
+
+/// The pairs of one instruction, of pairs that are sorted.
+fn at<T>(pairs: &[(u32, T)], index: u32) -> &[(u32, T)] {
+    let start = pairs.partition_point(|(to, _)| *to < index);
+    let len = pairs[start..].partition_point(|(to, _)| *to == index);
+    &pairs[start..start + len]
 }
 
 /// A number that `mov` loads or stores whole.
