@@ -423,4 +423,13 @@ mod tests {
             assert_eq!(found, repeated, "{code:x?}");
         }
     }
+
+    #[test]
+    fn only_operands_without_a_register_or_segment_are_static() {
+        let at = |code: &[u8]| first(code)[0].address.static_address();
+        assert_eq!(at(&[0x8b, 0x04, 0x25, 0x00, 0x20, 0, 0]), Some(Svma(0x2000))); // mov 0x2000,%eax
+        assert_eq!(at(&[0x8b, 0x40, 0x10]), None); // mov 0x10(%rax),%eax
+        assert_eq!(at(&[0x8b, 0x04, 0xcd, 0x00, 0x20, 0, 0]), None); // mov 0x2000(,%rcx,8),%eax
+        assert_eq!(at(&[0x65, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0]), None); // mov %gs:0x28,%eax
+    }
 }

@@ -279,4 +279,15 @@ mod tests {
         // and $7,%eax; lea (%rax,%rsi,8),%eax; mov %al,(%rdi)
         assert_eq!(after(&[0x83, 0xe0, 0x07, 0x8d, 0x04, 0xf0, 0x88, 0x07, 0xc3]), None);
     }
+
+    #[test]
+    fn only_what_is_written_to_the_same_place_is_written_back() {
+        let load = [0x0f, 0xb6, 0x07, 0x83, 0xe0, 0x07]; // movzbl (%rdi),%eax; and $7,%eax
+        let then = |rest: &[u8]| bits(&[&load[..], rest, &[0xc3]].concat());
+        assert_eq!(then(&[0x88, 0x07]), None); // mov %al,(%rdi)
+        assert_eq!(then(&[0x88, 0x47, 0x08]), Some((0, 3))); // mov %al,8(%rdi)
+        assert_eq!(then(&[0x88, 0x06]), Some((0, 3))); // mov %al,(%rsi)
+        assert_eq!(then(&[0x88, 0x04, 0x37]), Some((0, 3))); // mov %al,(%rdi,%rsi)
+        assert_eq!(then(&[0x80, 0x3f, 0x00]), Some((0, 3))); // cmpb $0,(%rdi)
+    }
 }

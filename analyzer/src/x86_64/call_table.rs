@@ -130,4 +130,11 @@ mod tests {
             (vec![0x1005], vec![], vec![0x1000])
         );
     }
+
+    #[test]
+    fn jumps_are_told_from_calls_by_their_opcode() {
+        // jmp rel32, jmp rel8, call rel32, jne rel8, the group of jmp *%rax
+        let jumps = [0xe9, 0xeb, 0xe8, 0x75, 0xff].map(is_jump);
+        assert_eq!(jumps, [true, true, false, false, false]);
+    }
 }

@@ -577,4 +577,58 @@ mod tests {
         let function = FunctionCode::of(&outline, &NoBytes).unwrap();
         assert!(function.n_instructions() >= code.len() / 2);
     }
+
+    #[test]
+    fn hlt_goes_nowhere() {
+        // 1000: je 1003  1002: hlt  1003: ret
+        let code = [0x74, 0x01, 0xf4, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        assert_eq!(sources(&function, 0x1003), [0x1000]);
+    }
+
+    #[test]
+    fn a_functions_own_address_is_no_label() {
+        // 1000: lea 1000(%rip),%rax  1007: lea 100f(%rip),%rdx  100e: nop  100f: ret
+        let code =
+            [0x48, 0x8d, 0x05, 0xf9, 0xff, 0xff, 0xff, 0x48, 0x8d, 0x15, 0x01, 0, 0, 0, 0x90, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        assert!(!entrances(&function, 0x1000).is_unknown, "whoever has it calls it");
+        assert!(entrances(&function, 0x100f).is_unknown, "whoever has it may jump there");
+        assert!(!entrances(&function, 0x100e).is_any());
+    }
+
+    #[test]
+    fn a_jump_through_a_pointer_may_go_by_any_table_that_is_not_in_the_code() {
+        // 1000: lea 2000(%rip),%rdx  1007: jmp *%rsi  1009: ret  100a: nop  100b: ret
+        let code = [0x48, 0x8d, 0x15, 0xf9, 0x0f, 0, 0, 0xff, 0xe6, 0xc3, 0x90, 0xc3];
+        let table = [0x1009u64, 0x100b].map(u64::to_le_bytes).concat();
+        let function = FunctionCode::decode(Svma(0x1000), &code, &Table(table));
+        assert_eq!(sources(&function, 0x1009), [0x1007]);
+        assert_eq!(sources(&function, 0x100b), [0x1007]);
+    }
+
+    #[test]
+    fn a_jump_of_more_values_than_are_looked_at_may_lead_to_any_label() {
+        for (n_values, is_lost) in [(limit::MAX_ORIGINS - 4, false), (limit::MAX_ORIGINS + 4, true)]
+        {
+            let n = n_values as u32;
+            // mov $label,%ecx; for each value mov $value,%eax and je to the jump; then jmp *%rax, the
+            // label's ret and those of the values.
+            let jump = 0x1005 + n * 11;
+            let label = jump + 2;
+            let mut code = [&[0xb9][..], &label.to_le_bytes()].concat();
+            for value in 1..=n {
+                code.push(0xb8);
+                code.extend_from_slice(&(label + value).to_le_bytes());
+                code.extend_from_slice(&[0x0f, 0x84]);
+                code.extend_from_slice(&((n - value) * 11).to_le_bytes());
+            }
+            code.extend_from_slice(&[0xff, 0xe0]);
+            code.resize(code.len() + n_values + 1, 0xc3);
+            let function = FunctionCode::decode(Svma(0x1000), &code, &Fixed);
+            let (jump, label) = (u64::from(jump), u64::from(label));
+            assert_eq!(sources(&function, label + 1), [jump], "{n_values}");
+            assert_eq!(sources(&function, label).contains(&jump), is_lost, "{n_values}");
+        }
+    }
 }

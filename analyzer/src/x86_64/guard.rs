@@ -260,3 +260,73 @@ fn is_harmless(here: &Instruction) -> bool {
     ) || here.is_jcc_short_or_near()
         || here.is_jmp_short_or_near()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    const JA: &[u8] = &[0x77, 0x10];
+
+    /// How many entries the instructions before a table's load tell that counts in `counter`: the last of
+    /// them first, and no branch was taken.
+    fn told(counter: Register, back: &[&[u8]]) -> Option<u64> {
+        let mut walk = GuardWalk {
+            index: ValuePlace::Register(counter),
+            bits: 64,
+            branch: None,
+            bound: None,
+            factory: InstructionInfoFactory::new(),
+        };
+        for code in back {
+            let here = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).decode();
+            match walk.back(&here, false) {
+                GuardStep::Found(n_entries) => return Some(n_entries),
+                GuardStep::On => {}
+                GuardStep::Lost => return None,
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_comparison_guards_the_number_that_it_is_of() {
+        let number: &[u8] = &[0x83, 0xff, 0x05]; // cmp $5,%edi
+        assert_eq!(told(Register::RDI, &[JA, number]), Some(6));
+        assert_eq!(told(Register::RSI, &[JA, number]), None);
+        // mov %esi,%edx, and add %esi,%edi, between the two
+        assert_eq!(told(Register::RDI, &[&[0x89, 0xf2], JA, number]), Some(6));
+        assert_eq!(told(Register::RDI, &[&[0x01, 0xf7], JA, number]), None);
+        // mov %edi,%edi: a copy of itself in 32 bits
+        assert_eq!(told(Register::RDI, &[&[0x89, 0xff], JA, number]), Some(6));
+        // mov 8(%rsp),%eax, cmpl $5,8(%rsp)
+        let spilled: &[u8] = &[0x83, 0x7c, 0x24, 0x08, 0x05];
+        assert_eq!(told(Register::RAX, &[&[0x8b, 0x44, 0x24, 0x08], JA, spilled]), Some(6));
+    }
+
+    #[test]
+    fn a_comparison_of_some_bits_guards_a_number_of_no_more() {
+        let byte: &[u8] = &[0x40, 0x80, 0xff, 0x05]; // cmp $5,%dil
+        let half: &[u8] = &[0x66, 0x83, 0xff, 0x05]; // cmp $5,%di
+        let (of_byte, of_half): (&[u8], &[u8]) = (&[0x40, 0x0f, 0xb6, 0xc7], &[0x0f, 0xb7, 0xc7]);
+        // movzbl %dil,%eax, movzwl %di,%eax, mov %edi,%eax
+        for (copy, by_byte, by_half) in
+            [(of_byte, Some(6), Some(6)), (of_half, None, Some(6)), (&[0x89, 0xf8], None, None)]
+        {
+            assert_eq!(told(Register::RAX, &[copy, JA, byte]), by_byte, "{copy:x?}");
+            assert_eq!(told(Register::RAX, &[copy, JA, half]), by_half, "{copy:x?}");
+        }
+    }
+
+    #[test]
+    fn sub_compares_what_was_there_before_and_mov_takes_the_number_along() {
+        let sub: &[u8] = &[0x83, 0xef, 0x05]; // sub $5,%edi
+        // mov %edi,%eax before it, which is what counts
+        assert_eq!(told(Register::RAX, &[JA, sub, &[0x89, 0xf8]]), Some(6));
+        assert_eq!(told(Register::RDI, &[JA, sub]), None, "the difference");
+        // mov %edi,%eax, cmp $5,%edi, mov %esi,%edi: the comparison is of what came from esi
+        let back: [&[u8]; 4] = [JA, &[0x83, 0xff, 0x05], &[0x89, 0xf7], &[0x89, 0xf8]];
+        assert_eq!(told(Register::RAX, &back), None);
+        assert_eq!(told(Register::RSI, &back[..3]), Some(6));
+    }
+}

@@ -72,3 +72,24 @@ fn of_a_round_nothing_but_the_round_before_is_told() {
     let ways = |skid| trail_in(&[code], 0x1003, skid).0.nodes[0].ways.len();
     assert_eq!((ways(Skid::AfterOne), ways(Skid::Round)), (2, 1));
 }
+
+#[test]
+fn where_ways_meet_all_of_them_are_looked_back_from() {
+    // 1000: mov (%rsi),%rcx  1003: mov %rcx,%rdx  1006: dec %rdi  1009: jne 1006  100b: ret
+    let code = [0x48, 0x8b, 0x0e, 0x48, 0x89, 0xca, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+    // The trigger is the instruction itself: which way led there is told by what lies before.
+    let (mut nodes, triggers) = addresses(&[&code], 0x1006, Skid::Exact);
+    nodes.sort_unstable();
+    assert_eq!((nodes, triggers), (vec![0x1000, 0x1003, 0x1006, 0x1009], vec![0x1006]));
+    let (nodes, _) = addresses(&[&code], 0x1003, Skid::Exact);
+    assert_eq!(nodes, [0x1003], "nothing to weigh");
+    // One more instruction than is looked back from, and a loop at the end.
+    let long =
+        [vec![0x90; limit::LOOKBACK as usize + 4], vec![0x48, 0xff, 0xcf, 0x75, 0xfb]].concat();
+    let at = 0x1000 + u64::from(limit::LOOKBACK) + 4;
+    for (skid, reach) in [(Skid::Exact, 0), (Skid::Within(2), 2)] {
+        let (nodes, _) = addresses(&[&long], at, skid);
+        let first = nodes.iter().min().copied();
+        assert_eq!(first, Some(at - u64::from(limit::LOOKBACK) - reach), "{skid:?}");
+    }
+}

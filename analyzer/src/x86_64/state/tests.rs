@@ -257,3 +257,96 @@ fn only_what_was_touched_for_certain_cannot_be_where_no_memory_is() {
         assert_eq!(left(1 << 63).is_err(), is_touched, "{code:x?} of the kernel's half");
     }
 }
+
+#[test]
+fn a_load_that_extends_leaves_nothing_but_what_its_bytes_make() {
+    // From (%rcx) to rax: movzbl, movsbl, movsbq, movzwl, movswq, movslq.
+    let loads: [(&[u8], Made); 6] = [
+        (&[0x0f, 0xb6, 0x01], |from| u64::from(from as u8)),
+        (&[0x0f, 0xbe, 0x01], |from| u64::from(i32::from(from as i8).cast_unsigned())),
+        (&[0x48, 0x0f, 0xbe, 0x01], |from| i64::from(from as i8).cast_unsigned()),
+        (&[0x0f, 0xb7, 0x01], |from| u64::from(from as u16)),
+        (&[0x48, 0x0f, 0xbf, 0x01], |from| i64::from(from as i16).cast_unsigned()),
+        (&[0x48, 0x63, 0x01], |from| i64::from(from as i32).cast_unsigned()),
+    ];
+    for (code, made) in loads {
+        for left in WIDE.into_iter().chain([0x100, 0x1_0000, 0x1_0000_0000]) {
+            let found = undone(code, &[(Rax, left)]).is_ok();
+            assert_eq!(found, left == made(left), "{code:x?} left {left:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_number_in_the_instruction_is_of_the_operands_width() {
+    // add $-1, add $5 and or $-8 to al, ax, eax and rax.
+    let prefixes: [(&[u8], u32); 4] =
+        [(&[0x80], 8), (&[0x66, 0x83], 16), (&[0x83], 32), (&[0x48, 0x83], 64)];
+    for (prefix, width) in prefixes {
+        let mask = u64::MAX >> (64 - width);
+        let check = |rest: &[u8], left: u64, expected: Result<u64, Contradiction>| {
+            let code = [prefix, rest].concat();
+            let found = undone(&code, &[(Rax, left & mask)]).map(|state| {
+                let part = RegisterPart { width_bits: width, ..RegisterPart::whole(Rax) };
+                state.bits(part).0
+            });
+            assert_eq!(found, expected, "{code:x?} left {left:#x}");
+        };
+        check(&[0xc0, 0xff], 6, Ok(7));
+        check(&[0xc0, 0x05], 7, Ok(2));
+        check(&[0xc8, 0xf8], u64::MAX, Ok(7));
+        check(&[0xc8, 0xf8], 7, Err(Contradiction));
+    }
+    // add $5,%ah
+    let state = undone(&[0x80, 0xc4, 0x05], &[(Rax, 0x0742)]).unwrap();
+    assert_eq!(state.get(Rax).map(|rax| rax & 0xffff), Some(0x0242));
+}
+
+#[test]
+fn flags_that_are_written_in_a_way_that_is_not_followed_may_have_been_any() {
+    // imul %rcx,%rax; popcnt %rcx,%rax; and mov $1,%eax, which leaves them all.
+    let codes: [(&[u8], bool); 3] = [
+        (&[0x48, 0x0f, 0xaf, 0xc1], false),
+        (&[0xf3, 0x48, 0x0f, 0xb8, 0xc1], false),
+        (&[0xb8, 0x01, 0, 0, 0], true),
+    ];
+    let left = FlagSet::of_rflags(ZERO);
+    for (code, is_kept) in codes {
+        let flags = undone(code, &[(Rax, 1), (Rflags, ZERO)]).unwrap().flags();
+        assert_eq!(flags == left, is_kept, "{code:x?}");
+        assert_eq!(flags.and(left), left, "{code:x?}: those that are there now are among them");
+    }
+}
+
+#[test]
+fn the_threads_own_address_is_told_by_what_was_read_of_it() {
+    const BASE: u64 = 0x7000_0000_1000;
+    // mov %fs:0,%rax
+    let code = [0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+    let instruction = Decoder::new(64, &code, DecoderOptions::NONE).decode();
+    let effects = effect::effects(&instruction, &mut InstructionInfoFactory::new());
+    let before = |rax: Option<u64>, known: Option<u64>| {
+        let mut registers = Registers::default();
+        if let Some(rax) = rax {
+            registers.set(Rax, rax);
+        }
+        let mut state = State::sampled(&registers, 0, known);
+        state.undo(&effects)?;
+        Ok(state.thread_base())
+    };
+    assert_eq!(before(Some(BASE), None), Ok(Some(BASE)));
+    assert_eq!(before(Some(BASE), Some(BASE)), Ok(Some(BASE)));
+    assert_eq!(before(Some(BASE), Some(BASE + 64)), Err(Contradiction), "that of another thread");
+    assert_eq!(before(None, Some(BASE)), Ok(Some(BASE)));
+    assert_eq!(before(None, None), Ok(None));
+}
+
+#[test]
+fn nothing_is_left_of_registers_that_are_not_known_any_more() {
+    let mut registers = Registers::default();
+    registers.set(Rax, 1);
+    registers.set(Rflags, ALL);
+    let state = State::sampled(&registers, 0x1000, Some(0x2000)).without_registers();
+    assert_eq!((state.get(Rax), state.flags()), (None, FlagSet::ANY));
+    assert_eq!(state, State::sampled(&Registers::default(), 0x1000, Some(0x2000)));
+}
