@@ -405,4 +405,30 @@ mod tests {
         passed[2] = Derived::Sum(ArgumentSum::number(None));
         assert_eq!(end.with_arguments(&passed), Derived::Sum(expected.anywhere()));
     }
+
+    #[test]
+    fn only_what_is_scaled_is_counted() {
+        // mov (%rdi,%rsi,disp),%rax and mov (%rdi,%rsi,4,disp),%rax
+        let mut plain = sums(&[0x48, 0x8b, 0x04, 0x37, 0xc3]);
+        let sum = ArgumentSum::argument(0).plus(&ArgumentSum::argument(1), 1).unwrap();
+        assert_eq!(operand(&mut plain, 0x1000), Derived::Sum(sum));
+        let mut scaled = sums(&[0x48, 0x8b, 0x04, 0xb7, 0xc3]);
+        let element = ArgumentSum::argument(0).anywhere();
+        assert_eq!(operand(&mut scaled, 0x1000), Derived::Sum(element));
+        // mov $3,%esi; mov (%rdi,%rsi,4),%rax
+        let mut third = sums(&[0xbe, 3, 0, 0, 0, 0x48, 0x8b, 0x04, 0xb7, 0xc3]);
+        let element = ArgumentSum::argument(0).shifted(12);
+        assert_eq!(operand(&mut third, 0x1005), Derived::Sum(element));
+    }
+
+    #[test]
+    fn a_branch_out_of_the_function_is_not_one_of_its_calls() {
+        // 1000: je 1007  1002: jmp 2000  1007: ret
+        let inside = sums(&[0x74, 0x05, 0xe9, 0xf9, 0x0f, 0, 0, 0xc3]);
+        assert_eq!(inside.jumps_out(), Some(vec![Svma(0x1002)]));
+        // 1000: je 2000  1006: ret
+        let outside = sums(&[0x0f, 0x84, 0xfa, 0x0f, 0, 0, 0xc3]);
+        assert_eq!(outside.jumps_out(), None);
+        assert_eq!(sums(&[0xc3]).jumps_out(), Some(Vec::new()));
+    }
 }

@@ -457,3 +457,20 @@ fn ways_into(function: &FunctionCode, at: usize) -> Vec<RunEntry> {
     }
     ways
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::x86_64::image_bytes::NoBytes;
+
+    #[test]
+    fn a_place_holds_something_else_behind_a_write_and_where_ways_meet() {
+        // 1000: mov %rdi,%rax  1003: nop  1004: mov %rsi,%rax  1007: dec %rsi  100a: jne 1004  100c: ret
+        let code = [0x48, 0x89, 0xf8, 0x90, 0x48, 0x89, 0xf0, 0x48, 0xff, 0xce, 0x75, 0xf8, 0xc3];
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        let graph = ValueGraph::of(&function, vec![FrameRule::Unknown; 6]).unwrap();
+        let next = |place| [0, 1, 2, 3, 4, 5].map(|at| graph.next_change(at, place));
+        assert_eq!(next(Place::Register(0)), [1, 2, 3, 6, 6, 6], "rax");
+        assert_eq!(next(Place::Register(5)), [2, 2, 6, 6, 6, 6], "rdi");
+    }
+}

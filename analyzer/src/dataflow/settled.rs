@@ -379,3 +379,60 @@ impl<'a> Keeper<'a> {
         runs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::sample::{number, structure};
+
+    /// What is known of what register 0 holds at 0x1000 to 0x1003.
+    fn flow(content: Content, facts: Vec<Fact>, parts: Vec<Part>) -> Dataflow {
+        let n = |len: usize| 0..len as u32;
+        let (of_facts, of_parts) = (n(facts.len()), n(parts.len()));
+        let accesses = Accesses::None;
+        let kept = Kept { content, facts: of_facts, parts: of_parts, accesses, given: None };
+        Dataflow {
+            start: 0x1000,
+            instructions: Box::new([0, 1, 2, 3]),
+            runs: Box::new([0]),
+            frames: Box::new([FrameRun { from: 0, register: None, value: 0 }]),
+            held: Box::new([Held { run: 0, register: 0, from: 0, value: 0 }]),
+            kept: Box::new([kept]),
+            facts: facts.into(),
+            parts: parts.into(),
+            ..Dataflow::default()
+        }
+    }
+
+    #[test]
+    fn all_that_is_kept_takes_its_bytes() {
+        let part = |at| Part { offset: at, layout: number("int", 4), code: 0..1, is_copy: false };
+        let n_bytes = |n_parts| {
+            flow(Content::Unknown, Vec::new(), (0..n_parts).map(part).collect()).n_bytes()
+        };
+        assert_eq!(n_bytes(3) - n_bytes(0), 3 * size_of::<Part>());
+    }
+
+    #[test]
+    fn what_is_said_elsewhere_to_be_a_whole_object_is_perhaps_its_first_part_here() {
+        let link = structure("link", 8, &[("next", 0, &number("long int", 8))]);
+        let node = structure("node", 24, &[("link", 0, &link), ("key", 8, &number("long int", 8))]);
+        let address =
+            |layout: &Arc<Layout>| Content::Address(Address::object(Arc::clone(layout), 0, None));
+        let fact = |layout, code: Range<u64>| Fact {
+            content: address(layout),
+            code,
+            depth: 0,
+            standing: Standing::Own,
+        };
+        let facts = vec![fact(&node, 0x1000..0x1001), fact(&link, 0x1001..0x1002)];
+        let flow = flow(address(&node), facts, Vec::new());
+        let is_doubted = |svma| match flow.register(Svma(svma), 0) {
+            Content::Address(address) => Some(address.has(Doubt::Whole)),
+            _ => None,
+        };
+        assert_eq!(is_doubted(0x1000), Some(false), "it is said here");
+        assert_eq!(is_doubted(0x1003), Some(true));
+        assert_eq!(flow.register(Svma(0x1004), 0), Content::Unknown, "no instruction is there");
+    }
+}

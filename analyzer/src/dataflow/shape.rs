@@ -227,3 +227,21 @@ fn has_leaf(layout: &Layout, offset: u64, n_bytes: u8, is_strict: bool) -> bool 
     let arms = || layout.candidates(offset, n_bytes).paths;
     is_found || arms().iter().any(|path| is_begun(path) && fits(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::sample::{number, structure};
+
+    #[test]
+    fn an_element_is_touched_where_a_member_of_it_or_of_one_beside_it_is_whole() {
+        let (int, long) = (number("int", 4), number("long int", 8));
+        let node = structure("node", 16, &[("id", 0, &long), ("a", 8, &int), ("b", 12, &int)]);
+        for offset in (-32..32).step_by(2) {
+            let into = i64::rem_euclid(offset, 16);
+            assert_eq!(is_element(&node, offset, 8), into == 0, "{offset}");
+            assert_eq!(is_element(&node, offset, 4), into == 8 || into == 12, "{offset}");
+        }
+        assert!(!is_element(&structure("empty", 0, &[]), 0, 8), "nothing has nothing beside it");
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::dwarf::code::frame::CfaRule;
+use crate::types::die::DieRef;
 use crate::types::layout::ScalarKind;
 use crate::types::sample::{number, scalar, structure};
 use crate::types::value_kind::ValueKind;
@@ -193,4 +194,100 @@ fn of_two_views_the_one_that_is_surer_of_the_same_place_goes_first() {
     let other = object(&scalar("double", 8, ScalarKind::Float), 0, None);
     assert_eq!(content::either(&other, &somewhere), None, "of another type");
     assert_eq!(content::either(&exact, &object(&around, 16, None)), None, "at another place");
+}
+
+#[test]
+fn half_a_register_keeps_a_number_that_fits_and_nothing_else_whole() {
+    let rax = |code: &[u8]| before(&mut graph(&[code, &[0xc3]].concat()), 1, RAX);
+    assert_eq!(rax(&[0xb8, 5, 0, 0, 0]), Definition::Constant(5)); // mov $5,%eax
+    assert_eq!(rax(&[0x31, 0xc0]), Definition::Constant(0)); // xor %eax,%eax
+    assert!(matches!(rax(&[0x8d, 0x47, 0x08]), Definition::Narrowed { .. })); // lea 8(%rdi),%eax
+    assert!(matches!(rax(&[0x89, 0xf8]), Definition::Narrowed { .. })); // mov %edi,%eax
+    // lea 8(%rdi),%rax
+    assert!(matches!(rax(&[0x48, 0x8d, 0x47, 0x08]), Definition::Sum(_)));
+}
+
+#[test]
+fn a_pointer_to_a_number_may_be_to_a_part_of_something() {
+    let bare = |address| Content::Address(address).is_bare_number();
+    assert!(bare(object(&number("int", 4), 0, None)));
+    assert!(bare(object(&scalar("double", 8, ScalarKind::Float), 0, None)));
+    assert!(!bare(object(&element(), 0, None)));
+    assert!(!bare(object(&scalar("char", 1, ScalarKind::Byte), 0, None)), "anything is read so");
+    assert!(!bare(Address::of(Origin::Static, Offset::exact(0x4000))));
+    assert!(!Content::NUMBER.is_bare_number());
+}
+
+#[test]
+fn whole_elements_further_on_it_is_another_one_of_them() {
+    let at_values = || object(&element(), 8, None);
+    for by in -96..=96 {
+        let moved = at_values().shifted(by);
+        // The same member of a later one, or where that begins.
+        let is_other = by > 0 && (by % 32 == 0 || (by + 8) % 32 == 0);
+        assert_eq!(moved.has(Doubt::Which), is_other, "{by}");
+        // Once it is one of many, it stays so.
+        assert!(at_values().shifted(32).shifted(by).has(Doubt::Which), "{by}");
+        let behind = at_values().doubted(Doubt::Beyond).shifted(by);
+        assert!(!behind.has(Doubt::Which), "{by}: no element is there");
+    }
+}
+
+#[test]
+fn elements_that_are_gone_over_contain_what_begins_in_each() {
+    let (long, int) = (number("long int", 8), number("int", 4));
+    let at = |layout: &Arc<Layout>, offset, step| {
+        let offset = Offset::exact(offset).stepped(step);
+        Address::of(Origin::Object(Arc::clone(layout)), offset)
+    };
+    let contains = |offset, step, part: &Arc<Layout>, part_step| {
+        at(&element(), offset, step).contains(&at(part, 0, part_step))
+    };
+    assert!(contains(8, 0, &int, 0), "the first int");
+    assert!(!contains(0, 0, &int, 0), "there is the long");
+    assert!(contains(8, 4, &int, 0), "each int by itself");
+    assert!(!contains(0, 4, &long, 0), "there is one long only");
+    assert!(contains(0, 4, &long, 4), "both go on alike");
+    assert!(!contains(8, 0, &int, 4), "one place is no array");
+    assert!(!at(&int, 0, 4).contains(&at(&element(), 0, 0)), "an int has no parts");
+}
+
+#[test]
+fn only_of_two_pointers_to_one_type_side_by_side_the_one_behind_ends_a_range() {
+    let pointer = |to: usize| {
+        let pointee = Some(DieRef { unit: 0, offset: gimli::UnitOffset(to) });
+        let layout = Arc::into_inner(scalar("element*", 8, ScalarKind::Pointer)).unwrap();
+        Arc::new(Layout { pointee, ..layout })
+    };
+    let (elements, others, long) = (pointer(16), pointer(32), number("long int", 8));
+    // Whether the address of what lies `back` bytes before the pointer at `at` is one of its range's last.
+    let is_last = |holder: &Arc<Layout>, at, back: i64| {
+        let name = Some(PointerName::Member(Arc::clone(holder), at));
+        Address { name, ..object(&element(), -back, None) }.is_last_of_range()
+    };
+    let range = [("n", 0, &long), ("start", 8, &elements), ("end", 16, &elements)];
+    let range = structure("range", 24, &range);
+    assert!(is_last(&range, 16, 32) && is_last(&range, 16, 1));
+    assert!(!is_last(&range, 16, 0) && !is_last(&range, 16, 33), "behind it, or two before");
+    assert!(!is_last(&range, 0, 8), "no pointer");
+    let members = [("key", 0, &long), ("size", 8, &long), ("range", 16, &range)];
+    assert!(is_last(&structure("holder", 40, &members), 32, 8), "in what it is a part of");
+    let one = [("n", 0, &long), ("other", 8, &others), ("one", 16, &elements)];
+    assert!(!is_last(&structure("node", 24, &one), 16, 8), "no other pointer to such");
+}
+
+#[test]
+fn only_what_is_read_is_loaded() {
+    let loaded = |code: &[u8]| {
+        let graph = graph(&[code, &[0xc3]].concat());
+        let definitions = graph.definitions.iter();
+        let n_bytes = |definition: &Definition| match definition {
+            Definition::Loaded { n_bytes, .. } => Some(*n_bytes),
+            _ => None,
+        };
+        definitions.filter_map(n_bytes).collect::<Vec<u8>>()
+    };
+    assert_eq!(loaded(&[0x48, 0x8b, 0x47, 0x08]), [8]); // mov 8(%rdi),%rax
+    assert_eq!(loaded(&[0x0f, 0xb6, 0x47, 0x08]), [1]); // movzbl 8(%rdi),%eax
+    assert!(loaded(&[0x48, 0x8d, 0x47, 0x08]).is_empty()); // lea 8(%rdi),%rax
 }
