@@ -48,6 +48,7 @@ fn members_are_named_through_a_pointer() {
             assert_eq!(object(&line), expected, "{function} {flags}");
             assert_eq!(line.offset, Some(offset), "{function} {flags}");
             assert_eq!(line.addr, Some(HEAP + offset), "{function} {flags}");
+            assert_eq!(line.candidates, None, "{function} {flags}: it is this member");
         }
         let store = program.access("store_tag", program.truth("struct node.tag") + 3);
         let line = session.exact(store.ip(), &with(&[(Rdi, HEAP)]));

@@ -87,6 +87,8 @@ fn a_fault_on_an_instruction_without_memory_is_unspecified() {
     let add = code.iter().find(|here| here.mnemonic() == iced_x86::Mnemonic::Add).unwrap();
     let line = session.sample(FAULTS, add.ip(), &with(&[]).at(HEAP));
     assert_eq!(object(&line), "unspecified");
+    let line = session.sample(FAULTS, add.ip(), &with(&[]));
+    assert_eq!(object(&line), "unspecified", "wherever it was");
     let line = session.sample(EXACT, add.ip(), &with(&[]));
     assert_eq!(object(&line), "not_memory", "to a clock it is a fact, not an error");
     assert!(line.not_memory);

@@ -230,3 +230,36 @@ impl World {
         self.thread_storage.learn_base(pid, tid, base);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_triggers_what_both_are_said_of_is_told() {
+        let world = World::default();
+        let first = Attribution {
+            trigger: Some(Avma(0x1000)),
+            access: Some(Access::Load),
+            size: Some(8),
+            addr: Some((Avma(0x5000), AddressSource::Computed)),
+            ..Attribution::unknown(Reason::Unascertainable)
+        };
+        assert_eq!(world.in_common(first, first), first);
+        let trigger = Attribution { trigger: Some(Avma(0x1004)), ..first };
+        let access = Attribution { access: Some(Access::Store), ..first };
+        let size = Attribution { size: Some(4), ..first };
+        let addr = Attribution { addr: Some((Avma(0x5008), AddressSource::Computed)), ..first };
+        let verdict = Attribution { verdict: Verdict::Unknown(Reason::RegisterLoss), ..first };
+        let unresolvable = Verdict::Unknown(Reason::Unresolvable);
+        for (other, common) in [
+            (trigger, Attribution { trigger: None, ..first }),
+            (access, Attribution { access: None, ..first }),
+            (size, Attribution { size: None, ..first }),
+            (addr, Attribution { addr: None, ..first }),
+            (verdict, Attribution { verdict: unresolvable, ..first }),
+        ] {
+            assert_eq!(world.in_common(first, other), common);
+        }
+    }
+}

@@ -256,3 +256,34 @@ impl NameTable {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::data_object::DataObject;
+    use crate::types::sample::{number, scalar};
+    use dataspace_proto::address::Svma;
+
+    #[test]
+    fn what_the_compiler_made_says_more_than_a_pointer_without_a_variable_and_than_nothing_else() {
+        let mut names = NameTable::default();
+        let key = |offset| NameKey::ControlBlock { offset };
+        let table = |is_made| UntypedObject {
+            start: Svma(0x4000),
+            object: DataObject::made("vtable", Some("shape"), 32),
+            is_made,
+        };
+        let made = names.untyped(key(0), &table(true), 16);
+        let (pointer, long) = (scalar("pointer", 8, ScalarKind::Pointer), number("long int", 8));
+        let mut part =
+            |offset, layout, root| names.part(key(offset), layout, root, (0, 8)).unwrap();
+        let pointed = part(1, &pointer, Root::Pointer("p"));
+        let variable = part(2, &pointer, Root::Variable("v"));
+        let counted = part(3, &long, Root::Pointer("p"));
+        let plain = names.untyped(key(4), &table(false), 16);
+        assert_eq!(names.relation(pointed, made), Relation::Only(made));
+        for (typed, located) in [(variable, made), (counted, made), (pointed, plain)] {
+            assert_eq!(names.relation(typed, located), Relation::Only(typed));
+        }
+    }
+}

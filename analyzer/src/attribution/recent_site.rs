@@ -46,3 +46,24 @@ impl RecentSites {
         self.0.places.fill(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_code_of_a_sample_is_found_and_only_while_nothing_is_mapped() {
+        let code = CodePlace { pid: 1, ip: Avma(0x1000), skid: Skid::Exact };
+        let answer = KnownCode { object: LoadObjectIdx(0), bias: 0, site: SiteIdx::at(0) };
+        let mut recent = RecentSites::default();
+        assert_eq!(recent.find(code, 0), None);
+        recent.keep(code, 0, answer);
+        assert_eq!(recent.find(code, 0), Some(answer));
+        assert_eq!(recent.find(CodePlace { pid: 2, ..code }, 0), None);
+        assert_eq!(recent.find(CodePlace { skid: Skid::AfterOne, ..code }, 0), None);
+        recent.forget();
+        assert_eq!(recent.find(code, 0), None);
+        recent.keep(code, 0, answer);
+        assert_eq!(recent.find(code, 1), None);
+    }
+}

@@ -18,6 +18,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteIdx(u32);
 
+#[cfg(test)]
+impl SiteIdx {
+    pub(crate) const fn at(place: u32) -> Self {
+        Self(place)
+    }
+}
+
 /// A resolved IP.
 #[derive(Debug)]
 struct KnownSite {
@@ -195,6 +202,7 @@ impl DataTable {
 mod tests {
     use super::*;
     use crate::elf::data_symbol::Storage;
+    use crate::x86_64::backtrack::Skid;
 
     #[test]
     fn what_was_asked_for_is_found_whatever_else_is_said_to_be_there() {
@@ -211,5 +219,18 @@ mod tests {
         }
         assert_eq!(table.find(object, DataPlace::fixed(Svma(20))), Some(None));
         assert_eq!(table.find(object, DataPlace::thread(12)), None, "another storage");
+    }
+
+    #[test]
+    fn a_name_is_kept_for_the_one_access_that_it_is_of_until_names_are_others() {
+        let mut sites = SiteTable::default();
+        let site = Site { scope: Arc::default(), outcome: Err(Reason::Unverifiable) };
+        sites.insert(LoadObjectIdx(0), SiteQuery { ip: Svma(0x1000), skid: Skid::Exact }, site);
+        let (idx, name) = (SiteIdx::at(0), NamedIdx::at(3));
+        assert_eq!(sites.named(idx, (0, 0)), None);
+        sites.set_named(idx, (0, 1), name);
+        assert_eq!((sites.named(idx, (0, 1)), sites.named(idx, (0, 0))), (Some(name), None));
+        sites.forget_names();
+        assert_eq!(sites.named(idx, (0, 1)), None);
     }
 }

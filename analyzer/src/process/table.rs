@@ -624,4 +624,22 @@ mod tests {
         assert_eq!(bias(0x5000), None);
         assert_eq!(bias(0), None, "a whole page before the first");
     }
+
+    #[test]
+    fn around_an_address_there_is_room_up_to_the_next_end_of_a_segment() {
+        let segment = |start| Segment {
+            file_offset: FileOffset(start),
+            file_bytes: 0x1000,
+            start: Svma(start),
+            memory_bytes: 0x1000,
+            is_executable: false,
+        };
+        let segments = [segment(0x1000), segment(0x4000)];
+        let room = |svma| room(&segments, Svma(svma));
+        assert_eq!(room(0x800), (0x800, 0x800, false));
+        assert_eq!(room(0x1000), (0, 0x1000, true));
+        assert_eq!(room(0x1800), (0x800, 0x800, true));
+        assert_eq!(room(0x3000), (0x1000, 0x1000, false));
+        assert_eq!(room(0x6000), (0x1000, u64::MAX - 0x6000, false));
+    }
 }

@@ -33,3 +33,32 @@ impl ChargeTable {
         object
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::name_table::NameKey;
+    use crate::index::site::PlacedObject;
+    use crate::types::data_object::DataObject;
+    use dataspace_proto::window::WindowLengths;
+
+    #[test]
+    fn a_name_in_the_place_of_a_forgotten_one_is_charged_to_its_own_object() {
+        let (mut names, mut charged) = (NameTable::default(), ChargeTable::default());
+        let mut totals = Totals::new(WindowLengths::default());
+        let mut object = |name: &str, names: &mut NameTable| {
+            let object = DataObject::untyped_variable(name, 8);
+            let named = names
+                .whole(NameKey::ControlBlock { offset: 0 }, &PlacedObject { object, offset: 0 });
+            charged.object(named, names, &mut totals)
+        };
+        let first = object("first", &mut names);
+        assert_eq!(object("first", &mut names), first);
+        names.forget();
+        let second = object("second", &mut names);
+        assert_ne!(second, first);
+        assert_eq!(object("second", &mut names), second);
+        names.forget();
+        assert_eq!(object("first", &mut names), first, "it is still there");
+    }
+}

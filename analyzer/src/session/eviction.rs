@@ -83,3 +83,21 @@ impl Analyzer {
         self.totals.set_closed(is_short);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::analyzer::Config;
+
+    #[test]
+    fn names_that_were_made_while_memory_was_short_are_made_anew_when_it_is_not() {
+        let mut analyzer = Analyzer::new(Config::default());
+        let mut generation = |is_short| {
+            analyzer.set_short_of_memory(is_short);
+            analyzer.world.names.generation()
+        };
+        let told = [false, true, true, false, false, true, false].map(&mut generation);
+        // Each time that it ends, and at no other.
+        assert_eq!(told, [0, 0, 0, 1, 1, 1, 2]);
+    }
+}

@@ -77,3 +77,31 @@ impl Parking {
         self.requests.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::data_symbol::DataPlace;
+    use dataspace_proto::address::Svma;
+
+    #[test]
+    fn as_many_samples_wait_as_are_allowed_and_each_is_given_back_once() {
+        let (mut parking, mut processes) = (Parking::default(), ProcessTable::default());
+        let needs = |at| Needs {
+            object: LoadObjectIdx(0),
+            question: Question::Data(DataPlace::fixed(Svma(at))),
+        };
+        for at in 0..limit::MAX_PENDING_SAMPLES as u64 {
+            assert!(!parking.is_full(), "{at}");
+            parking.park(&mut processes, &Sample::default(), needs(at % 3));
+        }
+        assert!(parking.is_full());
+        let question = needs(0).question;
+        let n_given = parking.take((LoadObjectIdx(0), question)).len();
+        assert_eq!(n_given, limit::MAX_PENDING_SAMPLES.div_ceil(3));
+        assert!(!parking.is_full());
+        assert_eq!(parking.take((LoadObjectIdx(0), question)).len(), 0);
+        assert_eq!(parking.take_all().count(), limit::MAX_PENDING_SAMPLES - n_given);
+        assert_eq!(parking.n_samples(), 0);
+    }
+}

@@ -355,3 +355,30 @@ pub fn pointer_member(holder: &Arc<Layout>, offset: u64) -> Option<PointerMember
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::layout::{AggregateKind, Member};
+    use crate::types::sample::{aggregate, member, number};
+
+    #[test]
+    fn bits_are_named_only_where_they_are_of_one_bit_field() {
+        let int = number("unsigned int", 4);
+        let bits =
+            |name, first, width| Member { bits: Some((first, width)), ..member(name, 0, &int) };
+        let members = vec![bits("low", 0, 3), bits("high", 3, 5), member("whole", 4, &int)];
+        let flags = aggregate(AggregateKind::Structure, "flags", 8, members);
+        let named = |offset, first, width| {
+            let found = name_bits(&flags, Root::Pointer("p"), offset, BitRange { first, width });
+            found.and_then(|(object, into)| match &object.leaf()?.step {
+                ObjectStep::Member { name, .. } => Some((name.to_string(), into)),
+                _ => None,
+            })
+        };
+        assert_eq!(named(0, 0, 3), Some(("low".to_owned(), 0)));
+        assert_eq!(named(0, 3, 5), Some(("high".to_owned(), 0)));
+        assert_eq!(named(0, 2, 3), None, "of both");
+        assert_eq!(named(4, 0, 3), None, "of a whole number");
+    }
+}

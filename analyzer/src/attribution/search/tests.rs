@@ -2,7 +2,14 @@
 
 use super::*;
 use crate::attribution::choice::{Choice, choose};
+use crate::index::site::TypeAnswer;
+use crate::types::value_kind::ValueKind;
+use crate::x86_64::access::{AddressOperand, AddressRegister, MemoryAccess, SegmentBase};
+use crate::x86_64::trail::Trail;
+use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
+use dataspace_proto::register::Registers;
+use std::sync::Arc;
 
 /// A trigger, its access, and whether that was at the sampled address.
 type Left = (u8, Option<u8>, bool);
@@ -57,4 +64,66 @@ fn a_callees_return_is_known_only_where_it_is_the_last_instruction() {
     assert_eq!(found, Choice::Left { has_return: true, has_rival: false });
     let found = choose(&mut search(&[], outside), PLAIN, 2);
     assert_eq!(found, Choice::Unknown(Reason::Blocked));
+}
+
+#[test]
+fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
+    let rdi = AddressRegister { register: Some(Register::Rdi), dwarf: Some(5), is_32_bit: false };
+    let address = AddressOperand {
+        base: Some(rdi),
+        index: None,
+        scale: 1,
+        displacement: 0,
+        segment: SegmentBase::Flat,
+        is_ip_relative: false,
+    };
+    let memory = MemoryAccess {
+        access: Access::Store,
+        size: 1,
+        role: Role::Operand,
+        is_repeated: true,
+        kind: ValueKind::Unknown,
+        bits: None,
+        address,
+    };
+    let typed = TypedAccess {
+        memory,
+        answer: TypeAnswer::Unknown(Reason::Unascertainable),
+        frame: Arc::default(),
+        is_perhaps_variable: false,
+        live: Arc::default(),
+        thread_link: None,
+        handed: None,
+    };
+    let mut registers = Registers::default();
+    registers.set(Register::Rdi, 0x5000);
+    let state = State::sampled(&registers, 0, None);
+    let past = Past { trail: Trail { nodes: Box::default(), reach: 0 }, triggers: Vec::new() };
+    let fit = |is_repeated: bool, kind, sampled| {
+        let node = Node {
+            svma: Svma(0x1000),
+            effects: Box::default(),
+            round: is_repeated.then(Box::default),
+            ways: Box::default(),
+            entrances: Entrances::default(),
+            is_end: false,
+            trigger: Some(0),
+        };
+        let evidence = SampledAccess { addr: Some(Avma(sampled)), access: None, kind };
+        let walk = WalkBack { past: &past, evidence };
+        match Search::default().fit(&walk, &node, &typed, &state) {
+            AccessFit::Yes { is_confirmed } => Some(is_confirmed),
+            AccessFit::No | AccessFit::If(_) => None,
+        }
+    };
+    for (is_repeated, kind, elsewhere) in [
+        (false, EventKind::Other, None),
+        (false, EventKind::PageFault, None),
+        (true, EventKind::PageFault, None),
+        // It was some rounds further on.
+        (true, EventKind::Other, Some(false)),
+    ] {
+        assert_eq!(fit(is_repeated, kind, 0x5000), Some(true), "{is_repeated} {kind:?}");
+        assert_eq!(fit(is_repeated, kind, 0x5100), elsewhere, "{is_repeated} {kind:?}");
+    }
 }

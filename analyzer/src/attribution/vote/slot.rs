@@ -139,3 +139,55 @@ pub(super) fn standing(kinds: &mut Kinds, slot: &VoteSlot, ballot: &Ballot) -> S
     }
     SlotStanding::Contrary
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::vote::Lesson;
+    use crate::attribution::vote::model::{longs, typed};
+    use crate::types::layout::{Layout, ScalarKind};
+    use crate::types::sample::{number, scalar, structure};
+    use std::sync::Arc;
+
+    fn kind(kinds: &mut Kinds, layout: &Arc<Layout>) -> KindIdx {
+        match kinds.lesson(&typed(layout, 8, 8)) {
+            Lesson::Kind(kind) => kind,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_is_part_of_an_element_wherever_that_lies() {
+        let mut kinds = Kinds::default();
+        let (long, double) = (number("long int", 8), scalar("double", 8, ScalarKind::Float));
+        // Elements of 24 bytes, with the number in the middle.
+        let body = structure("body", 24, &[("id", 0, &long), ("x", 8, &double), ("n", 16, &long)]);
+        let (body, double) = (kind(&mut kinds, &body), kind(&mut kinds, &double));
+        let first = 0x1_0000u64;
+        for distance in (-96i64..96).step_by(8) {
+            let start = first.wrapping_add_signed(distance);
+            let run = VoteSlot { start, len: 8, kind: double, is_run: true, ..VoteSlot::default() };
+            let is_x = distance.rem_euclid(24) == 8;
+            assert_eq!(run.is_part_of_one(&mut kinds, (body, first)), is_x, "{distance}");
+            let object = VoteSlot { is_run: false, ..run };
+            assert!(!object.is_part_of_one(&mut kinds, (body, first)), "{distance}");
+        }
+    }
+
+    #[test]
+    fn an_access_fits_a_whole_number_or_is_wider_than_any() {
+        let mut kinds = Kinds::default();
+        let (int, long) = (number("int", 4), number("long int", 8));
+        let members = [("a", 0, &int), ("b", 4, &int), ("c", 8, &long), ("d", 16, &long)];
+        let node = kind(&mut kinds, &structure("node", 24, &members));
+        let fits: Vec<(u32, u32)> = [0, 4, 8, 12, 16]
+            .into_iter()
+            .flat_map(|offset| [1, 2, 4, 8, 16].map(|size| (offset, size)))
+            .filter(|(offset, size)| kinds.fits(node, *offset, *size))
+            .collect();
+        // Two ints are no number of 8 bytes; 16 bytes from the start are taken in a vector register.
+        assert_eq!(fits, [(0, 4), (0, 16), (4, 4), (8, 8), (16, 8)]);
+        let three = kind(&mut kinds, &longs("three", 3));
+        assert!(kinds.fits(three, 8, 8) && !kinds.fits(three, 8, 4) && !kinds.fits(three, 12, 4));
+    }
+}

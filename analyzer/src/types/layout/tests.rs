@@ -20,3 +20,19 @@ fn layouts_are_alike_where_nothing_that_is_shown_differs() {
     assert_eq!(array(Some(4)), array(Some(4)));
     assert_ne!(array(Some(4)), array(None));
 }
+
+#[test]
+fn an_array_without_a_length_reaches_on_only_where_nothing_lies_behind_it() {
+    let (long, rest) = (number("long int", 8), Arc::new(Layout::array_of(number("int", 4), None)));
+    let of = |kind, places: &[(&str, u64, &Arc<Layout>)]| {
+        let members = places.iter().map(|(name, at, layout)| member(name, *at, layout));
+        aggregate(kind, "open", 8, members.collect())
+    };
+    assert!(of(AggregateKind::Structure, &[("id", 0, &long), ("rest", 8, &rest)]).holds(100));
+    let first = of(AggregateKind::Structure, &[("rest", 0, &rest), ("id", 0, &long)]);
+    assert!(first.holds(7) && !first.holds(8));
+    // All arms of a union begin at its start.
+    for arms in [[("rest", 0, &rest), ("id", 0, &long)], [("id", 0, &long), ("rest", 0, &rest)]] {
+        assert!(of(AggregateKind::Union, &arms).holds(100));
+    }
+}
