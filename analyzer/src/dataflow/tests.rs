@@ -291,3 +291,15 @@ fn only_what_is_read_is_loaded() {
     assert_eq!(loaded(&[0x0f, 0xb6, 0x47, 0x08]), [1]); // movzbl 8(%rdi),%eax
     assert!(loaded(&[0x48, 0x8d, 0x47, 0x08]).is_empty()); // lea 8(%rdi),%rax
 }
+
+#[test]
+fn fillers_access_nothing() {
+    // nopl (%rdi); nopl 8(%rdi); nopw 8(%rdi,%rsi); mov 8(%rdi),%rax; ret
+    let code = [
+        0x0f, 0x1f, 0x07, 0x0f, 0x1f, 0x47, 0x08, 0x66, 0x0f, 0x1f, 0x44, 0x37, 0x08, 0x48, 0x8b,
+        0x47, 0x08, 0xc3,
+    ];
+    let graph = graph(&code);
+    let accesses: Vec<(i64, u8)> = graph.accesses.iter().map(|(_, at, n)| (*at, *n)).collect();
+    assert_eq!(accesses, [(8, 8)]);
+}

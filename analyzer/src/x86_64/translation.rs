@@ -82,7 +82,9 @@ impl<'a> Translator<'a> {
 }
 
 fn reading(here: &Instruction) -> Reading {
-    let has_operand = (0..here.op_count()).any(|operand| is_memory(here, operand));
+    // `nopl 8(%rax)` fills the room before a loop, and touches nothing.
+    let has_operand = here.mnemonic() != Mnemonic::Nop
+        && (0..here.op_count()).any(|operand| is_memory(here, operand));
     let operand = has_operand.then(|| MemoryOperand {
         address: access::operand(here),
         n_bytes: here.memory_size().size() as u32,
