@@ -223,10 +223,8 @@ fn operand_bits(here: &Instruction) -> Option<u32> {
 /// Finds the place of the value that the instruction copies, and how many of its bits are copied.
 fn copied(here: &Instruction) -> Option<(ValuePlace, u32)> {
     let source = || ValuePlace::operand(here, 1);
-    let source_bits = || match here.op1_kind() {
-        OpKind::Register => here.op1_register().size() as u32 * 8,
-        _ => here.memory_size().size() as u32 * 8,
-    };
+    // What a form reads from memory is as wide as what it reads from a register.
+    let source_bits = || here.memory_size().size() as u32 * 8;
     match here.mnemonic() {
         Mnemonic::Mov if operand_bits(here)? >= 32 => Some((source()?, operand_bits(here)?)),
         Mnemonic::Movzx | Mnemonic::Movsxd | Mnemonic::Movsx => Some((source()?, source_bits())),
