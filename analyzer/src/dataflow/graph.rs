@@ -157,7 +157,7 @@ impl ValueGraph {
         self.written_before(at, run, place)
     }
 
-    /// What the writes of a run before the instruction at `at` leave in `place`.
+    /// Finds the value that the writes of a run before the instruction at `at` leave in `place`.
     fn written_before(&mut self, at: u32, run: u32, place: Place) -> ValueIdx {
         let writes = self.writes_of(run, place);
         let n = writes.partition_point(|(by, _)| *by < at);
@@ -333,7 +333,7 @@ impl ValueGraph {
         value
     }
 
-    /// What makes a value, or the one that it is the same as.
+    /// Returns the definition of a value, or of the one that it is the same as.
     pub(crate) fn definition(&self, value: ValueIdx) -> Option<&Definition> {
         self.definitions.get(self.canonical(value).0 as usize)
     }

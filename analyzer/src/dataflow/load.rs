@@ -83,7 +83,7 @@ impl Typing<'_, '_> {
         }
     }
 
-    /// What is in a variable, perhaps of the thread's own.
+    /// Finds the content of a variable, perhaps of the thread's own.
     fn loaded_place(&mut self, address: &Address) -> Content {
         let Some(place) = address.data_place(self.around.debug) else { return Content::Unknown };
         if place.storage == Storage::Static

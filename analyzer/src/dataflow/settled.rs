@@ -385,7 +385,7 @@ mod tests {
     use super::*;
     use crate::types::sample::{number, structure};
 
-    /// What is known of what register 0 holds at 0x1000 to 0x1003.
+    /// Makes a flow that knows what register 0 holds at 0x1000 to 0x1003.
     fn flow(content: Content, facts: Vec<Fact>, parts: Vec<Part>) -> Dataflow {
         let n = |len: usize| 0..len as u32;
         let (of_facts, of_parts) = (n(facts.len()), n(parts.len()));

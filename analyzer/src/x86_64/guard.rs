@@ -266,8 +266,8 @@ mod tests {
 
     const JA: &[u8] = &[0x77, 0x10];
 
-    /// How many entries the instructions before a table's load tell that counts in `counter`: the last of
-    /// them first, and no branch was taken.
+    /// Counts the entries that the instructions before a table's load tell, which counts in `counter`: the
+    /// last of them first, and no branch was taken.
     fn told(counter: Register, back: &[&[u8]]) -> Option<u64> {
         let mut walk = GuardWalk {
             index: ValuePlace::Register(counter),
