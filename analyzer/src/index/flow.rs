@@ -114,7 +114,7 @@ impl LoadObjectIndex {
             // Those that are not looked at may pass something else.
             let Some(left) = n_sites.checked_sub(1) else { return Vec::new() };
             *n_sites = left;
-            let passed = self.passed_by(site, entry, open, n_sites);
+            let Some(passed) = self.passed_by(site, entry, open, n_sites) else { continue };
             for (Argument { content, .. }, passed) in given.iter_mut().zip(passed) {
                 // Of what one caller passes nothing is known: it may be anything.
                 let passed = passed.unwrap_or(Content::Top);
@@ -125,22 +125,29 @@ impl LoadObjectIndex {
         given
     }
 
-    /// Finds what the call of `entry` at `site` passes in each register.
+    /// Finds what the call of `entry` at `site` passes in each register, as far as its function can be
+    /// followed; `None` where there is no call, but other bytes that look like one.
     fn passed_by(
         &mut self,
         site: Svma,
         entry: Svma,
         registers: &[u8],
         n_sites: &mut usize,
-    ) -> Vec<Option<Content>> {
-        let Some(caller) = self.caller_flow(site, entry) else { return Vec::new() };
+    ) -> Option<Vec<Option<Content>>> {
+        let nothing = vec![None; registers.len()];
+        let Ok(function) = self.function(site) else { return Some(nothing) };
+        if function.exit(function.index_of(site)?).target() != Some(entry) {
+            return None;
+        }
+        let is_small = function.n_instructions() <= limit::MAX_CALLER_INSTRUCTIONS;
+        let caller = if is_small { self.own_dataflow(site) } else { None };
+        let Some(caller) = caller else { return Some(nothing) };
         let own = |register: &u8| caller.passed(site, *register, self.debug.as_mut()?);
         let mut passed: Vec<Option<Content>> = registers.iter().map(own).collect();
         let open = (0..).zip(registers).filter(|(place, _)| passed[*place].is_none());
         let passed_on = open.filter_map(|(place, it)| Some((place, caller.given(site, *it)?)));
         let passed_on: Vec<(usize, Given)> = passed_on.collect();
         self.keep_dataflow(site, caller);
-        let Ok(function) = self.function(site) else { return passed };
         for (place, Given { register, distance }) in passed_on {
             let given = self.given(&function, site, &[register], n_sites);
             passed[place] = given.into_iter().next().map(|given| match given.content {
@@ -148,7 +155,7 @@ impl LoadObjectIndex {
                 other => other,
             });
         }
-        passed
+        Some(passed)
     }
 
     /// The values of the function around `svma`, without what its callers pass: one of them is known.
@@ -160,19 +167,6 @@ impl LoadObjectIndex {
         }
         let followed = self.follow(&function, svma)?;
         Some(Box::new(followed.settled()))
-    }
-
-    /// The values of the function that calls `entry` at `site`, without what its own callers pass.
-    fn caller_flow(&mut self, site: Svma, entry: Svma) -> Option<Box<Dataflow>> {
-        let function = self.function(site).ok()?;
-        let call = function.exit(function.index_of(site)?);
-        // The table holds bytes that look like a call.
-        if call.target() != Some(entry)
-            || function.n_instructions() > limit::MAX_CALLER_INSTRUCTIONS
-        {
-            return None;
-        }
-        self.own_dataflow(site)
     }
 
     /// Takes back what [`Self::dataflow`] or [`Self::own_dataflow`] lent. Where callers pass nothing

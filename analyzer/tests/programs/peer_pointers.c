@@ -37,6 +37,12 @@ FUNCTION int calls(struct node *n) { return by_caller(n) + 1; }
 FUNCTION int by_callers(void *p) { return ((int *)p)[1]; }
 FUNCTION int calls_with_node(struct node *n) { return by_callers(n) + 1; }
 FUNCTION int calls_with_small(struct small *s) { return by_callers(s) + 1; }
+FUNCTION int by_large(void *p) { return ((int *)p)[1]; }
+FUNCTION int large_calls_with_small(struct small *s) {
+    __asm__ volatile(".fill 9000, 1, 0x90");
+    return by_large(s) + 1;
+}
+FUNCTION int also_calls_with_node(struct node *n) { return by_large(n) + 1; }
 FUNCTION int by_nobody(void *p) { return ((struct node *)p)->x; }
 FUNCTION int returned(long key) { return found(key)->x; }
 FUNCTION int made(struct source *s) { return s->make(s)->x; }
@@ -64,6 +70,7 @@ int main(void) {
     struct small s = {1, 2};
     MEMBER(struct node, x); MEMBER(struct node, next); SIZE(struct node);
     sink = calls(&n) + calls_with_node(&n) + calls_with_small(&s);
+    sink += large_calls_with_small(&s) + also_calls_with_node(&n);
     print_image();
     return 0;
 }

@@ -11,8 +11,7 @@ pub(crate) const fn is_transparent(tag: gimli::DwTag) -> bool {
     )
 }
 
-/// Tells whether values of the type are addresses of what it is made from.
-/// Whether an entry is a structure, class or union.
+/// Tells whether an entry is a structure, class or union.
 pub(crate) const fn is_aggregate(tag: gimli::DwTag) -> bool {
     matches!(
         tag,
