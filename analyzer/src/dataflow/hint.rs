@@ -196,3 +196,71 @@ fn is_out_of_step(address: &Address, displacement: i64) -> bool {
     let is_whole = size != 0 && displacement % size == 0 && layout.innermost().is_aggregate();
     !is_whole && address.offset.starts().iter().any(|start| start.wrapping_sub(displacement) < 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::graph::ValueGraph;
+    use crate::dataflow::tests::typed;
+    use crate::dataflow::value::Place;
+    use crate::types::sample::{number, structure};
+    use std::sync::Arc;
+
+    #[test]
+    fn the_first_parameter_is_in_the_first_register_of_arguments() {
+        // mov %rdi,%rax; ret
+        let look = |graph: &mut ValueGraph| {
+            [5, 4, 0].map(|register| graph.before(1, Place::Register(register)))
+        };
+        typed(&[0x48, 0x89, 0xf8, 0xc3], look, |typing, values| {
+            let is_first = values.map(|value| typing.is_first_parameter(value));
+            assert_eq!(is_first, [true, false, true], "rdi, rsi, and rax, which is rdi");
+        });
+    }
+
+    #[test]
+    fn what_is_counted_in_elements_tells_where_in_one_the_pointer_goes() {
+        // movzbl (%rdx),%eax; ret
+        let look = |graph: &mut ValueGraph| {
+            let counted = graph.before(1, Place::Register(0));
+            (graph.parameter(5), counted)
+        };
+        typed(&[0x0f, 0xb6, 0x02, 0xc3], look, |typing, (rdi, counted)| {
+            let long = number("long int", 8);
+            let node = structure("node", 16, &[("key", 0, &long), ("next", 8, &long)]);
+            let suggested = |scale, into: i64| {
+                // rdi, so many times the number, and 8, is the address of a node's byte.
+                let sum = Sum { index: Some(counted), scale, ..Sum::of(rdi, 8) };
+                let mut hints = Hints::default();
+                let address = Address::object(Arc::clone(&node), into, None);
+                typing.suggest_sum(&mut hints, &sum, &address);
+                match hints.get(&typing.graph.canonical(rdi)) {
+                    Some(Content::Address(address)) => address.offset.only(),
+                    _ => None,
+                }
+            };
+            assert_eq!(suggested(16, 8), Some(0));
+            assert_eq!(suggested(16, 0), Some(8), "of the one before it");
+            assert_eq!(suggested(8, 8), None, "halves of nodes");
+        });
+    }
+
+    #[test]
+    fn what_an_address_leads_to_tells_of_the_pointer_that_it_is_made_of() {
+        // lea 8(%rdi),%rax; ret
+        let look =
+            |graph: &mut ValueGraph| (graph.parameter(5), graph.before(1, Place::Register(0)));
+        typed(&[0x48, 0x8d, 0x47, 0x08, 0xc3], look, |typing, (rdi, rax)| {
+            assert!(!typing.look_back(), "nothing is known");
+            let long = number("long int", 8);
+            let node = structure("node", 16, &[("key", 0, &long), ("next", 8, &long)]);
+            typing.type_all(&[(rax, Content::Address(Address::object(node, 8, None)))]);
+            let start = match typing.of(rdi) {
+                Content::Address(address) => address.offset.only(),
+                _ => None,
+            };
+            assert_eq!(start, Some(0), "rdi is the node's address");
+            assert!(!typing.look_back(), "all is known");
+        });
+    }
+}

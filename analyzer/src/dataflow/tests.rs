@@ -1,7 +1,14 @@
 //! The values of code that is written out byte by byte.
 
 use super::*;
+use crate::bytes::page::Memory;
+use crate::code::image::CodeImage;
 use crate::dwarf::code::frame::CfaRule;
+use crate::dwarf::code::kept::FunctionScope;
+use crate::dwarf::code::passing::Passing;
+use crate::dwarf::sample;
+use crate::elf::image::ElfImage;
+use crate::program::Program;
 use crate::types::die::DieRef;
 use crate::types::layout::ScalarKind;
 use crate::types::sample::{number, scalar, structure};
@@ -290,6 +297,7 @@ fn only_what_is_read_is_loaded() {
     assert_eq!(loaded(&[0x48, 0x8b, 0x47, 0x08]), [8]); // mov 8(%rdi),%rax
     assert_eq!(loaded(&[0x0f, 0xb6, 0x47, 0x08]), [1]); // movzbl 8(%rdi),%eax
     assert!(loaded(&[0x48, 0x8d, 0x47, 0x08]).is_empty()); // lea 8(%rdi),%rax
+    assert!(loaded(&[0x0f, 0xae, 0x27]).is_empty()); // xsave (%rdi)
 }
 
 #[test]
@@ -302,4 +310,151 @@ fn fillers_access_nothing() {
     let graph = graph(&code);
     let accesses: Vec<(i64, u8)> = graph.accesses.iter().map(|(_, at, n)| (*at, *n)).collect();
     assert_eq!(accesses, [(8, 8)]);
+}
+
+/// Values of code at 0x1000, typed with the debug information of a program that has nothing to do with it.
+pub(super) fn typed<V>(
+    code: &[u8],
+    look: impl FnOnce(&mut ValueGraph) -> V,
+    ask: impl FnOnce(&mut Typing<'_, '_>, V),
+) {
+    let program = Program::c("long.c", "-O2 -g");
+    let (mut debug, image) = (sample::info(&program), image(&program));
+    let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
+    let rules = vec![FrameRule::Unknown; function.n_instructions()];
+    let mut graph = ValueGraph::of(&function, rules).unwrap();
+    let looked_at = look(&mut graph);
+    graph.connect().unwrap();
+    let scope = FunctionScope::default();
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut typing = Typing::new(&graph, &mut around);
+    typing.type_all(&[]);
+    ask(&mut typing, looked_at);
+}
+
+fn image(program: &Program) -> CodeImage {
+    let file = Memory(program.bytes.clone());
+    let image = ElfImage::parse(&file).unwrap();
+    CodeImage::new(Arc::new(file), image)
+}
+
+#[test]
+fn a_sum_with_what_may_be_a_pointer_may_be_one_if_that_is_not_scaled() {
+    // movzbl (%rdx),%eax; lea (%rax,%rdi),%rcx; lea (%rax,%rdi,8),%r8; mov %rax,%r9; shl $2,%r9;
+    // lea (%r9,%rax),%r9; ret
+    let code = [
+        0x0f, 0xb6, 0x02, 0x48, 0x8d, 0x0c, 0x38, 0x4c, 0x8d, 0x04, 0xf8, 0x49, 0x89, 0xc1, 0x49,
+        0xc1, 0xe1, 0x02, 0x4d, 0x8d, 0x0c, 0x01, 0xc3,
+    ];
+    let look = |graph: &mut ValueGraph| {
+        [0, 2, 8, 9].map(|register| graph.before(6, Place::Register(register)))
+    };
+    typed(&code, look, |typing, values| {
+        let [byte, plain, scaled, fivefold] = values.map(|value| typing.of(value).clone());
+        assert_eq!(byte, Content::NUMBER);
+        assert_eq!(plain, Content::Unknown, "rdi may be a pointer");
+        assert_eq!(scaled, Content::NUMBER, "no pointer is multiplied");
+        assert_eq!(fivefold, Content::counted(Congruence::stepped(5, 0)), "four times and once");
+    });
+}
+
+#[test]
+fn a_value_that_only_comes_together_with_another_is_not_used() {
+    // 1000: test %rsi,%rsi  1003: je 1008  1005: mov %rdi,%rcx  1008: lea 8(%rdx),%rax  100c: ret
+    let code = [0x48, 0x85, 0xf6, 0x74, 0x03, 0x48, 0x89, 0xf9, 0x48, 0x8d, 0x42, 0x08, 0xc3];
+    let look = |graph: &mut ValueGraph| {
+        let joined = graph.before(3, Place::Register(2));
+        [joined, graph.parameter(RDI), graph.parameter(1)]
+    };
+    typed(&code, look, |typing, values| {
+        let used = typing.used_values();
+        let is_used = values.map(|value| used[typing.graph.canonical(value).0 as usize]);
+        assert_eq!(is_used, [false, false, true], "rcx, rdi and rdx");
+    });
+}
+
+#[test]
+fn what_a_function_returns_is_declared() {
+    typed(
+        &[0xc3],
+        |_| (),
+        |typing, ()| {
+            let functions = sample::entries(typing.around.debug, &[gimli::DW_TAG_subprogram]);
+            let returned = functions.into_iter().filter_map(|die| {
+                let name = typing.around.debug.name_and_type(die).0?;
+                let result = typing.result_of(die);
+                let result = result.map(|(layout, passing)| (layout.name.to_string(), passing));
+                (&*name == "compute").then_some(result)
+            });
+            let expected = Some(("long int".to_owned(), Passing::Value));
+            assert_eq!(returned.collect::<Vec<_>>(), [expected]);
+        },
+    );
+}
+
+#[test]
+fn a_variable_around_a_value_is_noted_so_far_from_it_as_often_as_there_is_room() {
+    let look = |graph: &mut ValueGraph| [graph.parameter(RDI), graph.parameter(4)];
+    typed(&[0xc3], look, |typing, [rdi, rsi]| {
+        let code = 0x1000..0x1001;
+        let node = element();
+        let noted = |typing: &Typing<'_, '_>, value| {
+            let value = typing.graph.canonical(value);
+            let parts = typing.contents.parts.get(&value).map_or(&[][..], Vec::as_slice);
+            parts.iter().map(|part| part.offset).collect::<Vec<i64>>()
+        };
+        let text = scalar("char", 1, ScalarKind::Byte);
+        typing.note_part(rdi, &object(&text, 0, None), 24, &code);
+        assert_eq!(noted(typing, rdi), [0; 0], "anything is passed on as bytes");
+        // 24 bytes from the value is the variable's byte 8.
+        typing.note_part(rdi, &object(&node, 8, None), 24, &code);
+        assert_eq!(noted(typing, rdi), [16]);
+        for at in 0..limit::MAX_FACTS_A_VALUE as i64 + 3 {
+            let (layout, code) = (Arc::clone(&node), code.clone());
+            typing.add_part(rsi, Part { offset: at, layout, code, is_copy: false });
+        }
+        let all: Vec<i64> = (0..limit::MAX_FACTS_A_VALUE as i64).collect();
+        assert_eq!(noted(typing, rsi), all);
+    });
+}
+
+#[test]
+fn the_first_instruction_of_a_range_is_in_it() {
+    // 1000: mov %rdi,%rax  1003: nop  1004: ret
+    let function = FunctionCode::decode(Svma(0x1000), &[0x48, 0x89, 0xf8, 0x90, 0xc3], &NoBytes);
+    for (range, expected) in [
+        (0x1000..0x1005, Some(0)),
+        (0x1001..0x1005, Some(1)),
+        (0x1004..0x1005, Some(2)),
+        (0x1001..0x1003, None),
+        (0x1005..0x1010, None),
+    ] {
+        assert_eq!(first_in(&function, &range), expected, "{range:x?}");
+    }
+}
+
+#[test]
+fn callers_are_asked_for_what_is_not_known_or_may_be_a_part() {
+    // mov 8(%rdi),%rax; mov (%rsi),%rcx; ret
+    let code = [0x48, 0x8b, 0x47, 0x08, 0x48, 0x8b, 0x0e, 0xc3];
+    let function = Arc::new(FunctionCode::decode(Svma(0x1000), &code, &NoBytes));
+    let program = Program::c("long.c", "-O2 -g");
+    let (mut debug, image) = (sample::info(&program), image(&program));
+    let scope = FunctionScope::default();
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut open = |given: Option<Arc<Layout>>| {
+        let content = given.map(|layout| Content::Address(object(&layout, 0, None)));
+        let given: Vec<Argument> =
+            content.into_iter().map(|content| Argument { register: RDI, content }).collect();
+        let frames = FrameTable::default();
+        let followed = Following::of(&function, &frames, &mut around, &given).unwrap();
+        let mut open = followed.open_parameters();
+        open.sort_unstable();
+        open
+    };
+    assert_eq!(open(None), [4, RDI]);
+    assert_eq!(open(Some(element())), [4]);
+    assert_eq!(open(Some(number("long int", 8))), [4, RDI], "whose number it is is not known");
 }

@@ -428,3 +428,50 @@ impl<'a, 'b> Typing<'a, 'b> {
         call.map_or(Content::Unknown, |call| self.returned(&call))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::tests::typed;
+    use crate::dataflow::value::Frame;
+    use crate::dwarf::sample;
+    use crate::types::sample::structure;
+
+    #[test]
+    fn a_variable_that_is_a_pointer_names_what_it_leads_to() {
+        let look = |_: &mut ValueGraph| ();
+        typed(&[0xc3], look, |typing, ()| {
+            let dies = sample::entries(typing.around.debug, &[gimli::DW_TAG_pointer_type]);
+            let to_long = dies.into_iter().find_map(|die| {
+                let pointer = typing.around.debug.layout(die);
+                let to = typing.around.debug.layout(pointer.pointee?);
+                (&*to.name == "long int").then_some(pointer)
+            });
+            let pointer = to_long.unwrap();
+            let holder = structure("holder", 8, &[("first", 0, &pointer)]);
+            let mut declared = |layout: &Arc<Layout>, offset| {
+                let slot = |offset| Slot { frame: Frame::Cfa, offset };
+                typing.contents.frame = vec![FrameVariable {
+                    slot: slot(-16),
+                    bytes: 0..8,
+                    code: 0x1000..0x1001,
+                    layout: Arc::clone(layout),
+                    name: "it".into(),
+                    depth: 0,
+                }];
+                match typing.declared_at(slot(offset), 0)? {
+                    Content::Address(Address { origin: Origin::Object(to), name, .. }) => {
+                        let is_variable = matches!(name, Some(PointerName::Variable(_)));
+                        Some((to.name.to_string(), is_variable))
+                    }
+                    _ => Some(("nothing known".to_owned(), false)),
+                }
+            };
+            let to_long = |is_variable| Some(("long int".to_owned(), is_variable));
+            assert_eq!(declared(&pointer, -16), to_long(true));
+            assert_eq!(declared(&holder, -16), to_long(false), "its first member leads there");
+            assert_eq!(declared(&pointer, -12), Some(("nothing known".to_owned(), false)));
+            assert_eq!(declared(&pointer, -8), None, "behind it");
+        });
+    }
+}

@@ -163,7 +163,7 @@ mod tests {
         // Elements of 24 bytes, with the number in the middle.
         let body = structure("body", 24, &[("id", 0, &long), ("x", 8, &double), ("n", 16, &long)]);
         let (body, double) = (kind(&mut kinds, &body), kind(&mut kinds, &double));
-        let first = 0x1_0000u64;
+        let first = 0x1_0008u64;
         for distance in (-96i64..96).step_by(8) {
             let start = first.wrapping_add_signed(distance);
             let run = VoteSlot { start, len: 8, kind: double, is_run: true, ..VoteSlot::default() };
