@@ -110,7 +110,8 @@ impl Typing<'_, '_> {
                 let counted = self.of(index).number().times(i64::from(sum.scale));
                 let by = sum.displacement.wrapping_add(counted.rest());
                 let before = address.clone().shifted(by.wrapping_neg()).stepped(counted.step());
-                if before.offset.only().is_some_and(|offset| offset >= 0) {
+                // Whole elements apart: where in one it goes is the same for all.
+                if before.offset.only().is_some() {
                     self.suggest(hints, base, &before);
                 }
             }
