@@ -82,8 +82,10 @@ impl<'a> Translator<'a> {
 }
 
 fn reading(here: &Instruction) -> Reading {
-    // `nopl 8(%rax)` fills the room before a loop, and touches nothing.
+    // `nopl 8(%rax)` fills the room before a loop, and touches nothing; `prefetcht0 256(%rax)` asks for a
+    // line that may belong to whatever lies further on.
     let has_operand = here.mnemonic() != Mnemonic::Nop
+        && !access::is_prefetch(here)
         && (0..here.op_count()).any(|operand| is_memory(here, operand));
     let operand = has_operand.then(|| MemoryOperand {
         address: access::operand(here),
