@@ -166,6 +166,15 @@ pub(super) fn is_bit_string(instruction: &Instruction) -> bool {
         && instruction.op1_kind() == OpKind::Register
 }
 
+/// Tells whether memory is touched at the written-out operand. `lea` only computes with it, `nopl 8(%rax)` fills
+/// the room before a loop, and `prefetcht0 256(%rax)` asks for a line that may belong to whatever lies further on.
+pub(super) fn touches_operand(instruction: &Instruction) -> bool {
+    use iced_x86::Mnemonic as M;
+    instruction.op_kinds().any(|kind| kind == OpKind::Memory)
+        && !matches!(instruction.mnemonic(), M::Lea | M::Nop)
+        && !is_prefetch(instruction)
+}
+
 /// The address of the written-out memory operand, whether it is touched or not.
 #[must_use]
 pub(super) fn operand(instruction: &Instruction) -> AddressOperand {
@@ -188,8 +197,7 @@ fn segment(register: Register) -> SegmentBase {
 }
 
 /// Tells whether the instruction only asks for a line.
-#[must_use]
-pub(super) fn is_prefetch(instruction: &Instruction) -> bool {
+fn is_prefetch(instruction: &Instruction) -> bool {
     use iced_x86::Mnemonic as M;
     matches!(
         instruction.mnemonic(),

@@ -397,12 +397,10 @@ const fn is_masked_by_vector(mnemonic: Mnemonic) -> bool {
 
 /// The written-out operands that were touched whatever the values.
 fn touched(instruction: &Instruction, info: &InstructionInfo) -> Option<Effect> {
-    let has_operand = (0..instruction.op_count()).any(|operand| is_memory(instruction, operand));
     let is_certain = info.used_memory().iter().any(|memory| {
         matches!(memory.access(), OpAccess::Read | OpAccess::Write | OpAccess::ReadWrite)
     });
-    if !has_operand || !is_certain || instruction.has_op_mask() || access::is_prefetch(instruction)
-    {
+    if !is_certain || instruction.has_op_mask() || !access::touches_operand(instruction) {
         return None;
     }
     // `bt %rax,(%rdi)` touches the bit that is rax bits away.

@@ -82,15 +82,11 @@ impl<'a> Translator<'a> {
 }
 
 fn reading(here: &Instruction) -> Reading {
-    // `nopl 8(%rax)` fills the room before a loop, and touches nothing; `prefetcht0 256(%rax)` asks for a
-    // line that may belong to whatever lies further on.
-    let has_operand = here.mnemonic() != Mnemonic::Nop
-        && !access::is_prefetch(here)
-        && (0..here.op_count()).any(|operand| is_memory(here, operand));
-    let operand = has_operand.then(|| MemoryOperand {
+    let is_address = here.mnemonic() == Mnemonic::Lea;
+    let operand = (is_address || access::touches_operand(here)).then(|| MemoryOperand {
         address: access::operand(here),
         n_bytes: here.memory_size().size() as u32,
-        is_address: here.mnemonic() == Mnemonic::Lea,
+        is_address,
     });
     let pops = here.mnemonic() == Mnemonic::Pop;
     Reading { operand, pops, takes_lane: vector::takes_lane(here) }

@@ -169,17 +169,22 @@ const WIDE: [u64; 16] = [
 /// Function that an instruction applies to a value.
 type Made = fn(u64) -> u64;
 
+/// Moves to rax that extend, without the byte that tells where from: movzbl, movsbl, movsbq, movzwl, movswq, movslq.
+const EXTENDING: [(&[u8], Made); 6] = [
+    (&[0x0f, 0xb6], |from| u64::from(from as u8)),
+    (&[0x0f, 0xbe], |from| u64::from(i32::from(from as i8).cast_unsigned())),
+    (&[0x48, 0x0f, 0xbe], |from| i64::from(from as i8).cast_unsigned()),
+    (&[0x0f, 0xb7], |from| u64::from(from as u16)),
+    (&[0x48, 0x0f, 0xbf], |from| i64::from(from as i16).cast_unsigned()),
+    (&[0x48, 0x63], |from| i64::from(from as i32).cast_unsigned()),
+];
+
+/// Last bytes of an [`EXTENDING`] move.
+const FROM_RCX: u8 = 0xc1;
+const FROM_MEMORY_AT_RCX: u8 = 0x01;
+
 #[test]
 fn a_number_that_was_extended_is_told_and_nothing_else_can_be_left() {
-    // From rcx to rax: movzbl, movsbl, movsbq, movzwl, movswq, movslq.
-    let moves: [(&[u8], Made); 6] = [
-        (&[0x0f, 0xb6, 0xc1], |from| u64::from(from as u8)),
-        (&[0x0f, 0xbe, 0xc1], |from| u64::from(i32::from(from as i8).cast_unsigned())),
-        (&[0x48, 0x0f, 0xbe, 0xc1], |from| i64::from(from as i8).cast_unsigned()),
-        (&[0x0f, 0xb7, 0xc1], |from| u64::from(from as u16)),
-        (&[0x48, 0x0f, 0xbf, 0xc1], |from| i64::from(from as i16).cast_unsigned()),
-        (&[0x48, 0x63, 0xc1], |from| i64::from(from as i32).cast_unsigned()),
-    ];
     // rax to itself: cwde, cdqe; to rdx: cdq, cqo.
     let own: [(&[u8], Made); 2] = [
         (&[0x98], |from| u64::from(i32::from(from as i16).cast_unsigned())),
@@ -194,7 +199,8 @@ fn a_number_that_was_extended_is_told_and_nothing_else_can_be_left() {
             let found = undone(code, registers).is_ok();
             assert_eq!(found, can_be, "{code:x?} left {left:#x} from {other:#x}");
         };
-        for (code, made) in moves {
+        for (code, made) in EXTENDING {
+            let code = &[code, &[FROM_RCX]].concat();
             check(code, &[(Rax, left), (Rcx, other)], left == made(other));
             // What can be left of any value extends itself.
             check(code, &[(Rax, left)], left == made(left));
@@ -260,16 +266,8 @@ fn only_what_was_touched_for_certain_cannot_be_where_no_memory_is() {
 
 #[test]
 fn a_load_that_extends_leaves_nothing_but_what_its_bytes_make() {
-    // From (%rcx) to rax: movzbl, movsbl, movsbq, movzwl, movswq, movslq.
-    let loads: [(&[u8], Made); 6] = [
-        (&[0x0f, 0xb6, 0x01], |from| u64::from(from as u8)),
-        (&[0x0f, 0xbe, 0x01], |from| u64::from(i32::from(from as i8).cast_unsigned())),
-        (&[0x48, 0x0f, 0xbe, 0x01], |from| i64::from(from as i8).cast_unsigned()),
-        (&[0x0f, 0xb7, 0x01], |from| u64::from(from as u16)),
-        (&[0x48, 0x0f, 0xbf, 0x01], |from| i64::from(from as i16).cast_unsigned()),
-        (&[0x48, 0x63, 0x01], |from| i64::from(from as i32).cast_unsigned()),
-    ];
-    for (code, made) in loads {
+    for (code, made) in EXTENDING {
+        let code = &[code, &[FROM_MEMORY_AT_RCX]].concat();
         for left in WIDE.into_iter().chain([0x100, 0x1_0000, 0x1_0000_0000]) {
             let found = undone(code, &[(Rax, left)]).is_ok();
             assert_eq!(found, left == made(left), "{code:x?} left {left:#x}");
