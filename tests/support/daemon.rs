@@ -121,7 +121,11 @@ impl Daemon {
     /// Attaches to process `pid`; gives the session's number. `None`, with the reason printed, where
     /// live events are not to be had.
     pub(crate) fn attach(&self, pid: &str) -> Option<u64> {
-        let (status, value) = self.ask("POST", "/v1/sessions", &format!("{{\"pids\":[{pid}]}}"));
+        let ask = || self.ask("POST", "/v1/sessions", &format!("{{\"pids\":[{pid}]}}"));
+        // Ten seconds are little for 60,000 mappings on a busy machine: so it is asked for again.
+        let is_late = |(_, value): &(u16, Value)| value["message"] == "attaching takes too long";
+        let mut answers = std::iter::repeat_with(ask).take(20).skip_while(is_late);
+        let (status, value) = answers.next().expect("200 seconds are enough to attach");
         if status == 422 {
             eprintln!("not run: {value}");
             return None;
