@@ -1,0 +1,83 @@
+//! What is noted of the variables that values are, or are parts of.
+
+use super::*;
+use crate::dwarf::code::kept::LocatedVariable;
+use crate::dwarf::variable::location::VariablePart;
+
+#[test]
+fn a_variable_around_a_value_is_noted_so_far_from_it_as_often_as_there_is_room() {
+    let look = |graph: &mut ValueGraph| [graph.parameter(RDI), graph.parameter(4)];
+    typed(&[0xc3], look, |typing, [rdi, rsi]| {
+        let code = 0x1000..0x1001;
+        let node = element();
+        let noted = |typing: &Typing<'_, '_>, value| {
+            let value = typing.graph.canonical(value);
+            let parts = typing.contents.parts.get(&value).map_or(&[][..], Vec::as_slice);
+            parts.iter().map(|part| part.offset).collect::<Vec<i64>>()
+        };
+        let text = scalar("char", 1, ScalarKind::Byte);
+        typing.note_part(rdi, &object(&text, 0, None), 24, &code);
+        assert_eq!(noted(typing, rdi), [0; 0], "anything is passed on as bytes");
+        // 24 bytes from the value is the variable's byte 8.
+        typing.note_part(rdi, &object(&node, 8, None), 24, &code);
+        assert_eq!(noted(typing, rdi), [16]);
+        for at in 0..limit::MAX_FACTS_A_VALUE as i64 + 3 {
+            let (layout, code) = (Arc::clone(&node), code.clone());
+            typing.add_part(rsi, Part { offset: at, layout, code, is_copy: false });
+        }
+        let all: Vec<i64> = (0..limit::MAX_FACTS_A_VALUE as i64).collect();
+        assert_eq!(noted(typing, rsi), all);
+    });
+}
+
+#[test]
+fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
+    // mov 8(%rdi),%rax; ret
+    let code = [0x48, 0x8b, 0x47, 0x08, 0xc3];
+    let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+    let program = Program::c("blank.c", "-O2 -g");
+    let (mut debug, image) = (sample::info(&program), image(&program));
+    let mut one_of = |tags: &[gimli::DwTag], size| {
+        let dies = sample::entries(&mut debug, tags);
+        dies.into_iter().find(|die| debug.layout(*die).size == size).unwrap()
+    };
+    let [long, int] = [8, 4].map(|size| one_of(&[gimli::DW_TAG_base_type], size));
+    let aggregate = one_of(&[gimli::DW_TAG_structure_type, gimli::DW_TAG_union_type], 8);
+    // The first is one to anything.
+    let pointer = *sample::entries(&mut debug, &[gimli::DW_TAG_pointer_type]).last().unwrap();
+    let whole = VariablePlace::Register(0);
+    let aside = |offset| VariablePlace::Value { base: Base::Register(0), offset };
+    let cases = [
+        (long, whole, 0, true),
+        (pointer, whole, 0, true),
+        (pointer, aside(0), 0, true),
+        (int, whole, 0, false),
+        (aggregate, whole, 0, false),
+        (long, whole, 8, false),
+        (pointer, aside(16), 0, false),
+    ];
+    let variable = |(type_die, place, offset, _)| LocatedVariable {
+        name: "variable".into(),
+        type_die,
+        depth: 1,
+        places: vec![(0x1004..0x1005, VariablePart { place, offset, n_bytes: None })],
+    };
+    let variables = cases.map(variable).into();
+    let scope = FunctionScope { variables, ..FunctionScope::default() };
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let rules = vec![FrameRule::Unknown; function.n_instructions()];
+    let mut graph = ValueGraph::of(&function, rules).unwrap();
+    let rdi = graph.parameter(RDI);
+    let said = find_facts(&mut graph, &around);
+    graph.connect().unwrap();
+    assert_eq!(said.iter().map(|said| said.variable).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+    for said in said {
+        let mut typing = Typing::new(&graph, &mut around);
+        typing.read_facts(vec![said]);
+        let parts = typing.contents.parts.get(&graph.canonical(rdi));
+        let copies: Vec<i64> = parts.into_iter().flatten().map(|part| part.offset).collect();
+        let expected = if cases[said.variable].3 { &[8][..] } else { &[] };
+        assert_eq!(copies, expected, "{:?}", cases[said.variable]);
+    }
+}
