@@ -369,6 +369,10 @@ impl FileBytes for OpenFile {
         self.stored_bytes
     }
 
+    fn has_room(&self, n_bytes: usize) -> bool {
+        !self.expendable.refuses(n_bytes)
+    }
+
     fn is_given_up(&self) -> bool {
         self.expendable.is_given_up()
     }

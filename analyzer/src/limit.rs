@@ -36,6 +36,13 @@ pub const fn most_expanded(stored_bytes: u64) -> u64 {
     stored_bytes.saturating_mul(64).saturating_add(1 << 20)
 }
 
+/// The most that all compressed sections of a file may decompress to. Debug sections come to 4 times, of
+/// generated code to 10, and small files have more of it.
+#[must_use]
+pub const fn most_unpacked(stored_bytes: u64) -> u64 {
+    stored_bytes.saturating_mul(16).saturating_add(16 << 20)
+}
+
 /// All that may be read of one file while its headers and symbols are parsed.
 pub const MAX_HEADER_BYTES: u64 = 512 << 20;
 

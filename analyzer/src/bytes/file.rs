@@ -22,6 +22,11 @@ pub trait FileBytes: Send + Sync {
         self.len()
     }
 
+    /// Tells whether there is memory for so many of its bytes. To be asked before they are reserved.
+    fn has_room(&self, _n_bytes: usize) -> bool {
+        true
+    }
+
     /// Tells whether nothing more of it is wanted. What cannot be read then is no fault of the file, and is told
     /// by whoever wants it no more.
     fn is_given_up(&self) -> bool {
@@ -40,6 +45,10 @@ pub(crate) fn read_shared(
     offset: u64,
     n_bytes: usize,
 ) -> Result<Arc<[u8]>, FileError> {
+    if !file.has_room(n_bytes) {
+        let cause = "there is no memory for them".to_owned();
+        return Err(FileError { offset, n_bytes: n_bytes as u64, cause });
+    }
     let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, n_bytes).collect();
     if let Some(buffer) = Arc::get_mut(&mut bytes) {
         file.read_exact_at(offset, buffer)?;

@@ -1,9 +1,9 @@
 //! The parts of an ELF file that attribution needs: segments, sections, symbols, build-id.
 
-use crate::bytes::bounded_file::BoundedFile;
+use crate::bytes::bounded_file::HeaderBytes;
 use crate::bytes::file::{FileBytes, FileError, read_shared};
 use crate::elf::data_symbol::DataSymbols;
-use crate::elf::packing::OLD_COMPRESSED;
+use crate::elf::packing::{OLD_COMPRESSED, UnpackBudget};
 use crate::elf::thread_block::ThreadBlock;
 use crate::known::compiler::COLD;
 use crate::known::noreturn::is_name;
@@ -11,7 +11,7 @@ use crate::limit;
 use dataspace_proto::address::{FileOffset, Svma};
 use dataspace_proto::reason::Reason;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
-use object::{Object, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, ReadCache};
+use object::{Object, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ impl ElfImage {
     /// read, `unascertainable` for what is no whole ELF file.
     pub fn parse(file: &dyn FileBytes) -> Result<Self, Reason> {
         check_identification(file)?;
-        let cache = ReadCache::new(BoundedFile::new(file));
-        let elf = ElfFile64::<object::LittleEndian, _>::parse(&cache)
+        let bytes = HeaderBytes::new(file);
+        let elf = ElfFile64::<object::LittleEndian, _>::parse(&bytes)
             .map_err(|_| Reason::Unascertainable)?;
         if elf.architecture() != object::Architecture::X86_64 {
             return Err(Reason::UnsupportedMachine);
@@ -270,8 +270,18 @@ impl ElfImage {
         file: &dyn FileBytes,
         section: &Section,
     ) -> Result<Arc<[u8]>, FileError> {
+        self.read_section_within(file, section, &UnpackBudget::of(file))
+    }
+
+    /// The same for one of several sections that may come to so much.
+    pub(crate) fn read_section_within(
+        &self,
+        file: &dyn FileBytes,
+        section: &Section,
+        budget: &UnpackBudget,
+    ) -> Result<Arc<[u8]>, FileError> {
         let (offset, n_bytes) = self.place_of_section(file, section)?;
-        section.unpack(read_shared(file, offset, n_bytes)?)
+        section.unpack_within(file, read_shared(file, offset, n_bytes)?, budget)
     }
 
     /// The bytes of the section of this name; none where there is no such section, or it cannot be read.
@@ -317,13 +327,13 @@ impl Section {
     }
 }
 
-/// The name of the function that a part belongs to.
 /// The entries of a table, as many as are whole.
 pub(crate) fn entries<T: object::Pod>(bytes: &[u8]) -> &[T] {
     let n = bytes.len() / size_of::<T>();
     object::slice_from_bytes(bytes, n).map_or(&[], |(entries, _)| entries)
 }
 
+/// The name of the function that a part belongs to.
 fn whole_name(name: &str) -> &str {
     name.find(COLD).map_or(name, |end| &name[..end])
 }
@@ -345,7 +355,7 @@ fn check_identification(file: &dyn FileBytes) -> Result<(), Reason> {
     }
 }
 
-type Elf<'a, 'f> = ElfFile64<'a, object::LittleEndian, &'a ReadCache<BoundedFile<'f>>>;
+type Elf<'a, 'f> = ElfFile64<'a, object::LittleEndian, &'a HeaderBytes<'f>>;
 
 fn segments(elf: &Elf<'_, '_>) -> Vec<Segment> {
     let endian = object::LittleEndian;

@@ -4,7 +4,7 @@ use crate::bytes::file::{FileBytes, FileError, read_shared};
 use crate::bytes::page::{PageCache, PagedSection};
 use crate::dwarf::unit::reader::{Dwarf, Reader};
 use crate::elf::image::{ElfImage, Section};
-use crate::elf::packing::Packing;
+use crate::elf::packing::{Packing, UnpackBudget};
 use crate::limit;
 use gimli::SectionId;
 use std::sync::Arc;
@@ -15,17 +15,20 @@ pub(crate) struct SectionFile {
     bytes: Arc<dyn FileBytes>,
     /// The cache of its pages; `None` if its sections are read whole.
     pages: Option<Arc<PageCache>>,
+    budget: Arc<UnpackBudget>,
 }
 
 impl SectionFile {
     /// A file that is read page by page, and stays open.
     pub(crate) fn paged(bytes: Arc<dyn FileBytes>, pages: Arc<PageCache>) -> Self {
-        Self { bytes, pages: Some(pages) }
+        let budget = Arc::new(UnpackBudget::of(bytes.as_ref()));
+        Self { bytes, pages: Some(pages), budget }
     }
 
     /// A file that is read at once and not kept open: there may be thousands of them.
     pub(crate) fn whole(bytes: Box<dyn FileBytes>) -> Self {
-        Self { bytes: Arc::from(bytes), pages: None }
+        let budget = Arc::new(UnpackBudget::of(bytes.as_ref()));
+        Self { bytes: Arc::from(bytes), pages: None, budget }
     }
 
     /// All of its bytes.
@@ -39,7 +42,7 @@ impl SectionFile {
     /// Where it lies outside the file, does not decompress or is larger than the limit.
     pub(crate) fn section(&self, image: &ElfImage, section: &Section) -> Result<Reader, FileError> {
         let Some(pages) = self.pages.as_ref() else {
-            return image.read_section(self.bytes(), section).map(Reader::of_bytes);
+            return self.read(image, section).map(Reader::of_bytes);
         };
         let (offset, len) = image.place_of_section(self.bytes(), section)?;
         if section.packing() != Packing::Plain {
@@ -49,12 +52,20 @@ impl SectionFile {
         Ok(Reader::new(PagedSection::of_file(bytes, offset, len, pages)))
     }
 
+    /// All bytes of a section.
+    fn read(&self, image: &ElfImage, section: &Section) -> Result<Arc<[u8]>, FileError> {
+        image.read_section_within(self.bytes(), section, &self.budget)
+    }
+
     /// A section that is decompressed when it is first read: most of a library's never are.
     fn packed(&self, section: &Section, offset: u64, len: usize) -> Result<Reader, FileError> {
         let head = read_shared(self.bytes(), offset, len.min(PACKED_HEAD_BYTES))?;
-        let n_bytes = section.unpacked_len(&head)?;
+        let n_bytes = section.unpacked_len(&head, &self.budget)?;
         let (file, section) = (Arc::clone(&self.bytes), section.clone());
-        let unpack = move || section.unpack(read_shared(file.as_ref(), offset, len)?);
+        let unpack = move || {
+            let packed = read_shared(file.as_ref(), offset, len)?;
+            section.unpack(packed, |n| n == n_bytes && file.has_room(n))
+        };
         Ok(Reader::new(PagedSection::packed(n_bytes, Box::new(unpack))))
     }
 }
@@ -101,7 +112,7 @@ impl Naming {
             [section] => file.section(image, section),
             // Only assemblers leave several sections of one name.
             [section, ..] if self == Self::Linked => file.section(image, section),
-            parts => joined(image, file.bytes(), parts).map(Reader::of_bytes),
+            parts => joined(image, file, parts).map(Reader::of_bytes),
         };
         reader.unwrap_or_else(|error| {
             tracing::warn!(%error, "debug section left out");
@@ -114,16 +125,16 @@ impl Naming {
 /// compilation unit the last: that goes first, so that offsets into its section stay right.
 fn joined(
     image: &ElfImage,
-    file: &dyn FileBytes,
+    file: &SectionFile,
     parts: &[&Section],
 ) -> Result<Arc<[u8]>, FileError> {
     let mut bytes = Vec::new();
     // Headers can make many sections of the same bytes.
-    let mut n_bytes_left = file.len();
+    let mut n_bytes_left = file.bytes().len();
     for section in parts.iter().rev() {
         let Some(left) = n_bytes_left.checked_sub(section.file_bytes) else { break };
         n_bytes_left = left;
-        bytes.extend_from_slice(&image.read_section(file, section)?);
+        bytes.extend_from_slice(&file.read(image, section)?);
         if bytes.len() as u64 > limit::MAX_SECTION_BYTES {
             break;
         }
