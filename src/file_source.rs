@@ -232,8 +232,11 @@ impl FilePlace {
             Self::Inside { root, path } => find_inside(root, path, flags)?,
             Self::Path(path) => rustix::fs::open(path, flags, Mode::empty())?,
         };
-        let is_mapped = matches!(self, Self::Link { .. });
-        if !is_mapped && reader.is_some_and(|reader| !reader.may_read(&found)) {
+        let may_read = |reader: &FileReader| match self {
+            Self::Link { .. } => reader.may_read_mapped(&found),
+            Self::Inside { .. } | Self::Path(_) => reader.may_read(&found),
+        };
+        if !reader.is_none_or(may_read) {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
         open_regular(&found)

@@ -43,6 +43,13 @@ impl FileReader {
             })
     }
 
+    /// The same of a file that a process of his has mapped: the kernel let that find it, in whatever mount namespace,
+    /// so that no directory decides. It maps programs that may be run and not read, too.
+    pub(super) fn may_read_mapped(&self, found: &OwnedFd) -> bool {
+        let link = Procfs::default().own_file(found);
+        fstat(found).is_ok_and(|file| self.has(&file, READ)) && !has_access_list(&link)
+    }
+
     /// The first of owner, group and others that he is decides (POSIX.1, 4.7 File Access
     /// Permissions).
     fn has(&self, stat: &Stat, right: u32) -> bool {
@@ -76,6 +83,24 @@ mod tests {
     fn may_read(path: &Path, reader: &FileReader) -> bool {
         let found = rustix::fs::open(path, OFlags::PATH, Mode::empty()).unwrap();
         reader.may_read(&found)
+    }
+
+    #[test]
+    fn of_a_mapped_file_its_own_mode_decides() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "x").unwrap();
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set(dir.path(), 0o700);
+        let stranger = FileReader { uid: STRANGER, gid: STRANGER, groups: Arc::default() };
+        for (mode, expect) in [(0o755, true), (0o711, false), (0o750, false)] {
+            set(&path, mode);
+            let found = rustix::fs::open(&path, OFlags::PATH, Mode::empty()).unwrap();
+            assert_eq!(stranger.may_read_mapped(&found), expect, "{mode:o}");
+            assert!(!stranger.may_read(&found), "its directory is closed to him");
+        }
     }
 
     #[test]

@@ -161,6 +161,45 @@ fn a_user_sees_and_attaches_to_his_own_only() {
 }
 
 #[test]
+fn a_program_that_its_user_may_run_and_not_read_is_not_read_for_him() {
+    if !is_root() {
+        return;
+    }
+    let mut stage = Stage::new();
+    let in_dir = |name| stage.chase.with_file_name(name);
+    // The kernel hides what a process has that runs such a program, until the process says otherwise.
+    let (source, library) = (in_dir("dumpable.c"), in_dir("dumpable.so"));
+    let text = "#include <sys/prctl.h>\n\
+                __attribute__((constructor)) static void say(void) { prctl(PR_SET_DUMPABLE, 1); }\n";
+    std::fs::write(&source, text).unwrap();
+    let gcc = ["-shared", "-fPIC", "-o"];
+    let compiled = Command::new("gcc").args(gcc).arg(&library).arg(&source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        eprintln!("not run: gcc is not installed");
+        return;
+    }
+    std::fs::set_permissions(&stage.chase, std::fs::Permissions::from_mode(0o711)).unwrap();
+    let (reuid, regid) = (format!("--reuid={USER}"), format!("--regid={USER}"));
+    let preload = format!("LD_PRELOAD={}", library.display());
+    let chase = stage.chase.to_str().unwrap();
+    let args = [&*reuid, &regid, "--clear-groups", "--inh-caps=-all", "env", &preload, chase, "8"];
+    let program = Running::start(Path::new("setpriv"), &args).0;
+
+    let (code, said) = stage.ask(USER, &["attach", "-p", &program.pid(), "--json"]);
+    assert_eq!(code, Some(0), "{said}{}", stage.daemon.log());
+    let session: Value = serde_json::from_str(&said).unwrap();
+    let snapshot =
+        stage.daemon.snapshot_once(&session["id"].to_string(), |snapshot| total(snapshot) >= 100);
+    let unknown = &snapshot["accounting"]["unknown"];
+    assert!(unknown["object_missing"].as_u64() > Some(50), "{unknown}");
+    assert!(!snapshot.to_string().contains("structure:cell"), "{snapshot}");
+    // Root may.
+    let Some(id) = stage.daemon.attach(&program.pid()) else { return };
+    let is_named = |snapshot: &Value| samples_of(snapshot, NEXT) > 0;
+    stage.daemon.snapshot_once(&id.to_string(), is_named);
+}
+
+#[test]
 fn a_session_ends_when_its_process_gets_more_rights() {
     if !is_root() {
         return;
