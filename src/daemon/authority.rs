@@ -29,6 +29,10 @@ const PLAIN_EVENTS: [&str; 10] = [
 /// a second.
 const MAX_PROCESSES: usize = 32;
 
+/// Events of one session of such a user. Each takes 0.8 KB of the kernel for every thread that its processes
+/// will have, whatever their number is when it begins.
+const MAX_EVENTS: usize = 4;
+
 /// One session of such a user takes at most this part of the files that the daemon may open.
 const FILE_SHARE: u64 = 16;
 
@@ -104,6 +108,9 @@ impl Peer {
         if let Some(event) = options.events.iter().find(|event| !PLAIN_EVENTS.contains(&&***event))
         {
             return refuse(format!("only root and the daemon's group may sample {event}"));
+        }
+        if options.events.len() > MAX_EVENTS {
+            return refuse(format!("one session of yours has at most {MAX_EVENTS} events"));
         }
         if options.ring_pages.is_some() {
             return refuse("only root and the daemon's group may size the rings".into());
@@ -193,6 +200,10 @@ mod tests {
             SessionSpec { events: vec!["syscalls:sys_enter_read".into()], ..on(own) },
             SessionSpec { events: vec!["cpu-clock:k".into()], ..on(own) },
             SessionSpec { events: vec!["cpu-clock".into(), "r1cd".into()], ..on(own) },
+            SessionSpec {
+                events: PLAIN_EVENTS[3..8].iter().map(|one| (*one).to_owned()).collect(),
+                ..on(own)
+            },
             SessionSpec { ring_pages: Some(8), ..on(own) },
             SessionSpec { pids: (1..100).collect(), ..SessionSpec::default() },
         ];

@@ -11,6 +11,7 @@ use dataspace_proto::api::SessionSpec;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -297,13 +298,29 @@ fn place(text: &str, table: Range<usize>, found: &Wrong) -> Range<usize> {
 
 fn read_bounded(path: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
+    let file = std::fs::File::open(path)?;
+    let metadata = file.metadata()?;
+    check_writers(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw())
+        .map_err(std::io::Error::other)?;
     let mut text = String::new();
-    let n_read =
-        std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64;
+    let n_read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64;
     if n_read > MAX_FILE_BYTES {
         return Err(std::io::Error::other("it is longer than 1 MiB"));
     }
     Ok(text)
+}
+
+/// Whoever may write to the file says what the daemon does with its privileges.
+fn check_writers(owner: u32, mode: u32, own: u32) -> Result<(), String> {
+    if owner != 0 && owner != own {
+        return Err(format!(
+            "it belongs to user {owner}, who could have the daemon do what he may not: chown root FILE"
+        ));
+    }
+    if mode & 0o002 != 0 {
+        return Err("everybody may write to it: chmod o-w FILE".to_owned());
+    }
+    Ok(())
 }
 
 /// The line, counted from 1, of the byte at `offset`.
@@ -321,6 +338,25 @@ mod tests {
 
     fn parse(text: &str) -> Result<DaemonConfig, String> {
         DaemonConfig::parse(text, Path::new("d.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn who_may_write_the_configuration_has_the_daemons_rights() {
+        for (owner, mode, is_taken) in [
+            (0, 0o100_644, true),
+            (7, 0o100_664, true),
+            (8, 0o100_600, false),
+            (0, 0o100_646, false),
+            (7, 0o100_666, false),
+        ] {
+            assert_eq!(check_writers(owner, mode, 7).is_ok(), is_taken, "{owner} {mode:o}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(DaemonConfig::read(Some(file.path())).unwrap(), DaemonConfig::default());
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(file.path(), mode).unwrap();
+        let error = format!("{:#}", DaemonConfig::read(Some(file.path())).unwrap_err());
+        assert!(error.contains("chmod o-w"), "{error}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::memory_bound;
 use crate::selection::{WantedObjects, select};
 use crate::session::cost;
 use crate::session::findings::Findings;
+use crate::text::visible;
 use dataspace_proto::api::SessionState;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
@@ -224,7 +225,7 @@ fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
             let parts = of_parts.get(&line.id).copied().unwrap_or(0);
             let own = samples(line).saturating_sub(parts);
             if own > 0 {
-                let name = line.object.chars().take(MAX_NAME_CHARS).collect();
+                let name = visible(&line.object).chars().take(MAX_NAME_CHARS).collect();
                 let sum = by_name.entry(name).or_default();
                 *sum = sum.saturating_add(own);
             }
@@ -318,6 +319,18 @@ mod tests {
         let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), many.len(), "no series is there twice");
         assert_eq!(many.last().unwrap().0, OTHER);
+    }
+
+    #[test]
+    fn names_that_a_terminal_would_obey_are_written_out() {
+        let mut snapshot = fixture::running();
+        for line in &mut snapshot.objects {
+            line.object = format!("\u{1b}[2J\r\u{202e}{}", line.id).into();
+        }
+        let mut text = Text::default();
+        objects(&mut text, &[("s".to_owned(), fixture::findings_with(snapshot))]);
+        assert!(text.0.contains("\\\\u{1b}[2J\\\\u{d}\\\\u{202e}"), "{}", text.0);
+        assert!(!text.0.contains(['\u{1b}', '\r', '\u{202e}']));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::WindowLengths;
+use std::collections::HashSet;
 
 /// The options that `spec` asks for.
 ///
@@ -37,7 +38,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
     Ok(LiveOptions {
         target: target(spec)?,
         comms,
-        events: spec.events.clone(),
+        events: distinct(&spec.events),
         sampling: sampling(spec)?,
         keeps_counts: max_overhead.is_none(),
         max_overhead: max_overhead.unwrap_or(value::DEFAULT_SHARE).0,
@@ -47,6 +48,12 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         is_one_of_many: true,
         reader: None,
     })
+}
+
+/// Each event once: every one takes memory of the kernel, for each thread that the target will have.
+fn distinct(events: &[String]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    events.iter().filter(|event| seen.insert(*event)).cloned().collect()
 }
 
 /// The other way: the request of a client's command line.
@@ -151,6 +158,17 @@ fn sampling(spec: &SessionSpec) -> Result<Option<Sampling>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_that_is_asked_for_many_times_is_one() {
+        let ask = |events: &[&str]| {
+            let events = events.iter().map(|event| (*event).to_owned()).collect();
+            let spec = SessionSpec { pids: vec![1], events, ..SessionSpec::default() };
+            options(&spec).unwrap().events
+        };
+        assert_eq!(ask(&["cpu-clock"; 300]), ["cpu-clock"]);
+        assert_eq!(ask(&["page-faults", "cpu-clock", "page-faults"]), ["page-faults", "cpu-clock"]);
+    }
 
     #[test]
     fn what_a_command_line_asks_for_comes_back() {

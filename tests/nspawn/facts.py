@@ -193,6 +193,15 @@ def little_is_left_open(machine):
 
 
 @fact
+def nobodys_memory_can_be_written(machine):
+    allowed = show(machine, "dataspace", "SystemCallFilter").split()
+    assert "perf_event_open" in allowed, f"no list of what is allowed: {allowed}"
+    kept = {"process_vm_writev", "process_madvise", "kcmp", "userfaultfd", "ptrace"} & set(allowed)
+    assert not kept, f"the unit lets it call {kept}"
+    return f"{len(allowed)} system calls, none of which writes to another process"
+
+
+@fact
 def the_first_client_starts_it(machine):
     before = [show(machine, unit, "ActiveState") for unit in ("dataspace.socket", "dataspace")]
     assert before == ["active", "inactive"], f"socket and service are {before}"
