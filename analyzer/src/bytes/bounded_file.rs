@@ -13,7 +13,7 @@ const BLOCK_BYTES: u64 = 1 << 18;
 /// Blocks kept: symbols, their names and the versions of both are read by turns.
 const N_BLOCKS: usize = 4;
 
-/// What a parser may read of a file. It is asked before anything is reserved: the cache reserves what a header
+/// The bytes that a parser may read of a file. It is asked before anything is reserved: the cache reserves what a header
 /// claims, and fills it with zeros, before it reads the first byte.
 pub(crate) struct HeaderBytes<'f> {
     file: &'f dyn FileBytes,
