@@ -60,10 +60,18 @@ impl LoadObjectIndex {
     }
 
     fn follow(&mut self, function: &Arc<FunctionCode>, svma: Svma) -> Option<Following> {
+        let start = function.start()?;
+        if self.flows.too_large.get(&start).is_some() {
+            return None;
+        }
         let (scope, given) = self.scope_of_function(svma)?;
         let debug = self.debug.as_mut()?;
         let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
-        Following::of(function, &self.frames, &mut around, given.as_slice())
+        let followed = Following::of(function, &self.frames, &mut around, given.as_slice());
+        if followed.is_none() {
+            self.flows.too_large.keep(start, ());
+        }
+        followed
     }
 
     /// The values that were followed, with what callers pass.

@@ -18,6 +18,8 @@ pub(crate) struct FlowCache {
     order: VecDeque<(u64, FlowKey)>,
     n_bytes: usize,
     next: u64,
+    /// Functions that have more values than are followed, which takes a second to see.
+    pub(crate) too_large: BoundedMap<Svma, (), { limit::MAX_CACHED_ARGUMENTS }>,
     /// Arguments that the callers of functions pass.
     pub(crate) given: BoundedMap<Svma, Vec<Argument>, { limit::MAX_CACHED_ARGUMENTS }>,
 }
