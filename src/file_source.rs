@@ -270,11 +270,31 @@ fn find_inside(root: &Path, path: &Path, flags: OFlags) -> std::io::Result<Owned
     Ok(rustix::fs::openat2(root, inside, flags, Mode::empty(), resolve)?)
 }
 
+/// File systems of which a read is a question to the kernel and may have effects, `/proc/kmsg`'s among them
+/// (`include/uapi/linux/magic.h`; `PROC_SUPER_MAGIC` and on): no program is there, and a target that has its debug
+/// information name such a file would choose what is read with our privileges.
+const KERNELS_OWN: [u32; 11] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x7472_6163, // tracefs
+    0x6462_6720, // debugfs
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0x1cd1,      // devpts
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+];
+
 /// Opens for reading what an `O_PATH` descriptor names, if it is a regular file: opening a FIFO or
 /// a device could wait for ever or have effects.
 fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
     let stat = rustix::fs::fstat(found)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    let file_system = rustix::fs::fstatfs(found)?.f_type as u32;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+        || KERNELS_OWN.contains(&file_system)
+    {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
     let file = File::open(Procfs::default().own_file(found))?;
@@ -463,6 +483,22 @@ mod tests {
         let fifo = dir.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
         for path in [&*fifo, dir.path(), Path::new("/dev/zero"), Path::new("/no/such/file")] {
+            assert_eq!(
+                open(path, FileIdentity::None, None),
+                Err(Reason::ObjectMissing),
+                "{path:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_answers_is_no_file() {
+        for path in ["/proc/self/maps", "/proc/kmsg", "/sys/devices/system/cpu/online"] {
+            let path = Path::new(path);
+            if !path.exists() {
+                eprintln!("not run: {} is not there", path.display());
+                continue;
+            }
             assert_eq!(
                 open(path, FileIdentity::None, None),
                 Err(Reason::ObjectMissing),
