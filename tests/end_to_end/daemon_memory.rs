@@ -90,18 +90,6 @@ fn program(dir: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     Some((path("main"), copies))
 }
 
-/// The most memory that a process ever had resident, in MiB.
-fn peak_mib(pid: u32) -> u64 {
-    memory_mib(pid, "VmHWM:")
-}
-
-/// What the kernel says of a process's memory in `line` of its status, in MiB.
-fn memory_mib(pid: u32, line: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|one| one.strip_prefix(line)).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
-}
-
 /// Profiles the program with a bound or without; gives the peak and the health at the end.
 fn peak_with(
     (program, objects): &(PathBuf, Vec<PathBuf>),
@@ -125,7 +113,7 @@ fn peak_with(
     let id = session["id"].to_string();
     daemon.snapshot_once(&id, |snapshot| total(snapshot) >= 8_000 && is_named(snapshot));
     let health = daemon.get("/v1/health");
-    Some((peak_mib(daemon.process.id()), health))
+    Some((daemon.peak_mib(), health))
 }
 
 /// A program that is sampled quickly.
@@ -182,7 +170,7 @@ fn several_sessions_stay_below_what_they_may_take_together() {
     daemon.wait_until("memory comes near the bound", |daemon| {
         daemon.get("/v1/health")["memory"]["shed"]["caches"].as_u64() > Some(0)
     });
-    let (peak, health) = (peak_mib(daemon.process.id()), daemon.get("/v1/health"));
+    let (peak, health) = (daemon.peak_mib(), daemon.get("/v1/health"));
     println!("{peak} of {MAX_MIB} MiB: {health}");
     assert!(peak <= MAX_MIB, "{peak} MiB of {MAX_MIB} MiB: {health}");
     assert!(health["memory"]["shed"]["sessions"].is_u64(), "{health}");
@@ -220,7 +208,7 @@ fn sessions_are_given_up_where_giving_up_all_else_is_not_enough() {
         daemon.snapshot_once(&id.to_string(), |snapshot| total(snapshot) > 0);
         ids.push(id);
     }
-    let resident = |daemon: &Daemon| memory_mib(daemon.process.id(), "VmRSS:");
+    let resident = |daemon: &Daemon| daemon.memory_mib("VmRSS:");
     let before = resident(&daemon);
     // At least 16 MiB of a bound are left free: so much is too little by 8.
     let max = before + 8;

@@ -77,15 +77,14 @@ impl Stage {
 }
 
 fn program_of(user: &str, stage: &Stage) -> Running {
-    let args = [
-        &*format!("--reuid={user}"),
-        &*format!("--regid={user}"),
-        "--clear-groups",
-        "--inh-caps=-all",
-        stage.chase.to_str().unwrap(),
-        "8",
-    ];
-    Running::start(Path::new("setpriv"), &args).0
+    running_as(user, &[stage.chase.to_str().unwrap(), "8"])
+}
+
+/// Starts a command of `user` without any privilege, and waits until it is ready.
+fn running_as(user: &str, command: &[&str]) -> Running {
+    let (reuid, regid) = (format!("--reuid={user}"), format!("--regid={user}"));
+    let options = [&*reuid, &*regid, "--clear-groups", "--inh-caps=-all"];
+    Running::start(Path::new("setpriv"), &[&options, command].concat()).0
 }
 
 #[test]
@@ -179,11 +178,8 @@ fn a_program_that_its_user_may_run_and_not_read_is_not_read_for_him() {
         return;
     }
     std::fs::set_permissions(&stage.chase, std::fs::Permissions::from_mode(0o711)).unwrap();
-    let (reuid, regid) = (format!("--reuid={USER}"), format!("--regid={USER}"));
     let preload = format!("LD_PRELOAD={}", library.display());
-    let chase = stage.chase.to_str().unwrap();
-    let args = [&*reuid, &regid, "--clear-groups", "--inh-caps=-all", "env", &preload, chase, "8"];
-    let program = Running::start(Path::new("setpriv"), &args).0;
+    let program = running_as(USER, &["env", &preload, stage.chase.to_str().unwrap(), "8"]);
 
     let (code, said) = stage.ask(USER, &["attach", "-p", &program.pid(), "--json"]);
     assert_eq!(code, Some(0), "{said}{}", stage.daemon.log());

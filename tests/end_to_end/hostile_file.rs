@@ -5,8 +5,7 @@ use crate::support::daemon::{Daemon, open_dir};
 use crate::support::{Running, compile, total};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use std::fs::File;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -102,9 +101,7 @@ fn peak_mib(programs: &[PathBuf], n_samples: u64) -> Option<u64> {
             daemon.snapshot_once(&id.to_string(), |snapshot| total(snapshot) > n_samples);
         println!("{}", snapshot["accounting"]);
     }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.process.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024)
+    Some(daemon.peak_mib())
 }
 
 #[test]

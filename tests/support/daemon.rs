@@ -118,6 +118,19 @@ impl Daemon {
         self.get(&format!("/v1/sessions/{name}"))
     }
 
+    /// The most memory that it ever had resident, in MiB.
+    pub(crate) fn peak_mib(&self) -> u64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    /// What the kernel says of its memory in `line` of its status, in MiB.
+    pub(crate) fn memory_mib(&self, line: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|one| one.strip_prefix(line)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+    }
+
     /// Attaches to process `pid`; gives the session's number. `None`, with the reason printed, where
     /// live events are not to be had.
     pub(crate) fn attach(&self, pid: &str) -> Option<u64> {

@@ -281,7 +281,8 @@ impl ElfImage {
         budget: &UnpackBudget,
     ) -> Result<Arc<[u8]>, FileError> {
         let (offset, n_bytes) = self.place_of_section(file, section)?;
-        section.unpack_within(file, read_shared(file, offset, n_bytes)?, budget)
+        let bytes = read_shared(file, offset, n_bytes)?;
+        section.unpack(bytes, |n_bytes| budget.take(n_bytes) && file.has_room(n_bytes))
     }
 
     /// The bytes of the section of this name; none where there is no such section, or it cannot be read.

@@ -20,7 +20,7 @@ impl UnpackBudget {
     }
 
     /// Takes so many of them, if there are.
-    fn take(&self, n_bytes: usize) -> bool {
+    pub(crate) fn take(&self, n_bytes: usize) -> bool {
         let less = |left: u64| left.checked_sub(n_bytes as u64);
         self.n_bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
@@ -76,16 +76,6 @@ impl Section {
             if is_plausible && may_be(found.n_bytes) { found.decompress() } else { Err(TOO_LONG) }
         });
         plain.map_err(|cause| self.error(cause))
-    }
-
-    /// The same within the budget of its file, where that has room for it.
-    pub(crate) fn unpack_within(
-        &self,
-        file: &dyn FileBytes,
-        bytes: Arc<[u8]>,
-        budget: &UnpackBudget,
-    ) -> Result<Arc<[u8]>, FileError> {
-        self.unpack(bytes, |n_bytes| budget.take(n_bytes) && file.has_room(n_bytes))
     }
 
     fn compressed<'b>(&self, bytes: &'b [u8]) -> Result<Compressed<'b>, &'static str> {
