@@ -113,6 +113,9 @@ pub(crate) struct Global {
     /// Use of colour; `auto` honours NO_COLOR.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
+    /// Whether what the target controls is read in a process without privileges; off: in this one.
+    #[arg(long, global = true, value_name = "HOW", default_value = "on")]
+    pub(crate) sandbox: Sandbox,
 }
 
 /// The commands.
@@ -389,4 +392,13 @@ pub(crate) enum When {
     Always,
     /// Never.
     Never,
+}
+
+/// Use of a worker without privileges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Sandbox {
+    /// One is used.
+    On,
+    /// All is done in one process.
+    Off,
 }

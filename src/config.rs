@@ -1,8 +1,9 @@
 //! Options of the program, worked out from what was typed: no flag is looked at below here.
 
 use crate::file_source::FileReader;
+use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
-use dataspace_collector::target::{CommandOutput, TargetSpec};
+use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Sampling, SkidModel};
 use dataspace_proto::window::{Window, WindowLengths};
 use std::path::PathBuf;

@@ -62,9 +62,24 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// The exit code of another process, which has told why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told(pub(crate) u8);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the worker ended with {}", self.0)
+    }
+}
+
+impl std::error::Error for Told {}
+
 /// Prints the error, if there is one, and gives the exit code.
 pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
+    if let Some(Told(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
+    }
     let code = code(&error);
     if code != 0 {
         // `eprint!` panics where standard error is gone, as when a terminal was closed.

@@ -5,27 +5,28 @@
 mod code_names;
 mod companion;
 mod permission;
+mod place;
 
 pub(crate) use permission::FileReader;
+pub(crate) use place::open_here;
 
 use crate::expendable::{Expendable, FilesEnd};
-use crate::ownership::OwnProcess;
 use companion::Companions;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{
     CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey, NamesFile,
 };
 use dataspace_collector::system::memory;
-use dataspace_collector::system::procfs::{Procfs, mapped_file};
+use dataspace_collector::system::procfs::Procfs;
+use dataspace_proto::broker::{FilePlace, FileRoot};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use place::{FileState, Opened};
 use rustix::io::ReadWriteFlags;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IoSliceMut;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,27 +77,27 @@ impl SystemFiles {
     /// Places where the load object may be, most trustworthy first.
     fn places(&self, key: &LoadObjectKey) -> Vec<FilePlace> {
         let path = Path::new(OsStr::from_bytes(undeleted(&key.path))).to_path_buf();
-        let mut places = Vec::new();
+        let (mut places, mut named_by) = (Vec::new(), None);
         if self.policy.is_live && key.pid > 0 {
             let (start, end) = (key.range.0.0, key.range.1.0);
-            let procfs = Procfs::default();
-            let task = procfs.living_task(key.pid);
-            let link = |link, must_name| FilePlace::Link { pid: task, link, must_name };
-            places.push(link(mapped_file(start, end), None));
-            places.push(link(PathBuf::from("exe"), Some(key.path.to_vec())));
-            places.push(FilePlace::Inside { root: procfs.root_of(task), path: path.clone() });
+            let task = Procfs::default().living_task(key.pid);
+            named_by = Some(task);
+            places.push(FilePlace::Mapped { task, start, end });
+            places.push(FilePlace::Program { task, name: key.path.to_vec() });
+            places.push(place::below(FileRoot::Task(task), &path, named_by));
         }
-        if let Some(symfs) = &self.policy.symfs {
-            places.push(FilePlace::Inside { root: symfs.clone(), path: path.clone() });
+        if self.policy.symfs.is_some() {
+            places.push(place::below(FileRoot::Symfs, &path, None));
         }
         if let FileIdentity::BuildId(build_id) = &key.identity {
-            places.extend(self.cached_by_build_id(build_id, "elf").map(FilePlace::Path));
+            let cached = self.cached_by_build_id(build_id, "elf");
+            places.extend(cached.map(|path| place::below(FileRoot::Machine, &path, named_by)));
         }
         // A path of another mount namespace is another file here, unless its build-id tells that not.
         let is_of_here =
             key.mount_namespace == 0 || matches!(key.identity, FileIdentity::BuildId(_));
         if is_of_here && undeleted(&key.path).len() == key.path.len() {
-            places.push(FilePlace::Path(path));
+            places.push(place::below(FileRoot::Machine, &path, named_by));
         }
         places
     }
@@ -129,32 +130,22 @@ impl SystemFiles {
         places
     }
 
-    fn roots(&self, pid: i32) -> Vec<Option<PathBuf>> {
-        let mut roots = Vec::new();
-        roots.extend(self.policy.symfs.clone().map(Some));
-        if self.policy.is_live && pid > 0 {
-            let procfs = Procfs::default();
-            roots.push(Some(procfs.root_of(procfs.living_task(pid))));
-        }
-        roots.push(None);
-        roots
+    /// What is at `place`; `None` where that is not to be had in time, or not at all.
+    fn open(&self, place: FilePlace) -> Option<Opened> {
+        let policy = self.policy.clone();
+        self.expendable.run(move || place::open(&place, &policy))?.ok()
     }
 
     /// Those of `paths` that are there, as the process `pid` sees them before this one does.
     fn open_all(&self, pid: i32, paths: &[PathBuf]) -> Vec<Box<dyn FileBytes>> {
+        let is_running = self.policy.is_live && pid > 0;
+        let task = is_running.then(|| Procfs::default().living_task(pid));
+        let symfs = self.policy.symfs.is_some().then_some(FileRoot::Symfs);
+        let roots = symfs.into_iter().chain(task.map(FileRoot::Task)).chain([FileRoot::Machine]);
         let mut files: Vec<Box<dyn FileBytes>> = Vec::new();
-        for root in self.roots(pid) {
-            for path in paths {
-                let place = match &root {
-                    Some(root) => FilePlace::Inside { root: root.clone(), path: path.clone() },
-                    None => FilePlace::Path(path.clone()),
-                };
-                let reader = self.policy.reader.clone();
-                let opened = self.expendable.run(move || place.open(reader.as_ref()));
-                if let Some(Ok(opened)) = opened {
-                    files.push(self.bytes(opened));
-                }
-            }
+        for root in roots {
+            let opened = paths.iter().filter_map(|path| self.open(place::below(root, path, task)));
+            files.extend(opened.map(|opened| self.bytes(opened)));
         }
         files
     }
@@ -169,11 +160,8 @@ impl FileSource for SystemFiles {
         for place in self.places(key) {
             let identity = key.identity.clone();
             // --symfs names the files to use: their inodes are another machine's.
-            let is_chosen = matches!(&place, FilePlace::Inside { root, .. }
-                if Some(root) == self.policy.symfs.as_ref());
-            let reader = self.policy.reader.clone();
-            let opened = self.expendable.run(move || place.open(reader.as_ref()));
-            let Some(Ok(opened)) = opened else { continue };
+            let is_chosen = matches!(place, FilePlace::Below { root: FileRoot::Symfs, .. });
+            let Some(opened) = self.open(place) else { continue };
             if is_chosen || is_same_inode(&opened.file, &identity) {
                 return Ok(self.bytes(opened));
             }
@@ -193,117 +181,6 @@ impl FileSource for SystemFiles {
     fn companions(&self, query: &DebugFileQuery) -> Box<dyn CompanionFiles> {
         Box::new(Companions::new(self.clone(), query.clone()))
     }
-}
-
-/// One way to a file.
-#[derive(Debug)]
-enum FilePlace {
-    /// A link in a process's directory of procfs that leads to the very file, wherever it is and even
-    /// if it is deleted.
-    Link { pid: i32, link: PathBuf, must_name: Option<Vec<u8>> },
-    /// A path below a directory, which no symbolic link may leave.
-    Inside { root: PathBuf, path: PathBuf },
-    /// A path of this machine.
-    Path(PathBuf),
-}
-
-/// A regular file.
-#[derive(Debug)]
-struct Opened {
-    file: File,
-    state: FileState,
-    stored_bytes: u64,
-}
-
-impl FilePlace {
-    fn open(&self, reader: Option<&FileReader>) -> std::io::Result<Opened> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let found = match self {
-            Self::Link { pid, link, must_name } => {
-                let found = open_link(*pid, link, reader)?;
-                if must_name
-                    .as_ref()
-                    .is_some_and(|name| name_of(&found).ok().as_ref() != Some(name))
-                {
-                    return Err(std::io::ErrorKind::NotFound.into());
-                }
-                found
-            }
-            Self::Inside { root, path } => find_inside(root, path, flags)?,
-            Self::Path(path) => rustix::fs::open(path, flags, Mode::empty())?,
-        };
-        let may_read = |reader: &FileReader| match self {
-            Self::Link { .. } => reader.may_read_mapped(&found),
-            Self::Inside { .. } | Self::Path(_) => reader.may_read(&found),
-        };
-        if !reader.is_none_or(may_read) {
-            return Err(std::io::ErrorKind::PermissionDenied.into());
-        }
-        open_regular(&found)
-    }
-}
-
-/// Opens what a link in a process's directory of procfs leads to. For `reader` that process has to be
-/// his own still: another one may have got its number.
-fn open_link(pid: i32, link: &Path, reader: Option<&FileReader>) -> std::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let Some(FileReader { uid, gid, .. }) = reader else {
-        return Procfs::default().directory(pid)?.open_inside(link, flags);
-    };
-    let process = OwnProcess::open(pid, *uid, *gid);
-    let denied = |_| std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-    process.map_err(denied)?.open_in_directory(link, flags)
-}
-
-/// The path by which the kernel knows an open file.
-fn name_of(found: &OwnedFd) -> std::io::Result<Vec<u8>> {
-    let link = std::fs::read_link(Procfs::default().own_file(found))?;
-    Ok(link.into_os_string().into_vec())
-}
-
-/// Finds a path below a directory, which is the root to every link on the way.
-fn find_inside(root: &Path, path: &Path, flags: OFlags) -> std::io::Result<OwnedFd> {
-    let of_root = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let root = rustix::fs::open(root, of_root, Mode::empty())?;
-    let inside = path.strip_prefix("/").unwrap_or(path);
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(root, inside, flags, Mode::empty(), resolve)?)
-}
-
-/// File systems of which a read is a question to the kernel and may have effects, `/proc/kmsg`'s among them
-/// (`include/uapi/linux/magic.h`; `PROC_SUPER_MAGIC` and on): no program is there, and a target that has its debug
-/// information name such a file would choose what is read with our privileges.
-const KERNELS_OWN: [u32; 11] = [
-    0x9fa0,      // proc
-    0x6265_6572, // sysfs
-    0x7472_6163, // tracefs
-    0x6462_6720, // debugfs
-    0x7363_6673, // securityfs
-    0x6265_6570, // configfs
-    0x1cd1,      // devpts
-    0x0027_e0eb, // cgroup
-    0x6367_7270, // cgroup2
-    0xcafe_4a11, // bpf
-    0x6165_676c, // pstore
-];
-
-/// Opens for reading what an `O_PATH` descriptor names, if it is a regular file: opening a FIFO or
-/// a device could wait for ever or have effects.
-fn open_regular(found: &OwnedFd) -> std::io::Result<Opened> {
-    let stat = rustix::fs::fstat(found)?;
-    let file_system = rustix::fs::fstatfs(found)?.f_type as u32;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
-        || KERNELS_OWN.contains(&file_system)
-    {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    let file = File::open(Procfs::default().own_file(found))?;
-    let metadata = file.metadata()?;
-    let state = FileState::of(&metadata);
-    // stat(2) counts in units of 512 bytes, whatever the file system's blocks are. Some file
-    // systems keep small files elsewhere and count nothing for them.
-    let stored_bytes = metadata.blocks().saturating_mul(512).max(1 << 12);
-    Ok(Opened { file, state, stored_bytes })
 }
 
 /// Tells whether a file can be the one that was mapped, by its inode number. Device numbers are not
@@ -333,28 +210,6 @@ fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
 fn installed_by_build_id(build_id: &[u8], ending: &str) -> Option<PathBuf> {
     let (dir, rest) = build_id_path(build_id)?;
     Some(Path::new("/usr/lib/debug/.build-id").join(dir).join(format!("{rest}.{ending}")))
-}
-
-/// Stamp that changes when a file is written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileState {
-    len: u64,
-    /// Seconds and nanoseconds.
-    modified: (i64, i64),
-}
-
-impl FileState {
-    fn of(metadata: &std::fs::Metadata) -> Self {
-        Self { len: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
-    }
-
-    /// Sections are read as they are needed: bytes of two builds must not come together.
-    fn check(self, file: &File) -> std::io::Result<()> {
-        if Self::of(&file.metadata()?) == self {
-            return Ok(());
-        }
-        Err(std::io::Error::other("the file was written to since it was opened"))
-    }
 }
 
 /// An open file whose every read has a deadline.
@@ -432,7 +287,7 @@ fn vdso() -> Result<Box<dyn FileBytes>, Reason> {
 
 /// A file image in memory.
 #[derive(Debug)]
-struct Memory(Vec<u8>);
+struct Memory(&'static [u8]);
 
 impl FileBytes for Memory {
     fn len(&self) -> u64 {
@@ -458,6 +313,7 @@ impl FileBytes for Memory {
 mod tests {
     use super::*;
     use dataspace_proto::address::Avma;
+    use std::os::unix::ffi::OsStringExt as _;
     use std::os::unix::fs::symlink;
 
     fn key(path: &Path, identity: FileIdentity) -> LoadObjectKey {
@@ -555,13 +411,16 @@ mod tests {
     #[test]
     fn a_process_that_is_not_the_users_leads_to_no_file_for_him() {
         let pid = std::process::id().cast_signed();
-        let exe = FilePlace::Link { pid, link: "exe".into(), must_name: None };
-        assert!(exe.open(None).is_ok());
-        let stranger = FileReader { uid: 4_000_000, gid: 4_000_000, groups: Arc::default() };
-        let error = exe.open(Some(&stranger)).unwrap_err();
+        let own = std::env::current_exe().unwrap().into_os_string().into_vec();
+        let exe = |name: &[u8]| FilePlace::Program { task: pid, name: name.to_vec() };
+        let policy = FilePolicy::default();
+        assert!(open_here(&exe(&own), &policy).is_ok());
+        let error = open_here(&exe(b"/other"), &policy).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+        let reader = FileReader { uid: 4_000_000, gid: 4_000_000, groups: Arc::default() };
+        let policy = FilePolicy { reader: Some(reader), ..policy };
+        let error = open_here(&exe(&own), &policy).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
-        let other = FilePlace::Link { pid, link: "exe".into(), must_name: Some(b"/other".into()) };
-        assert_eq!(other.open(None).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     }
 
     #[test]

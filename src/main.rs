@@ -1,6 +1,7 @@
 //! The `dataspace` binary: reads the command line, runs one command, gives its exit code.
 
 mod arrangement;
+mod broker;
 mod bundled;
 mod calibration;
 mod cli;

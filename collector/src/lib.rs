@@ -76,6 +76,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod access;
 pub mod capability;
 pub mod channel;
 pub mod error;

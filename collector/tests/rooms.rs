@@ -7,9 +7,10 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 11] = [
+const ROOMS: [&str; 12] = [
     "error",
     "sys",
+    "access",
     "quota",
     "record",
     "channel",

@@ -9,6 +9,7 @@ mod named;
 pub mod accounting;
 pub mod address;
 pub mod api;
+pub mod broker;
 pub mod event;
 pub mod governance;
 pub mod memory;

@@ -4,7 +4,7 @@ use super::{EVENTS, EventArgs, TargetArgs, value};
 use crate::config::{LiveOptions, Output, RecordOptions};
 use crate::exit::{Failure, Kind};
 use clap::Args;
-use dataspace_collector::target::CommandOutput;
+use dataspace_proto::broker::CommandOutput;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -8,8 +8,9 @@ use crate::config::{
     CalibrationOptions, Input, LiveOptions, Output, RecordingOptions, Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
+use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
-use dataspace_collector::target::{CommandOutput, TargetSpec};
+use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::time::Duration;

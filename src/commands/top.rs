@@ -1,7 +1,10 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
 use super::json;
-use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
+use crate::broker::{self, Terms};
+use crate::cli::{
+    ConnectArgs, EventArgs, Global, Sandbox, TargetArgs, TopArgs, WindowsArgs, asked_for,
+};
 use crate::client::{Client, RemoteSession};
 use crate::config::{LiveOptions, Output, Selection, TopOptions};
 use crate::diagnostic;
@@ -12,6 +15,7 @@ use crate::memory_bound;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
+use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -40,7 +44,23 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         let checked = memory_bound::check(max_bytes, 1);
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
     }
-    memory_bound::set(args.memory_max);
+    let (terms, memory_max) = (wanted.terms(), args.memory_max);
+    let work = || watch(wanted, &view, memory_max, is_watching, has_names);
+    match terms.filter(|_| global.sandbox == Sandbox::On) {
+        Some(terms) => broker::split(terms, work),
+        None => work(),
+    }
+}
+
+/// Begins the session and shows it.
+fn watch(
+    wanted: Wanted,
+    view: &TopOptions,
+    memory_max: Option<u64>,
+    is_watching: bool,
+    has_names: bool,
+) -> anyhow::Result<()> {
+    memory_bound::set(memory_max);
     let interrupt = Interrupt::listen()?;
     let started = wanted.start(&interrupt);
     if interrupt.is_set() {
@@ -53,9 +73,9 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     if is_watching && view.output.is_single() && view.duration.is_none() {
         // It has totals already, and may never end.
         check_window(view.window, source.snapshot().window_lengths())?;
-        return print_snapshot(&*source, &view, &mut stdout().lock());
+        return print_snapshot(&*source, view, &mut stdout().lock());
     }
-    show(&*source, &view, &interrupt)?;
+    show(&*source, view, &interrupt)?;
     if has_names && source.snapshot().accounting.kernel == 0 {
         // Nobody may be reading standard error.
         let _ = writeln!(stderr(), "{NOBODY_CALLED_SO}");
@@ -97,6 +117,16 @@ fn wanted(
 }
 
 impl Wanted {
+    /// What a broker does for it, where it is a session of our own.
+    fn terms(&self) -> Option<Terms> {
+        let Self::Live(live) = self else { return None };
+        let command = match &live.target {
+            TargetSpec::Command(argv) => Some(argv.clone()),
+            _ => None,
+        };
+        Some(Terms { policy: session::files_of(live), command })
+    }
+
     fn start(self, interrupt: &Interrupt) -> anyhow::Result<Box<dyn Source>> {
         Ok(match self {
             Self::Live(live) => session::start_live(&live, &|| interrupt.is_set())?,

@@ -3,9 +3,10 @@
 use crate::cli::value;
 use crate::config::LiveOptions;
 use crate::session;
+use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
-use dataspace_collector::target::{CommandOutput, TargetSpec};
 use dataspace_proto::api::SessionSpec;
+use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::WindowLengths;
 use std::collections::HashSet;

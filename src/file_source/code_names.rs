@@ -1,19 +1,18 @@
 //! Opens the files in which runtimes name the code they make: `perf-PID.map` and `jit-PID.dump`. They
 //! are in directories that anyone may write to, and they grow.
 
-use super::{FileReader, Opened, SystemFiles, find_inside, open_regular, undeleted};
+use super::place::{self, Opened};
+use super::{FilePolicy, SystemFiles, undeleted};
+use crate::broker;
 use crate::expendable::Expendable;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
 use dataspace_collector::system::procfs::Procfs;
+use dataspace_proto::broker::{FilePlace, FileRoot};
 use dataspace_proto::record::FileIdentity;
-use rustix::fs::OFlags;
-use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A file's times are those of the last tick of a clock, and so is when a process began.
@@ -38,29 +37,30 @@ impl Writer {
 impl SystemFiles {
     /// The names' file of the process of `key`.
     pub(super) fn names_file(&self, key: &LoadObjectKey, format: NamesFormat) -> Option<NamesFile> {
-        let policy = self.policy.clone();
-        let key = key.clone();
+        let (policy, key) = (self.policy.clone(), key.clone());
         let opened = self.expendable.run(move || {
-            let procfs = Procfs::default();
-            let task = policy.is_live.then(|| procfs.living_task(key.pid));
-            let root = task.map(|task| procfs.root_of(task));
-            let root = root.filter(|root| root.join(".").exists());
-            let writer = match (task, &root) {
-                (Some(task), Some(_)) => process(task)?,
+            let task = policy.is_live.then(|| Procfs::default().living_task(key.pid));
+            let (root, writer) = match task.and_then(|task| Some((task, process(task)?))) {
+                Some((task, writer)) => (FileRoot::Task(task), writer),
                 // Of a process that is gone there is what it left behind, here or nowhere.
-                _ if key.mount_namespace != 0 => return None,
-                _ => Writer { uid: rustix::process::geteuid().as_raw(), since_s: None },
+                None if key.mount_namespace != 0 => return None,
+                None => {
+                    let writer = Writer { uid: broker::user(), since_s: None };
+                    let has_symfs = policy.symfs.is_some();
+                    (if has_symfs { FileRoot::Symfs } else { FileRoot::Machine }, writer)
+                }
             };
-            let root = root.or(policy.symfs).unwrap_or_else(|| PathBuf::from("/"));
             let path = match format {
                 NamesFormat::PerfMap => {
                     let pid = task.map_or(key.pid, |task| innermost_pid(task, key.pid));
-                    PathBuf::from(format!("tmp/perf-{pid}.map"))
+                    format!("/tmp/perf-{pid}.map").into_bytes()
                 }
-                NamesFormat::JitDump => PathBuf::from(OsStr::from_bytes(undeleted(&key.path))),
+                NamesFormat::JitDump => undeleted(&key.path).to_vec(),
             };
-            let opened = open(&root, &path, writer, &key.identity, policy.reader.as_ref());
-            tracing::debug!(?root, ?path, ?writer, ?opened, "names of code");
+            let named_by = if let FileRoot::Task(task) = root { Some(task) } else { None };
+            let place = FilePlace::Below { root, path, named_by, has_names: true };
+            let opened = open(&place, &policy, writer, &key.identity);
+            tracing::debug!(?place, ?writer, ?opened, "names of code");
             opened.ok()
         })??;
         let inode = opened.file.metadata().ok()?.ino();
@@ -73,18 +73,15 @@ impl SystemFiles {
     }
 }
 
-/// Opens a regular file below `root` that `writer` may have written; no link as the last step.
+/// Opens what is at `place`, if `writer` may have written it.
 fn open(
-    root: &Path,
-    path: &Path,
+    place: &FilePlace,
+    policy: &FilePolicy,
     writer: Writer,
     identity: &FileIdentity,
-    reader: Option<&FileReader>,
 ) -> io::Result<Opened> {
-    let found = find_inside(root, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW)?;
-    let opened = open_regular(&found)?;
-    let may_read = reader.is_none_or(|reader| reader.may_read(&found));
-    let is_trusted = may_read && writer.may_have_written(&opened.file.metadata()?);
+    let opened = place::open(place, policy)?;
+    let is_trusted = writer.may_have_written(&opened.file.metadata()?);
     if is_trusted && super::is_same_inode(&opened.file, identity) {
         return Ok(opened);
     }
@@ -167,8 +164,14 @@ mod tests {
     fn a_map_is_a_plain_file_of_its_process() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("perf-7.map");
-        let opens =
-            |writer| open(root.path(), Path::new("perf-7.map"), writer, &FileIdentity::None, None);
+        let policy = FilePolicy { symfs: Some(root.path().to_path_buf()), ..FilePolicy::default() };
+        let place = FilePlace::Below {
+            root: FileRoot::Symfs,
+            path: b"perf-7.map".to_vec(),
+            named_by: None,
+            has_names: true,
+        };
+        let opens = |writer| open(&place, &policy, writer, &FileIdentity::None);
         assert!(opens(own(None)).is_err(), "there is none");
         std::fs::write(&path, "1000 10 f\n").unwrap();
         assert!(opens(own(None)).is_ok());

@@ -1,9 +1,10 @@
 //! Right of a user to read a file that is opened for a session of his, with privileges that he has
 //! not got: what his program's debug information names must not lead to what he may not see.
 
-use dataspace_collector::system::procfs::Procfs;
+use dataspace_collector::system::procfs::{Credentials, Procfs};
 use rustix::fs::{Stat, fstat, getxattr, stat};
 use rustix::io::Errno;
+use rustix::process::{Gid, getegid, geteuid, getgroups};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -25,6 +26,13 @@ const READ: u32 = 0o4;
 const SEARCH: u32 = 0o1;
 
 impl FileReader {
+    /// Our own user, without the privileges that we may have.
+    fn own() -> Self {
+        let groups = getgroups().unwrap_or_default().into_iter().map(Gid::as_raw);
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        Self { uid, gid, groups: groups.collect() }
+    }
+
     /// Tells whether the user may read the file of `found`, and search every directory above it. What
     /// cannot be told is a no: access control lists, files of another mount namespace.
     pub(super) fn may_read(&self, found: &OwnedFd) -> bool {
@@ -62,6 +70,28 @@ impl FileReader {
         };
         stat.st_mode >> shift & right != 0
     }
+}
+
+/// Tells whether the process of `task` could read the file of `found` itself, with the credentials of each of its
+/// threads: what it names is not opened with more rights than it has. Of one that has ended nobody knows what it might
+/// have read: then our own user's file, or everybody's. What cannot be told is a no.
+pub(super) fn may_target_read(task: Option<i32>, found: &OwnedFd) -> bool {
+    let procfs = Procfs::default();
+    let mut checked: Vec<Credentials> = Vec::new();
+    let tids = task.and_then(|task| procfs.tasks(task).ok());
+    for tid in tids.unwrap_or_default() {
+        // One that has ended meanwhile reads nothing.
+        let Ok(one) = procfs.credentials(tid) else { continue };
+        if checked.contains(&one) {
+            continue;
+        }
+        let reader = FileReader { uid: one.uid, gid: one.gid, groups: one.groups.clone().into() };
+        if !one.reads_all && !reader.may_read_mapped(found) {
+            return false;
+        }
+        checked.push(one);
+    }
+    !checked.is_empty() || FileReader::own().may_read_mapped(found)
 }
 
 /// Tells whether more than the mode decides, or that cannot be told.

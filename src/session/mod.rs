@@ -78,11 +78,16 @@ pub(crate) fn start_live_hurried_by(
     is_over: &dyn Fn() -> bool,
 ) -> anyhow::Result<Box<dyn Source>> {
     let analysis = Config { windows: options.windows, ..Config::default() };
-    let policy = FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None };
+    let policy = files_of(options);
     let own_cpu = OwnCpu::begin(options.is_one_of_many);
     let config = live_config(options)?;
     let session = LiveSession::start(config, policy, analysis, own_cpu, is_hurried, is_over);
     Ok(Box::new(session.map_err(|error| failure(&error))?))
+}
+
+/// Rules for the files of a session with `options`.
+pub(crate) fn files_of(options: &LiveOptions) -> FilePolicy {
+    FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None }
 }
 
 /// Tells whether each of `events` is spelled as one; it may still not be had on this machine.

@@ -153,7 +153,8 @@ mod tests {
     use dataspace_collector::live::{Heard, Live, LiveConfig};
     use dataspace_collector::perf_data::read::Recording;
     use dataspace_collector::perf_data::write::{Output, Recorder, RecorderConfig};
-    use dataspace_collector::target::{CommandOutput, TargetSpec};
+    use dataspace_collector::target::TargetSpec;
+    use dataspace_proto::broker::CommandOutput;
     use dataspace_proto::record::Record;
     use std::path::Path;
     use std::process::Command;

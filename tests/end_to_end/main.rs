@@ -24,6 +24,7 @@ mod namespace;
 mod reason;
 mod record;
 mod recording;
+mod sandbox;
 mod screen;
 mod skid;
 mod slow_field;

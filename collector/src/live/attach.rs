@@ -1,5 +1,6 @@
 //! Opens a session's events on the threads of its targets.
 
+use crate::access::{self, EventPlace};
 use crate::error::Error;
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures, Source};
@@ -10,7 +11,7 @@ use crate::live::refusal::{Request, Scope};
 use crate::live::rings::{CpuOutputs, Rings};
 use crate::record::ring::{Joint, RingReader};
 use crate::record::side_band::{self, SideBand};
-use crate::sys::open::{self, EventPlace};
+use crate::sys::open;
 use crate::system::procfs::Procfs;
 use crate::target::Watched;
 use dataspace_proto::event::EventIdx;
@@ -297,7 +298,7 @@ impl<'a> Attacher<'a> {
             return Ok(true);
         }
         let inherit = matches!(place, EventPlace::Task { .. });
-        match open::open(&attr::side_band(self.features, inherit), place) {
+        match access::event(&attr::side_band(self.features, inherit), place, None) {
             Ok(fd) => {
                 set_output(&fd, &self.rings.outputs[cpu_idx].side_band)?;
                 self.attached.side_band.push(OpenSideBand { fd, pid, cpu });
@@ -347,7 +348,7 @@ impl<'a> Attacher<'a> {
     fn is_off(&mut self, place: EventPlace<'_>, cpu: i32) -> bool {
         let attr = attr::side_band(KernelFeatures::default(), false);
         let is_whole = !matches!(place, EventPlace::Task { .. });
-        let is_off = is_whole && matches!(open::open(&attr, place), Err(Errno::NODEV));
+        let is_off = is_whole && matches!(access::event(&attr, place, None), Err(Errno::NODEV));
         if is_off && !self.attached.offline.contains(&cpu) {
             self.attached.offline.push(cpu);
         }
@@ -413,7 +414,11 @@ impl<'a> Attacher<'a> {
 
 /// Side-band event of the kernel on one CPU, if it gives one.
 pub(crate) fn machine_on(output: &CpuOutputs, features: KernelFeatures) -> Option<OpenSideBand> {
-    let fd = match open::open(&attr::machine_side_band(features), EventPlace::Cpu(output.cpu)) {
+    let fd = match access::event(
+        &attr::machine_side_band(features),
+        EventPlace::Cpu(output.cpu),
+        None,
+    ) {
         Ok(fd) => fd,
         Err(errno) => {
             tracing::debug!(cpu = output.cpu, %errno, "the kernel does not tell of itself");
@@ -436,7 +441,10 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     use perf_event_open_sys::bindings as abi;
 
     let is_known = |attr: &attr::perf_event_attr| {
-        !matches!(open::open(attr, EventPlace::OWN_THREAD), Err(Errno::INVAL | Errno::TOOBIG))
+        !matches!(
+            access::event(attr, EventPlace::own_thread(-1), None),
+            Err(Errno::INVAL | Errno::TOOBIG)
+        )
     };
     let clock = attr::EventSource {
         source: Source::Software(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
@@ -446,8 +454,9 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     };
     let binding = Binding::default();
     let none = KernelFeatures::default();
-    let is_allowed =
-        |attr: &attr::perf_event_attr| open::open(attr, EventPlace::OWN_THREAD).is_ok();
+    let is_allowed = |attr: &attr::perf_event_attr| {
+        access::event(attr, EventPlace::own_thread(-1), None).is_ok()
+    };
     let with_build_id = KernelFeatures { build_id: true, ..none };
     let with_namespaces = KernelFeatures { namespaces: true, ..none };
     KernelFeatures {

@@ -1,11 +1,11 @@
 //! A control group whose tasks are counted: what tells it from a later one of the same path, for a
 //! unit that restarts gets a new one.
 
+use crate::access;
 use crate::error::Error;
 use crate::system::cgroup::Cgroup;
 use crate::target::Coverage;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
 use std::time::{Duration, Instant};
 
 /// Interval at which a unit's group that is gone is looked for elsewhere: all groups of the machine are gone through.
@@ -43,8 +43,7 @@ impl GroupWatch {
     }
 
     fn open(group: Cgroup) -> Result<Self, Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&group.path, flags, Mode::empty())
+        let directory = access::directory(&group.path)
             .map_err(|errno| Error::System { call: "opening the control group", errno })?;
         let identity = group.identity();
         Ok(Self { group, directory, identity, gone_since: None })

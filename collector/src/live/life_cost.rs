@@ -1,11 +1,12 @@
 //! Cost of events for a task in its life, to be born with them and to end with them: measured on
 //! children of our own.
 
+use crate::access::{self, EventPlace};
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::live::clock::now_ns;
 use crate::sys::mmap::MappedRing;
-use crate::sys::open::{self, EventPlace};
+use crate::sys::open;
 use crate::sys::spawn;
 use crate::system::procfs::Procfs;
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -69,14 +70,14 @@ impl Heritage {
         let binding = Binding { inherit: true, ..Binding::default() };
         let (mut events, mut outputs) = (Vec::new(), Vec::new());
         for &cpu in cpus {
-            let place = EventPlace::Task { tid: 0, cpu };
-            let output = open::open(&attr::ring_owner(1), place)?;
+            let place = EventPlace::own_thread(cpu);
+            let output = access::event(&attr::ring_owner(1), place, None)?;
             // Before there is a ring nothing can be sent to it.
             let ring = MappedRing::new(output.as_fd(), RING_PAGES)?;
             let sampled = plans.iter().filter(|plan| plan.is_on(cpu));
             let attrs = sampled.map(|plan| attr::sampled(&plan.source, binding, features));
             for attr in attrs.chain([attr::side_band(features, true)]) {
-                let event = open::open(&attr, place)?;
+                let event = access::event(&attr, place, None)?;
                 open::set_output(event.as_fd(), output.as_fd())?;
                 events.push(event);
             }
@@ -97,15 +98,15 @@ impl Life {
     /// The life of a child that does nothing, without what either of us waited for a CPU: where all are busy
     /// that is milliseconds.
     fn lead() -> Result<Self, Errno> {
-        const SELF: &str = "thread-self";
+        let own = rustix::thread::gettid().to_string();
         let procfs = Procfs::default();
-        let delay_ns = |task| procfs.delay_ns(task);
-        let (delayed_ns, began_ns) = (delay_ns(SELF), now_ns());
+        let delay_ns = |task: &str| procfs.delay_ns(task);
+        let (delayed_ns, began_ns) = (delay_ns(&own), now_ns());
         let child = spawn::idle()?;
         let birth_ns = now_ns() - began_ns;
-        let birth_delay_ns = delay_ns(SELF).saturating_sub(delayed_ns);
+        let birth_delay_ns = delay_ns(&own).saturating_sub(delayed_ns);
         let task = child.pid().to_string();
-        let both_delayed_ns = || delay_ns(SELF) + delay_ns(&task);
+        let both_delayed_ns = || delay_ns(&own) + delay_ns(&task);
         let (delayed_ns, ending_ns) = (both_delayed_ns(), now_ns());
         child.end()?;
         let end_ns = now_ns() - ending_ns;

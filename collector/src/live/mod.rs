@@ -34,6 +34,7 @@ pub use clock::thread_cpu_ns;
 pub use permission::Permission;
 pub use record::Heard;
 
+use crate::access::command::Command;
 use crate::channel::batch::BatchSender;
 use crate::error::Error;
 use crate::event::attr::{Binding, KernelFeatures};
@@ -53,8 +54,9 @@ use crate::system::machine::Machine;
 use crate::system::procfs::Procfs;
 use crate::system::tracefs::Tracefs;
 use crate::target::membership::CommFilter;
-use crate::target::{CommandOutput, Coverage, Target, TargetSpec, Watched};
+use crate::target::{Coverage, Target, TargetSpec, Watched};
 use dataspace_proto::accounting::Collected;
+use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Event, Sampling};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -296,7 +298,7 @@ impl Live {
             .map_err(|errno| Error::System { call: "eventfd", errno })?;
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), wake });
         let name = self.command.unwrap_or_default();
-        let child = match self.held.map(HeldChild::release).transpose() {
+        let child = match self.held.map(Command::release).transpose() {
             Ok(child) => child,
             Err(errno) => {
                 if let Some((writer, _)) = recorded {

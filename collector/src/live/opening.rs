@@ -7,13 +7,13 @@
 //! that succeeds settles a plan: all later ones are done the same way, so that all samples of an event
 //! have one layout.
 
+use crate::access::{self, EventPlace};
 use crate::event::EventPlan;
 use crate::event::attr::{
     self, AccessFields, Binding, Counter, EventSource, KernelFeatures, Levels, Source,
     perf_event_attr,
 };
 use crate::event::meaning::counter_skid;
-use crate::sys::open::{self, EventPlace};
 use dataspace_proto::event::{EventKind, SkidModel};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -41,7 +41,7 @@ pub(crate) fn open_planned(
     place: EventPlace<'_>,
 ) -> Result<Opened<OwnedFd>, Errno> {
     open_with(plan, binding, features, |attr, leader: Option<&OwnedFd>| {
-        open::open_in_group(attr, place, leader.map(AsFd::as_fd))
+        access::event(attr, place, leader.map(AsFd::as_fd))
     })
 }
 

@@ -1,10 +1,11 @@
 //! Processes that a session may have events on, where that is not decided by our own privileges.
 
+use crate::access::{self, EventPlace};
 use crate::error::Error;
 use crate::event::attr;
 use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::rings::Rings;
-use crate::sys::open::{self, EventPlace};
+use crate::sys::open;
 use crate::sys::pidfd;
 use rustix::fd::{AsFd as _, OwnedFd};
 use std::collections::HashMap;
@@ -56,7 +57,7 @@ impl Seen {
             // `kernel/events/core.c`).
             let output = output?;
             let place = EventPlace::Task { tid: pid, cpu: output.cpu };
-            let mark = open::open(&attr::mark(), place).ok()?;
+            let mark = access::event(&attr::mark(), place, None).ok()?;
             open::set_output(mark.as_fd(), output.side_band.as_fd()).ok()?;
             permission.may_see(pid).then_some((pid, mark))
         };

@@ -1,5 +1,6 @@
 //! The reader thread: round after round over the rings, until the targets have ended.
 
+use crate::access::command::Command;
 use crate::channel::batch::{BatchSender, Slots};
 use crate::event::EventPlan;
 use crate::event::attr::{Binding, KernelFeatures};
@@ -17,7 +18,6 @@ use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
 use crate::live::{Outcome, Parts, Permission, Shared};
 use crate::perf_data::write::Writer;
-use crate::sys::spawn::Child;
 use crate::sys::{open, pidfd};
 use crate::system::procfs::Procfs;
 use crate::target::Watched;
@@ -80,7 +80,7 @@ pub(crate) fn run(
     mut parts: Parts,
     sender: BatchSender,
     shared: &Shared,
-    child: Option<Child>,
+    child: Option<Command>,
     recorded: Option<(Writer, Heard)>,
 ) -> Outcome {
     let watched = std::mem::take(&mut parts.watched);
@@ -316,7 +316,7 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, watch: &Watch<'_>, child: Option<&Child>) -> Outcome {
+    fn finish(mut self, watch: &Watch<'_>, child: Option<&Command>) -> Outcome {
         disable(&self.events);
         // The targets see no more of us from here on, whatever the analyzer takes for the rest.
         self.side_band.clear();
@@ -380,7 +380,7 @@ fn forget_ended(fds: &mut Vec<PollFd<'_>>, n_not_targets: usize) {
 
 /// The command's exit status. One that still runs was started for this session and ends with it, as
 /// under perf; `None` if it does not take the signal.
-fn exit_status(child: &Child, watch: &Watch<'_>) -> Option<ExitStatus> {
+fn exit_status(child: &Command, watch: &Watch<'_>) -> Option<ExitStatus> {
     let has_ended = |watched: &Watched| pidfd::has_ended(&watched.pidfd);
     if !watch.watched.iter().all(has_ended) {
         child.terminate();
@@ -391,5 +391,5 @@ fn exit_status(child: &Child, watch: &Watch<'_>) -> Option<ExitStatus> {
             .collect();
         wait(&mut fds, now_ns() + TERMINATION_NS);
     }
-    child.try_reap().map(|status| ExitStatus::from_raw(status.as_raw()))
+    child.try_reap().map(ExitStatus::from_raw)
 }

@@ -1,12 +1,12 @@
 //! Meaning of an errno of `perf_event_open` or of a ring's mapping: who refused, on which value,
 //! what is the least that would help.
 
+use crate::access::{self, EventPlace};
 use crate::error::{Error, ErrorKind};
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, Counter, EventSource, Levels, Source};
 use crate::live::attach::kernel_features;
 use crate::live::opening::open_planned;
-use crate::sys::open::{self, EventPlace};
 use crate::system::machine::{KernelRelease, Processor};
 use crate::system::procfs::Procfs;
 use dataspace_proto::event::Sampling;
@@ -121,15 +121,16 @@ impl<'a> Request<'a> {
     /// `perf_event_open()` one of a PMU with `PERF_PMU_CAP_NO_INTERRUPT` with `EOPNOTSUPP`.
     fn only_counts(&self) -> bool {
         let Some(source) = self.source.filter(|_| self.counter().is_some()) else { return false };
-        let opens = |place, period| open::open(&attr::bare(&source, period), place).is_ok();
+        let opens =
+            |place, period| access::event(&attr::bare(&source, period), place, None).is_ok();
         // A user who may not see the kernel opens nothing of a PMU that cannot leave it out. But its own
         // check, which refuses the period, comes first.
         let passes = |place, period| {
-            let opened = open::open(&attr::bare_of_user(&source, period), place);
+            let opened = access::event(&attr::bare_of_user(&source, period), place, None);
             matches!(opened, Ok(_) | Err(Errno::OPNOTSUPP))
         };
         // Some count on whole CPUs only.
-        [EventPlace::OWN_THREAD, EventPlace::Cpu(0)].into_iter().any(|place| {
+        [EventPlace::own_thread(-1), EventPlace::Cpu(0)].into_iter().any(|place| {
             opens(place, 0) && !opens(place, BARE_PERIOD)
                 || passes(place, 0) && !passes(place, BARE_PERIOD)
         })
@@ -369,7 +370,7 @@ fn memlock() -> String {
 /// Why not.
 pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Result<(), Error> {
     let binding = Binding { enable_on_exec: true, ..Binding::default() };
-    match open_planned(plan, binding, kernel_features(), EventPlace::OWN_THREAD) {
+    match open_planned(plan, binding, kernel_features(), EventPlace::own_thread(-1)) {
         Ok(_) => Ok(()),
         Err(errno) => {
             let pid = rustix::process::getpid().as_raw_nonzero().get();

@@ -1,11 +1,11 @@
 //! The rings of a session: two on each CPU, one for samples and one for everything else.
 
+use crate::access::{self, EventPlace};
 use crate::error::Error;
 use crate::event::attr;
 use crate::live::refusal;
 use crate::record::ring::{Joint, RingReader};
 use crate::sys::mmap::MappedRing;
-use crate::sys::open::{self, EventPlace};
 use crate::system::procfs::Procfs;
 use perf_event_open_sys::bindings as abi;
 use rustix::fd::OwnedFd;
@@ -156,7 +156,7 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
     let ring_bytes = n_pages * rustix::param::page_size();
     let attr = attr::ring_owner(u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX));
     let pid = getpid().as_raw_nonzero().get();
-    open::open(&attr, EventPlace::Task { tid: pid, cpu })
+    access::event(&attr, EventPlace::Task { tid: pid, cpu }, None)
         .map_err(|errno| refusal::Request::new("any event", pid, pid, procfs).error(errno))
 }
 

@@ -1,10 +1,11 @@
 //! Cost of one sample for whoever is sampled, measured on ourselves.
 
+use crate::access::{self, EventPlace};
 use crate::event::attr::{self, Binding, EventSource, KernelFeatures, Source};
 use crate::live::clock::thread_cpu_ns;
 use crate::live::rings::n_samples_in;
 use crate::sys::mmap::MappedRing;
-use crate::sys::open::{self, EventPlace};
+use crate::sys::open;
 use dataspace_proto::event::{EventKind, Sampling};
 use perf_event_open_sys::bindings as abi;
 use rustix::fd::AsFd as _;
@@ -127,7 +128,7 @@ fn extra(
     let last_ns = began_ns + MAX_WARM_UP.as_nanos() as u64;
     while n_runs < N_RUNS || thread_cpu_ns() < end_ns.min(last_ns) {
         n_runs += 1;
-        let fd = open::open(&attr, EventPlace::OWN_THREAD).ok()?;
+        let fd = access::event(&attr, EventPlace::own_thread(-1), None).ok()?;
         let mut ring = MappedRing::new(fd.as_fd(), RING_PAGES).ok()?;
         let with = time(&mut work);
         open::disable(fd.as_fd()).ok()?;

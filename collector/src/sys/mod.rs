@@ -10,6 +10,7 @@ pub(crate) mod mmap;
 pub(crate) mod open;
 pub(crate) mod pidfd;
 pub(crate) mod prefetch;
+pub(crate) mod signal;
 pub(crate) mod socket;
 pub(crate) mod spawn;
 

@@ -7,60 +7,22 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
-/// Tasks that an event counts, and on which CPU.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum EventPlace<'a> {
-    /// One thread (0: the calling one), on one CPU (−1: any).
-    Task {
-        /// The thread.
-        tid: i32,
-        /// The CPU.
-        cpu: i32,
-    },
-    /// Every task of one CPU.
-    Cpu(i32),
-    /// The tasks of a control group, on one CPU.
-    Cgroup {
-        /// The group's directory.
-        group: BorrowedFd<'a>,
-        /// The CPU.
-        cpu: i32,
-    },
-}
-
-impl EventPlace<'_> {
-    /// The calling thread, on any CPU.
-    pub(crate) const OWN_THREAD: Self = Self::Task { tid: 0, cpu: -1 };
-
-    /// The thread; −1 where there is not one only.
-    pub(crate) const fn tid(self) -> i32 {
-        match self {
-            Self::Task { tid, .. } => tid,
-            Self::Cpu(_) | Self::Cgroup { .. } => -1,
-        }
-    }
-}
-
-/// Opens an event.
-pub(crate) fn open(attr: &perf_event_attr, place: EventPlace<'_>) -> Result<OwnedFd, Errno> {
-    open_in_group(attr, place, None)
-}
-
-/// Opens an event, in the group of `leader` if there is one.
-pub(crate) fn open_in_group(
+/// Opens an event, in the group of `leader` if there is one, with the kernel's own parameters: on thread `tid`, or on
+/// the tasks of the control group of which `cgroup` is the directory, or on all tasks (−1 and neither), on CPU `cpu`
+/// (−1: any).
+pub(crate) fn open(
     attr: &perf_event_attr,
-    place: EventPlace<'_>,
+    tid: i32,
+    cpu: i32,
+    cgroup: Option<BorrowedFd<'_>>,
     leader: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd, Errno> {
-    let (pid, cpu, flags) = match place {
-        EventPlace::Task { tid, cpu } => (tid, cpu, 0),
-        EventPlace::Cpu(cpu) => (-1, cpu, 0),
-        EventPlace::Cgroup { group, cpu } => (group.as_raw_fd(), cpu, abi::PERF_FLAG_PID_CGROUP),
-    };
+    let of_cgroup = if cgroup.is_some() { abi::PERF_FLAG_PID_CGROUP } else { 0 };
+    let pid = cgroup.map_or(tid, |directory| directory.as_raw_fd());
     // The kernel writes the size it expects into the attr, so it gets a copy.
     let mut attr = *attr;
     let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
-    let flags = libc::c_ulong::from(abi::PERF_FLAG_FD_CLOEXEC | flags);
+    let flags = libc::c_ulong::from(abi::PERF_FLAG_FD_CLOEXEC | of_cgroup);
     // SAFETY: `attr` is a live perf_event_attr, fully initialised, whose `size` is its own size;
     // it has no pointer fields set (no kprobe or uprobe strings). The kernel writes only to
     // `attr.size`. The descriptors are borrowed for the call.

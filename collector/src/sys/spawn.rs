@@ -1,6 +1,7 @@
 //! Children of ours: a command that waits, forked but not executed, until its events are open, and
 //! one that does nothing.
 
+use dataspace_proto::broker::CommandOutput;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -10,22 +11,10 @@ use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-/// Destination of a command's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CommandOutput {
-    /// Our own output.
-    #[default]
-    Inherit,
-    /// Our standard error: our standard output is for data.
-    Stderr,
-    /// None; the command has no input either: the terminal is ours.
-    Discard,
-}
-
 /// A child that has not executed its command yet. Dropped, it exits without doing so.
 #[derive(Debug)]
 pub(crate) struct HeldChild {
-    /// `None` once the child is the caller's.
+    /// `None` once the child is the caller's, or where it is another's.
     child: Option<Child>,
     pid: i32,
     release: Option<OwnedFd>,
@@ -82,34 +71,41 @@ pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild
     Ok(HeldChild { child: Some(child), pid, release: Some(release), exec_errno })
 }
 
-/// A child that does nothing, for ever. Dropped, it is killed.
+/// A child that does nothing until it is told to end. Dropped, it is.
 #[derive(Debug)]
-pub(crate) struct IdleChild(Child);
+pub(crate) struct IdleChild {
+    child: Child,
+    end: OwnedFd,
+}
 
-/// Forks a child that does nothing. It shares no pipe with anybody, and does not outlive this thread.
+/// Forks a child that does nothing. It does not outlive this thread.
+///
+/// It ends by a byte and no signal, for a worker may send none. Other children may hold ends of its pipe: they neither
+/// read nor write, so that the byte is for this one.
 pub(crate) fn idle() -> Result<IdleChild, Errno> {
+    let (wait, end) = pipe_with(PipeFlags::CLOEXEC)?;
+    let wait_fd = wait.as_raw_fd();
     let parent = rustix::process::getpid().as_raw_nonzero().get();
-    // SAFETY: the child calls only async-signal-safe functions until it is killed, so the locks that
-    // other threads held at the fork do not matter.
+    // SAFETY: the child calls only async-signal-safe functions until it ends, so the locks that other
+    // threads held at the fork do not matter.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // SAFETY: system calls without pointers.
+        // SAFETY: system calls with a pointer to a local of the right size, or without pointers.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            let mut byte = 0u8;
             // Who died before that was not heard of.
-            while libc::getppid() == parent {
-                libc::pause();
-            }
+            while libc::getppid() == parent && libc::read(wait_fd, (&raw mut byte).cast(), 1) < 0 {}
             libc::_exit(0)
         }
     }
-    Child::forked(pid).map(IdleChild)
+    Child::forked(pid).map(|child| IdleChild { child, end })
 }
 
 impl IdleChild {
     /// The child's process id.
     pub(crate) fn pid(&self) -> i32 {
-        self.0.pid.as_raw_nonzero().get()
+        self.child.pid.as_raw_nonzero().get()
     }
 
     /// Ends it and waits until it has; it stays a zombie until it is dropped.
@@ -117,16 +113,16 @@ impl IdleChild {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn end(&self) -> Result<(), Errno> {
-        rustix::process::kill_process(self.0.pid, rustix::process::Signal::KILL)?;
+        rustix::io::write(&self.end, &[1])?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.0.pid), options)).map(drop)
+        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.child.pid), options)).map(drop)
     }
 }
 
 impl Drop for IdleChild {
     fn drop(&mut self) {
-        let _ = rustix::process::kill_process(self.0.pid, rustix::process::Signal::KILL);
-        let _ = self.0.reap();
+        let _ = rustix::io::write(&self.end, &[1]);
+        let _ = self.child.reap();
     }
 }
 
@@ -136,6 +132,32 @@ struct ChildEnds {
     own: libc::c_int,
     /// Its standard input, output and error.
     stdio: [libc::c_int; 3],
+}
+
+/// This process, of the two that there are after [`fork_worker`].
+#[derive(Debug)]
+pub(crate) enum Fork {
+    /// The one that was there before, and its child.
+    Parent(Pid),
+    /// The new one.
+    Child,
+}
+
+/// Makes a second process of this one, which goes on as it does.
+///
+/// # Errors
+/// What the kernel said; `EBUSY` where this process has more than one thread: the others' locks would stay as they
+/// are in the child, for ever.
+pub(crate) fn fork_worker(n_threads: u64) -> Result<Fork, Errno> {
+    if n_threads != 1 {
+        return Err(Errno::BUSY);
+    }
+    // SAFETY: this is the only thread, so that the child's copy of memory is whole: no lock is held in it.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        return Ok(Fork::Child);
+    }
+    Ok(Fork::Parent(Child::forked(pid)?.pid))
 }
 
 /// The child's life up to exec.
@@ -175,16 +197,31 @@ unsafe fn execute(argv: &[*const c_char], ends: ChildEnds) -> ! {
 }
 
 impl HeldChild {
+    /// Another process's child, which is held by these pipes.
+    pub(crate) const fn of_another(pid: i32, release: OwnedFd, exec_errno: OwnedFd) -> Self {
+        Self { child: None, pid, release: Some(release), exec_errno }
+    }
+
+    /// The pipe that releases the child, and the one that tells why it could not execute.
+    pub(crate) fn pipes(&self) -> Option<[&OwnedFd; 2]> {
+        Some([self.release.as_ref()?, &self.exec_errno])
+    }
+
+    /// The child, where it is ours.
+    pub(crate) const fn child(&self) -> Option<&Child> {
+        self.child.as_ref()
+    }
+
     /// The child's process id.
     pub(crate) const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Lets the child execute its command, and waits until it has.
+    /// Lets the child execute its command, and waits until it has; gives it where it is ours.
     ///
     /// # Errors
     /// What `execvp` said; the child is gone then.
-    pub(crate) fn release(mut self) -> Result<Child, Errno> {
+    pub(crate) fn release(mut self) -> Result<Option<Child>, Errno> {
         if let Some(release) = self.release.take() {
             // A child that was killed while it waited reads nothing: its status tells, later.
             let _ = rustix::io::retry_on_intr(|| rustix::io::write(&release, &[1]));
@@ -194,7 +231,7 @@ impl HeldChild {
         if n_bytes == errno.len() {
             return Err(Errno::from_raw_os_error(i32::from_ne_bytes(errno)));
         }
-        self.child.take().ok_or(Errno::CHILD)
+        Ok(self.child.take())
     }
 }
 

@@ -1,11 +1,10 @@
 //! Control groups as targets: where they are mounted, how a unit of systemd is found, who is in one.
 
+use crate::access;
 use crate::error::Error;
 use crate::system::procfs::Procfs;
 use std::collections::VecDeque;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Directories looked into for a unit: a machine with 10,000 containers has fewer.
@@ -62,12 +61,17 @@ impl Hierarchies {
         Self { mounts: found }
     }
 
+    /// Tells whether `path` is in one of them.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.mounts.iter().any(|(mount, _)| path.starts_with(mount))
+    }
+
     /// The group at `path`: a directory, or a path as `/proc/PID/cgroup` has it.
     ///
     /// # Errors
     /// [`Error::Cgroup`] where there is none.
     pub(crate) fn group(&self, path: &Path) -> Result<Cgroup, Error> {
-        let is_group = |path: &Path| path.join("cgroup.procs").exists();
+        let is_group = |path: &Path| access::identity(&path.join("cgroup.procs")).is_ok();
         if let Some((_, kind)) = self.mounts.iter().find(|(mount, _)| path.starts_with(mount))
             && is_group(path)
         {
@@ -119,8 +123,7 @@ impl Cgroup {
 
     /// Identity that tells this group from a later one of the same path; `None` when it is gone.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
-        let metadata = fs::metadata(&self.path).ok()?;
-        Some((metadata.dev(), metadata.ino()))
+        access::identity(&self.path).ok()
     }
 
     /// The group that its unit has elsewhere, where it was found by the unit's name and is gone: one whose
@@ -157,17 +160,16 @@ impl Cgroup {
 fn own_processes(directory: &Path) -> io::Result<Vec<i32>> {
     use std::io::Read as _;
     let mut text = String::new();
-    let file = fs::File::open(directory.join("cgroup.procs"))?;
+    let file = access::file(&directory.join("cgroup.procs"))?;
     file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
     // 0 is a process of another pid namespace.
     Ok(text.lines().filter_map(|line| line.parse().ok()).filter(|&pid| pid > 0).collect())
 }
 
-fn directories(path: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(path).ok();
-    let entries = entries.into_iter().flatten().flatten();
-    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    entries.filter(is_directory).map(|entry| entry.path())
+fn directories(path: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let entries = access::entries(path).ok().into_iter().flatten();
+    let directories = entries.filter(|entry| entry.is_directory);
+    directories.map(|entry| path.join(entry.name))
 }
 
 /// The directory called `name` that is nearest to `root`.
@@ -201,6 +203,7 @@ fn mount(line: &str) -> Option<(PathBuf, Kind)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn tree(groups: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();

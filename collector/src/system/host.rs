@@ -1,10 +1,10 @@
 //! The machine that a recording is made on, below a root that tests can fake.
 
+use crate::access;
 use crate::system::cpu_list::cpu_list;
 use crate::system::machine::KernelRelease;
 use crate::system::procfs::{Procfs, value, whole};
 use crate::system::sysfs;
-use std::fs::File;
 use std::path::Path;
 
 /// The machine as its kernel describes it. What it does not tell is empty or 0.
@@ -114,7 +114,7 @@ impl Kernel {
                 break;
             }
         }
-        let notes = File::open(root.join("sys/kernel/notes")).and_then(whole);
+        let notes = access::file(&root.join("sys/kernel/notes")).and_then(whole);
         let modules = procfs.text("modules").unwrap_or_default();
         (start != 0 && start < end).then(|| Self {
             start,

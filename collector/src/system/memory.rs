@@ -3,6 +3,7 @@
 use crate::system::procfs::Procfs;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::OnceLock;
 
 /// Has the allocator keep little of what is freed, from now on, and in few heaps: `malloc_trim` gives nothing
 /// back of the top of a thread's own heap, and that may be some 10 MB for each thread. To be called before
@@ -20,15 +21,25 @@ pub fn give_back() {
 /// Resident memory, as the kernel counts it; 0 where it does not tell.
 #[must_use]
 pub fn resident_bytes() -> u64 {
-    let statm = Procfs::default().text("self/statm").unwrap_or_default();
+    // Opened once: it is read many times a second.
+    static STATM: OnceLock<Option<File>> = OnceLock::new();
+    let statm = STATM.get_or_init(|| Procfs::default().own_statm().ok());
+    let mut bytes = [0; 128];
+    let read = statm.as_ref().and_then(|statm| statm.read_at(&mut bytes, 0).ok());
+    let statm = str::from_utf8(&bytes[..read.unwrap_or_default()]).unwrap_or_default();
     // Size, resident, shared, in pages (proc_pid_statm(5)).
     let n_pages: Option<u64> = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     n_pages.unwrap_or_default() * rustix::param::page_size() as u64
 }
 
-/// The vdso, which is an ELF file in memory.
+/// The vdso, which is an ELF file in memory. A worker asks for it before it gives its privileges up: later it cannot.
 #[must_use]
-pub fn vdso() -> Option<Vec<u8>> {
+pub fn vdso() -> Option<&'static [u8]> {
+    static VDSO: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    VDSO.get_or_init(read_vdso).as_deref()
+}
+
+fn read_vdso() -> Option<Vec<u8>> {
     let procfs = Procfs::default();
     let mut mappings = procfs.own_mappings().ok()?.flatten();
     let vdso = mappings.find(|mapping| &*mapping.path == b"[vdso]")?;

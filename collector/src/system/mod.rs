@@ -6,6 +6,7 @@ pub(crate) mod host;
 pub mod machine;
 pub mod memory;
 pub mod procfs;
+pub mod right;
 pub mod socket;
 pub(crate) mod sysfs;
 pub mod tracefs;

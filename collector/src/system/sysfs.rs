@@ -1,6 +1,6 @@
 //! Files and directories of sysfs, read within bounds.
 
-use std::fs::{self, File};
+use crate::access;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(crate) const MAX_PMUS: usize = 4_096;
 /// The text of one file.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    access::file(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
@@ -27,11 +27,16 @@ pub(crate) fn number(path: &Path) -> Option<u32> {
 
 /// The names in a directory, in order, at most `max`; none where there is no such directory.
 pub(crate) fn names(directory: &Path, max: usize) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let Ok(entries) = access::entries(directory) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.name.into_string().ok());
     let mut names: Vec<String> = names.take(max).collect();
     names.sort_unstable();
     names
+}
+
+/// Tells whether there is such a file.
+pub(crate) fn exists(path: &Path) -> bool {
+    access::identity(path).is_ok()
 }
 
 /// Tells whether `text` is the name of one file, not a path.

@@ -1,7 +1,7 @@
 //! The kernel's descriptions of its tracepoints.
 
+use crate::access;
 use crate::error::Error;
-use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ impl Tracefs {
             Err((why, remedy)) => return Err(Error::Tracepoint { event, why, remedy }),
         };
         let path = place.join("events").join(system).join(name).join("id");
-        match fs::read_to_string(&path) {
+        match access::file(&path).and_then(io::read_to_string) {
             Ok(id) => id.trim().parse().map_err(|_| Error::Tracepoint {
                 event,
                 why: format!("{} holds no number", path.display()),
@@ -65,7 +65,7 @@ impl Tracefs {
     pub fn place(&self) -> Result<&Path, (String, &'static str)> {
         let mut reason = ("tracefs is not mounted".to_owned(), MOUNT);
         for place in &self.places {
-            match fs::metadata(place.join("events")) {
+            match access::identity(&place.join("events")) {
                 Ok(_) => return Ok(place),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     reason = (format!("{} may not be read", place.display()), READ);
@@ -83,7 +83,7 @@ impl Tracefs {
 /// second (`show_header()` in Linux `kernel/trace/trace_events.c`): not for `read_to_end`, which
 /// begins with a short one.
 pub(crate) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = access::file(path)?;
     let mut bytes = Vec::new();
     let mut piece = vec![0; PIECE_BYTES];
     while bytes.len() < MAX_FILE_BYTES {
@@ -98,6 +98,7 @@ pub(crate) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn an_id_is_found_and_its_absence_explained() {

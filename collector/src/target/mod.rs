@@ -3,13 +3,15 @@
 pub mod membership;
 
 pub use crate::sys::pidfd::has_ended;
-pub use crate::sys::spawn::CommandOutput;
 
+use crate::access;
+use crate::access::command;
 use crate::error::Error;
-use crate::sys::{pidfd, spawn};
+use crate::sys::spawn::HeldChild;
 use crate::system::cgroup::{Cgroup, Hierarchies};
 use crate::system::procfs::Procfs;
 use crate::target::membership::{CommFilter, Membership, listed};
+use dataspace_proto::broker::CommandOutput;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::getpid;
@@ -60,7 +62,7 @@ pub(crate) struct Target {
     /// Those of the asked-for tasks that are there; none where the target has no end of its own.
     pub(crate) watched: Vec<Watched>,
     /// The command's process, not executed yet.
-    pub(crate) held: Option<spawn::HeldChild>,
+    pub(crate) held: Option<HeldChild>,
     /// For a person; none: the whole system.
     pub(crate) description: Option<String>,
     pub(crate) coverage: Coverage,
@@ -84,7 +86,7 @@ impl Target {
                 coverage: Coverage::Cpus,
             }),
             TargetSpec::Pids(pids) => Self::existing(pids, procfs, "process", |pid| {
-                let pidfd = pidfd::open_process(pid)?;
+                let pidfd = access::process(pid)?;
                 Ok(Watched { pid, tid: None, pidfd })
             }),
             TargetSpec::Tids(tids) => Self::existing(tids, procfs, "thread", |tid| {
@@ -92,7 +94,7 @@ impl Target {
                 // it has not ended.
                 let pid = procfs.status(tid).ok().and_then(|status| status.pid);
                 let pid = pid.ok_or(Errno::SRCH)?;
-                let pidfd = pidfd::open_thread(tid, pid)?;
+                let pidfd = access::thread(tid, pid)?;
                 Ok(Watched { pid, tid: Some(tid), pidfd })
             }),
             TargetSpec::Command(argv) => Self::forked(argv, output),
@@ -161,10 +163,10 @@ impl Target {
 
     fn forked(argv: &[OsString], output: CommandOutput) -> Result<Self, Error> {
         let Some(name) = argv.first() else { return Err(Error::NoTarget) };
-        let held = spawn::hold(argv, output)
+        let held = command::hold(argv, output)
             .map_err(|errno| Error::Command { name: name.clone(), errno })?;
         let pid = held.pid();
-        let pidfd = pidfd::open_process(pid)
+        let pidfd = access::process(pid)
             .map_err(|errno| Error::System { call: "pidfd_open of the command", errno })?;
         let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
         Ok(Self {
@@ -208,7 +210,7 @@ impl Target {
     pub(crate) fn drop_ended(&mut self) -> Result<(), Error> {
         let Some(first) = self.watched.first() else { return Ok(()) };
         let first = first.tid.unwrap_or(first.pid);
-        self.watched.retain(|watched| !pidfd::has_ended(&watched.pidfd));
+        self.watched.retain(|watched| !has_ended(&watched.pidfd));
         if self.watched.is_empty() { Err(Error::NoSuchProcess { id: first }) } else { Ok(()) }
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::event::EventSelector;
 use crate::sys::attr_bytes::as_bytes;
+use crate::sys::open;
 use crate::system::machine::fixture::Fixture;
 use crate::system::tracefs::Tracefs;
 use perf_event_open_sys::bindings as abi;

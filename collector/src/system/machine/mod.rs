@@ -135,7 +135,8 @@ impl Machine {
         let is_core = |name: &&String| {
             // `is_pmu_core()` of perf: the one of old, or those that say which CPUs they are of.
             *name == "cpu"
-                || (self.devices.join(name).join("cpus").exists() && !name.starts_with("arm_spe"))
+                || (sysfs::exists(&self.devices.join(name).join("cpus"))
+                    && !name.starts_with("arm_spe"))
         };
         let names = self.pmus.iter().filter(is_core);
         let mut pmus = names.map(|name| self.pmu(name)).collect::<Result<Vec<_>, _>>()?;
@@ -157,7 +158,8 @@ impl Machine {
         if !core.is_empty() {
             return Ok(core);
         }
-        let has = |name: &&String| self.devices.join(name).join("events").join(event).exists();
+        let has =
+            |name: &&String| sysfs::exists(&self.devices.join(name).join("events").join(event));
         self.pmus.iter().filter(has).map(|name| self.pmu(name)).collect()
     }
 

@@ -36,7 +36,7 @@ impl Pmu {
     pub(super) fn read(devices: &Path, name: &str) -> Result<Self, Error> {
         let directory = devices.join(name);
         let kind_file = directory.join("type");
-        if !sysfs::is_file_name(name) || !directory.exists() {
+        if !sysfs::is_file_name(name) || !sysfs::exists(&directory) {
             return Err(nonsense(&directory, "there is no such PMU"));
         }
         let kind = sysfs::text(&kind_file).map_err(|error| nonsense(&kind_file, error))?;
@@ -59,7 +59,7 @@ impl Pmu {
             directory: directory.clone(),
             kind,
             cpus: cpus(&directory.join("cpus"))?,
-            is_shared: directory.join("cpumask").exists(),
+            is_shared: sysfs::exists(&directory.join("cpumask")),
             fields,
             events,
             caps: files(&directory.join("caps"))?,
@@ -107,7 +107,7 @@ fn files(directory: &Path) -> Result<Vec<(String, String)>, Error> {
 }
 
 fn cpus(file: &Path) -> Result<Option<Vec<i32>>, Error> {
-    if !file.exists() {
+    if !sysfs::exists(file) {
         return Ok(None);
     }
     let text = sysfs::text(file).map_err(|error| nonsense(file, error))?;

@@ -8,8 +8,9 @@ mod status;
 
 pub use directory::ProcessDirectory;
 pub(crate) use status::{CAP_PERFMON, CAP_SYS_ADMIN};
-pub use status::{Ids, Status};
+pub use status::{Credentials, Ids, Status};
 
+use crate::access;
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::record::{FileIdentity, Mmap};
 use std::fmt;
@@ -52,7 +53,7 @@ pub(crate) struct MappingReader {
 
 impl MappingReader {
     fn open(path: &Path, pid: i32) -> io::Result<Self> {
-        let file = BufReader::new(File::open(path)?.take(MAX_FILE_BYTES));
+        let file = BufReader::new(access::file(path)?.take(MAX_FILE_BYTES));
         Ok(Self { pid, file, line: Vec::new(), n_bytes: 0, is_over: false })
     }
 }
@@ -113,7 +114,7 @@ impl Procfs {
     }
 
     pub(super) fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
-        whole(File::open(self.path(path))?)
+        whole(access::file(&self.path(path))?)
     }
 
     /// The threads of process `pid`.
@@ -121,9 +122,9 @@ impl Procfs {
     /// # Errors
     /// Those of reading the directory: there is no such process, most often.
     pub fn tasks(&self, pid: i32) -> io::Result<Vec<i32>> {
-        let entries = fs::read_dir(self.path(&format!("{pid}/task")))?;
         // An entry that cannot be read is a thread that ended.
-        Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        let entries = access::entries(&self.path(&format!("{pid}/task")))?;
+        Ok(entries.filter_map(|entry| entry.name.to_str()?.parse().ok()).collect())
     }
 
     /// The mappings of process `pid`, as of time 0.
@@ -185,6 +186,11 @@ impl Procfs {
         MappingReader::open(&self.path("self/maps"), std::process::id().cast_signed())
     }
 
+    /// The file that tells how much memory we have.
+    pub(super) fn own_statm(&self) -> io::Result<File> {
+        access::file(&self.path("self/statm"))
+    }
+
     /// The name of thread `tid` of process `pid`.
     ///
     /// # Errors
@@ -205,6 +211,15 @@ impl Procfs {
         Ok(Status::parse(&self.bytes(&format!("{tid}/status"))?))
     }
 
+    /// Rights of a thread to files.
+    ///
+    /// # Errors
+    /// Those of reading its status; `InvalidData` where that does not tell.
+    pub fn credentials(&self, tid: i32) -> io::Result<Credentials> {
+        let status = self.bytes(&format!("{tid}/status"))?;
+        Credentials::parse(&status).ok_or(io::ErrorKind::InvalidData.into())
+    }
+
     /// Tells whether we [are privileged](Status::is_privileged).
     #[must_use]
     pub fn is_privileged(&self) -> bool {
@@ -223,7 +238,7 @@ impl Procfs {
     /// it may not be seen.
     #[must_use]
     pub fn mount_namespace(&self, pid: impl fmt::Display) -> Option<u64> {
-        let link = fs::read_link(self.path(&format!("{pid}/ns/mnt"))).ok()?;
+        let link = access::link(&self.path(&format!("{pid}/ns/mnt"))).ok()?;
         // mnt:[4026531841]
         link.to_str()?.strip_prefix("mnt:[")?.strip_suffix(']')?.parse().ok()
     }
@@ -240,7 +255,7 @@ impl Procfs {
     /// and shows nothing then.
     #[must_use]
     pub fn living_task(&self, pid: i32) -> i32 {
-        let shows = |tid: &i32| fs::read_link(self.path(&format!("{tid}/exe"))).is_ok();
+        let shows = |tid: &i32| access::link(&self.path(&format!("{tid}/exe"))).is_ok();
         let others = || self.tasks(pid).ok()?.into_iter().find(shows);
         if shows(&pid) { pid } else { others().unwrap_or(pid) }
     }
@@ -262,7 +277,7 @@ impl Procfs {
         control_group(&self.text(&format!("{pid}/cgroup"))?)
     }
 
-    /// Time that a task, which is a number or `thread-self`, has waited for a CPU so far, a zombie too; 0 where
+    /// Time that a task, by its number, has waited for a CPU so far, a zombie too; 0 where
     /// the kernel does not count that (without `CONFIG_SCHED_INFO`).
     pub(crate) fn delay_ns(&self, task: &str) -> u64 {
         let text = self.text(&format!("{task}/schedstat")).unwrap_or_default();

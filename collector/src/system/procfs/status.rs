@@ -5,6 +5,9 @@ pub(crate) const CAP_SYS_ADMIN: u32 = 21;
 /// Number of `CAP_PERFMON`.
 pub(crate) const CAP_PERFMON: u32 = 38;
 
+/// Numbers of `CAP_DAC_OVERRIDE` and `CAP_DAC_READ_SEARCH`.
+const READS_ALL: [u32; 2] = [1, 2];
+
 /// A process's users or groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ids {
@@ -16,6 +19,34 @@ pub struct Ids {
     pub saved: u32,
     /// The owner of the files that it makes.
     pub file_system: u32,
+}
+
+/// Rights of a thread to files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user by whom it opens files.
+    pub uid: u32,
+    /// The group by which it does.
+    pub gid: u32,
+    /// Its other groups.
+    pub groups: Vec<u32>,
+    /// True if no mode keeps it from reading a file: it is root's, with `CAP_DAC_OVERRIDE` or `CAP_DAC_READ_SEARCH`.
+    pub reads_all: bool,
+}
+
+impl Credentials {
+    /// Reads the text of `/proc/TID/status`; `None` where it does not tell.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let status = Status::parse(bytes);
+        let (uid, gid) = (status.users?.file_system, status.groups?.file_system);
+        let lines = bytes.split(|&byte| byte == b'\n');
+        let mut groups =
+            lines.filter_map(|line| str::from_utf8(line.strip_prefix(b"Groups:")?).ok());
+        let groups = groups.next()?.split_whitespace().map(|word| word.parse().ok());
+        // In a user namespace of its own root is another user, and its capabilities are for there.
+        let reads_all = uid == 0 && READS_ALL.iter().any(|&one| status.holds(one));
+        Some(Self { uid, gid, groups: groups.collect::<Option<_>>()?, reads_all })
+    }
 }
 
 /// The part of `/proc/TID/status` that we ask for. What it does not tell is `None`.
@@ -108,6 +139,17 @@ mod tests {
         assert_eq!(status.groups.map(|groups| groups.effective), Some(6));
         assert_eq!((status.n_threads, status.permitted_capabilities), (Some(9), Some(0)));
         assert!(status.holds(CAP_PERFMON) && !status.holds(CAP_SYS_ADMIN) && status.is_filtered);
+        let credentials = |text: &str| Credentials::parse(text.as_bytes());
+        let text = "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nCapEff:\t2\n";
+        let (uid, gid, groups) = (4, 8, vec![9, 10]);
+        assert_eq!(
+            credentials(text),
+            Some(Credentials { uid, gid, groups: groups.clone(), reads_all: false })
+        );
+        let root = credentials(&text.replace("\t4\n", "\t0\n"));
+        assert_eq!(root, Some(Credentials { uid: 0, gid, groups, reads_all: true }));
+        assert_eq!(credentials(&text.replace("9 10", "9 x")), None);
+        assert_eq!(credentials(&text.replace("Groups", "Grouped")), None);
         for damaged in ["", "Uid:\t1\tx\t3\t4\n", "Uid:\t1\t2\t3\n"] {
             assert_eq!(Status::parse(damaged.as_bytes()), Status::default(), "{damaged:?}");
         }

@@ -1,0 +1,276 @@
+//! Ways to what a session opens: by this process itself or, where it is a worker without privileges, by its broker.
+
+pub(crate) mod command;
+pub mod worker;
+
+pub use command::CommandOfWorker;
+
+use crate::sys::{attr_bytes, open, pidfd};
+use dataspace_proto::broker::{Answer, FilePlace, Request};
+use perf_event_open_sys::bindings::perf_event_attr;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Somebody with privileges, who opens for us what he lets us have.
+pub trait Broker: Debug + Send + Sync {
+    /// Answer to `request`, and the descriptors beside it; those `beside` go with the request.
+    ///
+    /// # Errors
+    /// What the kernel said to him, or to us where he does not answer.
+    fn ask(
+        &self,
+        request: &Request,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<(Answer, Vec<OwnedFd>), Errno>;
+}
+
+/// The broker of this process, for good, where it has one: it can open nothing itself then.
+static BROKER: OnceLock<Box<dyn Broker>> = OnceLock::new();
+
+/// From now on all that a session opens is opened by `broker`. The first one stays.
+pub fn go_through(broker: Box<dyn Broker>) {
+    let _ = BROKER.set(broker);
+}
+
+/// One thing that the broker opened.
+///
+/// # Errors
+/// As [`Broker::ask`].
+fn opened(
+    broker: &dyn Broker,
+    request: &Request,
+    beside: &[BorrowedFd<'_>],
+) -> Result<OwnedFd, Errno> {
+    match broker.ask(request, beside)? {
+        (Answer::Opened, mut fds) => fds.pop().ok_or(Errno::PROTO),
+        (Answer::Failed(errno), _) => Err(Errno::from_raw_os_error(errno)),
+        _ => Err(Errno::PROTO),
+    }
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+/// Opens one of the kernel's files for reading.
+///
+/// # Errors
+/// Those of opening it.
+pub(crate) fn file(path: &Path) -> io::Result<File> {
+    match BROKER.get() {
+        None => File::open(path),
+        Some(broker) => Ok(opened(&**broker, &Request::File { path: bytes_of(path) }, &[])?.into()),
+    }
+}
+
+/// Opens one of the kernel's directories.
+///
+/// # Errors
+/// Those of opening it.
+pub(crate) fn directory(path: &Path) -> Result<OwnedFd, Errno> {
+    match BROKER.get() {
+        None => own_directory(path),
+        Some(broker) => opened(&**broker, &Request::Directory { path: bytes_of(path) }, &[]),
+    }
+}
+
+fn own_directory(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: OsString,
+    pub(crate) is_directory: bool,
+}
+
+/// The entries of one of the kernel's directories. One that cannot be read is left out: it is gone.
+///
+/// # Errors
+/// Those of opening it.
+pub(crate) fn entries(path: &Path) -> io::Result<impl Iterator<Item = Entry> + use<>> {
+    let entries = Dir::new(directory(path)?)?.flatten();
+    let is_one = |name: &[u8]| name != b"." && name != b"..";
+    Ok(entries.filter(move |entry| is_one(entry.file_name().to_bytes())).map(|entry| Entry {
+        name: OsStr::from_bytes(entry.file_name().to_bytes()).to_owned(),
+        is_directory: entry.file_type() == FileType::Directory,
+    }))
+}
+
+/// Target of one of the kernel's links.
+///
+/// # Errors
+/// Those of reading it.
+pub(crate) fn link(path: &Path) -> io::Result<PathBuf> {
+    let Some(broker) = BROKER.get() else { return std::fs::read_link(path) };
+    match broker.ask(&Request::Link { path: bytes_of(path) }, &[])?.0 {
+        Answer::Link(target) => Ok(OsString::from_vec(target).into()),
+        Answer::Failed(errno) => Err(io::Error::from_raw_os_error(errno)),
+        _ => Err(Errno::PROTO.into()),
+    }
+}
+
+/// Device and inode of one of the kernel's files.
+///
+/// # Errors
+/// Those of asking: it is not there, most often.
+pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let Some(broker) = BROKER.get() else { return own_identity(path) };
+    match broker.ask(&Request::Identity { path: bytes_of(path) }, &[])?.0 {
+        Answer::Identity { device, inode } => Ok((device, inode)),
+        Answer::Failed(errno) => Err(io::Error::from_raw_os_error(errno)),
+        _ => Err(Errno::PROTO.into()),
+    }
+}
+
+fn own_identity(path: &Path) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::stat(path)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+/// Tasks that an event counts, and on which CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum EventPlace<'a> {
+    /// One thread, on one CPU (−1: any).
+    Task {
+        /// The thread.
+        tid: i32,
+        /// The CPU.
+        cpu: i32,
+    },
+    /// Every task of one CPU.
+    Cpu(i32),
+    /// The tasks of a control group, on one CPU.
+    Cgroup {
+        /// The group's directory.
+        group: BorrowedFd<'a>,
+        /// The CPU.
+        cpu: i32,
+    },
+}
+
+impl EventPlace<'_> {
+    /// The calling thread, on CPU `cpu` (−1: any).
+    pub(crate) fn own_thread(cpu: i32) -> Self {
+        Self::Task { tid: rustix::thread::gettid().as_raw_nonzero().get(), cpu }
+    }
+
+    /// The thread; −1 where there is not one only.
+    pub(crate) const fn tid(self) -> i32 {
+        match self {
+            Self::Task { tid, .. } => tid,
+            Self::Cpu(_) | Self::Cgroup { .. } => -1,
+        }
+    }
+}
+
+/// Opens an event, in the group of `leader` if there is one.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn event(
+    attr: &perf_event_attr,
+    place: EventPlace<'_>,
+    leader: Option<BorrowedFd<'_>>,
+) -> Result<OwnedFd, Errno> {
+    let (tid, cpu, group) = match place {
+        EventPlace::Task { tid, cpu } => (tid, cpu, None),
+        EventPlace::Cpu(cpu) => (-1, cpu, None),
+        EventPlace::Cgroup { group, cpu } => (-1, cpu, Some(group)),
+    };
+    let Some(broker) = BROKER.get() else { return open::open(attr, tid, cpu, group, leader) };
+    let request = Request::Event {
+        attr: attr_bytes::as_bytes(attr).to_vec(),
+        tid,
+        cpu,
+        is_of_cgroup: group.is_some(),
+        is_led: leader.is_some(),
+    };
+    let beside: Vec<_> = group.into_iter().chain(leader).collect();
+    opened(&**broker, &request, &beside)
+}
+
+/// A descriptor of process `pid`.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn process(pid: i32) -> Result<OwnedFd, Errno> {
+    task(pid, None)
+}
+
+/// A descriptor of thread `tid`; of its process `pid` where the kernel knows none of threads.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn thread(tid: i32, pid: i32) -> Result<OwnedFd, Errno> {
+    task(tid, Some(pid))
+}
+
+fn task(tid: i32, thread_of: Option<i32>) -> Result<OwnedFd, Errno> {
+    match BROKER.get() {
+        None => own_task(tid, thread_of),
+        Some(broker) => opened(&**broker, &Request::Task { tid, thread_of }, &[]),
+    }
+}
+
+/// Opens a load object, or a file that belongs to one, through the broker; `None` where there is none.
+///
+/// # Errors
+/// What the kernel said to him, or his rules.
+pub fn object(place: &FilePlace) -> Option<io::Result<File>> {
+    let broker = BROKER.get()?;
+    let file = opened(&**broker, &Request::Object(place.clone()), &[]);
+    Some(file.map(File::from).map_err(io::Error::from))
+}
+
+fn own_task(tid: i32, thread_of: Option<i32>) -> Result<OwnedFd, Errno> {
+    match thread_of {
+        None => pidfd::open_process(tid),
+        Some(pid) => pidfd::open_thread(tid, pid),
+    }
+}
+
+/// Does what a worker asks for and may have, with this process's own privileges. Its files and its command are another
+/// matter.
+///
+/// # Errors
+/// What the kernel said; `EINVAL` where it makes no sense.
+pub fn perform(request: &Request, beside: &[OwnedFd]) -> Result<(Answer, Option<OwnedFd>), Errno> {
+    let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+    let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let fd = match request {
+        Request::File { path: bytes } => File::open(path(bytes)).map_err(io)?.into(),
+        Request::Directory { path: bytes } => own_directory(&path(bytes))?,
+        Request::Link { path: bytes } => {
+            let target = std::fs::read_link(path(bytes)).map_err(io)?;
+            return Ok((Answer::Link(target.into_os_string().into_vec()), None));
+        }
+        Request::Identity { path: bytes } => {
+            let (device, inode) = own_identity(&path(bytes)).map_err(io)?;
+            return Ok((Answer::Identity { device, inode }, None));
+        }
+        Request::Task { tid, thread_of } => own_task(*tid, *thread_of)?,
+        &Request::Event { ref attr, tid, cpu, is_of_cgroup, is_led } => {
+            let attr = attr_bytes::from_bytes(attr).ok_or(Errno::INVAL)?;
+            let mut beside = beside.iter().map(AsFd::as_fd);
+            let cgroup = is_of_cgroup.then(|| beside.next().ok_or(Errno::INVAL)).transpose()?;
+            let leader = is_led.then(|| beside.next().ok_or(Errno::INVAL)).transpose()?;
+            open::open(&attr, tid, cpu, cgroup, leader)?
+        }
+        Request::Connection { .. }
+        | Request::Object(_)
+        | Request::Command { .. }
+        | Request::CommandEnd { .. } => return Err(Errno::INVAL),
+    };
+    Ok((Answer::Opened, Some(fd)))
+}

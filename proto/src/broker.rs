@@ -1,0 +1,156 @@
+//! Messages between a worker, which has no privileges, and its broker, which opens for it what it may have.
+//!
+//! A worker asks, the broker answers, one after the other on each connection. Descriptors travel beside the messages.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of these messages: both ends are one program, but a package may be replaced between their starts.
+pub const VERSION: u32 = 1;
+
+/// Length of the longest message in bytes: a few paths, each as long as the kernel takes one.
+pub const MAX_MESSAGE_BYTES: usize = 32 << 10;
+
+/// Most descriptors beside one message.
+pub const MAX_FDS: usize = 2;
+
+/// One thing that a worker asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Another connection, for another thread.
+    Connection {
+        /// The worker's [`VERSION`].
+        version: u32,
+    },
+    /// A file of `/proc`, `/sys` or tracefs, for reading; for a directory, its list.
+    File {
+        /// Its absolute path.
+        path: Vec<u8>,
+    },
+    /// A directory of `/proc` or of a control group.
+    Directory {
+        /// Its absolute path.
+        path: Vec<u8>,
+    },
+    /// Where a link of `/proc` leads.
+    Link {
+        /// The link's absolute path.
+        path: Vec<u8>,
+    },
+    /// Device and inode of a file of these file systems: tells that it is there, too.
+    Identity {
+        /// Its absolute path.
+        path: Vec<u8>,
+    },
+    /// An event. Beside the message: the control group, where it is on one, then the leader of its group.
+    Event {
+        /// The `perf_event_attr`, as this kernel's header lays it out.
+        attr: Vec<u8>,
+        /// The thread; −1: all those of a CPU.
+        tid: i32,
+        /// The CPU; −1: any.
+        cpu: i32,
+        /// True if it is on the tasks of a control group.
+        is_of_cgroup: bool,
+        /// True if its group has a leader.
+        is_led: bool,
+    },
+    /// A descriptor of a task (`pidfd_open(2)`).
+    Task {
+        /// Its number.
+        tid: i32,
+        /// Its process where only the thread is meant.
+        thread_of: Option<i32>,
+    },
+    /// A load object, or a file that belongs to one.
+    Object(FilePlace),
+    /// The command that the session was begun with, forked and not yet executed. Beside the answer: the pipe that
+    /// releases it, and the one that tells why it could not be executed.
+    Command {
+        /// Where its output goes.
+        output: CommandOutput,
+    },
+    /// How that command ended, if it has.
+    CommandEnd {
+        /// True if it is to be asked to end first.
+        is_asked: bool,
+    },
+}
+
+/// Destination of a command's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommandOutput {
+    /// Our own output.
+    #[default]
+    Inherit,
+    /// Our standard error: our standard output is for data.
+    Stderr,
+    /// None; the command has no input either: the terminal is ours.
+    Discard,
+}
+
+/// One way to a file that a target has mapped, or that such a file names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FilePlace {
+    /// The very file that is mapped from `start` to `end` in a process, even if it is deleted.
+    Mapped {
+        /// The process, or a thread of it.
+        task: i32,
+        /// The first address.
+        start: u64,
+        /// The first address after it.
+        end: u64,
+    },
+    /// The program of a process, if the kernel calls it so.
+    Program {
+        /// The process, or a thread of it.
+        task: i32,
+        /// Its path.
+        name: Vec<u8>,
+    },
+    /// A path.
+    Below {
+        /// The directory where it begins.
+        root: FileRoot,
+        /// The path.
+        path: Vec<u8>,
+        /// A task of the process that has the load object, where that still runs: what it names is opened only
+        /// if it could read that itself.
+        named_by: Option<i32>,
+        /// True for a file in which a runtime names the code it makes: no link is followed to it, and it is no ELF
+        /// file, as all others are.
+        has_names: bool,
+    },
+}
+
+/// A directory that is the root to all links on the way to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileRoot {
+    /// The root directory of a process, by one of its tasks.
+    Task(i32),
+    /// The directory that the user named for a recording's files (`--symfs`).
+    Symfs,
+    /// This machine's.
+    Machine,
+}
+
+/// The answer to one [`Request`]. What was opened is beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It is beside the message.
+    Opened,
+    /// Where the link leads.
+    Link(Vec<u8>),
+    /// Device and inode.
+    Identity {
+        /// The device.
+        device: u64,
+        /// The inode.
+        inode: u64,
+    },
+    /// The command's process; its pipes are beside the message.
+    Held(i32),
+    /// The command's status as `wait(2)` gives it, if it has ended.
+    Ended(Option<i32>),
+    /// It was not done: the kernel's number of the error.
+    Failed(i32),
+}

@@ -1,0 +1,102 @@
+//! Two processes of one command: the broker keeps the privileges and opens what the rules allow; its worker, which has
+//! none, reads all that a target controls.
+
+mod client;
+mod sandbox;
+mod server;
+mod wire;
+
+use crate::exit::{FAILED, INTERRUPTED, Told};
+use crate::file_source::FilePolicy;
+use anyhow::Context as _;
+use client::Client;
+use dataspace_collector::access;
+use dataspace_collector::access::worker::{self, Side, Worker};
+use dataspace_collector::system::memory;
+use dataspace_collector::system::procfs::Procfs;
+use rustix::process::{Signal, WaitStatus, getegid, geteuid};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use server::Desk;
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, Write as _, stderr, stdin, stdout};
+use std::sync::{Arc, OnceLock};
+use wire::Connection;
+
+/// The user for whom all is done: in a worker another than its own.
+static USER: OnceLock<u32> = OnceLock::new();
+
+/// The user for whom all is done.
+pub(crate) fn user() -> u32 {
+    *USER.get_or_init(|| geteuid().as_raw())
+}
+
+/// All that a broker does for its worker.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// The files that it opens.
+    pub(crate) policy: FilePolicy,
+    /// The command that it starts, if any.
+    pub(crate) command: Option<Vec<OsString>>,
+}
+
+/// Does `work` in a worker without privileges, for which this process opens what `terms` allow. This process ends as
+/// its worker does.
+///
+/// # Errors
+/// Those of `work`, which the worker has told; where there is no second process, or it cannot give its privileges up.
+pub(crate) fn split(terms: Terms, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let _ = user();
+    let n_threads = Procfs::default().status("self").ok().and_then(|own| own.n_threads);
+    let (ours, theirs) = Connection::pair().context("a socket to the worker")?;
+    // Rings are memory that the worker locks.
+    worker::raise_lock_limit();
+    let terminal = stdin().is_terminal().then(|| tcgetattr(stdin()).ok()).flatten();
+    match worker::split(n_threads.unwrap_or(0)).context("a process for the worker")? {
+        Side::Broker(worker, signals) => {
+            drop(theirs);
+            server::serve_apart(Arc::new(Desk::new(terms, worker.pid())), ours)?;
+            let status = worker.wait(&signals).context("waiting for the worker")?;
+            match end_as(status, &worker, terminal) {
+                0 => Ok(()),
+                code => Err(Told(code).into()),
+            }
+        }
+        Side::Worker => {
+            drop(ours);
+            // They are in our own memory, and found through files that cannot be opened later.
+            let _ = (
+                memory::vdso(),
+                rustix::param::page_size(),
+                rustix::param::clock_ticks_per_second(),
+            );
+            access::go_through(Box::new(Client::new(theirs)));
+            sandbox::enter(getegid(), geteuid()).context("giving privileges up")?;
+            work()
+        }
+    }
+}
+
+/// The worker's exit code. One that was killed could not say so, nor leave the terminal as it was.
+fn end_as(status: WaitStatus, worker: &Worker, terminal: Option<Termios>) -> u8 {
+    if let Some(code) = status.exit_status() {
+        return u8::try_from(code).unwrap_or(FAILED);
+    }
+    let signal = status.terminating_signal().unwrap_or_default();
+    if let Some(terminal) = terminal {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &terminal);
+        if stdout().is_terminal() {
+            // The screen that programs leave, and the cursor (xterm's control sequences).
+            let _ = stdout().write_all(b"\x1b[?1049l\x1b[?25h");
+        }
+    }
+    if [Signal::INT, Signal::TERM, Signal::HUP].iter().any(|one| one.as_raw() == signal) {
+        return INTERRUPTED;
+    }
+    let pid = worker.pid();
+    let _ = writeln!(
+        stderr(),
+        "error: the worker (process {pid}), which reads debug information, was ended by signal {signal}\n  \
+         where that is 9, memory may have run out: --memory-max SIZE keeps it below a bound"
+    );
+    FAILED
+}

@@ -1,0 +1,50 @@
+//! The worker's side: asks the broker, on a connection that no other thread waits at.
+
+use super::wire::Connection;
+use crate::lock::lock;
+use dataspace_collector::access::Broker;
+use dataspace_proto::broker::{Answer, Request, VERSION};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::sync::Mutex;
+
+/// The broker, as its worker knows him.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// The first connection, by which others are made.
+    first: Mutex<Connection>,
+    /// Those that nobody waits at.
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Client {
+    /// The one at the other end of `first`.
+    pub(super) fn new(first: Connection) -> Self {
+        Self { first: Mutex::new(first), idle: Mutex::default() }
+    }
+
+    fn connect(&self) -> Result<Connection, Errno> {
+        let (answer, mut fds) =
+            lock(&self.first).ask(&Request::Connection { version: VERSION }, &[])?;
+        match (answer, fds.pop()) {
+            (Answer::Opened, Some(fd)) => Ok(fd.into()),
+            (Answer::Failed(errno), _) => Err(Errno::from_raw_os_error(errno)),
+            _ => Err(Errno::PROTO),
+        }
+    }
+}
+
+impl Broker for Client {
+    fn ask(
+        &self,
+        request: &Request,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<(Answer, Vec<OwnedFd>), Errno> {
+        let idle = lock(&self.idle).pop();
+        let connection = idle.map_or_else(|| self.connect(), Ok)?;
+        // One that fails is not used again: an answer to this may come yet.
+        let answer = connection.ask(request, beside)?;
+        lock(&self.idle).push(connection);
+        Ok(answer)
+    }
+}

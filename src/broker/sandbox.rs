@@ -1,0 +1,241 @@
+//! What a worker gives up, for good: its user where that is root, its capabilities, and all system calls but those that
+//! its work takes.
+
+use rustix::process::{Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
+    set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+use std::collections::BTreeMap;
+use std::io;
+
+/// First of the users that root's workers are, each by its process id: above all that systemd and containers give out
+/// (systemd, "Users, Groups, UIDs and GIDs on systemd Systems"), and below the end of 31 bits.
+const FIRST_USER: u32 = 0x7b00_0000;
+
+/// The user that is nobody's, where others are not known here, as in most user namespaces.
+const NOBODY: u32 = 65_534;
+
+/// System calls that take what the worker has already, whatever their arguments.
+const CALLS: [i64; 78] = [
+    // Open descriptors.
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_fallocate,
+    libc::SYS_fcntl,
+    libc::SYS_fdatasync,
+    libc::SYS_fstat,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_getdents64,
+    libc::SYS_lseek,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_pwrite64,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_statx,
+    libc::SYS_newfstatat,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_shutdown,
+    libc::SYS_socketpair,
+    libc::SYS_memfd_create,
+    libc::SYS_pipe2,
+    libc::SYS_eventfd2,
+    // Waiting.
+    libc::SYS_clock_nanosleep,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_futex,
+    libc::SYS_nanosleep,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_restart_syscall,
+    libc::SYS_sched_yield,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    // Memory.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    // Its own threads and signals.
+    // Refused by the other filter, in a way that has the C library ask for clone.
+    libc::SYS_clone3,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_sigaltstack,
+    // Facts.
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_getcpu,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getpgid,
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getrandom,
+    libc::SYS_getrusage,
+    libc::SYS_gettid,
+    libc::SYS_gettimeofday,
+    libc::SYS_getuid,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sysinfo,
+    libc::SYS_times,
+    libc::SYS_uname,
+];
+
+/// The same, under names that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: [i64; 8] = [
+    libc::SYS_dup2,
+    libc::SYS_epoll_wait,
+    libc::SYS_eventfd,
+    libc::SYS_getpgrp,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_select,
+    libc::SYS_time,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: [i64; 0] = [];
+
+/// Requests to terminals that change what is shown, not what is typed: `TIOCSTI` is none of them.
+const OF_TERMINALS: [u64; 12] = [
+    libc::TCGETS,
+    libc::TCSETS,
+    libc::TCSETSW,
+    libc::TCSETSF,
+    libc::TCGETS2,
+    libc::TCSETS2,
+    libc::TCSETSW2,
+    libc::TCSETSF2,
+    libc::TIOCGWINSZ,
+    libc::TIOCGPGRP,
+    libc::FIONREAD,
+    libc::FIONBIO,
+];
+
+/// The type of all requests to events (`'$'`, Linux `include/uapi/linux/perf_event.h`), and the bits of it.
+const OF_EVENTS: u64 = 0x2400;
+const TYPE_BITS: u64 = 0xff00;
+
+/// Namespaces of its own, in which a process may have capabilities again.
+const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u64;
+
+/// Gives everything up. To be called while there is one thread.
+///
+/// # Errors
+/// What could not be given up.
+pub(super) fn enter(group: Gid, user: Uid) -> io::Result<()> {
+    let broker = getppid();
+    if user.is_root() {
+        leave_root(group)?;
+    }
+    let none = CapabilitySet::empty();
+    // Kernels before 4.3 have no such set.
+    let _ = clear_ambient_capability_set();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    // After the user, which takes it back.
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    if getppid() != broker {
+        return Err(io::Error::other("the broker is gone"));
+    }
+    set_no_new_privs(true)?;
+    for filter in filters(getpid())? {
+        apply_filter(&filter).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// Becomes a user whom nobody else is.
+fn leave_root(group: Gid) -> io::Result<()> {
+    let own = FIRST_USER + getpid().as_raw_nonzero().get().unsigned_abs();
+    let mut last = Ok(());
+    for number in [own, NOBODY] {
+        // Where groups may not be changed, as in a user namespace, there are none to lose.
+        let _ = set_thread_groups(&[]);
+        let (gid, uid) = (Gid::from_raw(number), Uid::from_raw(number));
+        last = set_thread_res_gid(gid, gid, gid).and_then(|()| set_thread_res_uid(uid, uid, uid));
+        if last.is_ok() {
+            break;
+        }
+        let _ = set_thread_res_gid(group, group, group);
+    }
+    Ok(last?)
+}
+
+/// The filters, in the order in which they are applied: the last one decides which calls are there at all.
+fn filters(own: Pid) -> io::Result<[BpfProgram; 2]> {
+    let arch: TargetArch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
+    let compiled = |filter: Result<SeccompFilter, seccompiler::BackendError>| {
+        let filter = filter.map_err(io::Error::other)?;
+        BpfProgram::try_from(filter).map_err(io::Error::other)
+    };
+    // What it is asked to do is behind a pointer, which no filter sees.
+    let without_clone3 = SeccompFilter::new(
+        BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS as u32),
+        arch,
+    );
+    let refused = SeccompAction::Errno(libc::EPERM as u32);
+    let allowed = SeccompFilter::new(rules(own)?, refused, SeccompAction::Allow, arch);
+    Ok([compiled(without_clone3)?, compiled(allowed)?])
+}
+
+fn rules(own: Pid) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+    use SeccompCmpOp::{Eq, MaskedEq};
+    let rule = |argument, operator, value| {
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
+        let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
+        rule.map_err(io::Error::other)
+    };
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        CALLS.into_iter().chain(OLD_CALLS).map(|call| (call, Vec::new())).collect();
+    let terminals = OF_TERMINALS.into_iter().map(|request| rule(1, Eq, request));
+    let events = rule(1, MaskedEq(TYPE_BITS), OF_EVENTS);
+    rules.insert(libc::SYS_ioctl, terminals.chain([events]).collect::<io::Result<_>>()?);
+    // No code but that of our program.
+    let is_no_code = || rule(2, MaskedEq(libc::PROT_EXEC as u64), 0);
+    rules.insert(libc::SYS_mmap, vec![is_no_code()?]);
+    rules.insert(libc::SYS_mprotect, vec![is_no_code()?]);
+    rules.insert(libc::SYS_clone, vec![rule(0, MaskedEq(NEW_NAMESPACES), 0)?]);
+    let options = [libc::PR_SET_NAME, libc::PR_SET_PDEATHSIG, libc::PR_SET_DUMPABLE];
+    let options = options.map(|option| rule(0, Eq, option as u64));
+    rules.insert(libc::SYS_prctl, options.into_iter().collect::<io::Result<_>>()?);
+    // Its own limits, and signals to its own threads.
+    let own = own.as_raw_nonzero().get() as u64;
+    rules.insert(libc::SYS_prlimit64, vec![rule(0, Eq, 0)?, rule(0, Eq, own)?]);
+    rules.insert(libc::SYS_tgkill, vec![rule(0, Eq, own)?]);
+    Ok(rules)
+}

@@ -1,0 +1,154 @@
+//! The broker's side: answers a worker's requests where the rules allow them, each connection on a thread of its own.
+//!
+//! All that a worker says is hostile: who found a way into it says it.
+
+use super::Terms;
+use super::wire::Connection;
+use crate::file_source::{self, FilePolicy};
+use crate::lock::lock;
+use dataspace_collector::access::{self, CommandOfWorker};
+use dataspace_collector::system::right::{KernelFile, Right};
+use dataspace_proto::broker::{Answer, FilePlace, Request, VERSION};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Connections of one worker: a thread of each session waits at one at a time, and those for files that do not answer.
+const MAX_CONNECTIONS: usize = 128;
+
+/// The beginning of every ELF file (ELF specification, `e_ident`).
+const ELF: [u8; 4] = *b"\x7fELF";
+
+/// What a worker may have.
+#[derive(Debug)]
+pub(super) struct Desk {
+    worker_pid: i32,
+    policy: FilePolicy,
+    command: Option<Mutex<CommandOfWorker>>,
+    n_connections: AtomicUsize,
+}
+
+impl Desk {
+    /// What `worker_pid` may have by `terms`.
+    pub(super) fn new(terms: Terms, worker_pid: i32) -> Self {
+        Self {
+            worker_pid,
+            policy: terms.policy,
+            command: terms.command.map(|argv| Mutex::new(CommandOfWorker::new(argv))),
+            n_connections: AtomicUsize::new(0),
+        }
+    }
+
+    fn answer(
+        self: &Arc<Self>,
+        request: Request,
+        beside: &[OwnedFd],
+    ) -> Result<(Answer, Vec<OwnedFd>), Errno> {
+        let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS);
+        match request {
+            Request::Connection { version: VERSION } => {
+                let (ours, theirs) = Connection::pair()?;
+                serve_apart(Arc::clone(self), ours).map_err(io)?;
+                Ok((Answer::Opened, vec![theirs.into()]))
+            }
+            Request::Connection { .. } => Err(Errno::PROTO),
+            Request::Object(place) => {
+                let file = self.object(&place).map_err(io)?;
+                Ok((Answer::Opened, vec![file]))
+            }
+            Request::Command { output } => {
+                let command = self.command.as_ref().ok_or(Errno::PERM)?;
+                let (answer, pipes) = lock(command).hold(output)?;
+                Ok((answer, pipes.into()))
+            }
+            Request::CommandEnd { is_asked } => {
+                let command = self.command.as_ref().ok_or(Errno::PERM)?;
+                Ok((Answer::Ended(lock(command).end(is_asked)), Vec::new()))
+            }
+            request => {
+                let request = self.permitted(request)?;
+                let (answer, fd) = access::perform(&request, beside)?;
+                Ok((answer, fd.into_iter().collect()))
+            }
+        }
+    }
+
+    /// The request as it is done, if it may be.
+    fn permitted(&self, mut request: Request) -> Result<Request, Errno> {
+        match &mut request {
+            Request::File { path }
+            | Request::Directory { path }
+            | Request::Link { path }
+            | Request::Identity { path } => {
+                let file = KernelFile::asked_for(path, self.worker_pid).ok_or(Errno::ACCESS)?;
+                let is_free = matches!(file.right, Right::None);
+                // Another user's worker sees nobody's secrets yet.
+                if !is_free && self.policy.reader.is_some() {
+                    return Err(Errno::ACCESS);
+                }
+                *path = file.path.as_os_str().as_bytes().to_vec();
+            }
+            // Beyond what the kernel allows this process, nothing is asked of a worker that serves its own user.
+            _ if self.policy.reader.is_some() => return Err(Errno::ACCESS),
+            _ => {}
+        }
+        Ok(request)
+    }
+
+    /// Opens a load object, or a file that belongs to one: ELF files, and those in which runtimes name code.
+    fn object(&self, place: &FilePlace) -> io::Result<OwnedFd> {
+        let file = file_source::open_here(place, &self.policy)?;
+        if !matches!(place, FilePlace::Below { has_names: true, .. }) {
+            let mut magic = [0; ELF.len()];
+            file.read_exact_at(&mut magic, 0)?;
+            if magic != ELF {
+                return Err(Errno::NOEXEC.into());
+            }
+        }
+        Ok(file.into())
+    }
+}
+
+/// Serves a connection until it ends, on a thread.
+///
+/// # Errors
+/// Where there is none, or the worker has as many as it may.
+pub(super) fn serve_apart(desk: Arc<Desk>, connection: Connection) -> io::Result<()> {
+    if desk.n_connections.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
+        desk.n_connections.fetch_sub(1, Ordering::AcqRel);
+        return Err(Errno::AGAIN.into());
+    }
+    let of_thread = Arc::clone(&desk);
+    let spawned = std::thread::Builder::new().name("broker".to_owned()).spawn(move || {
+        serve(&of_thread, &connection);
+        of_thread.n_connections.fetch_sub(1, Ordering::AcqRel);
+    });
+    if let Err(error) = spawned {
+        desk.n_connections.fetch_sub(1, Ordering::AcqRel);
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// What makes no sense ends the connection.
+fn serve(desk: &Arc<Desk>, connection: &Connection) {
+    loop {
+        let (request, beside) = match connection.receive::<Request>() {
+            Ok(Some(message)) => message,
+            Ok(None) => return,
+            Err(errno) => return tracing::warn!(%errno, "the worker's message is not understood"),
+        };
+        tracing::trace!(?request, "asked");
+        let sent = match desk.answer(request, &beside) {
+            Ok((answer, fds)) => connection.hand_over(&answer, &fds),
+            Err(errno) => connection.hand_over(&Answer::Failed(errno.raw_os_error()), &[]),
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A connection between worker and broker: whole messages of a bounded length, with descriptors beside them.
+
+use dataspace_proto::broker::{MAX_FDS, MAX_MESSAGE_BYTES};
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+
+/// Room for the descriptors beside a message.
+const FDS_BYTES: usize = rustix::cmsg_space!(ScmRights(MAX_FDS));
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Connection(OwnedFd);
+
+impl From<OwnedFd> for Connection {
+    fn from(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+}
+
+impl From<Connection> for OwnedFd {
+    fn from(connection: Connection) -> Self {
+        connection.0
+    }
+}
+
+impl Connection {
+    /// Both ends of a new one.
+    pub(super) fn pair() -> Result<(Self, Self), Errno> {
+        let flags = SocketFlags::CLOEXEC;
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// Sends `message`, with copies of the descriptors `beside` it.
+    ///
+    /// # Errors
+    /// What the kernel said; `MSGSIZE` for a message that is too long, or has too much beside it.
+    pub(super) fn send(
+        &self,
+        message: &impl Serialize,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<(), Errno> {
+        let bytes = postcard::to_stdvec(message).map_err(|_| Errno::INVAL)?;
+        if bytes.len() > MAX_MESSAGE_BYTES {
+            return Err(Errno::MSGSIZE);
+        }
+        let mut space = [MaybeUninit::uninit(); FDS_BYTES];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !beside.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(beside)) {
+            return Err(Errno::MSGSIZE);
+        }
+        let slices = [IoSlice::new(&bytes)];
+        retry_on_intr(|| sendmsg(&self.0, &slices, &mut ancillary, SendFlags::NOSIGNAL))?;
+        Ok(())
+    }
+
+    /// Waits for a message, and gives it with what is beside it; `None` where the other end is gone.
+    ///
+    /// # Errors
+    /// What the kernel said; `PROTO` for what is no such message.
+    pub(super) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
+        let mut bytes = [0; MAX_MESSAGE_BYTES];
+        let mut space = [MaybeUninit::uninit(); FDS_BYTES];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(&mut bytes)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let got = match retry_on_intr(|| recvmsg(&self.0, &mut slices, &mut ancillary, flags)) {
+            Err(Errno::CONNRESET) => return Ok(None),
+            got => got?,
+        };
+        let mut beside = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                beside.extend(fds);
+            }
+        }
+        // Messages are never empty.
+        if got.bytes == 0 {
+            return Ok(None);
+        }
+        if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(Errno::PROTO);
+        }
+        let message = postcard::from_bytes(&bytes[..got.bytes]).map_err(|_| Errno::PROTO)?;
+        Ok(Some((message, beside)))
+    }
+
+    /// Sends `message`, and waits for the answer.
+    ///
+    /// # Errors
+    /// As [`Self::send`] and [`Self::receive`]; `PIPE` where the other end is gone.
+    pub(super) fn ask<T: DeserializeOwned>(
+        &self,
+        message: &impl Serialize,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<(T, Vec<OwnedFd>), Errno> {
+        self.send(message, beside)?;
+        self.receive()?.ok_or(Errno::PIPE)
+    }
+
+    /// Sends `message`, and what is `beside` it, which is closed here.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub(super) fn hand_over(
+        &self,
+        message: &impl Serialize,
+        beside: &[OwnedFd],
+    ) -> Result<(), Errno> {
+        let beside: Vec<_> = beside.iter().map(|fd| fd.as_fd()).collect();
+        self.send(message, &beside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::broker::Request;
+    use std::io::Read as _;
+
+    #[test]
+    fn messages_arrive_whole_with_what_is_beside_them() {
+        let (one, other) = Connection::pair().unwrap();
+        let request = Request::File { path: b"/proc/cpuinfo".to_vec() };
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, b"text").unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        one.send(&request, &[file.as_fd()]).unwrap();
+        let (received, mut beside) = other.receive::<Request>().unwrap().unwrap();
+        assert_eq!(received, request);
+        let mut text = String::new();
+        std::fs::File::from(beside.pop().unwrap()).read_to_string(&mut text).unwrap();
+        assert_eq!((&*text, beside.len()), ("text", 0));
+        let long = Request::File { path: vec![b'/'; MAX_MESSAGE_BYTES] };
+        assert_eq!(one.send(&long, &[]), Err(Errno::MSGSIZE));
+        drop(one);
+        assert!(other.receive::<Request>().unwrap().is_none(), "the other end is gone");
+    }
+
+    #[test]
+    fn garbage_is_no_message() {
+        let (one, other) = Connection::pair().unwrap();
+        for bytes in [&[0xff; 40][..], &[1, 0xff, 0xff, 0xff, 0xff, 0x0f], &[5, 1]] {
+            rustix::net::send(&one.0, bytes, SendFlags::empty()).unwrap();
+            assert_eq!(other.receive::<Request>().unwrap_err(), Errno::PROTO, "{bytes:?}");
+        }
+        let fds = [one.0.as_fd(); 2 * MAX_FDS];
+        assert_eq!(one.send(&1, &fds), Err(Errno::MSGSIZE));
+    }
+}

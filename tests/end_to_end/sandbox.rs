@@ -1,0 +1,163 @@
+//! The worker of a command: it reads what the target controls, and has no privileges.
+
+use crate::support::{Running, compile, copy_program, dataspace};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+
+/// A `top` that has shown something, and its output.
+fn watching(args: &[&str]) -> Option<(Child, BufReader<ChildStdout>)> {
+    let mut command = dataspace(&[&["top", "--json", "--interval", "0.1"], args].concat());
+    let mut top = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    if line.is_empty() {
+        let output = top.wait_with_output().unwrap();
+        eprintln!("not run: {}", String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    Some((top, lines))
+}
+
+/// The processes that `parent` has begun.
+fn children(parent: &Child) -> Vec<i32> {
+    let tasks = format!("/proc/{}/task", parent.id());
+    let children = std::fs::read_dir(tasks).unwrap().flatten().flat_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
+    });
+    children.collect()
+}
+
+fn status(pid: i32, key: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    line.unwrap().trim().to_owned()
+}
+
+fn end(mut top: Child, output: BufReader<ChildStdout>) {
+    drop(output);
+    kill_process(Pid::from_child(&top), Signal::TERM).unwrap();
+    top.wait().unwrap();
+}
+
+#[test]
+fn a_worker_has_no_privileges_and_nothing_to_open() {
+    let program = compile("chase", &["-O2", "-g"]);
+    let (target, _) = Running::start(&program, &[]);
+    let Some((top, output)) = watching(&["-p", &target.pid()]) else { return };
+    let [worker] = children(&top)[..] else { panic!("one worker") };
+    for capabilities in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+        assert_eq!(status(worker, capabilities), "0000000000000000", "{capabilities}");
+    }
+    assert_eq!((&*status(worker, "Seccomp"), &*status(worker, "NoNewPrivs")), ("2", "1"));
+    let broker = i32::try_from(top.id()).unwrap();
+    let users: Vec<String> = [worker, broker].map(|pid| status(pid, "Uid")).into();
+    if rustix::process::geteuid().is_root() {
+        assert_ne!(users[0], users[1]);
+        assert_eq!(status(worker, "Groups"), "");
+    } else {
+        assert_eq!(users[0], users[1]);
+    }
+    // Of files it has its own statistics, what it was started with, and those that the target has mapped.
+    let mapped = std::fs::read_to_string(format!("/proc/{}/maps", target.pid())).unwrap();
+    for fd in std::fs::read_dir(format!("/proc/{worker}/fd")).unwrap().flatten() {
+        let Ok(path) = std::fs::read_link(fd.path()) else { continue };
+        let path = path.to_str().unwrap();
+        let is_own = path == "/dev/null" || path == format!("/proc/{worker}/statm");
+        assert!(!path.starts_with('/') || is_own || mapped.contains(path), "{path}");
+    }
+    end(top, output);
+}
+
+#[test]
+fn without_a_sandbox_there_is_one_process() {
+    let (target, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
+    let Some((top, output)) = watching(&["-p", &target.pid(), "--sandbox", "off"]) else { return };
+    assert_eq!(children(&top), [0; 0]);
+    end(top, output);
+}
+
+#[test]
+fn a_worker_that_is_killed_is_told_of() {
+    let (target, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
+    let Some((top, output)) = watching(&["-p", &target.pid()]) else { return };
+    let [worker] = children(&top)[..] else { panic!("one worker") };
+    kill_process(Pid::from_raw(worker).unwrap(), Signal::KILL).unwrap();
+    drop(output);
+    let output = top.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("was ended by signal 9"), "{said}");
+}
+
+#[test]
+fn a_worker_does_not_outlive_its_broker() {
+    let (target, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
+    let Some((mut top, output)) = watching(&["-p", &target.pid()]) else { return };
+    let [worker] = children(&top)[..] else { panic!("one worker") };
+    let worker = rustix::process::pidfd_open(
+        Pid::from_raw(worker).unwrap(),
+        rustix::process::PidfdFlags::empty(),
+    );
+    top.kill().unwrap();
+    top.wait().unwrap();
+    // It writes what it has, and reads the end of its broker.
+    drop(output);
+    let worker = worker.unwrap();
+    let mut fds = [rustix::event::PollFd::new(&worker, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut fds, None).unwrap();
+}
+
+/// A file that debug information names, and that the program itself may not read, is not read for it either.
+#[test]
+fn what_a_target_may_not_read_is_not_opened_for_it() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+    const USER: u32 = 4_000_003;
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("not run: only root can start a program of another user");
+    }
+    let built = compile("chase", &["-O2", "-g", "-gsplit-dwarf"]);
+    let dir = crate::support::daemon::open_dir();
+    let program = dir.path().join("chase");
+    copy_program(&built, &program);
+    let split: Vec<_> = std::fs::read_dir(built.parent().unwrap())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "dwo"))
+        .filter(|path| path.to_string_lossy().contains("chase"))
+        .collect();
+    assert!(!split.is_empty(), "there is a split unit");
+    let named = |mode: u32| -> Option<bool> {
+        for dwo in &split {
+            let beside = dir.path().join(dwo.file_name().unwrap());
+            let _ = std::fs::remove_file(&beside);
+            std::fs::copy(dwo, &beside).unwrap();
+            chown(&beside, Some(0), Some(0)).unwrap();
+            std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(mode)).unwrap();
+            std::fs::set_permissions(dwo, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut target = std::process::Command::new(&program);
+        let mut target = target.uid(USER).gid(USER).stdin(Stdio::piped()).spawn().unwrap();
+        let output = dataspace(&["top", "--once", "--json", "--duration", "2", "-p"])
+            .arg(target.id().to_string())
+            .output()
+            .unwrap();
+        target.kill().unwrap();
+        target.wait().unwrap();
+        if output.status.code() != Some(0) {
+            eprintln!("not run: {}", String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        Some(String::from_utf8_lossy(&output.stdout).contains("{structure:cell}"))
+    };
+    assert!(Path::new(&program).exists());
+    let readable = named(0o644);
+    let closed = named(0o600);
+    named(0o644);
+    assert!(readable.is_none() || (readable, closed) == (Some(true), Some(false)));
+}
