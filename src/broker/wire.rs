@@ -50,7 +50,7 @@ impl Connection {
         beside: &[BorrowedFd<'_>],
     ) -> Result<(), Errno> {
         let bytes = postcard::to_stdvec(message).map_err(|_| Errno::INVAL)?;
-        if bytes.len() > MAX_MESSAGE_BYTES {
+        if bytes.len() > MAX_MESSAGE_BYTES || beside.len() > MAX_FDS {
             return Err(Errno::MSGSIZE);
         }
         let mut space = [MaybeUninit::uninit(); FDS_BYTES];
