@@ -2,9 +2,10 @@
 //! none, reads all that a target controls.
 
 mod client;
+mod rule;
 mod sandbox;
 mod server;
-mod wire;
+pub(crate) mod wire;
 
 use crate::exit::{FAILED, INTERRUPTED, Told};
 use crate::file_source::FilePolicy;
@@ -19,6 +20,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use server::Desk;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin, stdout};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use wire::Connection;
 
@@ -63,17 +65,32 @@ pub(crate) fn split(terms: Terms, work: impl FnOnce() -> anyhow::Result<()>) -> 
         }
         Side::Worker => {
             drop(ours);
-            // They are in our own memory, and found through files that cannot be opened later.
-            let _ = (
-                memory::vdso(),
-                rustix::param::page_size(),
-                rustix::param::clock_ticks_per_second(),
-            );
-            access::go_through(Box::new(Client::new(theirs)));
-            sandbox::enter(getegid(), geteuid()).context("giving privileges up")?;
+            enter(theirs, true)?;
             work()
         }
     }
+}
+
+/// Answers what worker `pid` asks, as `terms` allow; gives the worker's end.
+///
+/// # Errors
+/// Where there is no socket or thread.
+pub(crate) fn serve_worker(terms: Terms, pid: i32) -> std::io::Result<OwnedFd> {
+    let _ = user();
+    let (ours, theirs) = Connection::pair()?;
+    server::serve_apart(Arc::new(Desk::new(terms, pid)), ours)?;
+    Ok(theirs.into())
+}
+
+/// Makes a worker of this process, which has one thread: what it may have, it asks for at `access`.
+///
+/// # Errors
+/// Where it cannot give its privileges up.
+pub(crate) fn enter(access: Connection, ends_with_broker: bool) -> anyhow::Result<()> {
+    // They are in our own memory, and found through files that cannot be opened later.
+    let _ = (memory::vdso(), rustix::param::page_size(), rustix::param::clock_ticks_per_second());
+    access::go_through(Box::new(Client::new(access)));
+    sandbox::enter(getegid(), geteuid(), ends_with_broker).context("giving privileges up")
 }
 
 /// The worker's exit code. One that was killed could not say so, nor leave the terminal as it was.

@@ -142,6 +142,9 @@ pub(crate) enum Command {
     /// Stay attached to services and serve their totals over a socket.
     #[command(after_help = daemon::DAEMON_EXAMPLES)]
     Daemon(DaemonArgs),
+    /// Do the work of a user's sessions, for the daemon that started this.
+    #[command(hide = true)]
+    Worker,
     /// Install the daemon as a service: this binary, its units, an example configuration.
     #[command(after_help = daemon::INSTALL_UNITS_EXAMPLES)]
     InstallUnits(InstallUnitsArgs),

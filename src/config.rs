@@ -1,5 +1,6 @@
 //! Options of the program, worked out from what was typed: no flag is looked at below here.
 
+use crate::cli::value::DEFAULT_SHARE;
 use crate::file_source::FileReader;
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
@@ -35,6 +36,20 @@ pub(crate) struct LiveOptions {
     /// For whom it is, where that is a user with fewer privileges than ours: then only files that he
     /// may read are opened, and events are on processes of his only.
     pub(crate) reader: Option<FileReader>,
+}
+
+impl LiveOptions {
+    /// Bounds them for a user who may see only his own: it is for `reader` then.
+    pub(crate) fn confine(&mut self, reader: FileReader) {
+        let usual = DEFAULT_SHARE.0;
+        self.max_overhead = match (self.max_overhead, usual) {
+            (Some(asked), Some(usual)) => Some(asked.min(usual)),
+            (None, usual) => usual,
+            (asked, None) => asked,
+        };
+        self.keeps_counts = false;
+        self.reader = Some(reader);
+    }
 }
 
 /// Destination and length of a recording.

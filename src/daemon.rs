@@ -9,7 +9,6 @@ mod frame;
 mod metrics;
 mod network;
 mod notice;
-mod object;
 mod oom;
 mod openapi;
 mod path;
@@ -18,10 +17,12 @@ mod peer;
 mod refusal_log;
 mod roster;
 mod route;
+mod sealed;
 mod server;
 mod session;
 mod socket;
 pub(crate) mod spec;
+mod staff;
 mod stream;
 pub(crate) mod token;
 mod totals;
@@ -41,6 +42,7 @@ use peer::Trusted;
 use refusal_log::REFUSALS;
 use roster::Roster;
 use socket::Listening;
+use staff::Staff;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -62,6 +64,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 struct Daemon {
     began: Instant,
     roster: Roster,
+    staff: Arc<Staff>,
     connections: Arc<Connections>,
     settings: Mutex<Settings>,
     /// Turns of requests for profiles and objects: one at a time, so that they leave the processors to others.
@@ -134,6 +137,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) socket: Option<PathBuf>,
     /// Bound on memory, whatever the configuration says.
     pub(crate) max_memory_bytes: Option<u64>,
+    /// Sessions are done in processes without privileges.
+    pub(crate) has_workers: bool,
 }
 
 impl DaemonOptions {
@@ -148,9 +153,9 @@ impl DaemonOptions {
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")).into())
     }
 
-    /// Bounds memory as was asked for here, or in `limits`.
-    fn bound_memory(&self, limits: Limits) {
-        memory_bound::set(self.max_memory_bytes.or(limits.memory_max.map(|size| size.0)));
+    /// The bound on memory that was asked for here, or in `limits`.
+    fn memory_max(&self, limits: Limits) -> Option<u64> {
+        self.max_memory_bytes.or(limits.memory_max.map(|size| size.0))
     }
 
     /// Warns of what `now` says otherwise than the configuration that the daemon `began_with`, and
@@ -179,7 +184,8 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     options.check_memory(&config)?;
     // Threads come and go with sessions for weeks.
     memory::keep_little();
-    options.bound_memory(config.limits);
+    let staff = Staff::new(!options.has_workers);
+    staff.bound_memory(options.memory_max(config.limits));
     let settings = Settings::of(&config)?;
     let notices = Notices::from_env();
     oom::offer_itself(notices.is_heard());
@@ -192,7 +198,8 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let network = config.tcp.as_ref().map(TcpConfig::bind).transpose()?;
     let daemon = Arc::new(Daemon {
         began: Instant::now(),
-        roster: Roster::new(config.limits),
+        roster: Roster::new(config.limits, Arc::clone(&staff)),
+        staff,
         connections: Arc::default(),
         settings: Mutex::new(settings),
         turns: Turns::default(),
@@ -253,6 +260,7 @@ async fn until_asked_to_end(
     notices: &Notices,
     signals: &mut Signals,
 ) {
+    let mut sharing = tokio::time::interval(staff::SHARING);
     let mut beat = tokio::time::interval(notices.watchdog_interval().unwrap_or(HEARTBEAT));
     loop {
         tokio::select! {
@@ -263,8 +271,12 @@ async fn until_asked_to_end(
                 look_after(daemon, notices);
                 continue;
             }
-            () = memory_bound::session_wanted() => {
-                daemon.roster.give_up_one();
+            viewer = daemon.staff.session_wanted() => {
+                daemon.roster.give_up_one(viewer.as_ref());
+                continue;
+            }
+            _ = sharing.tick() => {
+                daemon.staff.share_memory();
                 continue;
             }
         }
@@ -276,7 +288,8 @@ async fn until_asked_to_end(
                 _ = signals.terminate.recv() => return,
                 _ = signals.interrupt.recv() => return,
                 _ = beat.tick() => look_after(daemon, notices),
-                () = memory_bound::session_wanted() => daemon.roster.give_up_one(),
+                viewer = daemon.staff.session_wanted() => daemon.roster.give_up_one(viewer.as_ref()),
+                _ = sharing.tick() => daemon.staff.share_memory(),
             }
         }
     }
@@ -302,7 +315,7 @@ async fn reload(
     match read {
         Ok((settings, config)) => {
             daemon.adopt(settings);
-            options.bound_memory(config.limits);
+            daemon.staff.bound_memory(options.memory_max(config.limits));
             daemon.roster.follow(&config.sessions, config.limits).await;
             tracing::info!(n_sessions = config.sessions.len(), "the configuration was read again");
             options.tell_of_unread(began_with, &config);

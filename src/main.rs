@@ -32,6 +32,7 @@ mod session;
 mod table;
 mod text;
 mod tui;
+mod worker;
 
 use clap::Parser;
 use std::process::ExitCode;

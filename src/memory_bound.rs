@@ -13,7 +13,6 @@ use room::Queue;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 pub(crate) use turn::{NoTurn, Turn};
 
 /// Interval between two looks, of 10 µs of work each. A worker reads some 20 MB of debug information in that
@@ -32,9 +31,6 @@ const FLOOR_BYTES: u64 = 32 << 20;
 /// Memory that each session needs beside that: 0.6 MB where its target sleeps, 4 MB with the totals of some
 /// hundred objects.
 const SESSION_BYTES: u64 = 5 << 20;
-
-/// Told where a session is to be given up.
-static SESSION_WANTED: Notify = Notify::const_new();
 
 /// The bound of this process.
 static BOUND: MemoryBound = MemoryBound::unbounded();
@@ -56,8 +52,8 @@ struct MemoryBound {
     is_watched: Mutex<bool>,
     /// Those who work on questions, and who wait to.
     questions: Queue,
-    /// Sessions that were given up.
-    n_sessions: AtomicU64,
+    /// Sessions that were to be given up.
+    n_wanted: AtomicU64,
     /// Number of times that each stage was asked for.
     n_asked: [AtomicU64; N_STAGES],
 }
@@ -74,10 +70,23 @@ pub(crate) struct MemoryState {
     /// Sessions that were given up.
     n_sessions: u64,
     /// Of [`EvictionStage::ALL`].
-    n_shed: [u64; N_STAGES],
+    pub(crate) n_shed: [u64; N_STAGES],
 }
 
 impl MemoryState {
+    /// That of several processes together, before any is [added](Self::add).
+    pub(crate) fn of(max_bytes: u64, resident_bytes: u64, n_sessions: u64) -> Self {
+        Self { max_bytes, resident_bytes, is_short: false, n_sessions, n_shed: Default::default() }
+    }
+
+    /// Adds a process, whose work `is_short` of memory, and that gave up so much.
+    pub(crate) fn add(&mut self, is_short: bool, n_shed: &[u64]) {
+        self.is_short |= is_short;
+        for (sum, n) in self.n_shed.iter_mut().zip(n_shed) {
+            *sum = sum.saturating_add(*n);
+        }
+    }
+
     /// Number of times that each kind of thing was asked to be given up, and the number of sessions that were.
     pub(crate) fn shed(self) -> impl Iterator<Item = (&'static str, u64)> {
         let last = ("sessions", self.n_sessions);
@@ -117,14 +126,9 @@ pub(crate) fn check(max_bytes: u64, n_sessions: usize) -> Result<(), String> {
     ))
 }
 
-/// Comes back when memory is short though all else was given up: one session is to be.
-pub(crate) async fn session_wanted() {
-    SESSION_WANTED.notified().await;
-}
-
-/// A session was given up.
-pub(crate) fn session_given_up() {
-    BOUND.n_sessions.fetch_add(1, Ordering::Relaxed);
+/// Number of times that memory was short though all else was given up: one session is to be each time.
+pub(crate) fn n_wanted() -> u64 {
+    BOUND.n_wanted.load(Ordering::Relaxed)
 }
 
 /// Sets the bound, or that there is none.
@@ -147,7 +151,7 @@ pub(crate) fn state() -> Option<MemoryState> {
         max_bytes,
         resident_bytes: memory::resident_bytes(),
         is_short: is_short(),
-        n_sessions: BOUND.n_sessions.load(Ordering::Relaxed),
+        n_sessions: 0,
         n_shed: BOUND.n_asked.each_ref().map(|n| n.load(Ordering::Relaxed)),
     })
 }
@@ -229,7 +233,7 @@ impl MemoryBound {
             resident_bytes: AtomicU64::new(0),
             is_watched: Mutex::new(false),
             questions: Queue::new(),
-            n_sessions: AtomicU64::new(0),
+            n_wanted: AtomicU64::new(0),
             n_asked: [const { AtomicU64::new(0) }; N_STAGES],
         }
     }
@@ -277,7 +281,7 @@ impl MemoryBound {
             self.ask(stage, resident_bytes, max_bytes);
         }
         if judge.wants_a_session(resident_bytes <= plentiful_bytes(max_bytes), now) {
-            SESSION_WANTED.notify_one();
+            self.n_wanted.fetch_add(1, Ordering::Relaxed);
         }
         if was_short && !judge.is_short() {
             tracing::warn!(resident_bytes, "memory is no longer short: work goes on");

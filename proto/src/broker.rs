@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The version of these messages: both ends are one program, but a package may be replaced between their starts.
 pub const VERSION: u32 = 1;
 
-/// Length of the longest message in bytes: a few paths, each as long as the kernel takes one.
-pub const MAX_MESSAGE_BYTES: usize = 32 << 10;
+/// Length of the longest message in bytes: the request for a session, or a path as long as the kernel takes one.
+pub const MAX_MESSAGE_BYTES: usize = 96 << 10;
 
 /// Most descriptors beside one message.
 pub const MAX_FDS: usize = 2;
@@ -63,6 +63,11 @@ pub enum Request {
     },
     /// A load object, or a file that belongs to one.
     Object(FilePlace),
+    /// Whether events on a process are for the viewer to have.
+    Permission {
+        /// The process.
+        pid: i32,
+    },
     /// The command that the session was begun with, forked and not yet executed. Beside the answer: the pipe that
     /// releases it, and the one that tells why it could not be executed.
     Command {
@@ -147,6 +152,8 @@ pub enum Answer {
         /// The inode.
         inode: u64,
     },
+    /// Whether it may be.
+    Permission(bool),
     /// The command's process; its pipes are beside the message.
     Held(i32),
     /// The command's status as `wait(2)` gives it, if it has ended.

@@ -21,3 +21,4 @@ pub mod sample_line;
 pub mod snapshot;
 pub mod stack;
 pub mod window;
+pub mod worker;

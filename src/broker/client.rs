@@ -13,8 +13,8 @@ use std::sync::Mutex;
 pub(super) struct Client {
     /// The first connection, by which others are made.
     first: Mutex<Connection>,
-    /// Those that nobody waits at.
-    idle: Mutex<Vec<Connection>>,
+    /// One that nobody waits at.
+    idle: Mutex<Option<Connection>>,
 }
 
 impl Client {
@@ -40,11 +40,12 @@ impl Broker for Client {
         request: &Request,
         beside: &[BorrowedFd<'_>],
     ) -> Result<(Answer, Vec<OwnedFd>), Errno> {
-        let idle = lock(&self.idle).pop();
+        let idle = lock(&self.idle).take();
         let connection = idle.map_or_else(|| self.connect(), Ok)?;
         // One that fails is not used again: an answer to this may come yet.
         let answer = connection.ask(request, beside)?;
-        lock(&self.idle).push(connection);
+        // One is enough for threads that ask in turn.
+        lock(&self.idle).get_or_insert(connection);
         Ok(answer)
     }
 }

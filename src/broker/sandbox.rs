@@ -152,11 +152,12 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
 
-/// Gives everything up. To be called while there is one thread.
+/// Gives everything up. To be called while there is one thread. A worker that `ends_with_broker` is asked to end where the
+/// thread does that forked it.
 ///
 /// # Errors
 /// What could not be given up.
-pub(super) fn enter(group: Gid, user: Uid) -> io::Result<()> {
+pub(super) fn enter(group: Gid, user: Uid, ends_with_broker: bool) -> io::Result<()> {
     let broker = getppid();
     if user.is_root() {
         leave_root(group)?;
@@ -166,9 +167,11 @@ pub(super) fn enter(group: Gid, user: Uid) -> io::Result<()> {
     let _ = clear_ambient_capability_set();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     // After the user, which takes it back.
-    set_parent_process_death_signal(Some(Signal::TERM))?;
-    if getppid() != broker {
-        return Err(io::Error::other("the broker is gone"));
+    if ends_with_broker {
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        if getppid() != broker {
+            return Err(io::Error::other("the broker is gone"));
+        }
     }
     set_no_new_privs(true)?;
     for filter in filters(getpid())? {

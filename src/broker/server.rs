@@ -3,16 +3,15 @@
 //! All that a worker says is hostile: who found a way into it says it.
 
 use super::Terms;
+use super::rule::Rules;
 use super::wire::Connection;
 use crate::file_source::{self, FilePolicy};
 use crate::lock::lock;
-use dataspace_collector::access::{self, CommandOfWorker};
-use dataspace_collector::system::right::{KernelFile, Right};
+use dataspace_collector::access::CommandOfWorker;
 use dataspace_proto::broker::{Answer, FilePlace, Request, VERSION};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,7 +25,7 @@ const ELF: [u8; 4] = *b"\x7fELF";
 /// What a worker may have.
 #[derive(Debug)]
 pub(super) struct Desk {
-    worker_pid: i32,
+    rules: Rules,
     policy: FilePolicy,
     command: Option<Mutex<CommandOfWorker>>,
     n_connections: AtomicUsize,
@@ -36,7 +35,7 @@ impl Desk {
     /// What `worker_pid` may have by `terms`.
     pub(super) fn new(terms: Terms, worker_pid: i32) -> Self {
         Self {
-            worker_pid,
+            rules: Rules::new(worker_pid, terms.policy.reader.clone()),
             policy: terms.policy,
             command: terms.command.map(|argv| Mutex::new(CommandOfWorker::new(argv))),
             n_connections: AtomicUsize::new(0),
@@ -60,6 +59,9 @@ impl Desk {
                 let file = self.object(&place).map_err(io)?;
                 Ok((Answer::Opened, vec![file]))
             }
+            Request::Permission { pid } => {
+                Ok((Answer::Permission(self.rules.may_see(pid)), Vec::new()))
+            }
             Request::Command { output } => {
                 let command = self.command.as_ref().ok_or(Errno::PERM)?;
                 let (answer, pipes) = lock(command).hold(output)?;
@@ -70,33 +72,10 @@ impl Desk {
                 Ok((Answer::Ended(lock(command).end(is_asked)), Vec::new()))
             }
             request => {
-                let request = self.permitted(request)?;
-                let (answer, fd) = access::perform(&request, beside)?;
+                let (answer, fd) = self.rules.perform(request, beside)?;
                 Ok((answer, fd.into_iter().collect()))
             }
         }
-    }
-
-    /// The request as it is done, if it may be.
-    fn permitted(&self, mut request: Request) -> Result<Request, Errno> {
-        match &mut request {
-            Request::File { path }
-            | Request::Directory { path }
-            | Request::Link { path }
-            | Request::Identity { path } => {
-                let file = KernelFile::asked_for(path, self.worker_pid).ok_or(Errno::ACCESS)?;
-                let is_free = matches!(file.right, Right::None);
-                // Another user's worker sees nobody's secrets yet.
-                if !is_free && self.policy.reader.is_some() {
-                    return Err(Errno::ACCESS);
-                }
-                *path = file.path.as_os_str().as_bytes().to_vec();
-            }
-            // Beyond what the kernel allows this process, nothing is asked of a worker that serves its own user.
-            _ if self.policy.reader.is_some() => return Err(Errno::ACCESS),
-            _ => {}
-        }
-        Ok(request)
     }
 
     /// Opens a load object, or a file that belongs to one: ELF files, and those in which runtimes name code.

@@ -1,6 +1,7 @@
 //! A connection between worker and broker: whole messages of a bounded length, with descriptors beside them.
 
 use dataspace_proto::broker::{MAX_FDS, MAX_MESSAGE_BYTES};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -12,13 +13,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// Room for the descriptors beside a message.
 const FDS_BYTES: usize = rustix::cmsg_space!(ScmRights(MAX_FDS));
 
 /// One end of a connection.
 #[derive(Debug)]
-pub(super) struct Connection(OwnedFd);
+pub(crate) struct Connection(OwnedFd);
 
 impl From<OwnedFd> for Connection {
     fn from(socket: OwnedFd) -> Self {
@@ -34,7 +36,7 @@ impl From<Connection> for OwnedFd {
 
 impl Connection {
     /// Both ends of a new one.
-    pub(super) fn pair() -> Result<(Self, Self), Errno> {
+    pub(crate) fn pair() -> Result<(Self, Self), Errno> {
         let flags = SocketFlags::CLOEXEC;
         let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         Ok((Self(one), Self(other)))
@@ -44,7 +46,7 @@ impl Connection {
     ///
     /// # Errors
     /// What the kernel said; `MSGSIZE` for a message that is too long, or has too much beside it.
-    pub(super) fn send(
+    pub(crate) fn send(
         &self,
         message: &impl Serialize,
         beside: &[BorrowedFd<'_>],
@@ -67,7 +69,7 @@ impl Connection {
     ///
     /// # Errors
     /// What the kernel said; `PROTO` for what is no such message.
-    pub(super) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
+    pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
         let mut bytes = [0; MAX_MESSAGE_BYTES];
         let mut space = [MaybeUninit::uninit(); FDS_BYTES];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -98,7 +100,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::send`] and [`Self::receive`]; `PIPE` where the other end is gone.
-    pub(super) fn ask<T: DeserializeOwned>(
+    pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         message: &impl Serialize,
         beside: &[BorrowedFd<'_>],
@@ -107,11 +109,24 @@ impl Connection {
         self.receive()?.ok_or(Errno::PIPE)
     }
 
+    /// Tells whether something can be received, or the other end is gone; waits for it for `time`.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn is_ready_within(&self, time: Duration) -> Result<bool, Errno> {
+        let time = Timespec::try_from(time).map_err(|_| Errno::INVAL)?;
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut fds, Some(&time)) {
+            Err(Errno::INTR) => Ok(false),
+            n_ready => Ok(n_ready? != 0),
+        }
+    }
+
     /// Sends `message`, and what is `beside` it, which is closed here.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub(super) fn hand_over(
+    pub(crate) fn hand_over(
         &self,
         message: &impl Serialize,
         beside: &[OwnedFd],

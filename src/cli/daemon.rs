@@ -1,6 +1,6 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, TargetArgs, WindowsArgs, value};
+use super::{EventArgs, Sandbox, TargetArgs, WindowsArgs, value};
 use crate::client::Client;
 use crate::config::LiveOptions;
 use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
@@ -83,9 +83,10 @@ pub(crate) struct DaemonArgs {
 
 impl DaemonArgs {
     /// Options of the daemon.
-    pub(crate) fn resolve(self) -> DaemonOptions {
+    pub(crate) fn resolve(self, sandbox: Sandbox) -> DaemonOptions {
         let Self { config, socket, memory_max } = self;
-        DaemonOptions { config, socket, max_memory_bytes: memory_max }
+        let has_workers = sandbox == Sandbox::On;
+        DaemonOptions { config, socket, max_memory_bytes: memory_max, has_workers }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::daemon::config_file::DaemonConfig;
 use crate::daemon::token::Token;
 use crate::daemon::{self, DaemonOptions};
 use crate::diagnostic;
+use crate::worker;
 use std::io::{Write, stdout};
 
 /// Runs the daemon.
@@ -16,6 +17,12 @@ pub(super) fn run(options: &DaemonOptions, global: &Global) -> anyhow::Result<()
         log.finish();
     }
     ended
+}
+
+/// Runs a worker of the daemon.
+pub(super) fn run_worker(global: &Global) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose.saturating_add(1), false);
+    worker::run()
 }
 
 /// Checks a configuration.

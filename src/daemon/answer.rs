@@ -1,18 +1,51 @@
 //! Answers as HTTP has them: a status, a kind, and bytes.
 
+use super::sealed::Sealed;
 use super::stream::EventStream;
 use bytes::Bytes;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use http_body_util::{Either, Full};
+use hyper::body::{Body, Frame as Piece, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// The media type of most answers.
 pub(super) const JSON: &str = "application/json";
 
 /// The body of an answer.
-pub(super) type AnswerBody = Either<Full<Bytes>, EventStream>;
+pub(super) type AnswerBody = Either<Full<Bytes>, Either<SealedBody, EventStream>>;
+
+/// A body that a worker made.
+pub(super) struct SealedBody(Sealed);
+
+impl Body for SealedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
+        // What cannot be read ends it early, which the client sees by its length.
+        let piece = self.0.next_piece().unwrap_or_else(|error| {
+            tracing::error!(%error, "an answer breaks off");
+            None
+        });
+        Poll::Ready(piece.map(|bytes| Ok(Piece::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len())
+    }
+}
 
 /// An error as an answer.
 pub(super) fn refusal(error: &ApiError) -> Response<AnswerBody> {
@@ -56,6 +89,15 @@ pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<AnswerBody
 /// An answer of any kind that is whole.
 pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<AnswerBody> {
     with_body(status, kind, Either::Left(Full::new(bytes)))
+}
+
+/// An answer of any kind that a worker made.
+pub(super) fn sealed(
+    status: StatusCode,
+    kind: &'static str,
+    bytes: Sealed,
+) -> Response<AnswerBody> {
+    with_body(status, kind, Either::Right(Either::Left(SealedBody(bytes))))
 }
 
 /// An answer of any kind.

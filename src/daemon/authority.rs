@@ -143,14 +143,7 @@ impl Peer {
                  each takes files on every CPU"
             ));
         }
-        let usual = crate::cli::value::DEFAULT_SHARE.0;
-        options.max_overhead = match (options.max_overhead, usual) {
-            (Some(asked), Some(usual)) => Some(asked.min(usual)),
-            (None, usual) => usual,
-            (asked, None) => asked,
-        };
-        options.keeps_counts = false;
-        options.reader = Some(self.reader());
+        options.confine(self.reader());
         Ok(processes)
     }
 }

@@ -4,36 +4,17 @@ use super::Daemon;
 use super::peer::{Peer, Rank};
 use super::session::Session;
 use super::totals::FRESH;
-use crate::config::Selection;
-use crate::memory_bound;
-use crate::selection::{WantedObjects, select};
 use crate::session::cost;
-use crate::session::findings::Findings;
-use crate::text::visible;
+use dataspace_proto::accounting::Accounting;
 use dataspace_proto::api::SessionState;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::snapshot::{ObjectLine, Snapshot};
-use dataspace_proto::window::Window;
-use std::collections::{BTreeMap, HashMap};
+use dataspace_proto::worker::Figures;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// As the text is announced.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Objects of one session that have a series of their own. With 16 sessions that makes 320 series.
-const MAX_OBJECTS: usize = 20;
-
-/// Objects are counted over the longest window of at most so many seconds: those between two scrapes, where
-/// nobody told Prometheus otherwise.
-const WINDOW_S: u16 = 60;
-
-/// The longest name of an object, in characters: C++ templates have names of kilobytes.
-const MAX_NAME_CHARS: usize = 200;
-
-/// The object that stands for all without a series of their own.
-const OTHER: &str = "other";
 
 /// Time that fresh snapshots of all sessions together are waited for: what has not come by then is told as it was.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -57,13 +38,13 @@ pub(super) async fn text(daemon: &Daemon, peer: &Peer) -> String {
     let (mut shown, mut attached) = (Vec::new(), Vec::new());
     for session in sessions.iter().filter(|session| has_series(session, peer)) {
         let Some(frame) = session.newest() else { continue };
-        let findings = frame.findings.clone();
+        let figures = frame.figures.clone();
         let label = label(session, &sessions);
         // What is so now is not known of one that has ended, or waits for its target.
         if session.status().state == SessionState::Attached {
-            attached.push((label.clone(), findings.clone()));
+            attached.push((label.clone(), figures.clone()));
         }
-        shown.push((label, findings));
+        shown.push((label, figures));
     }
     accounts(&mut text, &shown);
     queues(&mut text, &attached);
@@ -102,9 +83,14 @@ fn own(text: &mut Text, daemon: &Daemon) {
     let mut one = |name, kind, help, value| text.family(name, kind, help).sample(&[], value);
     let help = "CPU time that the daemon has used.";
     one("dataspace_process_cpu_seconds_total", "counter", help, seconds(cost.own_cpu_ns));
-    let help = "Memory of the daemon that is resident.";
-    one("dataspace_process_resident_memory_bytes", "gauge", help, number(cost.own_rss_bytes));
-    if let Some(state) = memory_bound::state() {
+    let help = "Memory of the daemon and of its workers that is resident.";
+    one(
+        "dataspace_process_resident_memory_bytes",
+        "gauge",
+        help,
+        number(daemon.staff.resident_bytes()),
+    );
+    if let Some(state) = daemon.staff.memory() {
         let help = "What resident memory may be.";
         one("dataspace_memory_max_bytes", "gauge", help, number(state.max_bytes));
         let help = "1 where samples are not named, and no session begins, for want of memory.";
@@ -121,32 +107,28 @@ fn own(text: &mut Text, daemon: &Daemon) {
 
 /// Account of the samples. The sum of `attributed`, `unknown`, `not_memory` and `lost`, and of the samples that
 /// wait, is `kernel`.
-fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
-    type Count = fn(&Snapshot) -> u64;
+fn accounts(text: &mut Text, sessions: &[(String, Figures)]) {
+    type Count = fn(&Accounting) -> u64;
     let plain: [(&'static str, &str, Count); 3] = [
-        ("dataspace_kernel_samples_total", "Samples that the kernel took.", |s| {
-            s.accounting.kernel
-        }),
-        ("dataspace_attributed_samples_total", "Samples with a data object.", |s| {
-            s.accounting.attributed
-        }),
+        ("dataspace_kernel_samples_total", "Samples that the kernel took.", |s| s.kernel),
+        ("dataspace_attributed_samples_total", "Samples with a data object.", |s| s.attributed),
         (
             "dataspace_not_memory_samples_total",
             "Samples whose instruction accesses no memory.",
-            |s| s.accounting.not_memory,
+            |s| s.not_memory,
         ),
     ];
     for (name, help, count) in plain {
         let mut family = text.family(name, "counter", help);
-        for (session, Findings { snapshot, .. }) in sessions {
-            family.sample(&[("session", session)], number(count(snapshot)));
+        for (session, figures) in sessions {
+            family.sample(&[("session", session)], number(count(&figures.accounting)));
         }
     }
     let help = "Samples without a data object, by reason.";
     let mut family = text.family("dataspace_unknown_samples_total", "counter", help);
-    for (session, Findings { snapshot, .. }) in sessions {
+    for (session, figures) in sessions {
         // What waits for its answer is no count that only rises: it is a queue.
-        let decided = snapshot.accounting.unknown.iter();
+        let decided = figures.accounting.unknown.iter();
         for (reason, n) in decided.filter(|(reason, _)| **reason != Reason::Pending) {
             let reason = reason.name();
             family.sample(&[("session", session), ("reason", reason)], number(*n));
@@ -154,8 +136,8 @@ fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
     }
     let help = "Samples lost before attribution, by cause.";
     let mut family = text.family("dataspace_lost_samples_total", "counter", help);
-    for (session, Findings { snapshot, .. }) in sessions {
-        let lost = snapshot.accounting.lost;
+    for (session, figures) in sessions {
+        let lost = figures.accounting.lost;
         let causes = [
             ("ring_full", lost.ring_full),
             ("channel_full", lost.channel_full),
@@ -167,20 +149,20 @@ fn accounts(text: &mut Text, sessions: &[(String, Findings)]) {
     }
     let help = "Time that sampling took from the target.";
     let mut family = text.family("dataspace_target_cost_seconds_total", "counter", help);
-    for (session, Findings { snapshot, .. }) in sessions {
-        family.sample(&[("session", session)], seconds(snapshot.cost.target_ns));
+    for (session, figures) in sessions {
+        family.sample(&[("session", session)], seconds(figures.target_cost_ns));
     }
 }
 
-fn queues(text: &mut Text, sessions: &[(String, Findings)]) {
+fn queues(text: &mut Text, sessions: &[(String, Figures)]) {
     let help =
         "What waits: batches of records, questions about code, samples without debug information.";
     let mut family = text.family("dataspace_queue_depth", "gauge", help);
-    for (session, Findings { snapshot, queues, .. }) in sessions {
-        let pending = snapshot.accounting.unknown.get(&Reason::Pending).copied().unwrap_or(0);
+    for (session, figures) in sessions {
+        let pending = figures.accounting.unknown.get(&Reason::Pending).copied().unwrap_or(0);
         let depths = [
-            ("batches", queues.batches as u64),
-            ("questions", queues.questions as u64),
+            ("batches", figures.n_batches),
+            ("questions", figures.n_questions),
             ("pending_samples", pending),
         ];
         for (queue, depth) in depths {
@@ -190,55 +172,16 @@ fn queues(text: &mut Text, sessions: &[(String, Findings)]) {
 }
 
 /// Gauges over a window: the objects that have a series change, so a counter would go back.
-fn objects(text: &mut Text, sessions: &[(String, Findings)]) {
+fn objects(text: &mut Text, sessions: &[(String, Figures)]) {
     let help = "Samples of the window, by data object; other stands for all without a series.";
     let mut family = text.family("dataspace_object_samples", "gauge", help);
-    for (session, Findings { snapshot, .. }) in sessions {
-        let window = snapshot.window_lengths().at_most(WINDOW_S);
-        let name = window.to_string();
-        for (object, n) in top(snapshot, window) {
-            let labels = [("session", session.as_str()), ("window", &name), ("object", &object)];
-            family.sample(&labels, number(n));
+    for (session, figures) in sessions {
+        for (object, n) in &figures.objects {
+            let labels =
+                [("session", session.as_str()), ("window", &figures.window), ("object", object)];
+            family.sample(&labels, number(*n));
         }
     }
-}
-
-/// The objects with the most samples of their own, without those of the parts that are listed, and the rest
-/// of the total.
-fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
-    let objects = &snapshot.objects;
-    let samples = |line: &ObjectLine| line.metrics.get(window).samples;
-    let mut of_parts: HashMap<u32, u64> = HashMap::new();
-    for line in objects {
-        if let Some(parent) = line.parent_id {
-            let sum = of_parts.entry(parent).or_default();
-            *sum = sum.saturating_add(samples(line));
-        }
-    }
-    let selection = Selection { limit: Some(MAX_OBJECTS), filter: String::new() };
-    let wanted =
-        WantedObjects { selection: &selection, sampled_in: Some(window), has_total: false };
-    let mut top = select(objects, wanted, |idxs| {
-        // Types of one name, or of one beginning, have one series: two of the same labels are an error.
-        let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-        for line in idxs.into_iter().map(|idx| &objects[idx]) {
-            let parts = of_parts.get(&line.id).copied().unwrap_or(0);
-            let own = samples(line).saturating_sub(parts);
-            if own > 0 {
-                let name = visible(&line.object).chars().take(MAX_NAME_CHARS).collect();
-                let sum = by_name.entry(name).or_default();
-                *sum = sum.saturating_add(own);
-            }
-        }
-        let mut by_samples: Vec<(String, u64)> = by_name.into_iter().collect();
-        by_samples.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        by_samples
-    })
-    .listed;
-    let total = objects.first().map_or(0, samples);
-    let named = top.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
-    top.push((OTHER.to_owned(), total.saturating_sub(named)));
-    top
 }
 
 #[allow(clippy::cast_precision_loss, reason = "the format has floats; counts up to 2^53 are exact")]
@@ -292,34 +235,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use std::collections::HashSet;
-
-    #[test]
-    fn objects_are_bounded_and_add_up_to_the_total() {
-        let mut snapshot = fixture::running();
-        let all = top(&snapshot, Window::All);
-        assert_eq!(all.iter().map(|(_, n)| n).sum::<u64>(), 12_000);
-        assert!(all.iter().all(|(name, _)| name != "<Total>" && name != "{structure:order}"));
-        // Samples of the whole structure, as of a copy of it, are its own.
-        snapshot.objects[0].metrics.all.samples += 2_000;
-        snapshot.objects[1].metrics.all.samples += 2_000;
-        let own = top(&snapshot, Window::All);
-        assert!(own.contains(&("{structure:order}".to_owned(), 2_000)), "{own:?}");
-        assert_eq!(own.iter().map(|(_, n)| n).sum::<u64>(), 14_000);
-        let model = snapshot.objects[3].clone();
-        for id in 100..200 {
-            let mut line = model.clone();
-            (line.id, line.parent_id) = (id, Some(1));
-            line.object = format!("{}{id}", "x".repeat(199)).into();
-            line.metrics.all.samples = 1;
-            snapshot.objects.push(line);
-        }
-        let many = top(&snapshot, Window::All);
-        assert_eq!(many.len(), MAX_OBJECTS.min(many.len() - 1) + 1);
-        let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
-        assert_eq!(names.len(), many.len(), "no series is there twice");
-        assert_eq!(many.last().unwrap().0, OTHER);
-    }
+    use crate::worker::figures_of;
 
     #[test]
     fn names_that_a_terminal_would_obey_are_written_out() {
@@ -328,7 +244,7 @@ mod tests {
             line.object = format!("\u{1b}[2J\r\u{202e}{}", line.id).into();
         }
         let mut text = Text::default();
-        objects(&mut text, &[("s".to_owned(), fixture::findings_with(snapshot))]);
+        objects(&mut text, &[("s".to_owned(), figures_of(&fixture::findings_with(snapshot)))]);
         assert!(text.0.contains("\\\\u{1b}[2J\\\\u{d}\\\\u{202e}"), "{}", text.0);
         assert!(!text.0.contains(['\u{1b}', '\r', '\u{202e}']));
     }
@@ -338,7 +254,7 @@ mod tests {
         let check = |seconds: Vec<u64>, expect: &str| {
             let mut text = Text::default();
             let findings = fixture::findings_with(fixture::with_windows(seconds));
-            objects(&mut text, &[("s".to_owned(), findings)]);
+            objects(&mut text, &[("s".to_owned(), figures_of(&findings))]);
             let label = format!("{{session=\"s\",window=\"{expect}\",object=\"");
             let samples = text.0.lines().filter(|line| !line.starts_with('#'));
             assert!(samples.clone().count() > 5, "{}", text.0);
@@ -355,7 +271,7 @@ mod tests {
         snapshot.accounting.unknown.insert(Reason::Pending, 5);
         snapshot.accounting.lost.channel_full = 7;
         let mut text = Text::default();
-        let sessions = [("s".to_owned(), fixture::findings_with(snapshot))];
+        let sessions = [("s".to_owned(), figures_of(&fixture::findings_with(snapshot)))];
         accounts(&mut text, &sessions);
         queues(&mut text, &sessions);
         for line in [

@@ -4,9 +4,11 @@ use super::config_file::{Limits, Planned};
 use super::peer::{Peer, Rank};
 use super::session::{Beginning, Owner, Session, Status};
 use super::spec;
+use super::staff::Staff;
 use crate::lock::lock;
-use crate::memory_bound::{self, MemoryState};
+use crate::memory_bound::MemoryState;
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
+use dataspace_proto::worker::Viewer;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -24,9 +26,10 @@ const FREEING_TIME: Duration = Duration::from_secs(5);
 
 /// All sessions. One that was asked to end is not shown any more, but counts until its thread has
 /// returned: else who begins and ends sessions in turn would have any number that are about to end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Roster {
     state: Mutex<RosterState>,
+    staff: Arc<Staff>,
 }
 
 #[derive(Debug, Default)]
@@ -41,8 +44,8 @@ struct RosterState {
 }
 
 impl Roster {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { state: Mutex::new(RosterState { limits, ..RosterState::default() }) }
+    pub(super) fn new(limits: Limits, staff: Arc<Staff>) -> Self {
+        Self { state: Mutex::new(RosterState { limits, ..RosterState::default() }), staff }
     }
 
     /// The sessions that `peer` may see, in the order of their numbers.
@@ -101,12 +104,14 @@ impl Roster {
         let owner = Owner::requesting(peer);
         let session = {
             let mut state = self.lock();
-            check_memory(peer, state.n_held())?;
+            check_memory(peer, self.staff.memory(), state.n_held())?;
             state.make_room(peer)?;
             state.check_name(peer, spec.name.as_deref())?;
             state.last_id += 1;
             let id = state.last_id;
-            let beginning = Beginning { id, spec, owner, options, processes, ends_unwatched };
+            let staff = Arc::clone(&self.staff);
+            let beginning =
+                Beginning { id, spec, owner, options, processes, ends_unwatched, staff };
             let session = Session::begin(beginning).map_err(no_thread)?;
             state.sessions.insert(id, session.clone());
             session
@@ -132,22 +137,23 @@ impl Roster {
         Err(ApiError { code, message })
     }
 
-    /// Gives up the session that is missed least, for its memory: one that was asked for by a user, else by
+    /// Gives up a session whose worker's memory is short, that of `viewer` or of those who see all: the one that is missed
+    /// least: one that was asked for by a user, else by
     /// one who sees all, else one of the configuration, which only waits; of these the youngest. One of the
     /// configuration stays, and of others the last, unless more memory is taken than should be.
-    pub(super) fn give_up_one(&self) {
-        let is_above = memory_bound::state().is_some_and(MemoryState::is_above);
+    pub(super) fn give_up_one(&self, viewer: Option<&Viewer>) {
+        let is_above = self.staff.is_above(viewer);
         let session = {
             let mut state = self.lock();
             if state.is_memory_to_come(Instant::now()) {
                 return;
             }
-            state.least_missed(is_above).cloned()
+            state.least_missed(is_above, |session| session.is_of_worker(viewer)).cloned()
         };
         let Some(session) = session else { return };
         let Session { id, spec, .. } = &*session;
         tracing::warn!(session = id, name = spec.name, "memory is short: the session is given up");
-        memory_bound::session_given_up();
+        self.staff.session_given_up();
         session.give_up();
     }
 
@@ -182,8 +188,9 @@ impl Roster {
             let id = state.last_id;
             let (spec, options) = (spec.clone(), options.clone());
             let processes = Vec::new();
+            let (staff, ends_unwatched) = (Arc::clone(&self.staff), false);
             let beginning =
-                Beginning { id, spec, owner, options, processes, ends_unwatched: false };
+                Beginning { id, spec, owner, options, processes, ends_unwatched, staff };
             match Session::begin(beginning) {
                 Ok(session) => drop(state.sessions.insert(id, session)),
                 Err(error) => tracing::error!(name, %error, "no thread for a session"),
@@ -264,8 +271,12 @@ impl RosterState {
     }
 
     /// The session that is given up next for its memory, if any.
-    fn least_missed(&self, is_above: bool) -> Option<&Arc<Session>> {
-        let sampling = self.shown().filter(|session| session.is_sampling());
+    fn least_missed(
+        &self,
+        is_above: bool,
+        is_meant: impl Fn(&Session) -> bool + Copy,
+    ) -> Option<&Arc<Session>> {
+        let sampling = self.shown().filter(|session| session.is_sampling() && is_meant(session));
         let is_last = sampling.clone().nth(1).is_none();
         let least = sampling.max_by_key(|session| {
             let Owner { origin, rank, .. } = session.owner;
@@ -322,8 +333,8 @@ impl RosterState {
 
 /// Refuses `peer` a session beside `n_held` others where there is no memory for it. How much there is
 /// is told to whoever may see all.
-fn check_memory(peer: &Peer, n_held: usize) -> Result<(), ApiError> {
-    let Some(memory) = memory_bound::state() else { return Ok(()) };
+fn check_memory(peer: &Peer, memory: Option<MemoryState>, n_held: usize) -> Result<(), ApiError> {
+    let Some(memory) = memory else { return Ok(()) };
     let has_room = n_held < share(memory.n_sessions_max(), peer);
     if has_room && !memory.is_short {
         return Ok(());
@@ -362,7 +373,7 @@ mod tests {
     }
 
     fn roster(limits: Limits, sessions: &[Arc<Session>]) -> Roster {
-        let roster = Roster::new(limits);
+        let roster = Roster::new(limits, Staff::new(true));
         roster.lock().sessions = sessions.iter().map(|one| (one.id, one.clone())).collect();
         roster
     }
@@ -392,7 +403,7 @@ mod tests {
         let sessions = owners.map(|(id, owner)| Session::idle(id, None, owner));
         let roster = roster(Limits::default(), &sessions);
         let next = |is_above| {
-            let next = roster.lock().least_missed(is_above).cloned();
+            let next = roster.lock().least_missed(is_above, |_| true).cloned();
             next.inspect(|session| session.give_up()).map(|session| session.id)
         };
         // Those that are still starting take memory, too.
@@ -435,13 +446,13 @@ mod tests {
         assert!(roster.lock().is_memory_to_come(now));
         hung.has_gone_for(2 * FREEING_TIME);
         assert!(!roster.lock().is_memory_to_come(now), "it hangs");
-        assert_eq!(roster.lock().least_missed(true).map(|session| session.id), Some(2));
+        assert_eq!(roster.lock().least_missed(true, |_| true).map(|session| session.id), Some(2));
         other.give_up();
         let now = Instant::now();
         assert!(roster.lock().is_memory_to_come(now));
         assert!(!roster.lock().is_memory_to_come(now + FREEING_TIME));
         other.has_gone_for(2 * FREEING_TIME);
-        assert!(roster.lock().least_missed(true).is_none(), "both were picked");
+        assert!(roster.lock().least_missed(true, |_| true).is_none(), "both were picked");
     }
 
     #[test]

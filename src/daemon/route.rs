@@ -10,7 +10,6 @@ use super::peer::Peer;
 use super::session::Session;
 use super::stream::{DEFAULT_INTERVAL_MS, EventStream, INTERVALS};
 use super::totals;
-use crate::memory_bound;
 use dataspace_proto::api::{
     ApiError, ErrorCode, Health, HealthStatus, MemoryLine, SessionList, SessionSpec, SessionState,
 };
@@ -162,7 +161,7 @@ where
         Endpoint::Stream => {
             let interval = interval(&asked.query)?;
             let body = EventStream::new(session(daemon, peer, key)?, interval);
-            Ok(with_body(ok, asked.route.answer.kind, Either::Right(body)))
+            Ok(with_body(ok, asked.route.answer.kind, Either::Right(Either::Right(body))))
         }
         _ => {
             let session = session(daemon, peer, key)?;
@@ -249,7 +248,7 @@ fn health(daemon: &Daemon, peer: &Peer) -> Health {
         n_attached: count(SessionState::Attached),
         n_failed,
         n_connections: peer.sees_all().then(|| daemon.connections.count()),
-        memory: memory_bound::state().filter(|_| peer.sees_all()).map(|state| MemoryLine {
+        memory: daemon.staff.memory().filter(|_| peer.sees_all()).map(|state| MemoryLine {
             max_bytes: state.max_bytes,
             resident_bytes: state.resident_bytes,
             is_short: state.is_short,

@@ -5,15 +5,19 @@ mod keeper;
 
 use super::frame::Frame;
 use super::peer::{Peer, Rank};
+use super::sealed::Sealed;
+use super::staff::Staff;
+use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
 use crate::lock::lock;
 use crate::ownership::OwnProcess;
 use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use dataspace_collector::system::memory;
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
+use dataspace_proto::worker::{Reply, Viewer, Wish};
 use keeper::Keeper;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,6 +31,9 @@ const UNWATCHED_TIME: Duration = Duration::from_secs(10);
 /// Time that events may take to be opened before that is told: processes that do not answer are waited for no
 /// longer than half of it.
 const MAX_OPENING: Duration = Duration::from_secs(20);
+
+/// Time that a worker may take to make something of a snapshot.
+const MAKING: Duration = Duration::from_secs(30);
 
 /// Owner of a session, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +110,8 @@ pub(super) struct Session {
     /// It ends when nobody has looked at it for [`UNWATCHED_TIME`].
     ends_unwatched: bool,
     audience: Audience,
+    /// The connection for what takes its worker long to make.
+    wished: Mutex<Option<Connection>>,
 }
 
 /// A client that looks at a session, until it is dropped.
@@ -126,6 +135,7 @@ pub(super) struct Beginning {
     pub(super) processes: Vec<OwnProcess>,
     /// True for a session that ends when nobody looks at it any more.
     pub(super) ends_unwatched: bool,
+    pub(super) staff: Arc<Staff>,
 }
 
 impl Session {
@@ -134,13 +144,14 @@ impl Session {
     /// # Errors
     /// Where there is no thread.
     pub(super) fn begin(beginning: Beginning) -> std::io::Result<Arc<Self>> {
-        let Beginning { id, spec, owner, options, processes, ends_unwatched } = beginning;
+        let Beginning { id, spec, owner, options, processes, ends_unwatched, staff } = beginning;
         let (mut session, woken) = Self::new(id, spec, owner, describe(&options));
         session.ends_unwatched = ends_unwatched;
         let session = Arc::new(session);
         let comes_back =
             matches!(options.target, TargetSpec::Unit(_) | TargetSpec::Cgroup(_) | TargetSpec::All);
-        let keeper = Keeper { session: session.clone(), options, processes, woken, comes_back };
+        let keeper =
+            Keeper { session: session.clone(), options, staff, processes, woken, comes_back };
         std::thread::Builder::new().name(format!("session {id}")).spawn(move || {
             let session = keeper.session.clone();
             if catch_unwind(AssertUnwindSafe(|| keeper.run())).is_err() {
@@ -148,8 +159,6 @@ impl Session {
                 session.is_now(SessionState::Failed, Some(why), Some(ErrorCode::NotAttached));
             }
             drop(keeper);
-            // What its threads had allocated is in heaps that other sessions may never use.
-            memory::give_back();
             session.has_returned_now();
         })?;
         Ok(session)
@@ -186,6 +195,7 @@ impl Session {
             going_since: Mutex::default(),
             ends_unwatched: false,
             audience: Audience::new(),
+            wished: Mutex::default(),
         };
         (session, woken)
     }
@@ -282,6 +292,35 @@ impl Session {
         self.frames.borrow().clone()
     }
 
+    /// It has a worker, which makes what clients wish for when it is asked at `wished`.
+    fn is_hosted(&self, wished: Connection) {
+        *lock(&self.wished) = Some(wished);
+    }
+
+    /// Something that takes its worker long to make, of the newest snapshot; `None` where there is no such thing.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub(super) fn made(&self, wish: Wish) -> io::Result<Option<Sealed>> {
+        let mut wished = lock(&self.wished);
+        let connection = wished.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        connection.send(&wish, &[])?;
+        if !connection.is_ready_within(MAKING)? {
+            // What comes later is no answer to the next wish.
+            *wished = None;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match connection.receive()? {
+            Some((Reply::Made, mut beside)) => {
+                let file = beside.pop().ok_or(io::ErrorKind::InvalidData)?;
+                Sealed::of(file).map(Some)
+            }
+            Some((Reply::Absent, _)) => Ok(None),
+            Some((Reply::Failed(why), _)) => Err(io::Error::other(why)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
     /// Its events are to be opened now.
     fn begins_to_open(&self) {
         let mut going_since = lock(&self.going_since);
@@ -340,6 +379,14 @@ impl Session {
 
     fn is_going(&self) -> bool {
         self.is_leaving() || self.is_given_up.load(Ordering::Acquire)
+    }
+
+    /// Tells whether the worker of `viewer`, or of those who see all, does it.
+    pub(super) fn is_of_worker(&self, viewer: Option<&Viewer>) -> bool {
+        match viewer {
+            Some(viewer) => self.owner.rank == Rank::User && self.owner.uid == viewer.uid,
+            None => self.owner.rank == Rank::Privileged,
+        }
     }
 
     /// Tells whether it was asked to end: whoever asks for sessions sees it no more.
@@ -428,7 +475,7 @@ mod tests {
         assert!(session.renewal(Duration::ZERO).is_none() && woken.is_empty(), "not attached");
         session.is_now(SessionState::Attached, None, None);
         let publish = || {
-            let frame = Frame::new(fixture::findings(), 10, owner);
+            let frame = Frame::of(crate::worker::figures_of(&fixture::findings()));
             session.publish(Arc::new(frame));
         };
         publish();

@@ -2,6 +2,7 @@
 //! each time the client takes one, so that a slow client gets fewer and nothing queues up.
 
 use super::frame::Frame;
+use super::sealed::Sealed;
 use super::session::{Session, Status, Watching};
 use bytes::Bytes;
 use hyper::body::{Body, Frame as Piece};
@@ -42,11 +43,16 @@ struct Follower {
     is_over: bool,
     /// The last event, which is still to be sent when the session is over.
     rest: Option<Bytes>,
+    /// What is left of an event that is being sent.
+    sending: Option<Sealed>,
 }
 
 impl Follower {
     /// The next event, when it is due; `None` after the last one.
     async fn next(&mut self) -> Option<Bytes> {
+        if let Some(piece) = self.piece() {
+            return Some(piece);
+        }
         if self.is_over {
             return self.rest.take();
         }
@@ -57,19 +63,31 @@ impl Follower {
                 _ = self.status.wait_for(Status::is_over) => true,
             };
             if is_over {
-                return Some(self.last());
+                return self.last();
             }
             if let Some(frame) = self.fresh().await {
                 self.due = Instant::now() + self.interval;
                 self.spoke = Instant::now();
                 self.sent = Arc::downgrade(&frame);
-                return Some(frame.event());
+                self.sending = Some(frame.event.clone());
+                return self.piece();
             }
             if self.spoke.elapsed() >= SILENCE {
                 self.spoke = Instant::now();
                 return Some(Bytes::from_static(b": nothing new\n\n"));
             }
         }
+    }
+
+    /// The next piece of the event that is being sent, if there is any.
+    fn piece(&mut self) -> Option<Bytes> {
+        let piece = self.sending.as_mut()?.next_piece();
+        let piece = piece.inspect_err(|error| tracing::error!(%error, "a stream breaks off"));
+        let piece = piece.ok().flatten();
+        if piece.is_none() {
+            self.sending = None;
+        }
+        piece
     }
 
     /// A snapshot that this client has not got yet.
@@ -91,7 +109,7 @@ impl Follower {
     }
 
     /// The final totals, if the client has not got them, and that they are.
-    fn last(&mut self) -> Bytes {
+    fn last(&mut self) -> Option<Bytes> {
         self.is_over = true;
         let line = serde_json::to_vec(&self.session.line()).unwrap_or_default();
         let end: Bytes = [b"event: end\ndata: ", &line[..], b"\n\n"].concat().into();
@@ -99,9 +117,10 @@ impl Follower {
         match newest.filter(|frame| !std::ptr::eq(Arc::as_ptr(frame), self.sent.as_ptr())) {
             Some(frame) => {
                 self.rest = Some(end);
-                frame.event()
+                self.sending = Some(frame.event.clone());
+                self.piece()
             }
-            None => end,
+            None => Some(end),
         }
     }
 }
@@ -128,6 +147,7 @@ impl EventStream {
             spoke: now,
             is_over: false,
             rest: None,
+            sending: None,
         };
         Self { next: Some(step(follower)) }
     }

@@ -1,20 +1,17 @@
 //! Answers made of a session's newest snapshot: itself, its accounting, an object of it, a profile.
 
 use super::Daemon;
-use super::answer::{AnswerBody, full, json, json_bytes};
+use super::answer::{AnswerBody, JSON, json, sealed};
 use super::endpoint::{Endpoint, Route};
 use super::frame::Frame;
-use super::object;
 use super::path::number;
 use super::peer::Peer;
 use super::route::absent;
 use super::session::Session;
-use crate::session::findings::Findings;
-use bytes::Bytes;
 use dataspace_proto::api::{AccountingAnswer, ApiError, ErrorCode, SessionState};
+use dataspace_proto::worker::Wish;
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
-use serde::Serialize;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,29 +35,43 @@ pub(super) async fn answer(
 ) -> Result<Response<AnswerBody>, ApiError> {
     let Route { endpoint, success: ok, answer, .. } = *route;
     session.looked_at();
-    match endpoint {
+    let wish = match endpoint {
         Endpoint::Accounting => {
-            let snapshot = &fresh(session).await?.findings.snapshot;
-            let (elapsed_ns, accounting) = (snapshot.elapsed_ns, snapshot.accounting.clone());
+            let figures = &fresh(session).await?.figures;
+            let (elapsed_ns, accounting) = (figures.elapsed_ns, figures.accounting.clone());
             return Ok(json(ok, &AccountingAnswer { elapsed_ns, accounting }));
         }
-        Endpoint::Object | Endpoint::Layout | Endpoint::Pprof | Endpoint::Folded => {}
-        _ => return Ok(json_bytes(ok, fresh(session).await?.json())),
-    }
-    // Before there is a snapshot, so that requests that wait keep none.
+        Endpoint::Object | Endpoint::Layout => {
+            let Some(id) = number(object) else { return Err(no_object(session, object)) };
+            if endpoint == Endpoint::Object { Wish::Object(id) } else { Wish::Layout(id) }
+        }
+        Endpoint::Pprof => Wish::Pprof,
+        Endpoint::Folded => Wish::Folded,
+        _ => return Ok(sealed(ok, JSON, fresh(session).await?.event.json())),
+    };
     let turn = daemon.turns.take(peer).await?;
-    let frame = fresh(session).await?;
-    let (id, key) = (session.id, object.to_owned());
-    let made = turn.spend(move || match endpoint {
-        Endpoint::Object | Endpoint::Layout => object_of(&frame.findings, id, endpoint, &key),
-        Endpoint::Pprof => frame.pprof().map_err(|error| unmade(id, &error)),
-        _ => frame.folded().map_err(|error| unmade(id, &error)),
+    fresh(session).await?;
+    let (of_turn, id) = (session.clone(), session.id);
+    let making = turn.spend(move || {
+        let made = of_turn.made(wish)?;
+        // Where it has no layout: there may be no such object.
+        let is_there = match wish {
+            Wish::Layout(id) if made.is_none() => of_turn.made(Wish::Object(id))?.is_some(),
+            _ => false,
+        };
+        Ok((made, is_there))
     });
-    let bytes = made.await.unwrap_or_else(|error| Err(unmade(id, &error.into())))?;
-    Ok(match endpoint {
-        Endpoint::Pprof => download(full(ok, answer.kind, bytes), id),
-        _ => full(ok, answer.kind, bytes),
-    })
+    let made = making.await.unwrap_or_else(|error| Err(error.into()));
+    match made.map_err(|error| unmade(id, &error))? {
+        (Some(bytes), _) if endpoint == Endpoint::Pprof => {
+            Ok(download(sealed(ok, answer.kind, bytes), id))
+        }
+        (Some(bytes), _) => Ok(sealed(ok, answer.kind, bytes)),
+        (None, false) => Err(no_object(session, object)),
+        (None, true) => {
+            Err(absent(format!("object {object} is no part of an aggregate that is laid out")))
+        }
+    }
 }
 
 fn unmade(session: u64, error: &io::Error) -> ApiError {
@@ -69,30 +80,8 @@ fn unmade(session: u64, error: &io::Error) -> ApiError {
     ApiError { code: ErrorCode::NoSnapshot, message }
 }
 
-/// An object, or its layout, as JSON.
-fn object_of(
-    findings: &Findings,
-    session: u64,
-    endpoint: Endpoint,
-    key: &str,
-) -> Result<Bytes, ApiError> {
-    fn bytes(session: u64, value: &impl Serialize) -> Result<Bytes, ApiError> {
-        let json = serde_json::to_vec(value);
-        json.map(Bytes::from).map_err(|error| unmade(session, &error.into()))
-    }
-    let no_object = || {
-        let how = if findings.snapshot.truncated { "that this session lists" } else { "yet" };
-        absent(format!("session {session} has no object {key} {how}"))
-    };
-    let id: u32 = number(key).ok_or_else(no_object)?;
-    if endpoint == Endpoint::Object {
-        return bytes(session, &object::detail(findings, id).ok_or_else(no_object)?);
-    }
-    if !findings.snapshot.objects.iter().any(|line| line.id == id) {
-        return Err(no_object());
-    }
-    let no_layout = || absent(format!("object {id} is no part of an aggregate that is laid out"));
-    bytes(session, &object::layout(findings, id).ok_or_else(no_layout)?)
+fn no_object(session: &Session, key: &str) -> ApiError {
+    absent(format!("session {} lists no object {key}", session.id))
 }
 
 fn download(mut response: Response<AnswerBody>, session: u64) -> Response<AnswerBody> {

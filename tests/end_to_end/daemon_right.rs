@@ -40,14 +40,15 @@ fn shared(dir: &Path, path: &Path, name: &str) -> std::path::PathBuf {
     shared
 }
 
-struct Stage {
-    daemon: Daemon,
+/// A daemon, and files that any user may run.
+pub(super) struct Stage {
+    pub(super) daemon: Daemon,
     client: std::path::PathBuf,
     chase: std::path::PathBuf,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = open_dir();
         let client = shared(dir.path(), Path::new(env!("CARGO_BIN_EXE_dataspace")), "dataspace");
         let chase = shared(dir.path(), &compile("chase", &["-O2", "-g"]), "chase");
@@ -55,7 +56,7 @@ impl Stage {
         Self { daemon: Daemon::start_in(dir, &config, |_| {}), client, chase }
     }
 
-    fn run(&self, user: &str, groups: Option<&str>, args: &[&str]) -> Output {
+    pub(super) fn run(&self, user: &str, groups: Option<&str>, args: &[&str]) -> Output {
         let mut command = as_user(user, groups, &self.client);
         command.args(&args[..1]).arg("--socket").arg(&self.daemon.socket).args(&args[1..]);
         command.output().unwrap()
@@ -76,7 +77,7 @@ impl Stage {
     }
 }
 
-fn program_of(user: &str, stage: &Stage) -> Running {
+pub(super) fn program_of(user: &str, stage: &Stage) -> Running {
     running_as(user, &[stage.chase.to_str().unwrap(), "8"])
 }
 

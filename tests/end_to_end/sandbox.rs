@@ -1,6 +1,8 @@
 //! The worker of a command: it reads what the target controls, and has no privileges.
 
-use crate::support::{Running, compile, copy_program, dataspace};
+use super::daemon_right::{Stage, program_of};
+use crate::support::daemon::Daemon;
+use crate::support::{Running, children, compile, copy_program, dataspace};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -19,16 +21,6 @@ fn watching(args: &[&str]) -> Option<(Child, BufReader<ChildStdout>)> {
         return None;
     }
     Some((top, lines))
-}
-
-/// The processes that `parent` has begun.
-fn children(parent: &Child) -> Vec<i32> {
-    let tasks = format!("/proc/{}/task", parent.id());
-    let children = std::fs::read_dir(tasks).unwrap().flatten().flat_map(|task| {
-        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
-    });
-    children.collect()
 }
 
 fn status(pid: i32, key: &str) -> String {
@@ -160,4 +152,56 @@ fn what_a_target_may_not_read_is_not_opened_for_it() {
     let closed = named(0o600);
     named(0o644);
     assert!(readable.is_none() || (readable, closed) == (Some(true), Some(false)));
+}
+
+/// The session's newest snapshot's samples, as the kernel counted them.
+fn kernel_samples(daemon: &Daemon, id: u64) -> u64 {
+    let (status, answer) = daemon.ask("GET", &format!("/v1/sessions/{id}/accounting"), "");
+    if status == 200 { answer["accounting"]["kernel"].as_u64().unwrap() } else { 0 }
+}
+
+#[test]
+fn a_session_begins_anew_when_its_worker_is_killed_and_others_go_on() {
+    const USER: &str = "4000004";
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("not run: only root can start a program of another user");
+    }
+    let stage = Stage::new();
+    let of_user = program_of(USER, &stage);
+    let (of_root, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
+    let Some(root_session) = stage.daemon.attach(&of_root.pid()) else { return };
+    let attached = stage.run(USER, None, &["attach", "--json", "-p", &of_user.pid()]);
+    let text = String::from_utf8_lossy(&attached.stdout);
+    assert!(attached.status.success(), "{text} {}", String::from_utf8_lossy(&attached.stderr));
+    let session: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let user_session = session["id"].as_u64().unwrap();
+    let mut daemon = stage.daemon;
+    let workers = children(&daemon.process);
+    assert_eq!(workers.len(), 2, "{workers:?}");
+    assert_ne!(status(workers[0], "Uid"), status(workers[1], "Uid"));
+    for worker in &workers {
+        assert_eq!(status(*worker, "CapPrm"), "0000000000000000");
+        assert_eq!((&*status(*worker, "Seccomp"), &*status(*worker, "NoNewPrivs")), ("2", "1"));
+    }
+    daemon.wait_until("both sample", |daemon| {
+        [root_session, user_session].iter().all(|id| kernel_samples(daemon, *id) > 100)
+    });
+    // That of the user's session is the younger one.
+    let (of_all, of_one) = (workers[0].min(workers[1]), workers[0].max(workers[1]));
+    let before = kernel_samples(&daemon, root_session);
+    kill_process(Pid::from_raw(of_one).unwrap(), Signal::KILL).unwrap();
+    let warning = |daemon: &Daemon| {
+        let path = format!("/v1/sessions/{user_session}/snapshot");
+        let (status, snapshot) = daemon.ask("GET", &path, "");
+        let warnings = if status == 200 { snapshot["warnings"].to_string() } else { String::new() };
+        warnings.contains("sampling began anew")
+    };
+    daemon.wait_until("the session is there again, and says so", |daemon| {
+        warning(daemon) && kernel_samples(daemon, user_session) > 0
+    });
+    let now = children(&daemon.process);
+    assert!(now.contains(&of_all) && now.len() == 2 && !now.contains(&of_one), "{now:?}");
+    daemon.wait_until("the other went on", |daemon| kernel_samples(daemon, root_session) > before);
+    let line = daemon.get(&format!("/v1/sessions/{root_session}"));
+    assert_eq!(line["n_attached"], 1, "{line}");
 }

@@ -118,17 +118,22 @@ impl Daemon {
         self.get(&format!("/v1/sessions/{name}"))
     }
 
-    /// The most memory that it ever had resident, in MiB.
+    /// The most memory that it and its workers ever had resident, each at its time, in MiB.
     pub(crate) fn peak_mib(&self) -> u64 {
         self.memory_mib("VmHWM:")
     }
 
-    /// What the kernel says of its memory in `line` of its status, in MiB.
+    /// What the kernel says of its memory and its workers' in `line` of their status, in MiB.
     pub(crate) fn memory_mib(&self, line: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.process.id());
-        let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find_map(|one| one.strip_prefix(line)).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        let own = i32::try_from(self.process.id()).unwrap();
+        let of_process = |pid: i32| -> Option<u64> {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let line = status.lines().find_map(|one| one.strip_prefix(line))?;
+            line.trim().trim_end_matches(" kB").parse().ok()
+        };
+        let kib: u64 =
+            super::children(&self.process).into_iter().chain([own]).filter_map(of_process).sum();
+        kib / 1024
     }
 
     /// Attaches to process `pid`; gives the session's number. `None`, with the reason printed, where

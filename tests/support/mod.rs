@@ -303,3 +303,13 @@ pub(crate) fn in_kernel(snapshot: &Value) -> u64 {
 pub(crate) fn total(snapshot: &Value) -> u64 {
     samples_of(snapshot, "<Total>")
 }
+
+/// The processes that `parent` has begun.
+pub(crate) fn children(parent: &Child) -> Vec<i32> {
+    let tasks = format!("/proc/{}/task", parent.id());
+    let children = std::fs::read_dir(tasks).unwrap().flatten().flat_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
+    });
+    children.collect()
+}

@@ -7,6 +7,7 @@ pub use command::CommandOfWorker;
 
 use crate::sys::{attr_bytes, open, pidfd};
 use dataspace_proto::broker::{Answer, FilePlace, Request};
+use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::bindings::perf_event_attr;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
@@ -223,6 +224,44 @@ fn task(tid: i32, thread_of: Option<i32>) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// Tells whether events on process `pid` are for the worker's viewer to have; `None` where there is no broker to ask.
+#[must_use]
+pub fn may_see(pid: i32) -> Option<bool> {
+    let answer = BROKER.get()?.ask(&Request::Permission { pid }, &[]);
+    Some(matches!(answer, Ok((Answer::Permission(true), _))))
+}
+
+/// Tells whether the event that a request asks for shows no more than what user code does, whoever opens it. Without
+/// privileges the kernel itself would see to that (`perf_copy_attr()` and `perf_event_open()` in Linux
+/// `kernel/events/core.c`).
+#[must_use]
+pub fn is_of_user_code(attr: &[u8]) -> bool {
+    // A kprobe's or uprobe's text would be in our memory, a breakpoint or tracepoint is the kernel's or others' doing.
+    const PLAIN_TYPES: [u32; 4] = [
+        abi::PERF_TYPE_HARDWARE,
+        abi::PERF_TYPE_SOFTWARE,
+        abi::PERF_TYPE_HW_CACHE,
+        abi::PERF_TYPE_RAW,
+    ];
+    const PRIVATE_FIELDS: u32 = abi::PERF_SAMPLE_PHYS_ADDR
+        | abi::PERF_SAMPLE_CALLCHAIN
+        | abi::PERF_SAMPLE_BRANCH_STACK
+        | abi::PERF_SAMPLE_AUX;
+    let Some(attr) = attr_bytes::from_bytes(attr) else { return false };
+    let is_plain = PLAIN_TYPES.contains(&attr.type_) || attr.type_ >= abi::PERF_TYPE_MAX;
+    let of_kernel = [attr.ksymbol(), attr.bpf_event(), attr.text_poke(), attr.sigtrap()];
+    is_plain
+        && attr.exclude_kernel() == 1
+        && attr.sample_type & u64::from(PRIVATE_FIELDS) == 0
+        && of_kernel == [0; 4]
+}
+
+/// The type of PMU that a request asks an event of.
+#[must_use]
+pub fn pmu_type(attr: &[u8]) -> Option<u32> {
+    attr_bytes::from_bytes(attr).map(|attr| attr.type_)
+}
+
 /// Opens a load object, or a file that belongs to one, through the broker; `None` where there is none.
 ///
 /// # Errors
@@ -269,6 +308,7 @@ pub fn perform(request: &Request, beside: &[OwnedFd]) -> Result<(Answer, Option<
         }
         Request::Connection { .. }
         | Request::Object(_)
+        | Request::Permission { .. }
         | Request::Command { .. }
         | Request::CommandEnd { .. } => return Err(Errno::INVAL),
     };

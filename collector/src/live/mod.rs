@@ -31,7 +31,7 @@ pub mod synthetic;
 mod tally;
 
 pub use clock::thread_cpu_ns;
-pub use permission::Permission;
+pub use permission::{Marks, Permission};
 pub use record::Heard;
 
 use crate::access::command::Command;

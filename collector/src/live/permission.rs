@@ -7,9 +7,12 @@ use crate::live::attach::{OpenEvent, OpenSideBand};
 use crate::live::rings::Rings;
 use crate::sys::open;
 use crate::sys::pidfd;
+use crate::system::machine::Machine;
+use crate::system::procfs::Procfs;
 use rustix::fd::{AsFd as _, OwnedFd};
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::path::Path;
 
 /// Descriptors of events that such a session may have open: its target makes threads, and the
 /// process has no more than so many for all its sessions.
@@ -33,6 +36,45 @@ pub(super) fn max_events(permission: Option<&dyn Permission>) -> Option<usize> {
     permission.map(|_| MAX_EVENTS)
 }
 
+/// Marks on processes, by which to see that none of them had other privileges since: events that count nothing, and that
+/// the kernel takes away when a process gets other privileges by exec.
+#[derive(Debug)]
+pub struct Marks(Rings);
+
+impl Marks {
+    /// A place for the marks' records, of which there are none.
+    ///
+    /// # Errors
+    /// Where there is no event or memory for it.
+    pub fn new() -> Result<Self, Error> {
+        let cpus = Machine::read(Path::new("/")).online_cpus;
+        let first = cpus.get(..1).unwrap_or(&[0]);
+        Rings::new(first, Some(1), &Procfs::default()).map(Self)
+    }
+
+    /// A mark on process `pid`; `None` where there can be none.
+    #[must_use]
+    pub fn mark(&self, pid: i32) -> Option<OwnedFd> {
+        mark(&self.0, pid)
+    }
+
+    /// Tells whether the process of `mark` is still there, and as it was.
+    #[must_use]
+    pub fn is_whole(mark: &OwnedFd) -> bool {
+        !pidfd::is_hung_up(mark)
+    }
+}
+
+fn mark(rings: &Rings, pid: i32) -> Option<OwnedFd> {
+    // Of one that writes to no ring the kernel does not tell (`perf_poll()` in Linux
+    // `kernel/events/core.c`).
+    let output = rings.outputs.first()?;
+    let place = EventPlace::Task { tid: pid, cpu: output.cpu };
+    let mark = access::event(&attr::mark(), place, None).ok()?;
+    open::set_output(mark.as_fd(), output.side_band.as_fd()).ok()?;
+    Some(mark)
+}
+
 /// Processes that were to be seen before events are opened on them.
 ///
 /// That they are so after it too does not say that they were all the time: one that executes a
@@ -51,14 +93,8 @@ impl Seen {
         pids: impl IntoIterator<Item = i32>,
         rings: &Rings,
     ) -> Self {
-        let output = rings.outputs.first();
         let mark = |pid: i32| {
-            // Of one that writes to no ring the kernel does not tell (`perf_poll()` in Linux
-            // `kernel/events/core.c`).
-            let output = output?;
-            let place = EventPlace::Task { tid: pid, cpu: output.cpu };
-            let mark = access::event(&attr::mark(), place, None).ok()?;
-            open::set_output(mark.as_fd(), output.side_band.as_fd()).ok()?;
+            let mark = mark(rings, pid)?;
             permission.may_see(pid).then_some((pid, mark))
         };
         Self { marks: pids.into_iter().filter_map(mark).collect() }
@@ -73,7 +109,7 @@ impl Seen {
     fn is_still(&self, permission: &dyn Permission, pid: i32) -> bool {
         let mark = self.marks.get(&pid);
         // The question first: an exec after it takes the events away itself.
-        permission.may_see(pid) && mark.is_some_and(|mark| !pidfd::is_hung_up(mark))
+        permission.may_see(pid) && mark.is_some_and(Marks::is_whole)
     }
 
     /// Closes the events on processes that are not to be seen, and what tells of their mappings and

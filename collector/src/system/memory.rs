@@ -27,7 +27,17 @@ pub fn resident_bytes() -> u64 {
     let mut bytes = [0; 128];
     let read = statm.as_ref().and_then(|statm| statm.read_at(&mut bytes, 0).ok());
     let statm = str::from_utf8(&bytes[..read.unwrap_or_default()]).unwrap_or_default();
-    // Size, resident, shared, in pages (proc_pid_statm(5)).
+    resident_in(statm)
+}
+
+/// Resident memory of another process, as the kernel counts it; 0 where it does not tell.
+#[must_use]
+pub fn resident_bytes_of(pid: i32) -> u64 {
+    resident_in(&Procfs::default().text(&format!("{pid}/statm")).unwrap_or_default())
+}
+
+/// The second of the numbers of `statm`: size, resident, shared, in pages (proc_pid_statm(5)).
+fn resident_in(statm: &str) -> u64 {
     let n_pages: Option<u64> = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     n_pages.unwrap_or_default() * rustix::param::page_size() as u64
 }

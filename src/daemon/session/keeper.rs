@@ -4,13 +4,16 @@ use super::{Owner, Session};
 use crate::config::LiveOptions;
 use crate::daemon::frame::Frame;
 use crate::daemon::refusal_log::REFUSALS;
+use crate::daemon::sealed::Sealed;
+use crate::daemon::staff::{Hosted, Staff};
 use crate::exit;
-use crate::memory_bound;
 use crate::ownership::{OwnProcess, Standing};
-use crate::session::findings::Findings;
-use crate::session::{self, Source};
 use crossbeam_channel::Receiver;
 use dataspace_proto::api::{ErrorCode, SessionState};
+use dataspace_proto::worker::{self as proto, Ask, Flag, Reply, SessionRequest, Viewer};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -45,6 +48,22 @@ const BEAT: Duration = Duration::from_secs(5);
 /// Time between two snapshots at least: making one takes the analyzer's time.
 const MIN_SPACING: Duration = Duration::from_millis(50);
 
+/// Time after which a session begins anew whose worker was lost; twice as long each time that it was lost at once.
+const FIRST_ANEW: Duration = Duration::from_millis(100);
+
+/// Time that a session has lasted if its worker was not lost at once.
+const LASTING: Duration = Duration::from_secs(2);
+
+/// Interval at which a worker that has not replied yet is told of what is new.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Time that a worker may take to reply: the end of a session takes three seconds of debug information that is still
+/// being read.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same where it opens events: processes that do not show their mappings are waited for.
+const OPENING_PATIENCE: Duration = Duration::from_secs(120);
+
 /// Objects that a snapshot lists at most unless the session says otherwise: some 10 MB of JSON with
 /// names of usual length.
 const MAX_OBJECTS: usize = 10_000;
@@ -53,6 +72,7 @@ const MAX_OBJECTS: usize = 10_000;
 pub(super) struct Keeper {
     pub(super) session: Arc<Session>,
     pub(super) options: LiveOptions,
+    pub(super) staff: Arc<Staff>,
     pub(super) processes: Vec<OwnProcess>,
     pub(super) woken: Receiver<()>,
     /// Its target may end and be there again, as a unit that is restarted.
@@ -69,21 +89,24 @@ enum Over {
     Memory,
     /// Its target does not belong to its user any more.
     Refused(String),
+    /// Its worker was lost.
+    Lost(String),
 }
 
 impl Keeper {
     pub(super) fn run(&self) {
         use SessionState::{Detached, Ended, Waiting};
         let session = &self.session;
-        let mut n_given_up = 0;
+        let (mut n_given_up, mut n_lost, mut warning) = (0, 0, None);
         loop {
             let began = Instant::now();
-            let retry = match self.attach() {
+            let retry = match self.attach(warning.take()) {
                 Err(Unattached::Short) => {
                     session.is_now(Waiting, Some(SHORT.into()), Some(ErrorCode::TooMany));
                     RETRY
                 }
-                Ok(source) => match self.follow(&*source) {
+                Err(Unattached::Lost(why)) => self.lost(&why, &mut warning, &mut n_lost, began),
+                Ok(hosted) => match self.follow(&hosted) {
                     Over::Left => return session.is_now(Detached, None, None),
                     Over::Refused(why) => return self.refused(why),
                     Over::Memory if !session.is_configured() => {
@@ -101,9 +124,10 @@ impl Keeper {
                         session.is_now(Waiting, Some("its target has ended".into()), None);
                         RETRY
                     }
+                    Over::Lost(why) => self.lost(&why, &mut warning, &mut n_lost, began),
                 },
                 Err(Unattached::Refused(why)) => return self.refused(why),
-                Err(Unattached::Error(error)) => match self.failed(&error) {
+                Err(Unattached::Error(code, why)) => match self.failed(code, why) {
                     Some(retry) => retry,
                     None => return,
                 },
@@ -114,12 +138,33 @@ impl Keeper {
         }
     }
 
+    /// Says that its worker was lost, for the `n_lost`th time in a row, and when it is to begin anew with another.
+    fn lost(
+        &self,
+        why: &str,
+        warning: &mut Option<String>,
+        n_lost: &mut u32,
+        began: Instant,
+    ) -> Duration {
+        let session = &self.session;
+        tracing::warn!(session = session.id, why, "its worker is lost: it begins anew");
+        let detail = format!("its worker was lost ({why}): it begins anew");
+        session.is_now(SessionState::Waiting, Some(detail), Some(ErrorCode::NotAttached));
+        *warning = Some(format!(
+            "the process that did the work was lost ({why}): all before was lost with it, and sampling began anew"
+        ));
+        *n_lost = if began.elapsed() < LASTING { *n_lost + 1 } else { 0 };
+        match *n_lost {
+            0 => FIRST_ANEW,
+            n_lost => LONGEST_PAUSE.min(FIRST_ANEW * (1 << n_lost.min(12))),
+        }
+    }
+
     /// Says why it could not be attached, and when that is to be tried again, if ever.
-    fn failed(&self, error: &anyhow::Error) -> Option<Duration> {
-        let (code, retry) = kind_of(error);
-        let retry = retry.filter(|_| self.comes_back);
+    fn failed(&self, code: ErrorCode, why: String) -> Option<Duration> {
+        let retry = retry(code).filter(|_| self.comes_back);
         let state = if retry.is_some() { SessionState::Waiting } else { SessionState::Failed };
-        self.session.is_now(state, Some(format!("{error:#}")), Some(code));
+        self.session.is_now(state, Some(why), Some(code));
         retry
     }
 
@@ -154,81 +199,163 @@ impl Keeper {
         true
     }
 
-    fn attach(&self) -> Result<Box<dyn Source>, Unattached> {
+    fn attach(&self, warning: Option<String>) -> Result<Hosted, Unattached> {
         self.session.begins_to_open();
-        let source = self.open();
+        let hosted = self.open(warning);
         self.session.has_opened();
-        source
+        hosted
     }
 
-    fn open(&self) -> Result<Box<dyn Source>, Unattached> {
-        if memory_bound::is_short() {
+    fn request(&self, warning: Option<String>) -> Result<SessionRequest, Unattached> {
+        let spec = serde_json::to_vec(&self.session.spec);
+        let spec =
+            spec.map_err(|error| Unattached::Error(ErrorCode::BadRequest, error.to_string()))?;
+        let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS) as u64;
+        Ok(SessionRequest { spec, viewer: self.viewer(), max_objects, warning })
+    }
+
+    fn viewer(&self) -> Option<Viewer> {
+        self.options.reader.as_ref().map(Viewer::from)
+    }
+
+    fn open(&self, warning: Option<String>) -> Result<Hosted, Unattached> {
+        if self.staff.is_short(self.viewer().as_ref()) {
             return Err(Unattached::Short);
         }
-        let is_hurried = Arc::clone(&self.session.is_hurried);
-        let is_over = || self.is_to_leave() || self.session.is_given_up.load(Ordering::Acquire);
-        let source = session::start_live_hurried_by(&self.options, is_hurried, &is_over);
-        let source = source.map_err(Unattached::Error)?;
+        let no_worker = |error: io::Error| {
+            let message = format!("no worker takes it: {error}");
+            Unattached::Error(ErrorCode::NotAttached, message)
+        };
+        let (hosted, wished) =
+            self.staff.host(self.session.id, self.request(warning)?).map_err(no_worker)?;
+        self.session.is_hosted(wished);
+        match self.ask(&hosted, Ask::Attach).map_err(|Lost(why)| Unattached::Lost(why))?.0 {
+            Reply::Attached(_) => {}
+            Reply::NotAttached { code, message } => {
+                return Err(Unattached::Error(code_of(code), message));
+            }
+            other => return Err(Unattached::Lost(format!("it replies {other:?}"))),
+        }
         if self.session.is_given_up.load(Ordering::Acquire) {
-            source.stop();
             return Err(Unattached::Short);
         }
         // Events are opened by number: only if each process still is the one that was looked at,
         // and has not ended, was it that one all the time.
         for process in &self.processes {
-            let unattached = match process.standing() {
+            return Err(match process.standing() {
                 Standing::Own => continue,
                 Standing::OfOthers(why) | Standing::Foreign(why) => Unattached::Refused(why),
-                Standing::Gone => Unattached::Error(anyhow::anyhow!("the process has ended")),
-            };
-            source.stop();
-            return Err(unattached);
+                Standing::Gone => {
+                    Unattached::Error(ErrorCode::NotAttached, "the process has ended".to_owned())
+                }
+            });
         }
-        let findings = source.findings();
-        let snapshot = &findings.snapshot;
+        let frame = self.snapshot(&hosted).map_err(|Lost(why)| Unattached::Lost(why))?;
         self.session.status.send_modify(|status| {
             status.n_attached += 1;
-            status.target.clone_from(&snapshot.target.description);
-            status.events = snapshot.events.iter().map(|event| event.name.clone()).collect();
+            status.target.clone_from(&frame.figures.target);
+            status.events.clone_from(&frame.figures.events);
         });
-        self.publish(findings);
-        self.session.beat.store(source.heartbeat(), Ordering::Relaxed);
+        self.session.publish(Arc::new(frame));
         self.session.heard();
         self.session.is_now(SessionState::Attached, None, None);
-        Ok(source)
+        Ok(hosted)
     }
 
-    fn follow(&self, source: &dyn Source) -> Over {
+    fn follow(&self, hosted: &Hosted) -> Over {
+        self.follow_until_over(hosted).unwrap_or_else(|Lost(why)| Over::Lost(why))
+    }
+
+    fn follow_until_over(&self, hosted: &Hosted) -> Result<Over, Lost> {
         let mut published = Instant::now();
         loop {
             let is_wished = self.woken.recv_timeout(GLANCE).is_ok();
             let is_given_up = self.session.is_given_up.load(Ordering::Acquire);
             let is_leaving = self.is_to_leave() || is_given_up;
             if is_leaving {
-                source.stop();
+                self.ask(hosted, Ask::Stop)?;
             } else if is_wished {
                 std::thread::sleep(MIN_SPACING.saturating_sub(published.elapsed()));
             }
-            let is_over = source.is_finished();
+            let standing = self.standing(hosted)?;
+            let is_over = standing.is_finished;
             let is_due = is_wished || is_leaving || is_over || published.elapsed() >= BEAT;
-            let findings = is_due.then(|| source.findings());
+            let frame = is_due.then(|| self.snapshot(hosted)).transpose()?;
             // After the snapshot, so that what is in it was seen while the processes were his.
             if let Some(why) = self.foreign() {
-                source.stop();
-                return Over::Refused(why);
+                return Ok(Over::Refused(why));
             }
-            if let Some(findings) = findings {
-                self.publish(findings);
-                self.session.feel(source.heartbeat());
+            if let Some(frame) = frame {
+                self.session.publish(Arc::new(frame));
+                self.session.feel(standing.beat);
                 published = Instant::now();
             }
             match (is_leaving, is_over) {
-                (true, _) if self.session.is_leaving() => return Over::Left,
-                (true, _) => return Over::Memory,
-                (_, true) => return Over::Target,
+                (true, _) if self.session.is_leaving() => return Ok(Over::Left),
+                (true, _) => return Ok(Over::Memory),
+                (_, true) => return Ok(Over::Target),
                 _ => {}
             }
         }
+    }
+
+    fn standing(&self, hosted: &Hosted) -> Result<proto::Standing, Lost> {
+        match self.ask(hosted, Ask::Glance)?.0 {
+            Reply::Standing(standing) => {
+                hosted.heard(&standing);
+                Ok(standing)
+            }
+            other => Err(Lost(format!("it replies {other:?}"))),
+        }
+    }
+
+    fn snapshot(&self, hosted: &Hosted) -> Result<Frame, Lost> {
+        match self.ask(hosted, Ask::Snapshot)? {
+            (Reply::Snapshot(figures), Some(file)) => {
+                let lost = |why: String| Lost(format!("its snapshot is none: {why}"));
+                let figures = serde_json::from_slice(&figures);
+                let figures = figures.map_err(|error| lost(error.to_string()))?;
+                let event = Sealed::of(file).map_err(|error| lost(error.to_string()))?;
+                Ok(Frame { event, figures, made: Instant::now() })
+            }
+            (other, _) => Err(Lost(format!("it replies {other:?}"))),
+        }
+    }
+
+    /// The worker's reply. It is told meanwhile if the session is to end, and given up where it does not reply at all.
+    fn ask(&self, hosted: &Hosted, ask: Ask) -> Result<(Reply, Option<OwnedFd>), Lost> {
+        let lost = |errno: Errno| match errno {
+            Errno::PIPE | Errno::CONNRESET => Lost("it is gone".to_owned()),
+            errno => Lost(errno.to_string()),
+        };
+        let connection = hosted.connection();
+        connection.send(&ask, &[]).map_err(lost)?;
+        let began = Instant::now();
+        let patience = if ask == Ask::Attach { OPENING_PATIENCE } else { PATIENCE };
+        let mut told = None;
+        while !connection.is_ready_within(LOOK).map_err(lost)? {
+            let is_hurried = self.session.is_hurried.load(Ordering::Acquire);
+            let is_given_up = self.session.is_given_up.load(Ordering::Acquire);
+            let flag = match (is_hurried, self.is_to_leave() || is_given_up) {
+                (true, _) => Some(Flag::Hurry),
+                (false, true) => Some(Flag::Leave),
+                (false, false) => None,
+            };
+            if let Some(flag) = flag.filter(|_| flag != told) {
+                hosted.flag(flag);
+                told = Some(flag);
+            }
+            if ask == Ask::Attach && began.elapsed() < OPENING_PATIENCE {
+                self.session.heard();
+            }
+            if began.elapsed() >= patience {
+                hosted.give_up();
+                return Err(Lost("it does not answer".to_owned()));
+            }
+        }
+        let gone = || Lost("it is gone".to_owned());
+        let (reply, mut beside) = connection.receive().map_err(lost)?.ok_or_else(gone)?;
+        Ok((reply, beside.pop()))
     }
 
     /// Why a process of the target is not its user's any more.
@@ -238,32 +365,36 @@ impl Keeper {
             Standing::Own | Standing::Gone => None,
         })
     }
+}
 
-    fn publish(&self, findings: Findings) {
-        let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS);
-        let frame = Arc::new(Frame::new(findings, max_objects, self.session.owner));
-        if self.session.frames.receiver_count() > 0 {
-            // Here rather than on the thread that answers clients.
-            frame.event();
-        }
-        self.session.publish(frame);
+/// Kind of a failure that has the exit code `code`.
+const fn code_of(code: u8) -> ErrorCode {
+    match code {
+        exit::USAGE => ErrorCode::BadRequest,
+        exit::UNSUPPORTED => ErrorCode::Unsupported,
+        exit::NOT_PERMITTED => ErrorCode::MissingPrivilege,
+        _ => ErrorCode::NotAttached,
     }
 }
 
-/// Kind of failure of `error`, and the time after which it may be another; `None`: never.
-fn kind_of(error: &anyhow::Error) -> (ErrorCode, Option<Duration>) {
-    match exit::code(error) {
-        exit::USAGE => (ErrorCode::BadRequest, None),
-        exit::UNSUPPORTED => (ErrorCode::Unsupported, Some(SLOW_RETRY)),
-        exit::NOT_PERMITTED => (ErrorCode::MissingPrivilege, Some(SLOW_RETRY)),
-        _ => (ErrorCode::NotAttached, Some(RETRY)),
+/// Time after which what is wrong may be otherwise; `None`: never.
+const fn retry(code: ErrorCode) -> Option<Duration> {
+    match code {
+        ErrorCode::BadRequest => None,
+        ErrorCode::Unsupported | ErrorCode::MissingPrivilege => Some(SLOW_RETRY),
+        _ => Some(RETRY),
     }
 }
+
+/// The worker is gone, or does not do what it should: why.
+struct Lost(String);
 
 /// Why a session was not attached.
 enum Unattached {
     /// It cannot be.
-    Error(anyhow::Error),
+    Error(ErrorCode, String),
+    /// Its worker was lost.
+    Lost(String),
     /// It may not be.
     Refused(String),
     /// There is no memory for it now.
@@ -273,14 +404,13 @@ enum Unattached {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::{Failure, Kind};
 
     #[test]
     fn what_is_wrong_here_is_told_by_its_kind() {
-        let code = |kind| kind_of(&Failure::new(kind, "x").into()).0;
-        assert_eq!(code(Kind::NotPermitted), ErrorCode::MissingPrivilege);
-        assert_eq!(code(Kind::Unsupported), ErrorCode::Unsupported);
-        assert_eq!(code(Kind::Failed), ErrorCode::NotAttached);
-        assert_eq!(kind_of(&Failure::new(Kind::Usage, "x").into()), (ErrorCode::BadRequest, None));
+        assert_eq!(code_of(exit::NOT_PERMITTED), ErrorCode::MissingPrivilege);
+        assert_eq!(code_of(exit::UNSUPPORTED), ErrorCode::Unsupported);
+        assert_eq!(code_of(exit::FAILED), ErrorCode::NotAttached);
+        assert_eq!(retry(code_of(exit::USAGE)), None);
+        assert_eq!(retry(ErrorCode::NotAttached), Some(RETRY));
     }
 }

@@ -170,6 +170,12 @@ impl Machine {
     }
 }
 
+/// The number of the PMU called `name`, if this machine has it.
+#[must_use]
+pub fn pmu_type(name: &str) -> Option<u32> {
+    sysfs::number(&Path::new("/").join(sysfs::PMUS).join(name).join("type"))
+}
+
 /// The CPUs on line: `0-3,5` in `/sys/devices/system/cpu/online`. `None` where that says none.
 pub(crate) fn online_cpus(root: &Path) -> Option<Vec<i32>> {
     let list = sysfs::text(&root.join("sys/devices/system/cpu/online")).ok()?;

@@ -298,12 +298,18 @@ impl Procfs {
         self.path(&format!("self/fd/{}", file.as_fd().as_raw_fd()))
     }
 
+    /// A path that leads to the program that we are, even if its file was replaced.
+    #[must_use]
+    pub fn own_program_link(&self) -> PathBuf {
+        self.path("self/exe")
+    }
+
     /// The bytes of the program that we are, even if its file was replaced.
     ///
     /// # Errors
     /// Those of reading the file.
     pub fn own_program(&self) -> io::Result<Vec<u8>> {
-        fs::read(self.path("self/exe"))
+        fs::read(self.own_program_link())
     }
 
     /// The number that a sysctl such as `kernel/perf_event_mlock_kb` has; `None` if there is none.

@@ -1,0 +1,154 @@
+//! Rules by which a worker has what it asks for: its viewer's own processes, or all where the viewer sees all.
+
+use crate::file_source::FileReader;
+use crate::lock::lock;
+use crate::ownership::{OwnProcess, Standing};
+use dataspace_collector::access;
+use dataspace_collector::live::Marks;
+use dataspace_collector::system::machine;
+use dataspace_collector::system::procfs::Procfs;
+use dataspace_collector::system::right::{KernelFile, Right};
+use dataspace_proto::broker::{Answer, Request};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Mutex;
+
+/// Processes of a viewer that are known at a time; more than that are looked at anew each time.
+const MAX_KNOWN: usize = 1_024;
+
+/// The rules for one worker.
+#[derive(Debug)]
+pub(super) struct Rules {
+    worker_pid: i32,
+    /// The viewer, where he may see only his own.
+    viewer: Option<FileReader>,
+    known: Mutex<Known>,
+}
+
+/// The viewer's processes, as far as anything was asked for of them.
+#[derive(Debug, Default)]
+struct Known {
+    marks: Option<Marks>,
+    processes: HashMap<i32, KnownProcess>,
+}
+
+impl Known {
+    /// Looks at process `pid` anew, unless it is known.
+    fn meet(&mut self, pid: i32, viewer: &FileReader) -> Result<(), Errno> {
+        if self.is_still(pid) {
+            return Ok(());
+        }
+        self.processes.remove(&pid);
+        // Those that have ended are not kept open.
+        self.processes.retain(|_, known| Marks::is_whole(&known.mark));
+        let process = OwnProcess::open(pid, viewer.uid, viewer.gid).map_err(|_| Errno::ACCESS)?;
+        if self.marks.is_none() {
+            self.marks = Marks::new().ok();
+        }
+        let mark = self.marks.as_ref().and_then(|marks| marks.mark(pid)).ok_or(Errno::ACCESS)?;
+        if self.processes.len() >= MAX_KNOWN {
+            self.processes.clear();
+        }
+        self.processes.insert(pid, KnownProcess { process, mark });
+        // The mark may have come after an exec that it did not see.
+        if self.is_still(pid) { Ok(()) } else { Err(Errno::ACCESS) }
+    }
+
+    /// Tells whether process `pid` is known, is the viewer's, and was all the time.
+    fn is_still(&self, pid: i32) -> bool {
+        let is_still = |known: &KnownProcess| {
+            // The question first: an exec after it takes the mark away, and all events.
+            known.process.standing() == Standing::Own && Marks::is_whole(&known.mark)
+        };
+        self.processes.get(&pid).is_some_and(is_still)
+    }
+}
+
+/// A process of the viewer's, and a mark on it from when it was.
+#[derive(Debug)]
+struct KnownProcess {
+    process: OwnProcess,
+    mark: OwnedFd,
+}
+
+impl Rules {
+    pub(super) fn new(worker_pid: i32, viewer: Option<FileReader>) -> Self {
+        Self { worker_pid, viewer, known: Mutex::default() }
+    }
+
+    /// Does what is asked for, where it may be.
+    ///
+    /// # Errors
+    /// What the kernel said; `EACCES` where it may not be.
+    pub(super) fn perform(
+        &self,
+        mut request: Request,
+        beside: &[OwnedFd],
+    ) -> Result<(Answer, Option<OwnedFd>), Errno> {
+        let task = match &mut request {
+            Request::File { path }
+            | Request::Directory { path }
+            | Request::Link { path }
+            | Request::Identity { path } => {
+                let file = KernelFile::asked_for(path, self.worker_pid).ok_or(Errno::ACCESS)?;
+                *path = file.path.as_os_str().as_bytes().to_vec();
+                match file.right {
+                    Right::None => return access::perform(&request, beside),
+                    Right::Task(task) => task,
+                    Right::Kernel if self.viewer.is_none() => 0,
+                    Right::Kernel => return Err(Errno::ACCESS),
+                }
+            }
+            Request::Event { attr, tid, is_of_cgroup, .. } => {
+                if is_a_probe(attr) {
+                    return Err(Errno::ACCESS);
+                }
+                let is_narrow = !*is_of_cgroup && *tid > 0 && access::is_of_user_code(attr);
+                if self.viewer.is_some() && !is_narrow {
+                    return Err(Errno::ACCESS);
+                }
+                *tid
+            }
+            Request::Task { tid, .. } => *tid,
+            _ => return Err(Errno::INVAL),
+        };
+        match &self.viewer {
+            None => access::perform(&request, beside),
+            Some(viewer) => self.perform_on(task, viewer, &request, beside),
+        }
+    }
+
+    /// Does what is asked for of `task`, if its process is the viewer's before and after, and was all the time.
+    fn perform_on(
+        &self,
+        task: i32,
+        viewer: &FileReader,
+        request: &Request,
+        beside: &[OwnedFd],
+    ) -> Result<(Answer, Option<OwnedFd>), Errno> {
+        let process_of = || Procfs::default().status(task).ok()?.pid;
+        let pid = process_of().ok_or(Errno::SRCH)?;
+        // It measures on itself what events cost.
+        if pid == self.worker_pid {
+            return access::perform(request, beside);
+        }
+        let mut known = lock(&self.known);
+        known.meet(pid, viewer)?;
+        let done = access::perform(request, beside)?;
+        if process_of() == Some(pid) && known.is_still(pid) { Ok(done) } else { Err(Errno::ACCESS) }
+    }
+
+    /// Tells whether events on process `pid` are for the viewer to have.
+    pub(super) fn may_see(&self, pid: i32) -> bool {
+        let Some(viewer) = &self.viewer else { return true };
+        OwnProcess::open(pid, viewer.uid, viewer.gid).is_ok()
+    }
+}
+
+/// Tells whether an event is a kprobe or uprobe, whose text would be read from our own memory.
+fn is_a_probe(attr: &[u8]) -> bool {
+    let of_probes = ["kprobe", "uprobe"].map(machine::pmu_type);
+    access::pmu_type(attr).is_none_or(|of_event| of_probes.contains(&Some(of_event)))
+}

@@ -1,0 +1,344 @@
+//! The daemon's workers: one for each user who may see only his own, and one for all who see all. Who hangs, grows or
+//! crashes is ended, and his sessions begin anew with another.
+
+use crate::broker::{self, Terms, wire::Connection};
+use crate::file_source::FilePolicy;
+use crate::lock::lock;
+use crate::memory_bound::MemoryState;
+use crate::worker;
+use dataspace_collector::system::memory;
+use dataspace_collector::system::procfs::Procfs;
+use dataspace_proto::worker::{Flag, Order, SessionRequest, Standing, Viewer};
+use rustix::fd::AsFd as _;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Interval at which memory is shared out anew.
+pub(super) const SHARING: Duration = Duration::from_millis(100);
+
+/// Room for what a worker takes beside what it has, before memory is shared out anew.
+const GROWTH_BYTES: u64 = 16 << 20;
+
+/// A worker is told of another bound if it differs by so much.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// The workers.
+#[derive(Debug)]
+pub(super) struct Staff {
+    workers: Mutex<HashMap<Option<Viewer>, Arc<Worker>>>,
+    /// Sessions are done in this process.
+    is_at_home: bool,
+    /// Bound on memory of all together; 0: none.
+    max_bytes: AtomicU64,
+    /// Workers in which a session is to be given up.
+    short: Mutex<Vec<Option<Viewer>>>,
+    short_news: Notify,
+    n_sessions_given_up: AtomicU64,
+}
+
+/// A worker, as the daemon knows it.
+#[derive(Debug)]
+pub(super) struct Worker {
+    viewer: Option<Viewer>,
+    control: Connection,
+    /// `None` where it is this process.
+    process: Option<(i32, OwnedFd)>,
+    is_gone: AtomicBool,
+    standing: Mutex<Standing>,
+    /// The bound that it was told.
+    told_bytes: AtomicU64,
+}
+
+impl Staff {
+    /// Nobody yet. Where it `is_at_home`, workers are threads of this process, with all its privileges.
+    pub(super) fn new(is_at_home: bool) -> Arc<Self> {
+        Arc::new(Self {
+            workers: Mutex::default(),
+            is_at_home,
+            max_bytes: AtomicU64::new(0),
+            short: Mutex::default(),
+            short_news: Notify::new(),
+            n_sessions_given_up: AtomicU64::new(0),
+        })
+    }
+
+    /// The worker for sessions of `viewer`, or of those who see all; a new one where there is none.
+    ///
+    /// # Errors
+    /// Where there is no process for it.
+    fn worker(self: &Arc<Self>, viewer: Option<&Viewer>) -> io::Result<Arc<Worker>> {
+        let (key, mut workers) = (self.key(viewer), lock(&self.workers));
+        if let Some(worker) = workers.get(&key) {
+            return Ok(Arc::clone(worker));
+        }
+        let worker = self.begin(key.clone())?;
+        workers.insert(key, Arc::clone(&worker));
+        drop(workers);
+        self.share_memory();
+        Ok(worker)
+    }
+
+    /// The viewer whose worker does the sessions of `viewer`: all that are done here share one.
+    fn key(&self, viewer: Option<&Viewer>) -> Option<Viewer> {
+        viewer.filter(|_| !self.is_at_home).cloned()
+    }
+
+    fn begin(self: &Arc<Self>, viewer: Option<Viewer>) -> io::Result<Arc<Worker>> {
+        let (control, theirs) = Connection::pair()?;
+        let worker = |control, process| Worker {
+            viewer: viewer.clone(),
+            control,
+            process,
+            is_gone: AtomicBool::new(false),
+            standing: Mutex::default(),
+            told_bytes: AtomicU64::new(0),
+        };
+        if self.is_at_home {
+            std::thread::Builder::new()
+                .name("worker".to_owned())
+                .spawn(move || worker::obey(&theirs))?;
+            return Ok(Arc::new(worker(control, None)));
+        }
+        let mut command = Command::new(Procfs::default().own_program_link());
+        command.arg("worker").stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
+        let mut child = command.spawn()?;
+        let number = Pid::from_child(&child);
+        let pid = number.as_raw_nonzero().get();
+        let process = pidfd_open(number, PidfdFlags::empty())?;
+        let worker = Arc::new(worker(control, Some((pid, process))));
+        let (staff, of_thread) = (Arc::clone(self), Arc::clone(&worker));
+        // Nobody else waits for it.
+        std::thread::Builder::new().name(format!("worker {pid}")).spawn(move || {
+            let status = child.wait();
+            staff.has_ended(&of_thread);
+            let uid = of_thread.viewer.as_ref().map(|viewer| viewer.uid);
+            match status {
+                Ok(status) => tracing::info!(worker = pid, uid, %status, "a worker has ended"),
+                Err(error) => tracing::error!(worker = pid, uid, %error, "a worker is lost"),
+            }
+        })?;
+        let policy =
+            FilePolicy { is_live: true, reader: viewer.clone().map(Into::into), symfs: None };
+        let access = broker::serve_worker(Terms { policy, command: None }, pid)?;
+        worker.control.hand_over(&Order::Access, &[access])?;
+        Ok(worker)
+    }
+
+    /// `worker` does nothing any more.
+    fn has_ended(&self, worker: &Arc<Worker>) {
+        worker.is_gone.store(true, Ordering::Release);
+        let mut workers = lock(&self.workers);
+        if workers.get(&worker.viewer).is_some_and(|one| Arc::ptr_eq(one, worker)) {
+            workers.remove(&worker.viewer);
+        }
+    }
+
+    /// Begins session `session` with its worker; it is not attached yet.
+    ///
+    /// # Errors
+    /// Where there is no worker, or the request is too long for it.
+    pub(super) fn host(
+        self: &Arc<Self>,
+        session: u64,
+        request: SessionRequest,
+    ) -> io::Result<(Hosted, Connection)> {
+        let worker = self.worker(request.viewer.as_ref())?;
+        let (followed, theirs) = Connection::pair()?;
+        let (wished, their_wished) = Connection::pair()?;
+        let beside = [theirs.into(), their_wished.into()];
+        let order = Order::Begin { session, request };
+        if let Err(errno) = worker.control.hand_over(&order, &beside) {
+            if errno != Errno::MSGSIZE {
+                self.has_ended(&worker);
+            }
+            return Err(errno.into());
+        }
+        Ok((Hosted { staff: Arc::clone(self), worker, session, followed }, wished))
+    }
+
+    /// Bounds the memory of all workers and of this process together.
+    pub(super) fn bound_memory(&self, max_bytes: Option<u64>) {
+        self.max_bytes.store(max_bytes.unwrap_or(0), Ordering::Relaxed);
+        self.share_memory();
+    }
+
+    /// Shares memory out by what each worker has: the one that has most is bounded first.
+    pub(super) fn share_memory(&self) {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
+        let taken: Vec<u64> = workers.iter().map(|worker| worker.resident_bytes()).collect();
+        let left =
+            max_bytes.saturating_sub(if self.is_at_home { 0 } else { memory::resident_bytes() });
+        for (worker, share) in workers.iter().zip(shares(left, &taken)) {
+            // No bound is one, too.
+            let bound = if max_bytes == 0 { 0 } else { share.max(1) };
+            let told = worker.told_bytes.load(Ordering::Relaxed);
+            if told.abs_diff(bound) >= STEP_BYTES || (told == 0) != (bound == 0) {
+                worker.told_bytes.store(bound, Ordering::Relaxed);
+                let max_bytes = Some(bound).filter(|bound| *bound != 0);
+                let _ = worker.control.send(&Order::Memory { max_bytes }, &[]);
+            }
+        }
+    }
+
+    /// State of the bound on memory, if there is one.
+    pub(super) fn memory(&self) -> Option<MemoryState> {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
+        let n_sessions = self.n_sessions_given_up.load(Ordering::Relaxed);
+        let mut state = MemoryState::of(max_bytes, self.resident_bytes(), n_sessions);
+        for worker in workers {
+            let standing = lock(&worker.standing);
+            state.add(standing.is_short, &standing.n_shed);
+        }
+        (max_bytes != 0).then_some(state)
+    }
+
+    /// Resident memory of all together.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let workers = lock(&self.workers);
+        let own = memory::resident_bytes();
+        workers
+            .values()
+            .filter(|worker| worker.process.is_some())
+            .fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
+    }
+
+    /// Tells whether memory is short for sessions of `viewer`.
+    pub(super) fn is_short(&self, viewer: Option<&Viewer>) -> bool {
+        let workers = lock(&self.workers);
+        workers.get(&self.key(viewer)).is_some_and(|worker| lock(&worker.standing).is_short)
+    }
+
+    /// Tells whether the worker of `viewer` has more than it should, whatever it gave up.
+    pub(super) fn is_above(&self, viewer: Option<&Viewer>) -> bool {
+        let workers = lock(&self.workers);
+        workers.get(&self.key(viewer)).is_some_and(|worker| lock(&worker.standing).is_above)
+    }
+
+    /// Comes back when a session is to be given up, with the viewer of whom that is to be.
+    pub(super) async fn session_wanted(&self) -> Option<Viewer> {
+        loop {
+            if let Some(viewer) = lock(&self.short).pop() {
+                return viewer;
+            }
+            self.short_news.notified().await;
+        }
+    }
+
+    /// A session was given up.
+    pub(super) fn session_given_up(&self) {
+        self.n_sessions_given_up.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn heard(&self, worker: &Worker, standing: Standing) {
+        let before = std::mem::replace(&mut *lock(&worker.standing), standing.clone());
+        if standing.n_short > before.n_short {
+            lock(&self.short).push(worker.viewer.clone());
+            self.short_news.notify_one();
+        }
+    }
+}
+
+impl Worker {
+    fn resident_bytes(&self) -> u64 {
+        match &self.process {
+            Some((pid, _)) => memory::resident_bytes_of(*pid),
+            None => memory::resident_bytes(),
+        }
+    }
+
+    /// Ends it at once.
+    fn end(&self) {
+        if let Some((pid, process)) = &self.process {
+            tracing::warn!(worker = pid, "a worker does not answer: it is ended");
+            let _ = pidfd_send_signal(process.as_fd(), Signal::KILL);
+        }
+        self.is_gone.store(true, Ordering::Release);
+    }
+}
+
+/// A session in its worker, as who follows it knows it.
+#[derive(Debug)]
+pub(super) struct Hosted {
+    staff: Arc<Staff>,
+    worker: Arc<Worker>,
+    session: u64,
+    followed: Connection,
+}
+
+impl Hosted {
+    /// The connection on which it is followed.
+    pub(super) const fn connection(&self) -> &Connection {
+        &self.followed
+    }
+
+    /// Tells it something while it is busy.
+    pub(super) fn flag(&self, flag: Flag) {
+        let _ = self.worker.control.send(&Order::Flag { session: self.session, flag }, &[]);
+    }
+
+    /// Takes note of how it stands.
+    pub(super) fn heard(&self, standing: &Standing) {
+        self.staff.heard(&self.worker, standing.clone());
+    }
+
+    /// It does not answer: its worker is given up.
+    pub(super) fn give_up(&self) {
+        self.worker.end();
+        self.staff.has_ended(&self.worker);
+    }
+}
+
+/// Shares of `max_bytes` for workers that have `taken` so much: each has what it has and room to grow as long as that is
+/// there, else those that have most get the same, and no others less than they have.
+fn shares(max_bytes: u64, taken: &[u64]) -> Vec<u64> {
+    let wanted: Vec<u64> = taken.iter().map(|taken| taken + GROWTH_BYTES).collect();
+    let all: u64 = wanted.iter().sum();
+    let n = wanted.len().max(1) as u64;
+    if all <= max_bytes {
+        return wanted.iter().map(|wanted| wanted + (max_bytes - all) / n).collect();
+    }
+    // The level up to which all can be filled.
+    let mut sorted = wanted.clone();
+    sorted.sort_unstable();
+    let (mut left, mut level) = (max_bytes, 0);
+    for (idx, wanted) in sorted.iter().enumerate() {
+        let n_left = (sorted.len() - idx) as u64;
+        level = left / n_left;
+        if *wanted > level {
+            break;
+        }
+        left -= wanted;
+    }
+    wanted.into_iter().map(|wanted| wanted.min(level)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_most_is_bounded_first() {
+        const MIB: u64 = 1 << 20;
+        let shares = |max: u64, taken: &[u64]| -> Vec<u64> {
+            let taken: Vec<u64> = taken.iter().map(|mib| mib * MIB).collect();
+            shares(max * MIB, &taken).iter().map(|bytes| bytes / MIB).collect()
+        };
+        assert_eq!(shares(300, &[10]), [300]);
+        // There is room for all to grow: what is left is for whoever comes first.
+        assert_eq!(shares(300, &[10, 40]), [135, 165]);
+        assert_eq!(shares(100, &[10, 200]), [26, 74]);
+        assert_eq!(shares(100, &[300, 10, 200]), [37, 26, 37]);
+        assert_eq!(shares(30, &[300, 300, 300]), [10, 10, 10]);
+        assert_eq!(shares(30, &[]), [0; 0]);
+    }
+}

@@ -1,0 +1,204 @@
+//! One session in its worker: the daemon asks how it stands, and for what its clients want.
+
+use super::frame::{self, MAX_BYTES};
+use super::{figures, object};
+use crate::broker::wire::Connection;
+use crate::config::LiveOptions;
+use crate::daemon::spec;
+use crate::exit;
+use crate::export::{folded, pprof};
+use crate::lock::lock;
+use crate::memory_bound::{self, MemoryState};
+use crate::session::findings::Findings;
+use crate::session::{self, Source};
+use anyhow::Context as _;
+use dataspace_collector::system::memory;
+use dataspace_proto::worker::{Ask, Reply, SessionRequest, Standing, Wish};
+use rustix::fd::OwnedFd;
+use serde::Serialize;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// A session, as threads of the worker share it.
+#[derive(Debug)]
+pub(super) struct Host {
+    session: u64,
+    request: SessionRequest,
+    is_leaving: AtomicBool,
+    is_hurried: Arc<AtomicBool>,
+    is_over: AtomicBool,
+    /// The newest snapshot's, as clients were shown it, and when it was made.
+    shown: Mutex<Option<(Findings, Instant)>>,
+    /// The beat that it had then.
+    beat: AtomicU64,
+}
+
+impl Host {
+    /// Begins a session that is asked on the connection `followed`, and for what takes long on `wished`.
+    ///
+    /// # Errors
+    /// Where there are no threads.
+    pub(super) fn begin(
+        session: u64,
+        request: SessionRequest,
+        followed: Connection,
+        wished: Connection,
+    ) -> io::Result<Arc<Self>> {
+        let host = Arc::new(Self {
+            session,
+            request,
+            is_leaving: AtomicBool::new(false),
+            is_hurried: Arc::default(),
+            is_over: AtomicBool::new(false),
+            shown: Mutex::default(),
+            beat: AtomicU64::new(0),
+        });
+        let thread = |name: String| std::thread::Builder::new().name(name);
+        let (one, other) = (Arc::clone(&host), Arc::clone(&host));
+        thread(format!("session {session}")).spawn(move || {
+            // A panic ends the connection, which tells.
+            let _ = catch_unwind(AssertUnwindSafe(|| one.follow(&followed)));
+            one.is_over.store(true, Ordering::Release);
+            drop(followed);
+            // What its threads had allocated is in heaps that other sessions may never use.
+            memory::give_back();
+        })?;
+        thread(format!("wishes {session}")).spawn(move || {
+            while let Ok(Some((wish, _))) = wished.receive::<Wish>() {
+                let (reply, made) = other.fulfil(wish);
+                if wished.hand_over(&reply, made.as_slice()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(host)
+    }
+
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Release);
+    }
+
+    pub(super) fn hurry(&self) {
+        self.is_hurried.store(true, Ordering::Release);
+        self.leave();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Answers until nobody asks any more; then the session ends.
+    fn follow(&self, connection: &Connection) {
+        let mut source: Option<Box<dyn Source>> = None;
+        while let Ok(Some((ask, _))) = connection.receive::<Ask>() {
+            let (reply, made) = match (ask, &source) {
+                (Ask::Attach, _) => match self.attach() {
+                    Ok(begun) => {
+                        let reply = Reply::Attached(self.standing(&*begun));
+                        source = Some(begun);
+                        (reply, None)
+                    }
+                    Err(error) => {
+                        let (code, message) = (exit::code(&error), format!("{error:#}"));
+                        (Reply::NotAttached { code, message }, None)
+                    }
+                },
+                (_, None) => (Reply::Stopped, None),
+                (Ask::Glance, Some(source)) => (Reply::Standing(self.standing(&**source)), None),
+                (Ask::Snapshot, Some(source)) => match self.snapshot(&**source) {
+                    Ok((figures, file)) => (Reply::Snapshot(figures), Some(file)),
+                    Err(error) => (self.failed(&error), None),
+                },
+                (Ask::Stop, Some(source)) => {
+                    source.stop();
+                    (Reply::Stopped, None)
+                }
+            };
+            if connection.hand_over(&reply, made.as_slice()).is_err() {
+                break;
+            }
+        }
+        self.hurry();
+        if let Some(source) = source {
+            source.stop();
+        }
+    }
+
+    fn options(&self) -> anyhow::Result<LiveOptions> {
+        let spec = serde_json::from_slice(&self.request.spec).context("the request")?;
+        let mut options = spec::options(&spec).map_err(anyhow::Error::msg)?;
+        if let Some(viewer) = self.request.viewer.clone() {
+            options.confine(viewer.into());
+        }
+        Ok(options)
+    }
+
+    fn attach(&self) -> anyhow::Result<Box<dyn Source>> {
+        let is_over = || self.is_leaving.load(Ordering::Acquire);
+        session::start_live_hurried_by(&self.options()?, Arc::clone(&self.is_hurried), &is_over)
+    }
+
+    fn standing(&self, source: &dyn Source) -> Standing {
+        let memory = memory_bound::state();
+        Standing {
+            beat: self.beat.load(Ordering::Acquire),
+            is_finished: source.is_finished(),
+            n_short: memory_bound::n_wanted(),
+            is_short: memory_bound::is_short(),
+            is_above: memory.is_some_and(MemoryState::is_above),
+            n_shed: memory.map(|memory| memory.n_shed.to_vec()).unwrap_or_default(),
+        }
+    }
+
+    /// A snapshot as an event, and its figures as JSON.
+    fn snapshot(&self, source: &dyn Source) -> io::Result<(Vec<u8>, OwnedFd)> {
+        let mut findings = source.findings();
+        self.beat.store(source.heartbeat(), Ordering::Release);
+        if let Some(warning) = &self.request.warning {
+            Arc::make_mut(&mut findings.snapshot).warnings.push(warning.clone());
+        }
+        let figures = serde_json::to_vec(&figures::of(&findings))?;
+        let max_objects = usize::try_from(self.request.max_objects).unwrap_or(usize::MAX);
+        frame::shown(&mut findings.snapshot, max_objects, self.request.viewer.is_none());
+        let file = frame::sealed(&frame::event(&findings.snapshot))?;
+        *lock(&self.shown) = Some((findings, Instant::now()));
+        Ok((figures, file))
+    }
+
+    fn fulfil(&self, wish: Wish) -> (Reply, Option<OwnedFd>) {
+        let Some((findings, made)) = lock(&self.shown).clone() else {
+            return (Reply::Absent, None);
+        };
+        let making = || -> io::Result<Option<Vec<u8>>> {
+            let mut bytes = Vec::new();
+            match wish {
+                Wish::Object(id) => return json(object::detail(&findings, id)),
+                Wish::Layout(id) => return json(object::layout(&findings, id)),
+                Wish::Pprof => {
+                    pprof::write(&findings, Some(made.elapsed()), MAX_BYTES, &mut bytes)?;
+                }
+                Wish::Folded => folded::write(&findings, MAX_BYTES, &mut bytes)?,
+            }
+            Ok(Some(bytes))
+        };
+        let bytes = catch_unwind(AssertUnwindSafe(making));
+        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+        match bytes.and_then(|bytes| bytes.map(|bytes| frame::sealed(&bytes)).transpose()) {
+            Ok(Some(file)) => (Reply::Made, Some(file)),
+            Ok(None) => (Reply::Absent, None),
+            Err(error) => (self.failed(&error), None),
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Reply {
+        tracing::error!(%error, session = self.session, "an answer cannot be made");
+        Reply::Failed(error.to_string())
+    }
+}
+
+fn json(value: Option<impl Serialize>) -> io::Result<Option<Vec<u8>>> {
+    Ok(value.map(|value| serde_json::to_vec(&value)).transpose()?)
+}
