@@ -43,6 +43,7 @@ use refusal_log::REFUSALS;
 use roster::Roster;
 use socket::Listening;
 use staff::Staff;
+pub(crate) use staff::Workplace;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -137,8 +138,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) socket: Option<PathBuf>,
     /// Bound on memory, whatever the configuration says.
     pub(crate) max_memory_bytes: Option<u64>,
-    /// Sessions are done in processes without privileges.
-    pub(crate) has_workers: bool,
+    /// Where sessions are done.
+    pub(crate) workplace: Workplace,
 }
 
 impl DaemonOptions {
@@ -184,7 +185,7 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     options.check_memory(&config)?;
     // Threads come and go with sessions for weeks.
     memory::keep_little();
-    let staff = Staff::new(!options.has_workers);
+    let staff = Staff::new(options.workplace.clone());
     staff.bound_memory(options.memory_max(config.limits));
     let settings = Settings::of(&config)?;
     let notices = Notices::from_env();

@@ -34,6 +34,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     // Threads come and go with sessions for weeks.
     memory::keep_little();
     let control = Connection::from(stdin().as_fd().try_clone_to_owned()?);
+    control.send_hello()?;
     let Some((Order::Access, mut beside)) = control.receive()? else {
         bail!("a worker is started by the daemon only");
     };

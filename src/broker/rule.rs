@@ -152,3 +152,66 @@ fn is_a_probe(attr: &[u8]) -> bool {
     let of_probes = ["kprobe", "uprobe"].map(machine::pmu_type);
     access::pmu_type(attr).is_none_or(|of_event| of_probes.contains(&Some(of_event)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// Rules for a worker that is none of the processes asked for.
+    fn rules(viewer: Option<u32>) -> Rules {
+        let reader = |uid| FileReader { uid, gid: uid, groups: Arc::default() };
+        Rules::new(i32::MAX, viewer.map(reader))
+    }
+
+    fn file(path: &str) -> Request {
+        Request::File { path: path.as_bytes().to_vec() }
+    }
+
+    fn refused(rules: &Rules, request: Request) -> Option<Errno> {
+        rules.perform(request, &[]).err()
+    }
+
+    #[test]
+    fn a_plain_users_worker_gets_nothing_of_others_or_of_the_kernel() {
+        let own = std::process::id();
+        let (all, stranger) = (rules(None), rules(Some(4_000_005)));
+        for path in ["maps", "task", "comm"].map(|name| format!("/proc/{own}/{name}")) {
+            let request = match path.ends_with("task") {
+                true => Request::Directory { path: path.clone().into_bytes() },
+                false => file(&path),
+            };
+            assert_eq!(refused(&all, request.clone()), None, "{path}");
+            let is_private = path.ends_with("maps");
+            let expected = is_private.then_some(Errno::ACCESS);
+            assert_eq!(refused(&stranger, request), expected, "{path}");
+        }
+        assert_eq!(refused(&stranger, file("/proc/kallsyms")), Some(Errno::ACCESS));
+        let task = Request::Task { tid: own.cast_signed(), thread_of: None };
+        assert_eq!(refused(&all, task.clone()), None);
+        assert_eq!(refused(&stranger, task), Some(Errno::ACCESS));
+        assert!(all.may_see(own.cast_signed()) && !stranger.may_see(own.cast_signed()));
+        for path in [format!("/proc/{own}/mem"), "/etc/passwd".to_owned(), "/proc/1".to_owned()] {
+            assert_eq!(refused(&all, file(&path)), Some(Errno::ACCESS), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_worker_gets_an_event_of_garbage() {
+        for (viewer, tid) in [(None, 1), (Some(4_000_005), 1), (None, -1)] {
+            let attr = vec![0xff; 40];
+            let event = Request::Event { attr, tid, cpu: 0, is_of_cgroup: false, is_led: false };
+            assert_eq!(refused(&rules(viewer), event), Some(Errno::ACCESS));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_refused_and_harms_nobody(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(request) = postcard::from_bytes::<Request>(&bytes) {
+                let _ = rules(Some(4_000_005)).perform(request, &[]);
+            }
+        }
+    }
+}

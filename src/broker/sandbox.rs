@@ -3,7 +3,7 @@
 
 use rustix::process::{Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
     set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use seccompiler::{
@@ -163,9 +163,13 @@ pub(super) fn enter(group: Gid, user: Uid, ends_with_broker: bool) -> io::Result
         leave_root(group)?;
     }
     let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
     // Kernels before 4.3 have no such set.
     let _ = clear_ambient_capability_set();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    // A unit's filter may not let it set what it has not got.
+    if capabilities(None)? != none {
+        set_capabilities(None, none)?;
+    }
     // After the user, which takes it back.
     if ends_with_broker {
         set_parent_process_death_signal(Some(Signal::TERM))?;

@@ -1,18 +1,21 @@
 //! A connection between worker and broker: whole messages of a bounded length, with descriptors beside them.
 
-use dataspace_proto::broker::{MAX_FDS, MAX_MESSAGE_BYTES};
+use dataspace_proto::broker::{MAX_FDS, MAX_MESSAGE_BYTES, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::set_socket_passcred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
-    sendmsg, socketpair,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
+    SocketType, connect, recvmsg, sendmsg, shutdown, socket_with, socketpair,
 };
+use rustix::process::Pid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::path::Path;
 use std::time::Duration;
 
 /// Room for the descriptors beside a message.
@@ -40,6 +43,62 @@ impl Connection {
         let flags = SocketFlags::CLOEXEC;
         let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         Ok((Self(one), Self(other)))
+    }
+
+    /// One to whoever listens at the socket `path`, which may be started for that.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn connect(path: &Path) -> Result<Self, Errno> {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+        let connection = Self(socket);
+        connection.expect_hello()?;
+        connect(&connection.0, &SocketAddrUnix::new(path)?)?;
+        Ok(connection)
+    }
+
+    /// Has the kernel tell who says hello (unix(7), `SO_PASSCRED`). To be called before anybody can.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn expect_hello(&self) -> Result<(), Errno> {
+        set_socket_passcred(&self.0, true)
+    }
+
+    /// Says that there is somebody at this end.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn send_hello(&self) -> Result<(), Errno> {
+        self.send(&VERSION, &[])
+    }
+
+    /// The process that [said so](Self::send_hello) at the other end, by the kernel's word.
+    ///
+    /// # Errors
+    /// What the kernel said; `PROTO` where nobody did, or of another version.
+    pub(crate) fn receive_hello(&self) -> Result<Pid, Errno> {
+        let mut bytes = [0; 16];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(&mut bytes)];
+        let got = retry_on_intr(|| {
+            recvmsg(&self.0, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+        })?;
+        let n_bytes = got.bytes;
+        let sender = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
+            _ => None,
+        });
+        set_socket_passcred(&self.0, false)?;
+        let version = postcard::from_bytes::<u32>(&bytes[..n_bytes]).ok();
+        sender.filter(|_| version == Some(VERSION)).ok_or(Errno::PROTO)
+    }
+
+    /// Ends it, whoever else has this end.
+    pub(crate) fn hang_up(&self) {
+        let _ = shutdown(&self.0, Shutdown::Both);
     }
 
     /// Sends `message`, with copies of the descriptors `beside` it.

@@ -4,7 +4,7 @@ use super::{EventArgs, Sandbox, TargetArgs, WindowsArgs, value};
 use crate::client::Client;
 use crate::config::LiveOptions;
 use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
-use crate::daemon::{DaemonOptions, spec};
+use crate::daemon::{DaemonOptions, Workplace, spec};
 use crate::exit::{Failure, Kind};
 use clap::{Args, Subcommand};
 use dataspace_proto::api::SessionSpec;
@@ -79,14 +79,22 @@ pub(crate) struct DaemonArgs {
     /// session of the configuration.
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     memory_max: Option<u64>,
+    /// Let sessions be done by workers that are started for whoever connects at PATH, as by systemd, and not
+    /// by children.
+    #[arg(long, value_name = "PATH")]
+    worker_socket: Option<PathBuf>,
 }
 
 impl DaemonArgs {
     /// Options of the daemon.
     pub(crate) fn resolve(self, sandbox: Sandbox) -> DaemonOptions {
-        let Self { config, socket, memory_max } = self;
-        let has_workers = sandbox == Sandbox::On;
-        DaemonOptions { config, socket, max_memory_bytes: memory_max, has_workers }
+        let Self { config, socket, memory_max, worker_socket } = self;
+        let workplace = match (sandbox, worker_socket) {
+            (Sandbox::Off, _) => Workplace::Home,
+            (Sandbox::On, None) => Workplace::Child,
+            (Sandbox::On, Some(path)) => Workplace::Socket(path),
+        };
+        DaemonOptions { config, socket, max_memory_bytes: memory_max, workplace }
     }
 }
 

@@ -21,7 +21,7 @@ const CONFIGURATION: (&str, &str) =
     ("/etc/dataspace/dataspace.toml", include_str!("../../systemd/dataspace.toml"));
 
 /// Files that are ours to replace: places and texts.
-const UNITS: [(&str, &str); 4] = [
+const UNITS: [(&str, &str); 6] = [
     (
         "/usr/local/lib/systemd/system/dataspace.service",
         include_str!("../../systemd/dataspace.service"),
@@ -29,6 +29,14 @@ const UNITS: [(&str, &str); 4] = [
     (
         "/usr/local/lib/systemd/system/dataspace.socket",
         include_str!("../../systemd/dataspace.socket"),
+    ),
+    (
+        "/usr/local/lib/systemd/system/dataspace-worker.socket",
+        include_str!("../../systemd/dataspace-worker.socket"),
+    ),
+    (
+        "/usr/local/lib/systemd/system/dataspace-worker@.service",
+        include_str!("../../systemd/dataspace-worker@.service"),
     ),
     ("/usr/local/lib/sysusers.d/dataspace.conf", include_str!("../../systemd/dataspace.sysusers")),
     ("/usr/local/lib/tmpfiles.d/dataspace.conf", include_str!("../../systemd/dataspace.tmpfiles")),

@@ -366,6 +366,7 @@ fn no_thread(error: std::io::Error) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::staff::Workplace;
     use super::*;
 
     fn user(uid: u32) -> Peer {
@@ -373,7 +374,7 @@ mod tests {
     }
 
     fn roster(limits: Limits, sessions: &[Arc<Session>]) -> Roster {
-        let roster = Roster::new(limits, Staff::new(true));
+        let roster = Roster::new(limits, Staff::new(Workplace::Home));
         roster.lock().sessions = sessions.iter().map(|one| (one.id, one.clone())).collect();
         roster
     }

@@ -9,12 +9,14 @@ use crate::worker;
 use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::worker::{Flag, Order, SessionRequest, Standing, Viewer};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd as _;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,15 +29,28 @@ pub(super) const SHARING: Duration = Duration::from_millis(100);
 /// Room for what a worker takes beside what it has, before memory is shared out anew.
 const GROWTH_BYTES: u64 = 16 << 20;
 
+/// Time that a worker has to begin.
+const BEGINNING: Duration = Duration::from_secs(10);
+
 /// A worker is told of another bound if it differs by so much.
 const STEP_BYTES: u64 = 1 << 20;
+
+/// Where sessions are done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Workplace {
+    /// In this process.
+    Home,
+    /// In processes that this one starts.
+    Child,
+    /// In processes that are started for whoever connects to this socket, as systemd does.
+    Socket(PathBuf),
+}
 
 /// The workers.
 #[derive(Debug)]
 pub(super) struct Staff {
     workers: Mutex<HashMap<Option<Viewer>, Arc<Worker>>>,
-    /// Sessions are done in this process.
-    is_at_home: bool,
+    workplace: Workplace,
     /// Bound on memory of all together; 0: none.
     max_bytes: AtomicU64,
     /// Workers in which a session is to be given up.
@@ -58,11 +73,11 @@ pub(super) struct Worker {
 }
 
 impl Staff {
-    /// Nobody yet. Where it `is_at_home`, workers are threads of this process, with all its privileges.
-    pub(super) fn new(is_at_home: bool) -> Arc<Self> {
+    /// Nobody yet.
+    pub(super) fn new(workplace: Workplace) -> Arc<Self> {
         Arc::new(Self {
             workers: Mutex::default(),
-            is_at_home,
+            workplace,
             max_bytes: AtomicU64::new(0),
             short: Mutex::default(),
             short_news: Notify::new(),
@@ -88,45 +103,46 @@ impl Staff {
 
     /// The viewer whose worker does the sessions of `viewer`: all that are done here share one.
     fn key(&self, viewer: Option<&Viewer>) -> Option<Viewer> {
-        viewer.filter(|_| !self.is_at_home).cloned()
+        viewer.filter(|_| self.workplace != Workplace::Home).cloned()
     }
 
     fn begin(self: &Arc<Self>, viewer: Option<Viewer>) -> io::Result<Arc<Worker>> {
-        let (control, theirs) = Connection::pair()?;
-        let worker = |control, process| Worker {
-            viewer: viewer.clone(),
-            control,
-            process,
-            is_gone: AtomicBool::new(false),
-            standing: Mutex::default(),
-            told_bytes: AtomicU64::new(0),
+        let (control, child) = match &self.workplace {
+            Workplace::Home => {
+                let (control, theirs) = Connection::pair()?;
+                let thread = std::thread::Builder::new().name("worker".to_owned());
+                thread.spawn(move || worker::obey(&theirs))?;
+                return Ok(Arc::new(Worker::new(viewer, control, None)));
+            }
+            Workplace::Child => {
+                let (control, theirs) = Connection::pair()?;
+                control.expect_hello()?;
+                let mut command = Command::new(Procfs::default().own_program_link());
+                command.arg("worker").stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
+                (control, Some(command.spawn()?))
+            }
+            Workplace::Socket(path) => (Connection::connect(path)?, None),
         };
-        if self.is_at_home {
-            std::thread::Builder::new()
-                .name("worker".to_owned())
-                .spawn(move || worker::obey(&theirs))?;
-            return Ok(Arc::new(worker(control, None)));
+        // Who it is, is the kernel's word, not its own.
+        if !control.is_ready_within(BEGINNING)? {
+            return Err(io::ErrorKind::TimedOut.into());
         }
-        let mut command = Command::new(Procfs::default().own_program_link());
-        command.arg("worker").stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-        let mut child = command.spawn()?;
-        let number = Pid::from_child(&child);
+        let number = control.receive_hello()?;
         let pid = number.as_raw_nonzero().get();
         let process = pidfd_open(number, PidfdFlags::empty())?;
-        let worker = Arc::new(worker(control, Some((pid, process))));
+        let end = process.try_clone()?;
+        let worker = Arc::new(Worker::new(viewer.clone(), control, Some((pid, process))));
         let (staff, of_thread) = (Arc::clone(self), Arc::clone(&worker));
-        // Nobody else waits for it.
         std::thread::Builder::new().name(format!("worker {pid}")).spawn(move || {
-            let status = child.wait();
+            let mut fds = [PollFd::new(&end, PollFlags::IN)];
+            while matches!(poll(&mut fds, None), Err(Errno::INTR)) {}
             staff.has_ended(&of_thread);
             let uid = of_thread.viewer.as_ref().map(|viewer| viewer.uid);
-            match status {
-                Ok(status) => tracing::info!(worker = pid, uid, %status, "a worker has ended"),
-                Err(error) => tracing::error!(worker = pid, uid, %error, "a worker is lost"),
-            }
+            // Whoever began it knows how it ended: of our children that is us.
+            let status = child.and_then(|mut child| child.wait().ok()).map(|it| it.to_string());
+            tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
-        let policy =
-            FilePolicy { is_live: true, reader: viewer.clone().map(Into::into), symfs: None };
+        let policy = FilePolicy { is_live: true, reader: viewer.map(Into::into), symfs: None };
         let access = broker::serve_worker(Terms { policy, command: None }, pid)?;
         worker.control.hand_over(&Order::Access, &[access])?;
         Ok(worker)
@@ -175,8 +191,10 @@ impl Staff {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
         let taken: Vec<u64> = workers.iter().map(|worker| worker.resident_bytes()).collect();
-        let left =
-            max_bytes.saturating_sub(if self.is_at_home { 0 } else { memory::resident_bytes() });
+        let left = max_bytes.saturating_sub(match self.workplace {
+            Workplace::Home => 0,
+            Workplace::Child | Workplace::Socket(_) => memory::resident_bytes(),
+        });
         for (worker, share) in workers.iter().zip(shares(left, &taken)) {
             // No bound is one, too.
             let bound = if max_bytes == 0 { 0 } else { share.max(1) };
@@ -249,6 +267,11 @@ impl Staff {
 }
 
 impl Worker {
+    fn new(viewer: Option<Viewer>, control: Connection, process: Option<(i32, OwnedFd)>) -> Self {
+        let (is_gone, standing, told_bytes) = Default::default();
+        Self { viewer, control, process, is_gone, standing, told_bytes }
+    }
+
     fn resident_bytes(&self) -> u64 {
         match &self.process {
             Some((pid, _)) => memory::resident_bytes_of(*pid),
@@ -260,7 +283,9 @@ impl Worker {
     fn end(&self) {
         if let Some((pid, process)) = &self.process {
             tracing::warn!(worker = pid, "a worker does not answer: it is ended");
+            // One of systemd's is another user: it ends itself when it has nobody to obey.
             let _ = pidfd_send_signal(process.as_fd(), Signal::KILL);
+            self.control.hang_up();
         }
         self.is_gone.store(true, Ordering::Release);
     }

@@ -176,9 +176,12 @@ def journal(machine, *matches):
     return [json.loads(line) for line in ran.out.splitlines()]
 
 
+FILES = ["dataspace.service", "dataspace.socket", "dataspace-worker.socket", "dataspace-worker@.service"]
+
+
 @fact
 def the_units_are_clean(machine):
-    ran = machine.run("systemd-analyze", "verify", "dataspace.service", "dataspace.socket")
+    ran = machine.run("systemd-analyze", "verify", *FILES)
     assert ran.code == 0 and not (ran.out + ran.err).strip(), f"{ran.code}: {ran.out}{ran.err}"
     return "systemd-analyze verify says nothing"
 
@@ -187,9 +190,9 @@ def the_units_are_clean(machine):
 def little_is_left_open(machine):
     ran = machine.run("systemd-analyze", "security", "--no-pager", "dataspace.service")
     exposure = float(re.search(r"exposure level for \S+: ([\d.]+)", ran.out).group(1))
-    assert exposure <= 2.0, f"systemd-analyze security: {exposure}"
+    assert exposure <= 1.5, f"systemd-analyze security: {exposure}"
     version = machine.run("systemctl", "--version").out.splitlines()[0]
-    return f"systemd-analyze security {exposure} (at most 2.0), {version}"
+    return f"systemd-analyze security {exposure} (at most 1.5), {version}"
 
 
 @fact
@@ -238,6 +241,28 @@ def it_profiles_redis_under_load(machine):
     assert "redis-server.service" in found["target"]["description"], found["target"]
     event = found["events"][0]["name"]
     return f"{accounts['kernel']} samples of {event} after {took:.1f} s, all accounted for"
+
+
+WORKERS = ["pgrep", "-f", "^/usr.*/dataspace worker$"]
+
+
+@fact
+def a_worker_has_no_privilege(machine):
+    until("a worker runs", lambda: machine.run(*WORKERS).code == 0)
+    pid = machine.run(*WORKERS).out.split()[0]
+    until("it has given all up", lambda: "Seccomp:\t2" in machine.run("cat", f"/proc/{pid}/status").out)
+    lines = machine.run("cat", f"/proc/{pid}/status").out.splitlines()
+    status = dict(line.split(":", 1) for line in lines if ":" in line)
+    held = {name: status[name].strip() for name in status if name.startswith("Cap")}
+    assert set(held.values()) == {"0000000000000000"}, f"it holds {held}"
+    assert status["NoNewPrivs"].strip() == "1"
+    uid = int(status["Uid"].split()[0])
+    own = int(machine.run("id", "-u", "dataspace").out)
+    assert uid not in (0, own), f"it is user {uid}"
+    ran = machine.run("systemd-analyze", "security", "--no-pager", "dataspace-worker@test.service")
+    exposure = float(re.search(r"exposure level for \S+: ([\d.]+)", ran.out).group(1))
+    assert exposure <= 1.0, f"systemd-analyze security: {exposure}"
+    return f"user {uid}, no capability, seccomp 2; systemd-analyze security {exposure} (at most 1.0)"
 
 
 @fact
@@ -488,7 +513,9 @@ def without_dac_read_search_no_private_program_is_read(machine):
 
 @fact
 def without_locked_memory_sessions_wait_and_say_so(machine):
-    privilege.restart(machine, "LimitMEMLOCK=64K\n")
+    privilege.restart(machine, None)
+    workers = "dataspace-worker@.service"
+    privilege.restart(machine, "LimitMEMLOCK=64K\n", workers)
     says = "RLIMIT_MEMLOCK is 65536 bytes"
     n_attached = 0
     while True:
@@ -498,7 +525,7 @@ def without_locked_memory_sessions_wait_and_say_so(machine):
         n_attached += 1
         assert n_attached < 16, "rings take no locked memory"
     assert ran.code == 3 and says in ran.err, f"attach: {ran.code}: {ran.err}"
-    privilege.restart(machine, None)
+    privilege.restart(machine, None, workers)
     return f"attach exits with {ran.code}: {ran.err.strip()}"
 
 

@@ -8,7 +8,7 @@ from machine import until
 
 PROGRAMS = ["chase", "own", "replaced", "private"]
 CAPABILITIES = ["CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"]
-DROP_IN = "/etc/systemd/system/dataspace.service.d/test.conf"
+DROP_IN = "/etc/systemd/system/{}.d/test.conf"
 UNREADABLE = "the load object's file is gone or cannot be read"
 
 # A program whose code is in a library that is deleted while it runs, as by an upgrade.
@@ -46,12 +46,13 @@ def start(machine):
     (machine.root / "opt/libchase.so").unlink(missing_ok=True)
 
 
-def restart(machine, settings):
-    """Starts the service with other settings than the unit's, or with the unit's own."""
+def restart(machine, settings, unit="dataspace.service"):
+    """Starts the service with other settings than the unit's, or with the unit's own; of its workers where so said."""
+    path = DROP_IN.format(unit)
     if settings:
-        machine.write(DROP_IN, "[Service]\n" + settings)
+        machine.write(path, "[Service]\n" + settings)
     else:
-        (machine.root / DROP_IN.lstrip("/")).unlink()
+        (machine.root / path.lstrip("/")).unlink()
     machine.run("systemctl", "daemon-reload")
     ran = machine.run("systemctl", "restart", "dataspace.service")
     assert ran.code == 0, f"the daemon does not start: {ran.err}"

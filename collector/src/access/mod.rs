@@ -314,3 +314,45 @@ pub fn perform(request: &Request, beside: &[OwnedFd]) -> Result<(Answer, Option<
     };
     Ok((Answer::Opened, Some(fd)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_events_that_show_no_more_than_user_code_are_for_everybody() {
+        let is_plain = |change: &dyn Fn(&mut perf_event_attr)| {
+            let mut attr = perf_event_attr { type_: abi::PERF_TYPE_SOFTWARE, ..Default::default() };
+            attr.set_exclude_kernel(1);
+            change(&mut attr);
+            is_of_user_code(attr_bytes::as_bytes(&attr))
+        };
+        assert!(is_plain(&|_| {}));
+        assert!(is_plain(&|attr| attr.type_ = abi::PERF_TYPE_RAW));
+        assert!(is_plain(&|attr| attr.type_ = 11), "a PMU of the processor's");
+        assert!(!is_plain(&|attr| attr.set_exclude_kernel(0)));
+        assert!(!is_plain(&|attr| attr.type_ = abi::PERF_TYPE_TRACEPOINT));
+        assert!(!is_plain(&|attr| attr.type_ = abi::PERF_TYPE_BREAKPOINT));
+        assert!(!is_plain(&|attr| attr.sample_type = u64::from(abi::PERF_SAMPLE_PHYS_ADDR)));
+        assert!(!is_plain(&|attr| attr.sample_type = u64::from(abi::PERF_SAMPLE_CALLCHAIN)));
+        assert!(!is_plain(&|attr| attr.set_ksymbol(1)));
+        assert!(!is_plain(&|attr| attr.set_sigtrap(1)));
+        assert!(!is_of_user_code(b"short"));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_done_as_by_the_kernel() {
+        let path = b"/proc/self/status".to_vec();
+        let (answer, file) = perform(&Request::File { path }, &[]).unwrap();
+        assert_eq!((answer, file.is_some()), (Answer::Opened, true));
+        let absent = perform(&Request::File { path: b"/proc/no/such".to_vec() }, &[]);
+        assert_eq!(absent.unwrap_err(), Errno::NOENT);
+        let own = i32::try_from(std::process::id()).unwrap();
+        let (_, task) = perform(&Request::Task { tid: own, thread_of: None }, &[]).unwrap();
+        assert!(!pidfd::has_ended(task.unwrap()));
+        assert_eq!(
+            perform(&Request::CommandEnd { is_asked: true }, &[]).unwrap_err(),
+            Errno::INVAL
+        );
+    }
+}
