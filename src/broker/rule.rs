@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Mutex;
 
 /// Processes of a viewer that are known at a time; more than that are looked at anew each time.
-const MAX_KNOWN: usize = 1_024;
+const MAX_KNOWN: usize = 256;
 
 /// The rules for one worker.
 #[derive(Debug)]

@@ -110,6 +110,23 @@ impl Connection {
         message: &impl Serialize,
         beside: &[BorrowedFd<'_>],
     ) -> Result<(), Errno> {
+        self.send_with(message, beside, SendFlags::NOSIGNAL)
+    }
+
+    /// Sends `message`, and does not wait.
+    ///
+    /// # Errors
+    /// As [`Self::send`]; `AGAIN` where the other end does not take what was sent before.
+    pub(crate) fn send_now(&self, message: &impl Serialize) -> Result<(), Errno> {
+        self.send_with(message, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    }
+
+    fn send_with(
+        &self,
+        message: &impl Serialize,
+        beside: &[BorrowedFd<'_>],
+        flags: SendFlags,
+    ) -> Result<(), Errno> {
         let bytes = postcard::to_stdvec(message).map_err(|_| Errno::INVAL)?;
         if bytes.len() > MAX_MESSAGE_BYTES || beside.len() > MAX_FDS {
             return Err(Errno::MSGSIZE);
@@ -120,7 +137,7 @@ impl Connection {
             return Err(Errno::MSGSIZE);
         }
         let slices = [IoSlice::new(&bytes)];
-        retry_on_intr(|| sendmsg(&self.0, &slices, &mut ancillary, SendFlags::NOSIGNAL))?;
+        retry_on_intr(|| sendmsg(&self.0, &slices, &mut ancillary, flags))?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bytes that go out at once.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -49,6 +49,11 @@ impl Sealed {
         let start = (self.start + before.len() as u64).min(self.end);
         let end = self.end.saturating_sub(after.len() as u64).max(start);
         Self { file: Arc::clone(&self.file), start, end }
+    }
+
+    /// The whole file, while somebody has a part of it.
+    pub(super) fn whole(&self) -> Weak<File> {
+        Arc::downgrade(&self.file)
     }
 
     /// Bytes that are left.

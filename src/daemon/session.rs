@@ -15,12 +15,13 @@ use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
-use dataspace_proto::worker::{Reply, Viewer, Wish};
+use dataspace_proto::worker::{MAX_MADE_BYTES, Reply, Viewer, Wish};
 use keeper::Keeper;
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, futures::Notified, watch};
 
@@ -31,6 +32,10 @@ const UNWATCHED_TIME: Duration = Duration::from_secs(10);
 /// Time that events may take to be opened before that is told: processes that do not answer are waited for no
 /// longer than half of it.
 const MAX_OPENING: Duration = Duration::from_secs(20);
+
+/// Snapshots that slow clients hold at most before there is another: they take memory of the worker that its own bound
+/// does not see.
+const MAX_HELD_BYTES: u64 = 3 * MAX_MADE_BYTES;
 
 /// Time that a worker may take to make something of a snapshot.
 const MAKING: Duration = Duration::from_secs(30);
@@ -110,6 +115,8 @@ pub(super) struct Session {
     /// It ends when nobody has looked at it for [`UNWATCHED_TIME`].
     ends_unwatched: bool,
     audience: Audience,
+    /// Snapshots that clients may still be taking, and their lengths.
+    held: Mutex<Vec<(Weak<File>, u64)>>,
     /// The connection for what takes its worker long to make.
     wished: Mutex<Option<Connection>>,
 }
@@ -195,6 +202,7 @@ impl Session {
             going_since: Mutex::default(),
             ends_unwatched: false,
             audience: Audience::new(),
+            held: Mutex::default(),
             wished: Mutex::default(),
         };
         (session, woken)
@@ -282,7 +290,15 @@ impl Session {
         Some(renewed)
     }
 
+    /// Tells whether clients that are slow hold so much of what its worker made that no more is to be.
+    fn is_held_up(&self) -> bool {
+        let mut held = lock(&self.held);
+        held.retain(|(file, _)| file.strong_count() > 0);
+        held.iter().map(|(_, n_bytes)| n_bytes).sum::<u64>() > MAX_HELD_BYTES
+    }
+
     fn publish(&self, frame: Arc<Frame>) {
+        lock(&self.held).push((frame.event.whole(), frame.event.len()));
         self.frames.send_replace(Some(frame));
         self.published.notify_waiters();
     }

@@ -49,7 +49,10 @@ pub(crate) enum Workplace {
 /// The workers.
 #[derive(Debug)]
 pub(super) struct Staff {
+    /// Those that there are. Held for a moment only: clients wait for it.
     workers: Mutex<HashMap<Option<Viewer>, Arc<Worker>>>,
+    /// Held while a worker begins, so that no user has two.
+    beginning: Mutex<()>,
     workplace: Workplace,
     /// Bound on memory of all together; 0: none.
     max_bytes: AtomicU64,
@@ -77,6 +80,7 @@ impl Staff {
     pub(super) fn new(workplace: Workplace) -> Arc<Self> {
         Arc::new(Self {
             workers: Mutex::default(),
+            beginning: Mutex::default(),
             workplace,
             max_bytes: AtomicU64::new(0),
             short: Mutex::default(),
@@ -90,13 +94,18 @@ impl Staff {
     /// # Errors
     /// Where there is no process for it.
     fn worker(self: &Arc<Self>, viewer: Option<&Viewer>) -> io::Result<Arc<Worker>> {
-        let (key, mut workers) = (self.key(viewer), lock(&self.workers));
-        if let Some(worker) = workers.get(&key) {
-            return Ok(Arc::clone(worker));
+        let key = self.key(viewer);
+        let beginning = lock(&self.beginning);
+        let known = lock(&self.workers).get(&key).cloned();
+        if let Some(worker) = known {
+            return Ok(worker);
         }
         let worker = self.begin(key.clone())?;
-        workers.insert(key, Arc::clone(&worker));
-        drop(workers);
+        // It may have ended already, before it is known.
+        if !worker.is_gone.load(Ordering::Acquire) {
+            lock(&self.workers).insert(key, Arc::clone(&worker));
+        }
+        drop(beginning);
         self.share_memory();
         Ok(worker)
     }
@@ -200,9 +209,11 @@ impl Staff {
             let bound = if max_bytes == 0 { 0 } else { share.max(1) };
             let told = worker.told_bytes.load(Ordering::Relaxed);
             if told.abs_diff(bound) >= STEP_BYTES || (told == 0) != (bound == 0) {
-                worker.told_bytes.store(bound, Ordering::Relaxed);
                 let max_bytes = Some(bound).filter(|bound| *bound != 0);
-                let _ = worker.control.send(&Order::Memory { max_bytes }, &[]);
+                // One that does not read is told again.
+                if worker.control.send_now(&Order::Memory { max_bytes }).is_ok() {
+                    worker.told_bytes.store(bound, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -308,7 +319,7 @@ impl Hosted {
 
     /// Tells it something while it is busy.
     pub(super) fn flag(&self, flag: Flag) {
-        let _ = self.worker.control.send(&Order::Flag { session: self.session, flag }, &[]);
+        let _ = self.worker.control.send_now(&Order::Flag { session: self.session, flag });
     }
 
     /// Takes note of how it stands.

@@ -286,7 +286,9 @@ impl Keeper {
                 return Ok(Over::Refused(why));
             }
             if let Some(frame) = frame {
-                self.session.publish(Arc::new(frame));
+                if is_leaving || is_over || !self.session.is_held_up() {
+                    self.session.publish(Arc::new(frame));
+                }
                 self.session.feel(standing.beat);
                 published = Instant::now();
             }
