@@ -7,7 +7,7 @@ mod sandbox;
 mod server;
 pub(crate) mod wire;
 
-use crate::exit::{FAILED, INTERRUPTED, Told};
+use crate::exit::{FAILED, Failure, INTERRUPTED, Kind, Told};
 use crate::file_source::FilePolicy;
 use anyhow::Context as _;
 use client::Client;
@@ -90,7 +90,11 @@ pub(crate) fn enter(access: Connection, ends_with_broker: bool) -> anyhow::Resul
     // They are in our own memory, and found through files that cannot be opened later.
     let _ = (memory::vdso(), rustix::param::page_size(), rustix::param::clock_ticks_per_second());
     access::go_through(Box::new(Client::new(access)));
-    sandbox::enter(getegid(), geteuid(), ends_with_broker).context("giving privileges up")
+    sandbox::enter(getegid(), geteuid(), ends_with_broker).map_err(|error| {
+        let what = format!("the worker cannot give its privileges up: {error}");
+        let remedy = "--sandbox off   does all in one process, with the privileges that it has";
+        Failure::new(Kind::Unsupported, what).with_remedy(remedy).into()
+    })
 }
 
 /// The worker's exit code. One that was killed could not say so, nor leave the terminal as it was.

@@ -159,8 +159,11 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
 /// What could not be given up.
 pub(super) fn enter(group: Gid, user: Uid, ends_with_broker: bool) -> io::Result<()> {
     let broker = getppid();
-    if user.is_root() {
-        leave_root(group)?;
+    if user.is_root()
+        && let Err(error) = leave_root(group)
+    {
+        // In a user namespace that knows no other: without capabilities it is root of nothing.
+        tracing::info!(%error, "the worker stays user 0: no other is known here");
     }
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
