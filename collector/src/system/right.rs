@@ -12,11 +12,11 @@ const OF_MACHINE: [&str; 5] = ["cpuinfo", "loadavg", "meminfo", "stat", "version
 /// The same, to those only who may see where the kernel is.
 const OF_KERNEL: [&str; 2] = ["kallsyms", "modules"];
 
-/// Files of a task that it shows to everybody.
-const OF_TASK: [&str; 5] = ["cgroup", "comm", "schedstat", "stat", "status"];
+/// Files of a task. Some it shows to everybody, but not where `/proc` is mounted with `hidepid`.
+const OF_TASK: [&str; 7] = ["cgroup", "comm", "exe", "maps", "ns/mnt", "stat", "status"];
 
-/// The same, to those only who may look into it.
-const OF_TASK_PRIVATE: [&str; 3] = ["exe", "maps", "ns/mnt"];
+/// A file of any task: times, by which a worker measures on a child of its own what events cost.
+const OF_ANY_TASK: &str = "schedstat";
 
 /// Files of its own that a worker may see beside those.
 const OWN: [&str; 3] = ["mounts", "statm", "uid_map"];
@@ -95,17 +95,17 @@ fn of_proc_file(below: &str, own_pid: i32) -> Option<KernelFile> {
     }
     // What holds for a process holds for its threads.
     let (task, name) = match rest.split_once('/') {
-        None if rest == "task" => return file(&path, Right::None),
+        None if rest == "task" => return file(&path, Right::Task(pid)),
         Some(("task", rest)) => {
             let (tid, name) = rest.split_once('/')?;
             (number(tid)?, name)
         }
         _ => (pid, rest),
     };
-    if OF_TASK.contains(&name) {
+    if name == OF_ANY_TASK {
         return file(&path, Right::None);
     }
-    OF_TASK_PRIVATE.contains(&name).then(|| file(&path, Right::Task(task))).flatten()
+    OF_TASK.contains(&name).then(|| file(&path, Right::Task(task))).flatten()
 }
 
 fn number(text: &str) -> Option<i32> {
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_session_gets_what_it_asks_for_and_no_other_file() {
-        for path in ["/proc/cpuinfo", "/proc/7/status", "/proc/7/task", "/proc/7/task/8/comm"] {
-            assert_eq!(right(path), Some(Right::None), "{path}");
+        assert_eq!(right("/proc/cpuinfo"), Some(Right::None));
+        for path in ["/proc/7/maps", "/proc/7/status", "/proc/7/task"] {
+            assert_eq!(right(path), Some(Right::Task(7)), "{path}");
         }
-        assert_eq!(right("/proc/7/maps"), Some(Right::Task(7)));
         assert_eq!(right("/proc/7/task/8/maps"), Some(Right::Task(8)));
         assert_eq!(right("/proc/7/ns/mnt"), Some(Right::Task(7)));
         assert_eq!(right("/sys/kernel/tracing/events/a/b/id"), Some(Right::Kernel));
