@@ -81,7 +81,7 @@ async fn renew(sessions: impl Iterator<Item = &Arc<Session>>) {
 fn own(text: &mut Text, daemon: &Daemon) {
     let cost = cost::so_far(0);
     let mut one = |name, kind, help, value| text.family(name, kind, help).sample(&[], value);
-    let help = "CPU time that the daemon has used.";
+    let help = "CPU time that the daemon has used, without its workers.";
     one("dataspace_process_cpu_seconds_total", "counter", help, seconds(cost.own_cpu_ns));
     let help = "Memory of the daemon and of its workers that is resident.";
     one(
