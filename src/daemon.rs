@@ -51,6 +51,7 @@ use token::Token;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 use turn::Turns;
 
 /// Time that sessions may take for their final totals when the daemon ends: with what clients take to
@@ -262,6 +263,8 @@ async fn until_asked_to_end(
     signals: &mut Signals,
 ) {
     let mut sharing = tokio::time::interval(staff::SHARING);
+    // While nothing is bounded nobody waits for it.
+    sharing.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut beat = tokio::time::interval(notices.watchdog_interval().unwrap_or(HEARTBEAT));
     loop {
         tokio::select! {
@@ -276,7 +279,7 @@ async fn until_asked_to_end(
                 daemon.roster.give_up_one(viewer.as_ref());
                 continue;
             }
-            _ = sharing.tick() => {
+            _ = sharing.tick(), if daemon.staff.is_bounded() => {
                 daemon.staff.share_memory();
                 continue;
             }
@@ -290,7 +293,7 @@ async fn until_asked_to_end(
                 _ = signals.interrupt.recv() => return,
                 _ = beat.tick() => look_after(daemon, notices),
                 viewer = daemon.staff.session_wanted() => daemon.roster.give_up_one(viewer.as_ref()),
-                _ = sharing.tick() => daemon.staff.share_memory(),
+                _ = sharing.tick(), if daemon.staff.is_bounded() => daemon.staff.share_memory(),
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::memory_bound;
 use anyhow::{Context as _, bail};
 use dataspace_collector::system::memory;
-use dataspace_proto::worker::{Flag, Order, Viewer};
+use dataspace_proto::worker::{Order, Viewer};
 use host::Host;
 use rustix::fd::AsFd as _;
 use std::collections::HashMap;
@@ -71,15 +71,6 @@ pub(crate) fn obey(control: &Connection) {
                     Err(error) => tracing::error!(session, %error, "no thread for a session"),
                 }
             }
-        }
-    }
-}
-
-impl Host {
-    fn flag(&self, flag: Flag) {
-        match flag {
-            Flag::Leave => self.leave(),
-            Flag::Hurry => self.hurry(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::wire::Connection;
 use crate::lock::lock;
-use dataspace_collector::access::Broker;
+use dataspace_collector::access::{Answered, Broker};
 use dataspace_proto::broker::{Answer, Request, VERSION};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use std::sync::Mutex;
 
@@ -24,28 +24,29 @@ impl Client {
     }
 
     fn connect(&self) -> Result<Connection, Errno> {
-        let (answer, mut fds) =
-            lock(&self.first).ask(&Request::Connection { version: VERSION }, &[])?;
-        match (answer, fds.pop()) {
-            (Answer::Opened, Some(fd)) => Ok(fd.into()),
-            (Answer::Failed(errno), _) => Err(Errno::from_raw_os_error(errno)),
+        let answered = lock(&self.first).ask(&Request::Connection { version: VERSION }, &[])?;
+        match unless_failed(answered)? {
+            (Answer::Opened, mut fds) => Ok(fds.pop().ok_or(Errno::PROTO)?.into()),
             _ => Err(Errno::PROTO),
         }
     }
 }
 
 impl Broker for Client {
-    fn ask(
-        &self,
-        request: &Request,
-        beside: &[BorrowedFd<'_>],
-    ) -> Result<(Answer, Vec<OwnedFd>), Errno> {
+    fn ask(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> {
         let idle = lock(&self.idle).take();
         let connection = idle.map_or_else(|| self.connect(), Ok)?;
         // One that fails is not used again: an answer to this may come yet.
-        let answer = connection.ask(request, beside)?;
+        let answered = connection.ask(request, beside)?;
         // One is enough for threads that ask in turn.
         lock(&self.idle).get_or_insert(connection);
-        Ok(answer)
+        unless_failed(answered)
+    }
+}
+
+fn unless_failed(answered: Answered) -> Result<Answered, Errno> {
+    match answered.0 {
+        Answer::Failed(errno) => Err(Errno::from_raw_os_error(errno)),
+        _ => Ok(answered),
     }
 }

@@ -3,13 +3,13 @@
 use crate::file_source::FileReader;
 use crate::lock::lock;
 use crate::ownership::{OwnProcess, Standing};
-use dataspace_collector::access;
+use dataspace_collector::access::{self, Answered};
 use dataspace_collector::live::Marks;
 use dataspace_collector::system::machine;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_collector::system::right::{KernelFile, Right};
-use dataspace_proto::broker::{Answer, Request};
-use rustix::fd::OwnedFd;
+use dataspace_proto::broker::Request;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,6 +24,8 @@ pub(super) struct Rules {
     worker_pid: i32,
     /// The viewer, where he may see only his own.
     viewer: Option<FileReader>,
+    /// PMUs that are none of a session's.
+    probes: [Option<u32>; 2],
     known: Mutex<Known>,
 }
 
@@ -75,7 +77,8 @@ struct KnownProcess {
 
 impl Rules {
     pub(super) fn new(worker_pid: i32, viewer: Option<FileReader>) -> Self {
-        Self { worker_pid, viewer, known: Mutex::default() }
+        let probes = ["kprobe", "uprobe"].map(machine::pmu_type);
+        Self { worker_pid, viewer, probes, known: Mutex::default() }
     }
 
     /// Does what is asked for, where it may be.
@@ -85,8 +88,8 @@ impl Rules {
     pub(super) fn perform(
         &self,
         mut request: Request,
-        beside: &[OwnedFd],
-    ) -> Result<(Answer, Option<OwnedFd>), Errno> {
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<Answered, Errno> {
         let task = match &mut request {
             Request::File { path }
             | Request::Directory { path }
@@ -102,7 +105,8 @@ impl Rules {
                 }
             }
             Request::Event { attr, tid, is_of_cgroup, .. } => {
-                if is_a_probe(attr) {
+                // A kprobe's or uprobe's text would be read from our own memory.
+                if access::pmu_type(attr).is_none_or(|pmu| self.probes.contains(&Some(pmu))) {
                     return Err(Errno::ACCESS);
                 }
                 let is_narrow = !*is_of_cgroup && *tid > 0 && access::is_of_user_code(attr);
@@ -126,8 +130,8 @@ impl Rules {
         task: i32,
         viewer: &FileReader,
         request: &Request,
-        beside: &[OwnedFd],
-    ) -> Result<(Answer, Option<OwnedFd>), Errno> {
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<Answered, Errno> {
         let process_of = || Procfs::default().status(task).ok()?.pid;
         let pid = process_of().ok_or(Errno::SRCH)?;
         // It measures on itself what events cost.
@@ -145,12 +149,6 @@ impl Rules {
         let Some(viewer) = &self.viewer else { return true };
         OwnProcess::open(pid, viewer.uid, viewer.gid).is_ok()
     }
-}
-
-/// Tells whether an event is a kprobe or uprobe, whose text would be read from our own memory.
-fn is_a_probe(attr: &[u8]) -> bool {
-    let of_probes = ["kprobe", "uprobe"].map(machine::pmu_type);
-    access::pmu_type(attr).is_none_or(|of_event| of_probes.contains(&Some(of_event)))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use super::rule::Rules;
 use super::wire::Connection;
 use crate::file_source::{self, FilePolicy};
 use crate::lock::lock;
-use dataspace_collector::access::CommandOfWorker;
+use dataspace_collector::access::{Answered, CommandOfWorker};
 use dataspace_proto::broker::{Answer, FilePlace, Request, VERSION};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -42,11 +42,7 @@ impl Desk {
         }
     }
 
-    fn answer(
-        self: &Arc<Self>,
-        request: Request,
-        beside: &[OwnedFd],
-    ) -> Result<(Answer, Vec<OwnedFd>), Errno> {
+    fn answer(self: &Arc<Self>, request: Request, beside: &[OwnedFd]) -> Result<Answered, Errno> {
         let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS);
         match request {
             Request::Connection { version: VERSION } => {
@@ -72,8 +68,8 @@ impl Desk {
                 Ok((Answer::Ended(lock(command).end(is_asked)), Vec::new()))
             }
             request => {
-                let (answer, fd) = self.rules.perform(request, beside)?;
-                Ok((answer, fd.into_iter().collect()))
+                let beside: Vec<_> = beside.iter().map(AsFd::as_fd).collect();
+                self.rules.perform(request, &beside)
             }
         }
     }
@@ -92,25 +88,32 @@ impl Desk {
     }
 }
 
+/// A connection's place among those of its worker, until it is dropped.
+struct Place(Arc<Desk>);
+
+impl Place {
+    /// A place, if there is one.
+    fn take(desk: Arc<Desk>) -> Option<Self> {
+        let n_before = desk.n_connections.fetch_add(1, Ordering::AcqRel);
+        let place = Self(desk);
+        (n_before < MAX_CONNECTIONS).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.n_connections.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Serves a connection until it ends, on a thread.
 ///
 /// # Errors
 /// Where there is none, or the worker has as many as it may.
 pub(super) fn serve_apart(desk: Arc<Desk>, connection: Connection) -> io::Result<()> {
-    if desk.n_connections.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
-        desk.n_connections.fetch_sub(1, Ordering::AcqRel);
-        return Err(Errno::AGAIN.into());
-    }
-    let of_thread = Arc::clone(&desk);
-    let spawned = std::thread::Builder::new().name("broker".to_owned()).spawn(move || {
-        serve(&of_thread, &connection);
-        of_thread.n_connections.fetch_sub(1, Ordering::AcqRel);
-    });
-    if let Err(error) = spawned {
-        desk.n_connections.fetch_sub(1, Ordering::AcqRel);
-        return Err(error);
-    }
-    Ok(())
+    let place = Place::take(desk).ok_or(Errno::AGAIN)?;
+    let thread = std::thread::Builder::new().name("broker".to_owned());
+    thread.spawn(move || serve(&place.0, &connection)).map(drop)
 }
 
 /// What makes no sense ends the connection.

@@ -142,7 +142,7 @@ impl Roster {
     /// one who sees all, else one of the configuration, which only waits; of these the youngest. One of the
     /// configuration stays, and of others the last, unless more memory is taken than should be.
     pub(super) fn give_up_one(&self, viewer: Option<&Viewer>) {
-        let is_above = self.staff.is_above(viewer);
+        let is_above = self.staff.standing(viewer).is_above;
         let session = {
             let mut state = self.lock();
             if state.is_memory_to_come(Instant::now()) {

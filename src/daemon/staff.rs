@@ -101,10 +101,12 @@ impl Staff {
             return Ok(worker);
         }
         let worker = self.begin(key.clone())?;
-        // It may have ended already, before it is known.
+        let mut workers = lock(&self.workers);
+        // It may have ended already, before it is known: whoever says so waits for this lock.
         if !worker.is_gone.load(Ordering::Acquire) {
-            lock(&self.workers).insert(key, Arc::clone(&worker));
+            workers.insert(key, Arc::clone(&worker));
         }
+        drop(workers);
         drop(beginning);
         self.share_memory();
         Ok(worker)
@@ -241,16 +243,16 @@ impl Staff {
             .fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
     }
 
-    /// Tells whether memory is short for sessions of `viewer`.
-    pub(super) fn is_short(&self, viewer: Option<&Viewer>) -> bool {
+    /// How the worker of `viewer` stood when it was asked last.
+    pub(super) fn standing(&self, viewer: Option<&Viewer>) -> Standing {
         let workers = lock(&self.workers);
-        workers.get(&self.key(viewer)).is_some_and(|worker| lock(&worker.standing).is_short)
+        workers.get(&self.key(viewer)).map(|it| lock(&it.standing).clone()).unwrap_or_default()
     }
 
-    /// Tells whether the worker of `viewer` has more than it should, whatever it gave up.
-    pub(super) fn is_above(&self, viewer: Option<&Viewer>) -> bool {
-        let workers = lock(&self.workers);
-        workers.get(&self.key(viewer)).is_some_and(|worker| lock(&worker.standing).is_above)
+    /// Tells whether memory is bounded, and so shared out, or a worker still has to hear that it is not.
+    pub(super) fn is_bounded(&self) -> bool {
+        let is_told = |worker: &Arc<Worker>| worker.told_bytes.load(Ordering::Relaxed) != 0;
+        self.max_bytes.load(Ordering::Relaxed) != 0 || lock(&self.workers).values().any(is_told)
     }
 
     /// Comes back when a session is to be given up, with the viewer of whom that is to be.
@@ -298,7 +300,6 @@ impl Worker {
             let _ = pidfd_send_signal(process.as_fd(), Signal::KILL);
             self.control.hang_up();
         }
-        self.is_gone.store(true, Ordering::Release);
     }
 }
 

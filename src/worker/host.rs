@@ -13,7 +13,7 @@ use crate::session::findings::Findings;
 use crate::session::{self, Source};
 use anyhow::Context as _;
 use dataspace_collector::system::memory;
-use dataspace_proto::worker::{Ask, Reply, SessionRequest, Standing, Wish};
+use dataspace_proto::worker::{Ask, Flag, Reply, SessionRequest, Standing, Wish};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
 use std::io;
@@ -77,13 +77,12 @@ impl Host {
         Ok(host)
     }
 
-    pub(super) fn leave(&self) {
+    /// Tells it something while it is busy.
+    pub(super) fn flag(&self, flag: Flag) {
+        if flag == Flag::Hurry {
+            self.is_hurried.store(true, Ordering::Release);
+        }
         self.is_leaving.store(true, Ordering::Release);
-    }
-
-    pub(super) fn hurry(&self) {
-        self.is_hurried.store(true, Ordering::Release);
-        self.leave();
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -121,7 +120,7 @@ impl Host {
                 break;
             }
         }
-        self.hurry();
+        self.flag(Flag::Hurry);
         if let Some(source) = source {
             source.stop();
         }

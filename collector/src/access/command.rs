@@ -15,7 +15,6 @@ pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild
         (Answer::Held(pid), Some(exec_errno), Some(release)) => {
             Ok(HeldChild::of_another(pid, release, exec_errno))
         }
-        (Answer::Failed(errno), ..) => Err(Errno::from_raw_os_error(errno)),
         _ => Err(Errno::PROTO),
     }
 }

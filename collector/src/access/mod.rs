@@ -9,7 +9,7 @@ use crate::sys::{attr_bytes, open, pidfd};
 use dataspace_proto::broker::{Answer, FilePlace, Request};
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::bindings::perf_event_attr;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -20,17 +20,16 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// An answer, and the descriptors beside it.
+pub type Answered = (Answer, Vec<OwnedFd>);
+
 /// Somebody with privileges, who opens for us what he lets us have.
 pub trait Broker: Debug + Send + Sync {
     /// Answer to `request`, and the descriptors beside it; those `beside` go with the request.
     ///
     /// # Errors
-    /// What the kernel said to him, or to us where he does not answer.
-    fn ask(
-        &self,
-        request: &Request,
-        beside: &[BorrowedFd<'_>],
-    ) -> Result<(Answer, Vec<OwnedFd>), Errno>;
+    /// What the kernel said to him, or to us where he does not answer: [`Answer::Failed`] is one of them.
+    fn ask(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno>;
 }
 
 /// The broker of this process, for good, where it has one: it can open nothing itself then.
@@ -41,18 +40,24 @@ pub fn go_through(broker: Box<dyn Broker>) {
     let _ = BROKER.set(broker);
 }
 
-/// One thing that the broker opened.
+/// Has the broker do what is asked for, or does it here where there is none.
 ///
 /// # Errors
 /// As [`Broker::ask`].
-fn opened(
-    broker: &dyn Broker,
-    request: &Request,
-    beside: &[BorrowedFd<'_>],
-) -> Result<OwnedFd, Errno> {
-    match broker.ask(request, beside)? {
+fn ask(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> {
+    match BROKER.get() {
+        None => perform(request, beside),
+        Some(broker) => broker.ask(request, beside),
+    }
+}
+
+/// One thing that was opened so.
+///
+/// # Errors
+/// As [`Broker::ask`].
+fn opened(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<OwnedFd, Errno> {
+    match ask(request, beside)? {
         (Answer::Opened, mut fds) => fds.pop().ok_or(Errno::PROTO),
-        (Answer::Failed(errno), _) => Err(Errno::from_raw_os_error(errno)),
         _ => Err(Errno::PROTO),
     }
 }
@@ -66,10 +71,7 @@ fn bytes_of(path: &Path) -> Vec<u8> {
 /// # Errors
 /// Those of opening it.
 pub(crate) fn file(path: &Path) -> io::Result<File> {
-    match BROKER.get() {
-        None => File::open(path),
-        Some(broker) => Ok(opened(&**broker, &Request::File { path: bytes_of(path) }, &[])?.into()),
-    }
+    Ok(opened(&Request::File { path: bytes_of(path) }, &[])?.into())
 }
 
 /// Opens one of the kernel's directories.
@@ -77,15 +79,7 @@ pub(crate) fn file(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Those of opening it.
 pub(crate) fn directory(path: &Path) -> Result<OwnedFd, Errno> {
-    match BROKER.get() {
-        None => own_directory(path),
-        Some(broker) => opened(&**broker, &Request::Directory { path: bytes_of(path) }, &[]),
-    }
-}
-
-fn own_directory(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
+    opened(&Request::Directory { path: bytes_of(path) }, &[])
 }
 
 /// An entry of a directory.
@@ -113,10 +107,8 @@ pub(crate) fn entries(path: &Path) -> io::Result<impl Iterator<Item = Entry> + u
 /// # Errors
 /// Those of reading it.
 pub(crate) fn link(path: &Path) -> io::Result<PathBuf> {
-    let Some(broker) = BROKER.get() else { return std::fs::read_link(path) };
-    match broker.ask(&Request::Link { path: bytes_of(path) }, &[])?.0 {
+    match ask(&Request::Link { path: bytes_of(path) }, &[])?.0 {
         Answer::Link(target) => Ok(OsString::from_vec(target).into()),
-        Answer::Failed(errno) => Err(io::Error::from_raw_os_error(errno)),
         _ => Err(Errno::PROTO.into()),
     }
 }
@@ -126,17 +118,10 @@ pub(crate) fn link(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// Those of asking: it is not there, most often.
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let Some(broker) = BROKER.get() else { return own_identity(path) };
-    match broker.ask(&Request::Identity { path: bytes_of(path) }, &[])?.0 {
+    match ask(&Request::Identity { path: bytes_of(path) }, &[])?.0 {
         Answer::Identity { device, inode } => Ok((device, inode)),
-        Answer::Failed(errno) => Err(io::Error::from_raw_os_error(errno)),
         _ => Err(Errno::PROTO.into()),
     }
-}
-
-fn own_identity(path: &Path) -> io::Result<(u64, u64)> {
-    let stat = rustix::fs::stat(path)?;
-    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// Tasks that an event counts, and on which CPU.
@@ -189,7 +174,6 @@ pub(crate) fn event(
         EventPlace::Cpu(cpu) => (-1, cpu, None),
         EventPlace::Cgroup { group, cpu } => (-1, cpu, Some(group)),
     };
-    let Some(broker) = BROKER.get() else { return open::open(attr, tid, cpu, group, leader) };
     let request = Request::Event {
         attr: attr_bytes::as_bytes(attr).to_vec(),
         tid,
@@ -198,7 +182,7 @@ pub(crate) fn event(
         is_led: leader.is_some(),
     };
     let beside: Vec<_> = group.into_iter().chain(leader).collect();
-    opened(&**broker, &request, &beside)
+    opened(&request, &beside)
 }
 
 /// A descriptor of process `pid`.
@@ -206,7 +190,7 @@ pub(crate) fn event(
 /// # Errors
 /// What the kernel said.
 pub(crate) fn process(pid: i32) -> Result<OwnedFd, Errno> {
-    task(pid, None)
+    opened(&Request::Task { tid: pid, thread_of: None }, &[])
 }
 
 /// A descriptor of thread `tid`; of its process `pid` where the kernel knows none of threads.
@@ -214,14 +198,7 @@ pub(crate) fn process(pid: i32) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// What the kernel said.
 pub(crate) fn thread(tid: i32, pid: i32) -> Result<OwnedFd, Errno> {
-    task(tid, Some(pid))
-}
-
-fn task(tid: i32, thread_of: Option<i32>) -> Result<OwnedFd, Errno> {
-    match BROKER.get() {
-        None => own_task(tid, thread_of),
-        Some(broker) => opened(&**broker, &Request::Task { tid, thread_of }, &[]),
-    }
+    opened(&Request::Task { tid, thread_of: Some(pid) }, &[])
 }
 
 /// Tells whether events on process `pid` are for the worker's viewer to have; `None` where there is no broker to ask.
@@ -267,16 +244,9 @@ pub fn pmu_type(attr: &[u8]) -> Option<u32> {
 /// # Errors
 /// What the kernel said to him, or his rules.
 pub fn object(place: &FilePlace) -> Option<io::Result<File>> {
-    let broker = BROKER.get()?;
-    let file = opened(&**broker, &Request::Object(place.clone()), &[]);
+    BROKER.get()?;
+    let file = opened(&Request::Object(place.clone()), &[]);
     Some(file.map(File::from).map_err(io::Error::from))
-}
-
-fn own_task(tid: i32, thread_of: Option<i32>) -> Result<OwnedFd, Errno> {
-    match thread_of {
-        None => pidfd::open_process(tid),
-        Some(pid) => pidfd::open_thread(tid, pid),
-    }
 }
 
 /// Does what a worker asks for and may have, with this process's own privileges. Its files and its command are another
@@ -284,24 +254,29 @@ fn own_task(tid: i32, thread_of: Option<i32>) -> Result<OwnedFd, Errno> {
 ///
 /// # Errors
 /// What the kernel said; `EINVAL` where it makes no sense.
-pub fn perform(request: &Request, beside: &[OwnedFd]) -> Result<(Answer, Option<OwnedFd>), Errno> {
+pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> {
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
     let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let fd = match request {
         Request::File { path: bytes } => File::open(path(bytes)).map_err(io)?.into(),
-        Request::Directory { path: bytes } => own_directory(&path(bytes))?,
+        Request::Directory { path: bytes } => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::open(path(bytes), flags, Mode::empty())?
+        }
         Request::Link { path: bytes } => {
             let target = std::fs::read_link(path(bytes)).map_err(io)?;
-            return Ok((Answer::Link(target.into_os_string().into_vec()), None));
+            return Ok((Answer::Link(target.into_os_string().into_vec()), Vec::new()));
         }
         Request::Identity { path: bytes } => {
-            let (device, inode) = own_identity(&path(bytes)).map_err(io)?;
-            return Ok((Answer::Identity { device, inode }, None));
+            let stat = rustix::fs::stat(path(bytes))?;
+            let (device, inode) = (stat.st_dev, stat.st_ino);
+            return Ok((Answer::Identity { device, inode }, Vec::new()));
         }
-        Request::Task { tid, thread_of } => own_task(*tid, *thread_of)?,
+        Request::Task { tid, thread_of: None } => pidfd::open_process(*tid)?,
+        Request::Task { tid, thread_of: Some(pid) } => pidfd::open_thread(*tid, *pid)?,
         &Request::Event { ref attr, tid, cpu, is_of_cgroup, is_led } => {
             let attr = attr_bytes::from_bytes(attr).ok_or(Errno::INVAL)?;
-            let mut beside = beside.iter().map(AsFd::as_fd);
+            let mut beside = beside.iter().copied();
             let cgroup = is_of_cgroup.then(|| beside.next().ok_or(Errno::INVAL)).transpose()?;
             let leader = is_led.then(|| beside.next().ok_or(Errno::INVAL)).transpose()?;
             open::open(&attr, tid, cpu, cgroup, leader)?
@@ -312,7 +287,7 @@ pub fn perform(request: &Request, beside: &[OwnedFd]) -> Result<(Answer, Option<
         | Request::Command { .. }
         | Request::CommandEnd { .. } => return Err(Errno::INVAL),
     };
-    Ok((Answer::Opened, Some(fd)))
+    Ok((Answer::Opened, vec![fd]))
 }
 
 #[cfg(test)]
@@ -343,13 +318,13 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_done_as_by_the_kernel() {
         let path = b"/proc/self/status".to_vec();
-        let (answer, file) = perform(&Request::File { path }, &[]).unwrap();
-        assert_eq!((answer, file.is_some()), (Answer::Opened, true));
+        let (answer, files) = perform(&Request::File { path }, &[]).unwrap();
+        assert_eq!((answer, files.len()), (Answer::Opened, 1));
         let absent = perform(&Request::File { path: b"/proc/no/such".to_vec() }, &[]);
         assert_eq!(absent.unwrap_err(), Errno::NOENT);
         let own = i32::try_from(std::process::id()).unwrap();
-        let (_, task) = perform(&Request::Task { tid: own, thread_of: None }, &[]).unwrap();
-        assert!(!pidfd::has_ended(task.unwrap()));
+        let (_, mut tasks) = perform(&Request::Task { tid: own, thread_of: None }, &[]).unwrap();
+        assert!(!pidfd::has_ended(tasks.pop().unwrap()));
         assert_eq!(
             perform(&Request::CommandEnd { is_asked: true }, &[]).unwrap_err(),
             Errno::INVAL

@@ -36,13 +36,9 @@ impl Blocked {
                 check(libc::sigaddset(&raw mut set, signal))?;
             }
         }
-        // SAFETY: the set is read; no old one is asked for.
-        let error =
-            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-        if error != 0 {
-            return Err(Errno::from_raw_os_error(error));
-        }
-        Ok(Self(set))
+        let blocked = Self(set);
+        blocked.mask(libc::SIG_BLOCK)?;
+        Ok(blocked)
     }
 
     /// Lets them come as before.
@@ -50,10 +46,12 @@ impl Blocked {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn lift(&self) -> Result<(), Errno> {
+        self.mask(libc::SIG_UNBLOCK)
+    }
+
+    fn mask(&self, how: libc::c_int) -> Result<(), Errno> {
         // SAFETY: the set is read; no old one is asked for.
-        let error = unsafe {
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.0, std::ptr::null_mut())
-        };
+        let error = unsafe { libc::pthread_sigmask(how, &raw const self.0, std::ptr::null_mut()) };
         if error == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(error)) }
     }
 

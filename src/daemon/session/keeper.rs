@@ -219,7 +219,7 @@ impl Keeper {
     }
 
     fn open(&self, warning: Option<String>) -> Result<Hosted, Unattached> {
-        if self.staff.is_short(self.viewer().as_ref()) {
+        if self.staff.standing(self.viewer().as_ref()).is_short {
             return Err(Unattached::Short);
         }
         let no_worker = |error: io::Error| {
@@ -229,7 +229,7 @@ impl Keeper {
         let (hosted, wished) =
             self.staff.host(self.session.id, self.request(warning)?).map_err(no_worker)?;
         self.session.is_hosted(wished);
-        match self.ask(&hosted, Ask::Attach).map_err(|Lost(why)| Unattached::Lost(why))?.0 {
+        match self.ask(&hosted, Ask::Attach)?.0 {
             Reply::Attached(_) => {}
             Reply::NotAttached { code, message } => {
                 return Err(Unattached::Error(code_of(code), message));
@@ -250,7 +250,7 @@ impl Keeper {
                 }
             });
         }
-        let frame = self.snapshot(&hosted).map_err(|Lost(why)| Unattached::Lost(why))?;
+        let frame = self.snapshot(&hosted)?;
         self.session.status.send_modify(|status| {
             status.n_attached += 1;
             status.target.clone_from(&frame.figures.target);
@@ -347,9 +347,6 @@ impl Keeper {
                 hosted.flag(flag);
                 told = Some(flag);
             }
-            if ask == Ask::Attach && began.elapsed() < OPENING_PATIENCE {
-                self.session.heard();
-            }
             if began.elapsed() >= patience {
                 hosted.give_up();
                 return Err(Lost("it does not answer".to_owned()));
@@ -401,6 +398,12 @@ enum Unattached {
     Refused(String),
     /// There is no memory for it now.
     Short,
+}
+
+impl From<Lost> for Unattached {
+    fn from(Lost(why): Lost) -> Self {
+        Self::Lost(why)
+    }
 }
 
 #[cfg(test)]
