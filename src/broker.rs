@@ -7,14 +7,19 @@ mod sandbox;
 mod server;
 pub(crate) mod wire;
 
+use crate::cli::Sandbox;
+use crate::config::LiveOptions;
 use crate::exit::{FAILED, Failure, INTERRUPTED, Kind, Told};
 use crate::file_source::FilePolicy;
+use crate::session;
 use anyhow::Context as _;
 use client::Client;
 use dataspace_collector::access;
 use dataspace_collector::access::worker::{self, Side, Worker};
+use dataspace_collector::perf_data::write::RecordingName;
 use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
+use dataspace_collector::target::TargetSpec;
 use rustix::process::{Signal, WaitStatus, getegid, geteuid};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use server::Desk;
@@ -39,14 +44,39 @@ pub(crate) struct Terms {
     pub(crate) policy: FilePolicy,
     /// The command that it starts, if any.
     pub(crate) command: Option<Vec<OsString>>,
+    /// The recording that the worker writes, if any.
+    pub(crate) recording: Option<RecordingName>,
 }
 
-/// Does `work` in a worker without privileges, for which this process opens what `terms` allow. This process ends as
-/// its worker does.
+impl Terms {
+    /// All that a session with `options` takes.
+    pub(crate) fn of_session(options: &LiveOptions) -> Self {
+        let command = match &options.target {
+            TargetSpec::Command(argv) => Some(argv.clone()),
+            _ => None,
+        };
+        Self { command, ..Self::of_files(session::files_of(options)) }
+    }
+
+    /// Files by `policy`, and nothing more.
+    pub(crate) const fn of_files(policy: FilePolicy) -> Self {
+        Self { policy, command: None, recording: None }
+    }
+}
+
+/// Does `work` in a worker without privileges, for which this process opens what `terms` allow; in this process where
+/// `sandbox` is off. This process ends as its worker does.
 ///
 /// # Errors
 /// Those of `work`, which the worker has told; where there is no second process, or it cannot give its privileges up.
-pub(crate) fn split(terms: Terms, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn split(
+    sandbox: Sandbox,
+    terms: Terms,
+    work: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    if sandbox == Sandbox::Off {
+        return work();
+    }
     let _ = user();
     let n_threads = Procfs::default().status("self").ok().and_then(|own| own.n_threads);
     let (ours, theirs) = Connection::pair().context("a socket to the worker")?;
@@ -56,6 +86,8 @@ pub(crate) fn split(terms: Terms, work: impl FnOnce() -> anyhow::Result<()>) -> 
     match worker::split(n_threads.unwrap_or(0)).context("a process for the worker")? {
         Side::Broker(worker, signals) => {
             drop(theirs);
+            // It is the worker's to end what it was given: a recording that is dropped is removed.
+            std::mem::forget(work);
             server::serve_apart(Arc::new(Desk::new(terms, worker.pid())), ours)?;
             let status = worker.wait(&signals).context("waiting for the worker")?;
             match end_as(status, &worker, terminal) {

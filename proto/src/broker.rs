@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both ends are one program, but a package may be replaced between their starts.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Length of the longest message in bytes: the request for a session, or a path as long as the kernel takes one.
 pub const MAX_MESSAGE_BYTES: usize = 96 << 10;
@@ -78,6 +78,11 @@ pub enum Request {
     CommandEnd {
         /// True if it is to be asked to end first.
         is_asked: bool,
+    },
+    /// The name that the recording gets now, which the worker wrote to a file that it was given.
+    RecordingEnd {
+        /// False if nothing of worth is in it: it is removed.
+        is_whole: bool,
     },
 }
 
@@ -158,6 +163,10 @@ pub enum Answer {
     Held(i32),
     /// The command's status as `wait(2)` gives it, if it has ended.
     Ended(Option<i32>),
+    /// The recording has its name; the name that the file before has now, if there was one.
+    Recorded(Option<Vec<u8>>),
+    /// The recording could not get its name: why, for a person.
+    NotRecorded(String),
     /// It was not done: the kernel's number of the error.
     Failed(i32),
 }

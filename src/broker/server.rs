@@ -8,6 +8,7 @@ use super::wire::Connection;
 use crate::file_source::{self, FilePolicy};
 use crate::lock::lock;
 use dataspace_collector::access::{Answered, CommandOfWorker};
+use dataspace_collector::perf_data::write::RecordingName;
 use dataspace_proto::broker::{Answer, FilePlace, Request, VERSION};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -28,6 +29,7 @@ pub(super) struct Desk {
     rules: Rules,
     policy: FilePolicy,
     command: Option<Mutex<CommandOfWorker>>,
+    recording: Option<RecordingName>,
     n_connections: AtomicUsize,
 }
 
@@ -38,6 +40,7 @@ impl Desk {
             rules: Rules::new(worker_pid, terms.policy.reader.clone()),
             policy: terms.policy,
             command: terms.command.map(|argv| Mutex::new(CommandOfWorker::new(argv))),
+            recording: terms.recording,
             n_connections: AtomicUsize::new(0),
         }
     }
@@ -66,6 +69,10 @@ impl Desk {
             Request::CommandEnd { is_asked } => {
                 let command = self.command.as_ref().ok_or(Errno::PERM)?;
                 Ok((Answer::Ended(lock(command).end(is_asked)), Vec::new()))
+            }
+            Request::RecordingEnd { is_whole } => {
+                let recording = self.recording.as_ref().ok_or(Errno::PERM)?;
+                Ok((recording.end(is_whole), Vec::new()))
             }
             request => {
                 let beside: Vec<_> = beside.iter().map(AsFd::as_fd).collect();

@@ -1,13 +1,15 @@
 //! `dataspace record`: a live session to a perf.data file, to look at later or elsewhere.
 
+use crate::broker::{self, Terms};
 use crate::cli::{Global, RecordArgs};
-use crate::config::RecordOptions;
+use crate::config::{LiveOptions, RecordOptions};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
-use crate::session::recording::{RecordingSession, RecordingStatus, Summary};
+use crate::session::recording::{self, RecordingSession, RecordingStatus, Summary};
 use crate::text::visible;
 use anyhow::Context as _;
+use dataspace_collector::perf_data::write::Recorder;
 use serde_json::json;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;
@@ -29,12 +31,24 @@ pub(super) fn run(args: RecordArgs, global: &Global) -> anyhow::Result<()> {
     }
     let interrupt = Interrupt::listen()?;
     outlive_file_limit()?;
-    let session = RecordingSession::open(&live, &options, || interrupt.is_set());
-    if interrupt.is_set() {
-        return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
-    }
+    let recorder = recording::recorder(&live, &options, || interrupt.is_set());
+    check_interrupt(&interrupt)?;
+    let recorder = recorder?;
+    let terms = Terms { recording: recorder.name(), ..Terms::of_session(&live) };
+    broker::split(global.sandbox, terms, || write(&live, &options, recorder, &interrupt))
+}
+
+/// Records until it is over.
+fn write(
+    live: &LiveOptions,
+    options: &RecordOptions,
+    recorder: Recorder,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let session = RecordingSession::open(live, recorder);
+    check_interrupt(interrupt)?;
     let session = session?;
-    announce(&session, &options);
+    announce(&session, options);
     let end = options.duration.map(|duration| Instant::now() + duration);
     let mut progress = ProgressLine { is_shown: stderr().is_terminal(), next: Instant::now() };
     let mut is_armed = false;
@@ -48,7 +62,14 @@ pub(super) fn run(args: RecordArgs, global: &Global) -> anyhow::Result<()> {
         interrupt.is_set() || end.is_some_and(|end| end <= Instant::now())
     });
     progress.wipe();
-    tell(&summary?, &options)
+    tell(&summary?, options)
+}
+
+fn check_interrupt(interrupt: &Interrupt) -> Result<(), Failure> {
+    match interrupt.is_set() {
+        true => Err(Failure::new(Kind::Interrupted, "interrupted before sampling began")),
+        false => Ok(()),
+    }
 }
 
 /// At the limit of a file's size a write is to fail, which says so, not to end the process.

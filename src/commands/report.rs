@@ -1,6 +1,7 @@
 //! `dataspace report`: the totals of a recording.
 
 use super::json;
+use crate::broker::{self, Terms};
 use crate::cli::{Global, ReportArgs, ReportFormat};
 use crate::config::{RecordingOptions, Selection};
 use crate::diagnostic;
@@ -8,7 +9,7 @@ use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
 use crate::interrupt::Interrupt;
 use crate::selection::reduced;
-use crate::session::{self, Source};
+use crate::session::{OpenRecording, Source};
 use crate::table::{self, TableOptions};
 use dataspace_proto::window::Window;
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -20,18 +21,22 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let format = if args.json { ReportFormat::Json } else { args.format };
     let selection = args.selection.resolve();
     check(format, &selection, stdout().is_terminal())?;
-    let interrupt = Interrupt::listen()?;
     let recording =
         RecordingOptions { windows: args.windows.resolve(), ..args.recording.resolve() };
-    let source = session::read_recording(&recording)?;
-    wait(&*source, &interrupt)?;
+    let recording = OpenRecording::open(&recording)?;
     let options = TableOptions {
         window: Window::All,
         selection,
         has_color: global.color.resolve(stdout().is_terminal()),
         width: table::terminal_width(),
     };
-    print(&*source, format, &options, &mut stdout().lock())
+    let terms = Terms::of_files(recording.policy.clone());
+    broker::split(global.sandbox, terms, || {
+        let interrupt = Interrupt::listen()?;
+        let source = recording.totals()?;
+        wait(&*source, &interrupt)?;
+        print(&*source, format, &options, &mut stdout().lock())
+    })
 }
 
 /// Tells whether that can be printed there.

@@ -1,10 +1,11 @@
 //! `dataspace script`: the answer for each sample of a recording, as lines of JSON.
 
+use crate::broker::{self, Terms};
 use crate::cli::{Global, ScriptArgs};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
-use crate::session;
+use crate::session::OpenRecording;
 use crate::text::visible;
 use dataspace_proto::sample_line::SampleLine;
 use std::io::{BufWriter, Write, stderr, stdout};
@@ -12,13 +13,20 @@ use std::io::{BufWriter, Write, stderr, stdout};
 /// Runs the command.
 pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
+    let limit = args.limit;
+    let recording = OpenRecording::open(&args.recording.resolve())?;
+    let terms = Terms::of_files(recording.policy.clone());
+    broker::split(global.sandbox, terms, || print(recording, limit))
+}
+
+fn print(recording: OpenRecording, limit: Option<usize>) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
     let mut printer = LinePrinter {
         out: BufWriter::new(stdout().lock()),
-        n_left: args.limit.unwrap_or(usize::MAX),
+        n_left: limit.unwrap_or(usize::MAX),
         interrupt,
     };
-    let read = session::script(&args.recording.resolve(), &mut |line| printer.print(line));
+    let read = recording.script(&mut |line| printer.print(line));
     printer.out.flush()?;
     match read {
         Ok(warnings) => {

@@ -2,9 +2,7 @@
 
 use super::json;
 use crate::broker::{self, Terms};
-use crate::cli::{
-    ConnectArgs, EventArgs, Global, Sandbox, TargetArgs, TopArgs, WindowsArgs, asked_for,
-};
+use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
 use crate::client::{Client, RemoteSession};
 use crate::config::{LiveOptions, Output, Selection, TopOptions};
 use crate::diagnostic;
@@ -15,7 +13,6 @@ use crate::memory_bound;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
-use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -46,8 +43,8 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     }
     let (terms, memory_max) = (wanted.terms(), args.memory_max);
     let work = || watch(wanted, &view, memory_max, is_watching, has_names);
-    match terms.filter(|_| global.sandbox == Sandbox::On) {
-        Some(terms) => broker::split(terms, work),
+    match terms {
+        Some(terms) => broker::split(global.sandbox, terms, work),
         None => work(),
     }
 }
@@ -120,11 +117,7 @@ impl Wanted {
     /// What a broker does for it, where it is a session of our own.
     fn terms(&self) -> Option<Terms> {
         let Self::Live(live) = self else { return None };
-        let command = match &live.target {
-            TargetSpec::Command(argv) => Some(argv.clone()),
-            _ => None,
-        };
-        Some(Terms { policy: session::files_of(live), command })
+        Some(Terms::of_session(live))
     }
 
     fn start(self, interrupt: &Interrupt) -> anyhow::Result<Box<dyn Source>> {

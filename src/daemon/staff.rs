@@ -154,7 +154,7 @@ impl Staff {
             tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
         let policy = FilePolicy { is_live: true, reader: viewer.map(Into::into), symfs: None };
-        let access = broker::serve_worker(Terms { policy, command: None }, pid)?;
+        let access = broker::serve_worker(Terms::of_files(policy), pid)?;
         worker.control.hand_over(&Order::Access, &[access])?;
         Ok(worker)
     }

@@ -21,12 +21,14 @@ use dataspace_analyzer::session::analyzer::Config;
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::{LiveConfig, Permission};
-use dataspace_collector::perf_data::read::Recording;
+use dataspace_collector::perf_data::read::RecordingFile;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
 use findings::Findings;
 use live::LiveSession;
 use replay::{Replay, ReplaySession};
+use std::io::stdin;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -121,49 +123,69 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
     Ok(live)
 }
 
-/// Begins to read a recording; the totals are final when the source is finished.
-///
-/// # Errors
-/// When it cannot be opened or is no recording. Damage further on is a warning in the snapshot.
-pub(crate) fn read_recording(options: &RecordingOptions) -> anyhow::Result<Box<dyn Source>> {
-    let session = ReplaySession::start(replay(options)?);
-    Ok(Box::new(session.context("no thread to read the recording")?))
+/// A recording that is open, and how it is to be read.
+pub(crate) struct OpenRecording {
+    file: RecordingFile,
+    description: String,
+    config: Config,
+    /// Rules for the files that it names.
+    pub(crate) policy: FilePolicy,
 }
 
-/// Gives the answer for each sample of a recording, in time order, and at the end what a person
-/// should know: damage, missing load objects.
-///
-/// # Errors
-/// As [`read_recording`], and whatever `line` gives: that ends the reading.
-pub(crate) fn script(
-    options: &RecordingOptions,
-    line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<String>> {
-    replay(options)?.script(line)
-}
+impl OpenRecording {
+    /// Opens it; nothing of it is read yet.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn open(options: &RecordingOptions) -> anyhow::Result<Self> {
+        let (file, description) = match &options.input {
+            Input::File(path) => (RecordingFile::open(path)?, path.display().to_string()),
+            Input::Stdin => {
+                let file = stdin().as_fd().try_clone_to_owned()?.into();
+                (RecordingFile { file, name: PathBuf::from("-") }, "standard input".to_owned())
+            }
+        };
+        let config = Config {
+            skid: match options.skid {
+                config::Skid::Auto => None,
+                config::Skid::Forced(model) => Some(model),
+            },
+            paths: match options.paths {
+                config::Paths::Both => Paths::Both,
+                config::Paths::Type => Paths::Type,
+                config::Paths::Address => Paths::Address,
+            },
+            windows: options.windows,
+        };
+        let policy = FilePolicy { symfs: options.symfs.clone(), ..FilePolicy::default() };
+        Ok(Self { file, description, config, policy })
+    }
 
-fn replay(options: &RecordingOptions) -> anyhow::Result<Replay> {
-    let (recording, description) = match &options.input {
-        Input::File(path) => (Recording::open(path)?, path.display().to_string()),
-        Input::Stdin => {
-            let reader = Box::new(std::io::stdin());
-            (Recording::from_reader(reader, PathBuf::from("-"))?, "standard input".to_owned())
-        }
-    };
-    let config = Config {
-        skid: match options.skid {
-            config::Skid::Auto => None,
-            config::Skid::Forced(model) => Some(model),
-        },
-        paths: match options.paths {
-            config::Paths::Both => Paths::Both,
-            config::Paths::Type => Paths::Type,
-            config::Paths::Address => Paths::Address,
-        },
-        windows: options.windows,
-    };
-    let policy = FilePolicy { symfs: options.symfs.clone(), ..FilePolicy::default() };
-    Ok(Replay::new(recording, description, config, policy))
+    /// Begins to read it; the totals are final when the source is finished.
+    ///
+    /// # Errors
+    /// When it is no recording. Damage further on is a warning in the snapshot.
+    pub(crate) fn totals(self) -> anyhow::Result<Box<dyn Source>> {
+        let session = ReplaySession::start(self.replay()?);
+        Ok(Box::new(session.context("no thread to read the recording")?))
+    }
+
+    /// Gives the answer for each sample, in time order, and at the end what a person should know: damage, missing
+    /// load objects.
+    ///
+    /// # Errors
+    /// When it is no recording, and whatever `line` gives: that ends the reading.
+    pub(crate) fn script(
+        self,
+        line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<String>> {
+        self.replay()?.script(line)
+    }
+
+    fn replay(self) -> anyhow::Result<Replay> {
+        let Self { file, description, config, policy } = self;
+        Ok(Replay::new(file.read()?, description, config, policy))
+    }
 }
 
 /// A collector's error with the exit code that its kind has.

@@ -1,7 +1,7 @@
 //! A session without an analyzer that is written to a perf.data file or stream.
 
 use super::live::{BATCH_LEN, N_BATCHES};
-use super::{failure, live_config};
+use super::{check_events, failure, live_config};
 use crate::config::{LiveOptions, RecordOptions};
 use crossbeam_channel::RecvTimeoutError;
 use dataspace_collector::channel::batch;
@@ -48,26 +48,12 @@ pub(crate) struct Summary {
 }
 
 impl RecordingSession {
-    /// Begins the file, then opens the events.
-    ///
-    /// The reader of a named pipe is waited for until `is_given_up`.
+    /// Opens the events; `recorder` has the file.
     ///
     /// # Errors
-    /// When the file cannot be written or nothing can be sampled, with the remedy.
-    pub(crate) fn open(
-        live: &LiveOptions,
-        options: &RecordOptions,
-        is_given_up: impl Fn() -> bool,
-    ) -> anyhow::Result<Self> {
-        let config = live_config(live)?;
-        let recorder = RecorderConfig {
-            output: output(options)?,
-            max_bytes: options.max_bytes,
-            program: concat!("dataspace ", env!("CARGO_PKG_VERSION")).to_owned(),
-            command_line: std::env::args_os().collect(),
-        };
-        let recorder = Recorder::create_unless(recorder, is_given_up)?;
-        let live = Live::open(config).map_err(|error| failure(&error))?;
+    /// When nothing can be sampled, with the remedy.
+    pub(crate) fn open(live: &LiveOptions, recorder: Recorder) -> anyhow::Result<Self> {
+        let live = Live::open(live_config(live)?).map_err(|error| failure(&error))?;
         let note = recorder.note();
         Ok(Self { live, recorder, note })
     }
@@ -130,6 +116,25 @@ impl RecordingSession {
 fn look(progress: &Arc<Progress>, status: &mut RecordingStatus) {
     status.n_samples = progress.n_samples();
     status.n_bytes = progress.n_bytes();
+}
+
+/// Begins the file. The reader of a named pipe is waited for until `is_given_up`.
+///
+/// # Errors
+/// When the events are not spelled as such, or the file cannot be written, with the remedy.
+pub(crate) fn recorder(
+    live: &LiveOptions,
+    options: &RecordOptions,
+    is_given_up: impl Fn() -> bool,
+) -> anyhow::Result<Recorder> {
+    check_events(&live.events)?;
+    let recorder = RecorderConfig {
+        output: output(options)?,
+        max_bytes: options.max_bytes,
+        program: concat!("dataspace ", env!("CARGO_PKG_VERSION")).to_owned(),
+        command_line: std::env::args_os().collect(),
+    };
+    Ok(Recorder::create_unless(recorder, is_given_up)?)
 }
 
 fn output(options: &RecordOptions) -> anyhow::Result<Output> {

@@ -35,17 +35,14 @@ fn end(mut top: Child, output: BufReader<ChildStdout>) {
     top.wait().unwrap();
 }
 
-#[test]
-fn a_worker_has_no_privileges_and_nothing_to_open() {
-    let program = compile("chase", &["-O2", "-g"]);
-    let (target, _) = Running::start(&program, &[]);
-    let Some((top, output)) = watching(&["-p", &target.pid()]) else { return };
-    let [worker] = children(&top)[..] else { panic!("one worker") };
+/// Holds the only child of a command to what a worker is.
+fn worker_of(broker: &Child) -> i32 {
+    let [worker] = children(broker)[..] else { panic!("one worker") };
     for capabilities in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
         assert_eq!(status(worker, capabilities), "0000000000000000", "{capabilities}");
     }
     assert_eq!((&*status(worker, "Seccomp"), &*status(worker, "NoNewPrivs")), ("2", "1"));
-    let broker = i32::try_from(top.id()).unwrap();
+    let broker = i32::try_from(broker.id()).unwrap();
     let users: Vec<String> = [worker, broker].map(|pid| status(pid, "Uid")).into();
     if rustix::process::geteuid().is_root() {
         assert_ne!(users[0], users[1]);
@@ -53,6 +50,15 @@ fn a_worker_has_no_privileges_and_nothing_to_open() {
     } else {
         assert_eq!(users[0], users[1]);
     }
+    worker
+}
+
+#[test]
+fn a_worker_has_no_privileges_and_nothing_to_open() {
+    let program = compile("chase", &["-O2", "-g"]);
+    let (target, _) = Running::start(&program, &[]);
+    let Some((top, output)) = watching(&["-p", &target.pid()]) else { return };
+    let worker = worker_of(&top);
     // Of files it has its own statistics, what it was started with, and those that the target has mapped.
     let mapped = std::fs::read_to_string(format!("/proc/{}/maps", target.pid())).unwrap();
     for fd in std::fs::read_dir(format!("/proc/{worker}/fd")).unwrap().flatten() {
@@ -62,6 +68,50 @@ fn a_worker_has_no_privileges_and_nothing_to_open() {
         assert!(!path.starts_with('/') || is_own || mapped.contains(path), "{path}");
     }
     end(top, output);
+}
+
+/// What is recorded is written by a worker, and gets its name by the broker; it is read by a worker too.
+#[test]
+fn recordings_are_written_and_read_by_workers() {
+    let (target, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.data");
+    std::fs::write(&path, "before").unwrap();
+    let args = ["record", "--json", "-p", &target.pid(), "-o", path.to_str().unwrap()];
+    let mut command = dataspace(&args);
+    let mut record = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(record.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    if !line.starts_with("recording") {
+        record.wait().unwrap();
+        return eprintln!("not run: {line}");
+    }
+    worker_of(&record);
+    kill_process(Pid::from_child(&record), Signal::TERM).unwrap();
+    let output = record.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let old = dir.path().join("run.data.old");
+    assert_eq!(summary["previous"], old.to_str().unwrap());
+    assert_eq!(std::fs::read(old).unwrap(), b"before");
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(summary["bytes"], bytes.len());
+
+    let mut report = dataspace(&["report", "--json", "-i", "-"]);
+    report.stdin(Stdio::piped()).stdout(Stdio::piped());
+    // It has got nothing yet, and waits.
+    let mut waiting = report.spawn().unwrap();
+    let name = || children(&waiting).first().map(|&worker| status(worker, "Seccomp"));
+    while name().as_deref() != Some("2") {
+        std::thread::yield_now();
+    }
+    worker_of(&waiting);
+    drop(waiting.stdin.take());
+    assert_eq!(waiting.wait().unwrap().code(), Some(1), "that was no recording");
+    let output = report.stdin(std::fs::File::open(&path).unwrap()).output().unwrap();
+    let totals: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(totals["accounting"]["kernel"], summary["kernel"]);
 }
 
 #[test]

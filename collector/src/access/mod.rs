@@ -249,8 +249,17 @@ pub fn object(place: &FilePlace) -> Option<io::Result<File>> {
     Some(file.map(File::from).map_err(io::Error::from))
 }
 
-/// Does what a worker asks for and may have, with this process's own privileges. Its files and its command are another
-/// matter.
+/// Has the broker end the recording that he began for this worker; `None` where there is none.
+///
+/// # Errors
+/// As [`Broker::ask`].
+pub(crate) fn end_recording(is_whole: bool) -> Option<Result<Answer, Errno>> {
+    let answered = BROKER.get()?.ask(&Request::RecordingEnd { is_whole }, &[]);
+    Some(answered.map(|(answer, _)| answer))
+}
+
+/// Does what a worker asks for and may have, with this process's own privileges. Its files, command and recording
+/// are another matter.
 ///
 /// # Errors
 /// What the kernel said; `EINVAL` where it makes no sense.
@@ -285,7 +294,8 @@ pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered,
         | Request::Object(_)
         | Request::Permission { .. }
         | Request::Command { .. }
-        | Request::CommandEnd { .. } => return Err(Errno::INVAL),
+        | Request::CommandEnd { .. }
+        | Request::RecordingEnd { .. } => return Err(Errno::INVAL),
     };
     Ok((Answer::Opened, vec![fd]))
 }

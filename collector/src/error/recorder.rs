@@ -101,6 +101,12 @@ pub enum RecorderError {
         /// Its place.
         part: PathBuf,
     },
+    /// The broker, who has the right to, could not give the recording its name.
+    #[error("{reason}")]
+    AtBroker {
+        /// His words.
+        reason: String,
+    },
     /// The session ended without finishing its recording.
     #[error("the session ended before its recording was finished")]
     Unfinished,

@@ -61,26 +61,53 @@ pub struct Recording {
     is_over: bool,
 }
 
+/// A recording of which nothing was read yet.
+#[derive(Debug)]
+pub struct RecordingFile {
+    /// A file, a named pipe, or what is on standard input.
+    pub file: File,
+    /// Its name in errors.
+    pub name: PathBuf,
+}
+
+impl RecordingFile {
+    /// Opens the recording at `path`, which may also be a named pipe.
+    ///
+    /// # Errors
+    /// [`RecordingError`], when it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let io_error = |source| RecordingError::Io { path: path.into(), offset: 0, source };
+        Ok(Self { file: File::open(path).map_err(io_error)?, name: path.into() })
+    }
+
+    /// Reads what stands at its beginning.
+    ///
+    /// # Errors
+    /// [`RecordingError`], when it cannot be read or holds nothing readable.
+    pub fn read(self) -> Result<Recording, RecordingError> {
+        let Self { file, name } = self;
+        let io_error = |source| RecordingError::Io { path: name.clone(), offset: 0, source };
+        let metadata = file.metadata().map_err(io_error)?;
+        if metadata.is_dir() {
+            return Err(RecordingError::Directory { path: name });
+        }
+        if metadata.is_file() {
+            return Recording::from_seekable(Box::new(file), name);
+        }
+        Recording::from_reader(Box::new(file), name)
+    }
+}
+
 impl Recording {
     /// Opens the recording at `path`, which may also be a named pipe.
     ///
     /// # Errors
     /// [`RecordingError`], when it cannot be read or holds nothing readable.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
-        let io_error = |source| RecordingError::Io { path: path.into(), offset: 0, source };
-        let file = File::open(path).map_err(io_error)?;
-        let metadata = file.metadata().map_err(io_error)?;
-        if metadata.is_dir() {
-            return Err(RecordingError::Directory { path: path.into() });
-        }
-        if metadata.is_file() {
-            return Self::from_seekable(Box::new(file), path.into());
-        }
-        Self::from_reader(Box::new(file), path.into())
+        RecordingFile::open(path)?.read()
     }
 
-    /// Reads a recording in pipe mode, from standard input for example. `name` is what errors call
-    /// it.
+    /// Reads a recording in pipe mode, from a socket for example. `name` is what errors call it.
     ///
     /// # Errors
     /// [`RecordingError::NeedsSeek`], when it is in file mode, whose tables stand after the

@@ -4,9 +4,11 @@
 //! A file can be on a file system that never answers, and what stands in it is its owner's to say: it
 //! is read with bounds, and not for longer than the end of a recording waits.
 
+use crate::access;
 use crate::record::decode::{Cursor, NATIVE};
 use crate::system::host::gnu_build_id;
 use crate::system::procfs::Procfs;
+use dataspace_proto::broker::{FilePlace, FileRoot};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -97,20 +99,33 @@ impl FileNotes {
 fn build_id(procfs: &Procfs, mapped: &Mapped) -> Option<Vec<u8>> {
     let Mapped { pid, start, end, inode, path } = mapped;
     // The very file, where we may; else what its process sees under that name, if it is that still.
-    let very = procfs.mapped_file(*pid, *start, *end);
-    let below_root = |path| procfs.root_of(*pid).join(OsStr::from_bytes(path));
-    let named = path.strip_prefix(b"/").map(below_root);
-    let candidates: [Option<PathBuf>; 2] = [Some(very), named];
-    let notes = |path: PathBuf| of_elf(&open(&path, *inode)?);
-    candidates.into_iter().flatten().find_map(notes)
+    let very = FilePlace::Mapped { task: *pid, start: *start, end: *end };
+    let named = FilePlace::Below {
+        root: FileRoot::Task(*pid),
+        path: path.to_vec(),
+        named_by: Some(*pid),
+        has_names: false,
+    };
+    let paths = [
+        procfs.mapped_file(*pid, *start, *end),
+        procfs.root_of(*pid).join(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path))),
+    ];
+    let open = |(place, path): (&FilePlace, &PathBuf)| match access::object(place) {
+        Some(opened) => opened.ok().filter(|file| is_it(file, *inode)),
+        None => open_here(path, *inode),
+    };
+    [very, named].iter().zip(&paths).find_map(|place| of_elf(&open(place)?))
+}
+
+fn is_it(file: &File, inode: u64) -> bool {
+    file.metadata().is_ok_and(|there| there.is_file() && there.ino() == inode)
 }
 
 /// Opens the file at `path` if it is the one with this number. What else may stand there by now, a
 /// device for example, is looked at and not opened: opening can do things of its own.
-fn open(path: &Path, inode: u64) -> Option<File> {
+fn open_here(path: &Path, inode: u64) -> Option<File> {
     let there = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
-    let is_it = there.metadata().is_ok_and(|there| there.is_file() && there.ino() == inode);
-    is_it.then(|| File::open(Procfs::default().own_file(&there)).ok())?
+    is_it(&there, inode).then(|| File::open(Procfs::default().own_file(&there)).ok())?
 }
 
 /// Build-id in the notes of an ELF file of this machine's byte order.

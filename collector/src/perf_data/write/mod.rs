@@ -28,6 +28,7 @@ mod writer;
 
 use crate::error::RecorderError;
 pub(crate) use front::EventEntry;
+pub use part_file::RecordingName;
 pub(crate) use writer::{Start, Writer};
 
 use crate::system::host::Host;
@@ -112,6 +113,12 @@ impl Recorder {
     #[must_use]
     pub fn note(&self) -> Option<String> {
         self.sink.as_ref()?.note()
+    }
+
+    /// The names of its file, for the broker of the process that writes it.
+    #[must_use]
+    pub fn name(&self) -> Option<RecordingName> {
+        self.sink.as_ref()?.name().cloned()
     }
 
     /// Progress of the recording while a session writes it, and its end.

@@ -3,16 +3,21 @@
 //! A name is only ever given to a file that is locked, and only taken from one whose lock is held, so
 //! that several recorders of one name do not take each other's file for one that was left behind.
 
+use crate::access;
 use crate::error::RecorderError;
 use crate::system::procfs::Procfs;
+use dataspace_proto::broker::Answer;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use std::error::Error;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Only for the user's own eyes, as `perf` has it: samples hold registers and parts of the stack.
@@ -32,11 +37,17 @@ const MAX_ATTEMPTS: usize = 10;
 
 /// A file that is not whole yet.
 pub(super) struct PartFile {
-    pub(super) file: File,
-    pub(super) part: PathBuf,
-    path: PathBuf,
+    name: RecordingName,
     /// The file that a killed recorder left, at its place now.
     aside: Option<PathBuf>,
+}
+
+/// The file of a recording, under the name that it has until it is whole, and the one that it gets then.
+#[derive(Clone, Debug)]
+pub struct RecordingName {
+    file: Arc<File>,
+    part: PathBuf,
+    path: PathBuf,
 }
 
 impl PartFile {
@@ -47,7 +58,10 @@ impl PartFile {
         let part = with_suffix(path, ".part");
         let (file, unnamed) = unnamed(&part)?;
         match take_name(&file, &unnamed, &part) {
-            Ok(aside) => Ok(Self { file, part, path: path.into(), aside }),
+            Ok(aside) => {
+                let name = RecordingName { file: Arc::new(file), part, path: path.into() };
+                Ok(Self { name, aside })
+            }
             Err(error) => {
                 remove(&unnamed);
                 Err(error)
@@ -55,15 +69,64 @@ impl PartFile {
         }
     }
 
-    /// Words on how it began.
-    pub(super) fn note(&self) -> Option<String> {
-        self.aside.as_ref().map(|aside| note(&self.part, aside))
+    pub(super) fn file(&self) -> &File {
+        &self.name.file
     }
 
-    /// Gives the file its name; what had it gets `.old` at its end, as with `perf record`, and is
-    /// given. At no time is there no file of that name, if there was one.
+    /// The name that it has until it is whole.
+    pub(super) fn part(&self) -> &Path {
+        &self.name.part
+    }
+
+    /// Both names.
+    pub(super) const fn name(&self) -> &RecordingName {
+        &self.name
+    }
+
+    /// Words on how it began.
+    pub(super) fn note(&self) -> Option<String> {
+        self.aside.as_ref().map(|aside| note(self.part(), aside))
+    }
+
+    /// Gives the file its name; what had it gets `.old` at its end, as with `perf record`, and is given.
     pub(super) fn publish(&self) -> Result<Option<PathBuf>, RecorderError> {
-        self.file.sync_all().map_err(|source| io_error(&self.part, "synchronised", source))?;
+        let failed = |what, source| io_error(self.part(), what, source);
+        self.file().sync_all().map_err(|source| failed("synchronised", source))?;
+        match access::end_recording(true) {
+            None => self.name.publish(),
+            Some(Ok(Answer::Recorded(old))) => Ok(old.map(|old| OsString::from_vec(old).into())),
+            Some(Ok(Answer::NotRecorded(reason))) => Err(RecorderError::AtBroker { reason }),
+            Some(answer) => Err(failed("renamed", answer.err().unwrap_or(Errno::PROTO).into())),
+        }
+    }
+
+    /// Removes the file: nothing of worth is in it.
+    pub(super) fn discard(&self) {
+        if access::end_recording(false).is_none() {
+            remove(self.part());
+        }
+    }
+}
+
+impl RecordingName {
+    /// Gives the file its name, or removes it, for a worker who cannot.
+    #[must_use]
+    pub fn end(&self, is_whole: bool) -> Answer {
+        if !is_whole {
+            remove(&self.part);
+            return Answer::Recorded(None);
+        }
+        match self.publish() {
+            Ok(old) => Answer::Recorded(old.map(|old| old.into_os_string().into_vec())),
+            Err(error) => {
+                let cause = error.source().map(|cause| format!(": {cause}"));
+                Answer::NotRecorded(format!("{error}{}", cause.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// At no time is there no file of that name, if there was one.
+    fn publish(&self) -> Result<Option<PathBuf>, RecorderError> {
         if !is_named(&self.file, &self.part) {
             return Err(RecorderError::Moved { path: self.part.clone() });
         }
@@ -369,7 +432,7 @@ mod tests {
             assert_eq!(won.len(), 1);
             let lost = created.iter().filter_map(|one| one.as_ref().err());
             assert!(lost.into_iter().all(|error| matches!(error, RecorderError::InUse { .. })));
-            assert!(is_named(&won[0].file, &dir.path().join("a.part")));
+            assert!(is_named(won[0].file(), &dir.path().join("a.part")));
             assert_eq!(names(dir.path()), ["a.part", "a.part.old"]);
             assert_eq!(fs::read(dir.path().join("a.part.old")).unwrap(), b"left");
         }
@@ -383,7 +446,7 @@ mod tests {
             fs::write(dir.path().join(name), text).unwrap();
         }
         let part = PartFile::create(&path).unwrap();
-        (&part.file).write_all(b"new").unwrap();
+        part.file().write_all(b"new").unwrap();
         assert_eq!(part.publish().unwrap(), Some(dir.path().join("a.old")));
         let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
         assert_eq!([text("a"), text("a.old"), text("a.old.part")], ["new", "before", "another's"]);
@@ -396,8 +459,8 @@ mod tests {
         let path = dir.path().join("a");
         fs::write(&path, "before").unwrap();
         let part = PartFile::create(&path).unwrap();
-        (&part.file).write_all(b"new").unwrap();
-        part.replace_by_links(&dir.path().join("a.old")).unwrap();
+        part.file().write_all(b"new").unwrap();
+        part.name.replace_by_links(&dir.path().join("a.old")).unwrap();
         assert_eq!(names(dir.path()), ["a", "a.old"]);
         let mut text = String::new();
         File::open(&path).unwrap().read_to_string(&mut text).unwrap();

@@ -1,6 +1,6 @@
 //! Destination of a recording: a file that gets its name when it is whole, or a stream.
 
-use super::part_file::{PartFile, io_error, remove};
+use super::part_file::{PartFile, RecordingName, io_error};
 use crate::error::RecorderError;
 use crate::record::ring::HEADER_BYTES;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -100,7 +100,7 @@ impl Sink {
     pub(super) fn flush(&mut self) -> Result<(), RecorderError> {
         let (n_written, written) = match &mut self.out {
             Out::File(file) => {
-                let (n_written, written) = write_at(&file.file, &self.buffer, self.n_flushed);
+                let (n_written, written) = write_at(file.file(), &self.buffer, self.n_flushed);
                 let is_whole = written.is_ok();
                 let whole = if is_whole { n_written } else { n_whole(&self.buffer[..n_written]) };
                 (whole, written)
@@ -118,12 +118,12 @@ impl Sink {
     /// Writes `bytes` at `offset`, over or after what is written out. A stream stays as it is.
     pub(super) fn patch(&self, offset: u64, bytes: &[u8]) -> Result<(), RecorderError> {
         let Some(file) = self.file() else { return Ok(()) };
-        file.file.write_all_at(bytes, offset).map_err(|source| self.error(source))
+        file.file().write_all_at(bytes, offset).map_err(|source| self.error(source))
     }
 
     fn error(&self, source: io::Error) -> RecorderError {
         let path = match &self.out {
-            Out::File(file) => &file.part,
+            Out::File(file) => file.part(),
             Out::Stream { name, .. } => name,
         };
         io_error(path, "written", source)
@@ -140,15 +140,20 @@ impl Sink {
         self.file()?.note()
     }
 
+    /// The names of the file, if it is one.
+    pub(super) fn name(&self) -> Option<&RecordingName> {
+        self.file().map(PartFile::name)
+    }
+
     /// Place of the unfinished recording.
     pub(super) fn part(&self) -> Option<&Path> {
-        self.file().map(|file| &*file.part)
+        self.file().map(PartFile::part)
     }
 
     /// Removes the file that was begun: nothing of worth is in it.
     pub(super) fn discard(&self) {
         if let Some(file) = self.file() {
-            remove(&file.part);
+            file.discard();
         }
     }
 }
