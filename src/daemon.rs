@@ -11,6 +11,7 @@ mod network;
 mod notice;
 mod oom;
 mod openapi;
+mod pace;
 mod path;
 mod patience;
 mod peer;
@@ -31,9 +32,8 @@ mod voiced;
 
 use crate::exit::{Failure, Kind};
 use crate::lock::lock;
-use crate::memory_bound;
 use anyhow::Context as _;
-use config_file::{DaemonConfig, Limits};
+use config_file::{DaemonConfig, Limits, MemoryMax};
 use connection::Connections;
 use dataspace_collector::system::memory;
 use network::TcpConfig;
@@ -51,6 +51,7 @@ use token::Token;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use turn::Turns;
 
@@ -138,7 +139,7 @@ pub(crate) struct DaemonOptions {
     /// Socket to listen at, whatever the configuration says.
     pub(crate) socket: Option<PathBuf>,
     /// Bound on memory, whatever the configuration says.
-    pub(crate) max_memory_bytes: Option<u64>,
+    pub(crate) memory_max: Option<MemoryMax>,
     /// Where sessions are done.
     pub(crate) workplace: Workplace,
 }
@@ -150,14 +151,13 @@ impl DaemonOptions {
     /// # Errors
     /// What they need.
     fn check_memory(&self, config: &DaemonConfig) -> anyhow::Result<()> {
-        let Some(max_bytes) = self.max_memory_bytes else { return Ok(()) };
-        let checked = memory_bound::check(max_bytes, config.sessions.len());
+        let checked = self.memory_max.unwrap_or_default().check(config.sessions.len());
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")).into())
     }
 
-    /// The bound on memory that was asked for here, or in `limits`.
-    fn memory_max(&self, limits: Limits) -> Option<u64> {
-        self.max_memory_bytes.or(limits.memory_max.map(|size| size.0))
+    /// The bound on memory that was asked for here, or in `config`.
+    fn memory_max(&self, config: &DaemonConfig) -> Option<u64> {
+        self.memory_max.unwrap_or(config.limits.memory_max).bytes(config.sessions.len())
     }
 
     /// Warns of what `now` says otherwise than the configuration that the daemon `began_with`, and
@@ -187,7 +187,7 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     // Threads come and go with sessions for weeks.
     memory::keep_little();
     let staff = Staff::new(options.workplace.clone());
-    staff.bound_memory(options.memory_max(config.limits));
+    staff.bound_memory(options.memory_max(&config));
     let settings = Settings::of(&config)?;
     let notices = Notices::from_env();
     oom::offer_itself(notices.is_heard());
@@ -195,7 +195,7 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     let asked = (path != Path::new(config_file::DEFAULT_SOCKET)).then_some(&**path);
     let listening = match Listening::inherited(asked)? {
         Some(listening) => listening,
-        None => Listening::bind(path, config.socket_mode)?,
+        None => Listening::bind(path, config.socket_mode, settings.trusted.group)?,
     };
     let network = config.tcp.as_ref().map(TcpConfig::bind).transpose()?;
     let daemon = Arc::new(Daemon {
@@ -230,15 +230,18 @@ async fn live(
         interrupt: listen(SignalKind::interrupt())?,
         hangup: listen(SignalKind::hangup())?,
     };
-    let listener = listening.listener.try_clone().context("listening")?;
-    let listener = UnixListener::from_std(listener).context("listening")?;
     daemon.roster.follow(&config.sessions, config.limits).await;
     let (end, ending) = watch::channel(false);
     if let Some(network) = network {
         let network = TcpListener::from_std(network).context("listening on TCP")?;
         tokio::spawn(server::serve_network(network, daemon.clone(), ending.clone()));
     }
-    let server = tokio::spawn(server::serve(listener, daemon.clone(), ending));
+    let mut servers = JoinSet::new();
+    for socket in listening.control.iter().chain([&listening.public]) {
+        let listener = socket.listener.try_clone().context("listening")?;
+        let listener = UnixListener::from_std(listener).context("listening")?;
+        servers.spawn(server::serve(listener, daemon.clone(), ending.clone()));
+    }
     notices.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
     until_asked_to_end(&daemon, (options, config), notices, &mut signals).await;
@@ -247,7 +250,7 @@ async fn live(
     // The sessions first: streams have their final totals before their connections are closed.
     daemon.roster.end(DRAIN).await;
     let _ = end.send(true);
-    let _ = tokio::time::timeout(server::FAREWELL, server).await;
+    let _ = tokio::time::timeout(server::FAREWELL, servers.join_all()).await;
     let deadline = Instant::now() + server::FAREWELL;
     while daemon.connections.count() > 0 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -279,7 +282,7 @@ async fn until_asked_to_end(
                 daemon.roster.give_up_one(viewer.as_ref());
                 continue;
             }
-            _ = sharing.tick(), if daemon.staff.is_bounded() => {
+            _ = sharing.tick(), if daemon.staff.has_memory_to_share() => {
                 daemon.staff.share_memory();
                 continue;
             }
@@ -293,7 +296,7 @@ async fn until_asked_to_end(
                 _ = signals.interrupt.recv() => return,
                 _ = beat.tick() => look_after(daemon, notices),
                 viewer = daemon.staff.session_wanted() => daemon.roster.give_up_one(viewer.as_ref()),
-                _ = sharing.tick(), if daemon.staff.is_bounded() => daemon.staff.share_memory(),
+                _ = sharing.tick(), if daemon.staff.has_memory_to_share() => daemon.staff.share_memory(),
             }
         }
     }
@@ -319,7 +322,7 @@ async fn reload(
     match read {
         Ok((settings, config)) => {
             daemon.adopt(settings);
-            daemon.staff.bound_memory(options.memory_max(config.limits));
+            daemon.staff.bound_memory(options.memory_max(&config));
             daemon.roster.follow(&config.sessions, config.limits).await;
             tracing::info!(n_sessions = config.sessions.len(), "the configuration was read again");
             options.tell_of_unread(began_with, &config);

@@ -22,6 +22,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The same where memory is not plentiful.
 const CLOSE_LOOK: Duration = Duration::from_millis(4);
 
+/// The same where the bound is far off: a worker reads less than half of [`FAR_BYTES`] meanwhile.
+const FAR_LOOK: Duration = Duration::from_millis(100);
+const FAR_BYTES: u64 = 256 << 20;
+
 /// Before so much is read at once it is looked how much is resident.
 const LARGE_READ_BYTES: usize = 128 << 10;
 
@@ -103,6 +107,20 @@ impl MemoryState {
     pub(crate) fn is_above(self) -> bool {
         self.resident_bytes > high_bytes(self.max_bytes)
     }
+}
+
+/// Sessions for which there is room where nobody asked for a bound.
+const MIN_USUAL_SESSIONS: usize = 16;
+
+/// The bound of a daemon of which nobody asked for one, where the machine has four times that.
+const USUAL_BYTES: u64 = 1 << 30;
+
+/// Bound for a daemon with `n_sessions` of which nobody asked for one: a quarter of the machine's memory, and no more
+/// than a gigabyte.
+pub(crate) fn usual_bytes(n_sessions: usize) -> u64 {
+    let least_bytes = FLOOR_BYTES + SESSION_BYTES * n_sessions.max(MIN_USUAL_SESSIONS) as u64;
+    let quarter = memory::machine_bytes().map_or(USUAL_BYTES, |bytes| bytes / 4);
+    quarter.min(USUAL_BYTES).max(least_bytes)
 }
 
 /// Fault of a bound for a process of so many sessions, if it has no room for them.
@@ -218,8 +236,11 @@ fn watch(bound: &MemoryBound) {
         // Without a descriptor left the kernel tells nothing; and the bound may just have gone.
         if resident_bytes != 0 && max_bytes != 0 {
             bound.keep(&mut judge, resident_bytes, max_bytes);
-            let is_plentiful = resident_bytes <= plentiful_bytes(max_bytes);
-            look = if is_plentiful { LOOK } else { CLOSE_LOOK };
+            look = match plentiful_bytes(max_bytes).checked_sub(resident_bytes) {
+                Some(FAR_BYTES..) => FAR_LOOK,
+                Some(_) => LOOK,
+                None => CLOSE_LOOK,
+            };
         }
     }
 }

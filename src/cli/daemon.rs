@@ -1,9 +1,9 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, Sandbox, TargetArgs, WindowsArgs, value};
+use super::{EventArgs, Sandbox, TargetArgs, WindowsArgs};
 use crate::client::Client;
 use crate::config::LiveOptions;
-use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
+use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET, MemoryMax};
 use crate::daemon::{DaemonOptions, Workplace, spec};
 use crate::exit::{Failure, Kind};
 use clap::{Args, Subcommand};
@@ -73,12 +73,12 @@ pub(crate) struct DaemonArgs {
     /// Listen at PATH, whatever the configuration says.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Keep the daemon's resident memory below SIZE, whatever the configuration says: 256M, 1G. Near it
-    /// caches of debug information are given up first, then indices, answers, and the naming of samples,
+    /// Keep the resident memory of daemon and workers below SIZE, whatever the configuration says: 256M, 1G, or
+    /// off [default: 1G, or a quarter of the machine's where that is less]. Near it caches of debug information are given up first, then indices, answers, and the naming of samples,
     /// which are `over_budget` then; at last sessions that were asked for. At least 32M, and 5M for each
     /// session of the configuration.
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
-    memory_max: Option<u64>,
+    #[arg(long, value_name = "SIZE", value_parser = MemoryMax::parse)]
+    memory_max: Option<MemoryMax>,
     /// Let sessions be done by workers that are started for whoever connects at PATH, as by systemd, and not
     /// by children.
     #[arg(long, value_name = "PATH")]
@@ -94,7 +94,7 @@ impl DaemonArgs {
             (Sandbox::On, None) => Workplace::Child,
             (Sandbox::On, Some(path)) => Workplace::Socket(path),
         };
-        DaemonOptions { config, socket, max_memory_bytes: memory_max, workplace }
+        DaemonOptions { config, socket, memory_max, workplace }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Address of a daemon: a socket, or a host and port.
 
+use crate::daemon::config_file::control_of;
 use crate::exit::{Failure, Kind};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::fmt;
@@ -71,7 +72,11 @@ impl Address {
     /// Those of the socket.
     pub(super) fn connect(&self) -> std::io::Result<Box<dyn Connection>> {
         match self {
-            Self::Socket(path) => waiting(UnixStream::connect(path)?),
+            // Who may connect to the socket of root and the group does not wait among the public.
+            Self::Socket(path) => {
+                let own = UnixStream::connect(control_of(path));
+                waiting(own.or_else(|_| UnixStream::connect(path))?)
+            }
             Self::Http(authority) => {
                 let mut failed = std::io::Error::from(std::io::ErrorKind::NotFound);
                 for address in authority.to_socket_addrs()? {

@@ -21,7 +21,7 @@ const CONFIGURATION: (&str, &str) =
     ("/etc/dataspace/dataspace.toml", include_str!("../../systemd/dataspace.toml"));
 
 /// Files that are ours to replace: places and texts.
-const UNITS: [(&str, &str); 6] = [
+const UNITS: [(&str, &str); 7] = [
     (
         "/usr/local/lib/systemd/system/dataspace.service",
         include_str!("../../systemd/dataspace.service"),
@@ -29,6 +29,10 @@ const UNITS: [(&str, &str); 6] = [
     (
         "/usr/local/lib/systemd/system/dataspace.socket",
         include_str!("../../systemd/dataspace.socket"),
+    ),
+    (
+        "/usr/local/lib/systemd/system/dataspace-control.socket",
+        include_str!("../../systemd/dataspace-control.socket"),
     ),
     (
         "/usr/local/lib/systemd/system/dataspace-worker.socket",
@@ -208,7 +212,7 @@ mod tests {
         let mode = |path: &str| below(dir.path(), path).metadata().unwrap().permissions().mode();
         assert_eq!((mode(BINARY) & 0o7777, mode(UNITS[0].0) & 0o7777), (0o755, 0o644));
         let names = fs::read_dir(unit.parent().unwrap()).unwrap().count();
-        assert_eq!(names, 4, "nothing else is left there");
+        assert_eq!(names, 5, "nothing else is left there");
     }
 
     #[test]

@@ -23,6 +23,13 @@ pub(crate) const DEFAULT_PATH: &str = "/etc/dataspace/dataspace.toml";
 /// Socket at which the daemon listens, and its clients look, unless somebody says otherwise.
 pub(crate) const DEFAULT_SOCKET: &str = "/run/dataspace/dataspace.sock";
 
+/// The socket of root and the group that goes with the socket at `path`.
+pub(crate) fn control_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".control");
+    name.into()
+}
+
 /// A configuration of a thousand sessions has a tenth of that.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
@@ -70,34 +77,75 @@ pub(crate) struct Limits {
     pub(crate) request_s: u64,
     /// Time that a client may take nothing of what is sent to it, in seconds.
     pub(crate) stall_s: u64,
-    /// The resident memory that the daemon may take.
-    pub(crate) memory_max: Option<Size>,
+    /// The resident memory that the daemon and its workers may take.
+    pub(crate) memory_max: MemoryMax,
 }
 
-/// A number of bytes, written as `--memory-max` takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// A bound on memory, as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Size(pub(crate) u64);
+pub(crate) enum MemoryMax {
+    /// None was named.
+    #[default]
+    Usual,
+    /// `off`.
+    Off,
+    /// This many bytes.
+    Bytes(u64),
+}
 
-impl TryFrom<String> for Size {
+impl MemoryMax {
+    /// Reads `off` or a size.
+    ///
+    /// # Errors
+    /// Words on what is expected.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        value::size(text).map(Self::Bytes).map_err(|expected| format!("{expected}, or off"))
+    }
+
+    /// The bound for a daemon that has `n_sessions` from the beginning.
+    pub(crate) fn bytes(self, n_sessions: usize) -> Option<u64> {
+        match self {
+            Self::Usual => Some(memory_bound::usual_bytes(n_sessions)),
+            Self::Off => None,
+            Self::Bytes(bytes) => Some(bytes),
+        }
+    }
+
+    /// Tells whether there is room for so many sessions.
+    ///
+    /// # Errors
+    /// What they need.
+    pub(crate) fn check(self, n_sessions: usize) -> Result<(), String> {
+        match self {
+            Self::Bytes(bytes) => memory_bound::check(bytes, n_sessions),
+            Self::Usual | Self::Off => Ok(()),
+        }
+    }
+}
+
+impl TryFrom<String> for MemoryMax {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        value::size(&text).map(Self)
+        Self::parse(&text)
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            sessions: 16,
+            sessions: 32,
             sessions_per_user: 4,
             connections: 256,
             connections_per_user: 32,
             request_bytes: 64 << 10,
             request_s: 5,
             stall_s: 30,
-            memory_max: None,
+            memory_max: MemoryMax::Usual,
         }
     }
 }
@@ -138,9 +186,7 @@ impl Limits {
             );
             return Err(Wrong::at("sessions", message));
         }
-        let bound =
-            self.memory_max.map_or(Ok(()), |Size(max)| memory_bound::check(max, n_sessions));
-        bound.map_err(|message| Wrong::at("memory_max", message))
+        self.memory_max.check(n_sessions).map_err(|message| Wrong::at("memory_max", message))
     }
 }
 
@@ -397,7 +443,7 @@ mod tests {
         check(&few, "d.toml:2: 3 sessions are configured, and limits.sessions allows 2");
         let many = (0..=Limits::default().sessions)
             .map(|n| format!("[[session]]\nname = \"a{n}\"\nall = true\n"));
-        check(&many.collect::<String>(), "d.toml:1: 17 sessions are configured");
+        check(&many.collect::<String>(), "d.toml:1: 33 sessions are configured");
         check("socket = ", "d.toml:1:");
         check("[tcp]\nlisten = \"127.0.0.1:1\"", "d.toml:1: missing field `token_file`");
         check("\n[tcp]\nlisten = \"localhost\"\ntoken_file = \"/t\"", "d.toml:3: invalid socket");

@@ -1,6 +1,7 @@
 //! The daemon's sessions: begun, found, ended, and brought in line with the configuration.
 
 use super::config_file::{Limits, Planned};
+use super::pace::Pace;
 use super::peer::{Peer, Rank};
 use super::session::{Beginning, Owner, Session, Status};
 use super::spec;
@@ -37,6 +38,7 @@ struct RosterState {
     sessions: BTreeMap<u64, Arc<Session>>,
     last_id: u64,
     limits: Limits,
+    pace: Pace,
     is_ending: bool,
     /// Since when there was always one that was about to give its memory back: there may be any number that
     /// begin and end.
@@ -107,6 +109,7 @@ impl Roster {
             check_memory(peer, self.staff.memory(), state.n_held())?;
             state.make_room(peer)?;
             state.check_name(peer, spec.name.as_deref())?;
+            state.check_pace(peer)?;
             state.last_id += 1;
             let id = state.last_id;
             let staff = Arc::clone(&self.staff);
@@ -298,7 +301,9 @@ impl RosterState {
         loop {
             let n_own = self.sessions.values().filter(|session| is_own(session)).count();
             let has_own_left = peer.sees_all() || n_own < self.limits.sessions_per_user;
-            let n_for_peer = share(self.limits.sessions, peer);
+            let n_for_all = share(self.limits.sessions, peer);
+            // Few users are not to keep others out who have none yet.
+            let n_for_peer = if n_own == 0 { n_for_all } else { share(n_for_all, peer) };
             if has_own_left && self.sessions.len() < n_for_peer {
                 return Ok(());
             }
@@ -313,6 +318,15 @@ impl RosterState {
             };
             self.sessions.remove(&id);
         }
+    }
+
+    fn check_pace(&mut self, peer: &Peer) -> Result<(), ApiError> {
+        let pace =
+            if peer.sees_all() { Ok(()) } else { self.pace.attach(peer.uid, Instant::now()) };
+        pace.map_err(|wait| {
+            let message = format!("you attach too often: try again in {:.1} s", wait.as_secs_f64());
+            ApiError { code: ErrorCode::TooMany, message }
+        })
     }
 
     /// Two sessions of one name could not be told apart by who sees both.

@@ -1,10 +1,10 @@
 //! The socket that the daemon listens on: its own, or one that systemd opened.
 
-use super::config_file::DEFAULT_SOCKET;
+use super::config_file::{DEFAULT_SOCKET, control_of};
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_collector::system::socket::{next_inherited, takes_connections};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, Gid, Mode, OFlags, flock};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -12,9 +12,18 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// A socket that clients connect to.
+/// Sockets that clients connect to.
 #[derive(Debug)]
 pub(super) struct Listening {
+    /// Everybody's.
+    pub(super) public: Socket,
+    /// That of root and the group, whom a crowd at the other one is not to keep waiting.
+    pub(super) control: Option<Socket>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Socket {
     pub(super) listener: UnixListener,
     /// Path of the socket file that we made, which goes with it; `None` where it is systemd's.
     _made: Option<Made>,
@@ -25,35 +34,51 @@ struct Made {
     path: PathBuf,
     identity: (u64, u64),
     /// Locked for as long as we live: of two daemons that find a stale socket, one replaces it.
-    _lock: File,
+    _lock: Option<File>,
 }
 
+/// The mode of the socket of root and the group.
+const CONTROL_MODE: u32 = 0o660;
+
+/// Name that systemd has for it (`FileDescriptorName=`).
+const CONTROL_NAME: &str = "control";
+
 impl Listening {
-    /// The socket that systemd handed on, if this process was started for one (`sd_listen_fds(3)`).
-    /// It has to be the one at `asked`, if that was asked for; else another is only told of.
+    /// The sockets that systemd handed on, if this process was started for them (`sd_listen_fds(3)`).
+    /// Everybody's has to be the one at `asked`, if that was asked for; else another is only told of.
     ///
     /// # Errors
-    /// Where it is none that can be listened on, or not that one.
+    /// Where one is none that can be listened on, or not that one.
     pub(super) fn inherited(asked: Option<&Path>) -> anyhow::Result<Option<Self>> {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         if number("LISTEN_PID") != Some(std::process::id()) {
             return Ok(None);
         }
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        match number("LISTEN_FDS").unwrap_or(0) {
-            0 => return Ok(None),
-            1 => {}
-            n => {
-                let message =
-                    format!("one socket is expected of systemd, and there are {n}: {names}");
+        let n_sockets = number("LISTEN_FDS").unwrap_or(0);
+        if n_sockets == 0 {
+            return Ok(None);
+        }
+        let (mut public, mut control) = (None, None);
+        for idx in 0..n_sockets {
+            let name = names.split(':').nth(idx as usize).unwrap_or_default();
+            let place = if name == CONTROL_NAME { &mut control } else { &mut public };
+            if place.is_some() {
+                let message = format!(
+                    "one socket for all and one called {CONTROL_NAME} are expected of systemd, and there are \
+                     {n_sockets}: {names}"
+                );
                 return Err(wrong_socket(message));
             }
+            let Some(socket) = next_inherited() else {
+                return Err(wrong_socket(format!("systemd's socket {name} is not open")));
+            };
+            *place = Some(Socket { listener: checked(socket, name)?, _made: None });
         }
-        let Some(socket) = next_inherited() else {
-            return Err(wrong_socket(format!("systemd's socket {names} is not open")));
+        let Some(public) = public else {
+            return Err(wrong_socket(format!("a socket for all is expected of systemd: {names}")));
         };
-        let listener = Self::checked(socket, &names)?;
-        let address = listener.local_addr().context("systemd's socket")?;
+        let address = public.listener.local_addr().context("systemd's socket")?;
         let path = address.as_pathname().map(Path::to_path_buf).unwrap_or_default();
         match asked {
             Some(asked) if !is_one_place(&path, asked) => {
@@ -68,27 +93,38 @@ impl Listening {
             }
             _ => {}
         }
-        Ok(Some(Self { listener, _made: None }))
+        Ok(Some(Self { public, control }))
     }
 
-    /// `socket`, if it is a Unix socket that listens.
-    fn checked(socket: OwnedFd, names: &str) -> anyhow::Result<UnixListener> {
-        let takes = takes_connections(&socket);
-        let listener = UnixListener::from(socket);
-        if takes != Ok(true) || listener.local_addr().is_err() {
-            let message = format!("systemd's socket {names} is no Unix stream socket that listens");
-            return Err(wrong_socket(message));
-        }
-        listener.set_nonblocking(true).context("systemd's socket")?;
-        Ok(listener)
-    }
-
-    /// A socket of our own at `path`. One that a daemon left behind when it was killed is replaced;
-    /// one that somebody listens on is not.
+    /// Sockets of our own at `path`, and beside it for root and `group`. Those that a daemon left behind when it was
+    /// killed are replaced; one that somebody listens on is not.
     ///
     /// # Errors
-    /// Why it cannot be had.
-    pub(super) fn bind(path: &Path, mode: u32) -> anyhow::Result<Self> {
+    /// Why everybody's cannot be had. Without the other one all share it.
+    pub(super) fn bind(path: &Path, mode: u32, group: Option<u32>) -> anyhow::Result<Self> {
+        let public = Socket::bind(path, mode)?;
+        let control = Socket::bind_control(path, group);
+        let told = |error: &anyhow::Error| {
+            tracing::warn!("root and the group have no socket of their own: {error:#}");
+        };
+        Ok(Self { public, control: control.inspect_err(told).ok() })
+    }
+}
+
+/// `socket`, if it is a Unix socket that listens.
+fn checked(socket: OwnedFd, name: &str) -> anyhow::Result<UnixListener> {
+    let takes = takes_connections(&socket);
+    let listener = UnixListener::from(socket);
+    if takes != Ok(true) || listener.local_addr().is_err() {
+        let message = format!("systemd's socket {name} is no Unix stream socket that listens");
+        return Err(wrong_socket(message));
+    }
+    listener.set_nonblocking(true).context("systemd's socket")?;
+    Ok(listener)
+}
+
+impl Socket {
+    fn bind(path: &Path, mode: u32) -> anyhow::Result<Self> {
         let what = || format!("listening on {}", path.display());
         if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty())
             && let Err(error) = std::fs::create_dir(directory)
@@ -97,6 +133,21 @@ impl Listening {
             return Err(error).with_context(what);
         }
         let lock = lock(path).with_context(what)?;
+        Self::bind_locked(path, mode, Some(lock))
+    }
+
+    /// The one beside `path`, whose lock we hold.
+    fn bind_control(path: &Path, group: Option<u32>) -> anyhow::Result<Self> {
+        let path = control_of(path);
+        let Some(group) = group else { return Self::bind_locked(&path, 0o600, None) };
+        let socket = Self::bind_locked(&path, 0o600, None)?;
+        rustix::fs::chown(&path, None, Some(Gid::from_raw(group)))?;
+        rustix::fs::chmod(&path, Mode::from_bits_truncate(CONTROL_MODE))?;
+        Ok(socket)
+    }
+
+    fn bind_locked(path: &Path, mode: u32, lock: Option<File>) -> anyhow::Result<Self> {
+        let what = || format!("listening on {}", path.display());
         remove_stale(path)?;
         // The mode is there from the beginning: nobody connects before it is.
         let before = rustix::process::umask(Mode::from_bits_truncate(0o777 & !mode));
@@ -192,21 +243,23 @@ mod tests {
         std::fs::create_dir(dir.path().join("below")).unwrap();
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "what a killed daemon leaves");
-        let listening = Listening::bind(&path, 0o640).unwrap();
+        let listening = Listening::bind(&path, 0o640, None).unwrap();
+        let control = std::fs::metadata(control_of(&path)).unwrap().permissions().mode();
+        assert_eq!(control & 0o777, 0o600);
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        let error = Listening::bind(&path, 0o640).unwrap_err().to_string();
+        let error = Listening::bind(&path, 0o640, None).unwrap_err().to_string();
         assert!(error.contains("already listens") || error.contains("listening on"), "{error}");
         UnixStream::connect(&path).unwrap();
         drop(listening);
-        assert!(!path.exists());
+        assert!(!path.exists() && !control_of(&path).exists());
         let other = UnixListener::bind(&path).unwrap();
-        let error = Listening::bind(&path, 0o640).unwrap_err();
+        let error = Listening::bind(&path, 0o640, None).unwrap_err();
         assert!(format!("{error:#}").contains("already listens"), "without a lock too: {error:#}");
         drop(other);
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "precious").unwrap();
-        assert!(Listening::bind(&path, 0o640).is_err());
+        assert!(Listening::bind(&path, 0o640, None).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     }
 }

@@ -249,10 +249,11 @@ impl Staff {
         workers.get(&self.key(viewer)).map(|it| lock(&it.standing).clone()).unwrap_or_default()
     }
 
-    /// Tells whether memory is bounded, and so shared out, or a worker still has to hear that it is not.
-    pub(super) fn is_bounded(&self) -> bool {
+    /// Tells whether there is a bound and somebody to share it, or who still has to hear that there is none.
+    pub(super) fn has_memory_to_share(&self) -> bool {
+        let is_bounded = self.max_bytes.load(Ordering::Relaxed) != 0;
         let is_told = |worker: &Arc<Worker>| worker.told_bytes.load(Ordering::Relaxed) != 0;
-        self.max_bytes.load(Ordering::Relaxed) != 0 || lock(&self.workers).values().any(is_told)
+        lock(&self.workers).values().any(|worker| is_bounded || is_told(worker))
     }
 
     /// Comes back when a session is to be given up, with the viewer of whom that is to be.

@@ -262,3 +262,27 @@ fn a_privilege_that_the_daemon_lacks_has_the_exit_code_of_one() {
     assert!(errors.contains("the daemon lacks a privilege: "), "{errors}");
     assert!(errors.contains("without CAP_PERFMON"), "{errors}");
 }
+
+/// A user who connects without end takes the public socket from others of the public, and from nobody else.
+#[test]
+fn a_crowd_at_the_public_socket_does_not_reach_that_of_root_and_the_group() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let crowd = compile("crowd", &["-O2", "-pthread"]);
+    let crowd = shared(stage.daemon.dir.path(), &crowd, "crowd");
+    let socket = stage.daemon.socket.to_str().unwrap();
+    let _crowd = running_as(USER, &[crowd.to_str().unwrap(), socket, "16"]);
+    for _ in 0..16 {
+        let status = stage.run("0", None, &["status"]);
+        assert_eq!(status.status.code(), Some(0), "{}", String::from_utf8_lossy(&status.stderr));
+        let sessions = stage.run(OTHER, Some(GROUP), &["sessions"]);
+        assert_eq!(
+            sessions.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&sessions.stderr)
+        );
+    }
+}

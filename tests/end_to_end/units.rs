@@ -31,6 +31,7 @@ fn installed(dir: &Path) -> Vec<String> {
     let files = [
         "lib/systemd/system/dataspace.service",
         "lib/systemd/system/dataspace.socket",
+        "lib/systemd/system/dataspace-control.socket",
         "lib/systemd/system/dataspace-worker.socket",
         "lib/systemd/system/dataspace-worker@.service",
         "lib/sysusers.d/dataspace.conf",
@@ -70,7 +71,7 @@ fn the_package_and_install_units_install_the_same() {
         fs::copy(root().join(source), place).unwrap();
         n_assets += 1;
     }
-    assert_eq!(n_assets, 8, "units, sockets, user, directory, configuration, documentation");
+    assert_eq!(n_assets, 9, "units, sockets, user, directory, configuration, documentation");
     assert_eq!(installed(&package.join("usr")), installed(&dir.path().join("usr/local")));
     let config = "etc/dataspace/dataspace.toml";
     assert_eq!(fs::read(package.join(config)).unwrap(), fs::read(dir.path().join(config)).unwrap());

@@ -176,7 +176,8 @@ def journal(machine, *matches):
     return [json.loads(line) for line in ran.out.splitlines()]
 
 
-FILES = ["dataspace.service", "dataspace.socket", "dataspace-worker.socket", "dataspace-worker@.service"]
+FILES = ["dataspace.service", "dataspace.socket", "dataspace-control.socket", "dataspace-worker.socket",
+         "dataspace-worker@.service"]
 
 
 @fact
@@ -215,6 +216,16 @@ def the_first_client_starts_it(machine):
     assert (kind, state) == ("notify", "active"), (kind, state)
     version = json.loads(ran.out)["version"]
     return f"version {version} answered after {ran.took:.2f} s, pid {pid}, notified ready"
+
+
+@fact
+def those_who_see_all_have_a_socket_of_their_own(machine):
+    control = "/run/dataspace/dataspace.sock.control"
+    rights = machine.run("stat", "-c", "%a %U %G", control).out.strip()
+    assert rights == "660 root dataspace", rights
+    ran = machine.run("dataspace", "status", "--socket", control)
+    assert ran.code == 0, f"status exits with {ran.code}: {ran.err}"
+    return f"{control} is {rights}, and answers"
 
 
 @fact

@@ -3,6 +3,7 @@
 use crate::system::procfs::Procfs;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Has the allocator keep little of what is freed, from now on, and in few heaps: `malloc_trim` gives nothing
@@ -34,6 +35,20 @@ pub fn resident_bytes() -> u64 {
 #[must_use]
 pub fn resident_bytes_of(pid: i32) -> u64 {
     resident_in(&Procfs::default().text(&format!("{pid}/statm")).unwrap_or_default())
+}
+
+/// Memory of this machine, or of the control group at the root of what we see, as in a container; `None` where the
+/// kernel does not tell.
+#[must_use]
+pub fn machine_bytes() -> Option<u64> {
+    let procfs = Procfs::default();
+    let line = procfs.text("meminfo")?;
+    let kib = line.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split(' ').rev().nth(1));
+    let all = kib?.parse::<u64>().ok()? << 10;
+    let group = crate::access::file(Path::new("/sys/fs/cgroup/memory.max")).ok();
+    let of_group = group.and_then(|file| std::io::read_to_string(file).ok());
+    let of_group = of_group.and_then(|text| text.trim().parse().ok());
+    Some(of_group.map_or(all, |bytes: u64| bytes.min(all)))
 }
 
 /// The second of the numbers of `statm`: size, resident, shared, in pages (proc_pid_statm(5)).
