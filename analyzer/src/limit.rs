@@ -2,10 +2,12 @@
 
 mod bounded_map;
 mod code_name;
+mod frame;
 mod totals;
 
 pub(crate) use bounded_map::BoundedMap;
 pub use code_name::*;
+pub use frame::*;
 pub use totals::*;
 
 /// Largest section that is read into memory. Chromium's `.debug_info` is about 1.5 GB; a larger
@@ -51,12 +53,6 @@ pub const MAX_SECTIONS: usize = 1 << 18;
 
 /// Function symbols kept of one file: 40 bytes each. Chromium has about 1.5 million.
 pub const MAX_SYMBOLS: usize = 1 << 22;
-
-/// Frame descriptions kept of one file: 24 bytes each.
-pub const MAX_FRAME_DESCRIPTIONS: usize = 1 << 22;
-
-/// Rows of one frame description: each push of a function makes one.
-pub const MAX_FRAME_ROWS: usize = 1 << 16;
 
 /// Values of one function that are followed: about 60 bytes each. `sqlite3VdbeExec` has some 40,000.
 pub const MAX_VALUES: usize = 1 << 20;

@@ -133,3 +133,27 @@ fn a_function_without_end_is_not_followed_for_each_of_its_samples() {
     let Some(peak) = peak_mib(&[compile("blocks", &["-O1", "-g"])], 1_000) else { return };
     println!("{peak} MiB");
 }
+
+#[test]
+fn a_function_of_countless_variables_is_named_in_little_memory() {
+    // What was kept of each of its instructions were all of them: 1.6 GB for twice as many.
+    const N: usize = 50_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("countless.c"), dir.path().join("countless"));
+    let stores: String = (0..N).map(|n| format!("volatile long v{n} = s;")).collect();
+    let text = format!(
+        "#include <stdio.h>\nlong many(long s) {{ {stores} return v0; }}\n\
+         int main(void) {{ puts(\"ready\"); fflush(stdout); for (long s = 0;;) s += many(s); }}"
+    );
+    std::fs::write(&source, text).unwrap();
+    let gcc = std::process::Command::new("gcc")
+        .args(["-O0", "-g", "-o"])
+        .args([&program, &source])
+        .status();
+    if !gcc.is_ok_and(|status| status.success()) {
+        return eprintln!("not run: gcc is not installed");
+    }
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let Some(peak) = peak_mib(&[program], 300) else { return };
+    assert!(peak < MAX_MIB, "{peak} MiB");
+}

@@ -1,6 +1,7 @@
 //! Places of variables in the frame, by the debug information.
 
-use super::typing::{FrameVariable, Typing};
+use super::frame_variable::{FrameVariable, FrameVariables};
+use super::typing::Typing;
 use super::value::Slot;
 use crate::dwarf::code::frame::{CfaRule, FrameRule};
 use crate::dwarf::variable::location::{Base, VariablePlace};
@@ -17,7 +18,7 @@ impl Typing<'_, '_> {
     /// Notes what the debug information says of the frame's variables.
     pub(super) fn read_frame(&mut self) {
         let scope = self.around.scope;
-        let mut depths = Depths::default();
+        let (mut depths, mut variables) = (Depths::default(), Vec::new());
         for variable in &scope.variables {
             let mut layout = None;
             for (code, part) in &variable.places {
@@ -27,7 +28,7 @@ impl Typing<'_, '_> {
                     layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
                 let Ok(into) = i64::try_from(part.offset) else { continue };
                 let start = Slot { offset: slot.offset.wrapping_sub(into), ..slot };
-                self.contents.frame.push(FrameVariable {
+                variables.push(FrameVariable {
                     slot: start,
                     bytes: part.bytes(layout.size),
                     code: code.clone(),
@@ -37,6 +38,7 @@ impl Typing<'_, '_> {
                 });
             }
         }
+        self.contents.frame = FrameVariables::new(variables);
     }
 
     /// The place in the frame that a location is in a range of code. A frame register counts only

@@ -9,7 +9,7 @@ use crate::limit;
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// Way into a run of instructions.
@@ -176,11 +176,11 @@ impl ValueGraph {
     ) -> Vec<ValueIdx> {
         let first = function.first_from(Svma(code.start)) as u32;
         let end = function.first_from(Svma(code.end)) as u32;
-        let mut held = Vec::new();
+        let (mut held, mut seen) = (Vec::new(), FxHashSet::default());
         let mut at = first;
         while at < end {
             let value = self.before(at, place);
-            if !held.contains(&value) {
+            if seen.insert(value) {
                 held.push(value);
             }
             at = self.next_change(at, place);

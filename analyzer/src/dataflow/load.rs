@@ -36,10 +36,8 @@ impl Typing<'_, '_> {
                 // The frame's variables keep their places but for a few that never have two: which code a
                 // variable is visible in does not matter.
                 let slot = Slot { frame: *frame, offset };
-                let mut variables = self.contents.frame.iter();
-                let here = variables.find_map(|variable| {
-                    Some((Arc::clone(&variable.layout), variable.into(slot)?))
-                });
+                let here = self.contents.frame.first(slot);
+                let here = here.map(|(variable, into)| (Arc::clone(&variable.layout), into));
                 here.map_or(Content::Unknown, |(layout, into)| self.member(&layout, into))
             }
             _ => self.kept_at(&address),

@@ -23,6 +23,7 @@ mod extent;
 mod fact;
 mod factor;
 mod frame;
+mod frame_variable;
 mod graph;
 mod hint;
 mod liveness;

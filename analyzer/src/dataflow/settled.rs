@@ -4,8 +4,9 @@
 use super::content::{Address, Content, Origin};
 use super::doubt::{Doubt, Standing};
 use super::fact::{Fact, Part, all, refined};
+use super::frame_variable::{FrameVariable, FrameVariables};
 use super::graph::ValueGraph;
-use super::typing::{Contents, FrameVariable};
+use super::typing::Contents;
 use super::value::{Definition, Place, Slot, Sum, ValueIdx};
 use crate::limit;
 use crate::types::layout::{Layout, ScalarKind, Shape};
@@ -29,7 +30,7 @@ pub(crate) struct Dataflow {
     kept: Box<[Kept]>,
     facts: Box<[Fact]>,
     parts: Box<[Part]>,
-    frame: Box<[FrameVariable]>,
+    frame: FrameVariables,
     open_parameters: Box<[u8]>,
     /// True if what the function's callers pass went into it.
     pub(crate) is_given: bool,
@@ -116,7 +117,7 @@ impl Dataflow {
             kept: kept.into(),
             facts: facts.into(),
             parts: parts.into(),
-            frame: contents.frame.into(),
+            frame: contents.frame,
             open_parameters: open_parameters.into(),
             is_given: false,
         }
@@ -137,7 +138,7 @@ impl Dataflow {
             + size_of_val(&*self.kept)
             + size_of_val(&*self.facts)
             + size_of_val(&*self.parts)
-            + size_of_val(&*self.frame)
+            + self.frame.n_bytes()
     }
 
     /// Finds what is known of the value in a register before the instruction at `svma`.
@@ -222,7 +223,7 @@ impl Dataflow {
 
     /// The variable in the frame at `slot`, and how far into it that is.
     pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
-        FrameVariable::innermost(&self.frame, svma.0, slot)
+        self.frame.innermost(svma.0, slot)
     }
 }
 

@@ -5,6 +5,7 @@ use super::congruence::Congruence;
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::doubt::{Doubt, Standing};
 use super::fact::{Fact, Part, all, hinted, informed, refined};
+use super::frame_variable::FrameVariables;
 use super::graph::ValueGraph;
 use super::liveness::Used;
 use super::offset::Offset;
@@ -15,45 +16,12 @@ use crate::code::image::CodeImage;
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::types::die::DieRef;
-use crate::types::layout::Layout;
 use crate::x86_64::abi::POINTER_BYTES;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use std::sync::Arc;
-
-/// A variable in the frame.
-#[derive(Clone, Debug)]
-pub(crate) struct FrameVariable {
-    /// The place where it begins.
-    pub(crate) slot: Slot,
-    /// Its bytes that are there: others may be in registers, or nowhere.
-    pub(crate) bytes: Range<u64>,
-    pub(crate) code: Range<u64>,
-    pub(crate) layout: Arc<Layout>,
-    pub(crate) name: Arc<str>,
-    pub(crate) depth: usize,
-}
-
-impl FrameVariable {
-    /// Computes the offset of a slot in the variable.
-    pub(super) fn into(&self, slot: Slot) -> Option<u64> {
-        let into = slot.offset.checked_sub(self.slot.offset)?;
-        let into = u64::try_from(into).ok().filter(|_| self.slot.frame == slot.frame)?;
-        self.bytes.contains(&into).then_some(into)
-    }
-
-    /// The variable in the frame at `slot`, in the innermost scope, and how far into it the slot is.
-    pub(super) fn innermost(frame: &[Self], svma: u64, slot: Slot) -> Option<(&Self, u64)> {
-        let here = frame.iter().filter_map(|variable| {
-            let is_visible = variable.code.contains(&svma);
-            Some((variable, variable.into(slot).filter(|_| is_visible)?))
-        });
-        here.max_by_key(|(variable, _)| variable.depth)
-    }
-}
 
 /// Sources that are asked while values are typed.
 pub(crate) struct Surroundings<'a> {
@@ -70,7 +38,7 @@ pub(crate) struct Contents {
     pub(crate) facts: FxHashMap<ValueIdx, Vec<Fact>>,
     /// Contents of values that are known only from what is done with them later.
     pub(crate) hints: FxHashMap<ValueIdx, Content>,
-    pub(crate) frame: Vec<FrameVariable>,
+    pub(super) frame: FrameVariables,
     pub(crate) parts: FxHashMap<ValueIdx, Vec<Part>>,
     returned: FxHashMap<u32, Content>,
 }
@@ -400,7 +368,7 @@ impl<'a, 'b> Typing<'a, 'b> {
     /// Finds what the variable in the frame at `slot` is made to hold by its type.
     fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
         let svma = self.around.function.code(at as usize).map_or(0, |code| code.start);
-        let (variable, into) = FrameVariable::innermost(&self.contents.frame, svma, slot)?;
+        let (variable, into) = self.contents.frame.innermost(svma, slot)?;
         let (layout, name) = (Arc::clone(&variable.layout), Arc::clone(&variable.name));
         Some(if into == 0 && !layout.is_aggregate() {
             self.content_of(&layout, Some(PointerName::Variable(name)))
@@ -432,9 +400,11 @@ impl<'a, 'b> Typing<'a, 'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataflow::frame_variable::FrameVariable;
     use crate::dataflow::tests::typed;
     use crate::dataflow::value::Frame;
     use crate::dwarf::sample;
+    use crate::types::layout::Layout;
     use crate::types::sample::structure;
 
     #[test]
@@ -451,14 +421,14 @@ mod tests {
             let holder = structure("holder", 8, &[("first", 0, &pointer)]);
             let mut declared = |layout: &Arc<Layout>, offset| {
                 let slot = |offset| Slot { frame: Frame::Cfa, offset };
-                typing.contents.frame = vec![FrameVariable {
+                typing.contents.frame = FrameVariables::new(vec![FrameVariable {
                     slot: slot(-16),
                     bytes: 0..8,
                     code: 0x1000..0x1001,
                     layout: Arc::clone(layout),
                     name: "it".into(),
                     depth: 0,
-                }];
+                }]);
                 match typing.declared_at(slot(offset), 0)? {
                     Content::Address(Address { origin: Origin::Object(to), name, .. }) => {
                         let is_variable = matches!(name, Some(PointerName::Variable(_)));

@@ -322,6 +322,7 @@ impl LoadObjectIndex {
         thread_access::link(&function, &self.code, svma, memory)
     }
 
+    /// The variables that are seen in the frame at `svma`; none where they are too many to be kept for each access.
     fn frame_slots(&mut self, function: Option<&FunctionScope>, svma: Svma) -> Vec<FrameSlot> {
         let (Some(debug), Some(function)) = (&mut self.debug, function) else { return Vec::new() };
         let cfa = self.frames.cfa_at(svma);
@@ -337,6 +338,9 @@ impl LoadObjectIndex {
             }
             if !is_own_place(&layout, register, cfa) {
                 continue;
+            }
+            if slots.len() == limit::MAX_FRAME_SLOTS {
+                return Vec::new();
             }
             slots.push(FrameSlot { base, offset, layout, name: Arc::clone(&variable.name) });
         }
