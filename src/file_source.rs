@@ -6,6 +6,7 @@ mod code_names;
 mod companion;
 mod permission;
 mod place;
+mod vdso;
 
 pub(crate) use permission::FileReader;
 pub(crate) use place::open_here;
@@ -16,7 +17,6 @@ use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{
     CompanionFiles, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey, NamesFile,
 };
-use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::broker::{FilePlace, FileRoot};
 use dataspace_proto::reason::Reason;
@@ -154,7 +154,7 @@ impl SystemFiles {
 impl FileSource for SystemFiles {
     fn load_object(&self, key: &LoadObjectKey) -> Result<Box<dyn FileBytes>, Reason> {
         if &*key.path == b"[vdso]" {
-            return if self.policy.is_live { vdso() } else { Err(Reason::ObjectMissing) };
+            return self.vdso(&key.identity);
         }
         let mut reason = Reason::ObjectMissing;
         for place in self.places(key) {
@@ -275,36 +275,6 @@ impl FileBytes for OpenFile {
             chunk.copy_from_slice(&bytes);
             at = at.saturating_add(n as u64);
         }
-        Ok(())
-    }
-}
-
-/// The vdso, which is no file: every process of this machine maps the same one, so ours is read.
-fn vdso() -> Result<Box<dyn FileBytes>, Reason> {
-    let bytes = memory::vdso().ok_or(Reason::ObjectMissing)?;
-    Ok(Box::new(Memory(bytes)))
-}
-
-/// A file image in memory.
-#[derive(Debug)]
-struct Memory(&'static [u8]);
-
-impl FileBytes for Memory {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
-        let n_bytes = buffer.len() as u64;
-        let range = usize::try_from(offset)
-            .ok()
-            .and_then(|start| self.0.get(start..start.checked_add(buffer.len())?));
-        let bytes = range.ok_or_else(|| FileError {
-            offset,
-            n_bytes,
-            cause: "behind the end".to_owned(),
-        })?;
-        buffer.copy_from_slice(bytes);
         Ok(())
     }
 }
@@ -453,14 +423,5 @@ mod tests {
         let places = files.debug_places(&query("tool.debug"));
         assert!(places.contains(&PathBuf::from("/usr/lib/debug/usr/bin/tool.debug")));
         assert_eq!(files.debug_places(&query("../../etc/shadow")), Vec::<PathBuf>::new());
-    }
-
-    #[test]
-    fn the_vdso_is_an_elf_file() {
-        let vdso = vdso().unwrap();
-        let mut magic = [0; 4];
-        vdso.read_exact_at(0, &mut magic).unwrap();
-        assert_eq!(&magic, b"\x7fELF");
-        assert!(vdso.read_exact_at(vdso.len(), &mut magic).is_err());
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
         term("+", "lost", lost.total(), loss_tone),
     ];
     if lost.total() > 0 {
-        segments.push(Segment::new(loss_causes(lost), Tone::Loss));
+        segments.push(Segment::new(loss_causes(lost, snapshot.governance.is_some()), Tone::Loss));
     }
     segments.extend(imbalance(snapshot));
     segments
@@ -166,9 +166,10 @@ pub(crate) fn event_text(event: &EventLine) -> String {
     format!("{} (skid {skid}{rate})", visible(&event.name))
 }
 
-fn loss_causes(lost: Lost) -> String {
+/// In a recording the kernel's word on samples lost does not say why.
+fn loss_causes(lost: Lost, is_live: bool) -> String {
     let causes = [
-        (lost.ring_full, "ring full"),
+        (lost.ring_full, if is_live { "ring full" } else { "by the kernel" }),
         (lost.channel_full, "channel full"),
         (lost.undecodable, "undecodable"),
     ];
@@ -204,7 +205,7 @@ mod tests {
         let segments = accounting(&fixture::lossy(), Shares::Shown);
         let lost: Vec<&Segment> = segments.iter().filter(|s| s.tone == Tone::Loss).collect();
         assert_eq!(lost[0].text, "+ lost 300 (2.3%)");
-        assert_eq!(lost[1].text, "[ring full 250, undecodable 50]");
+        assert_eq!(lost[1].text, "[by the kernel 250, undecodable 50]");
         assert!(
             accounting(&fixture::running(), Shares::Shown).iter().all(|s| s.tone != Tone::Loss)
         );

@@ -173,6 +173,18 @@ fn code_without_a_file_or_a_mapping_is_told_apart() {
 }
 
 #[test]
+fn a_guests_code_is_its_own() {
+    let program = Program::c("shapes.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    let access = program.access("load_key", program.truth("struct node.key"));
+    let mut guest = sample(EXACT, access.ip(), &with(&[(Rdi, HEAP)]));
+    guest.addr = Some(Avma(HEAP));
+    assert_eq!(object(&session.one(guest)), "{structure:node}.{long_int key}");
+    guest.mode = CpuMode::Guest;
+    assert_eq!(object(&session.one(guest)), "guest", "its addresses mean nothing here");
+}
+
+#[test]
 fn the_kernels_own_time_is_the_kernels() {
     let program = Program::c("shapes.c", "-O2 -g");
     let mut session = Session::new(&program);

@@ -162,7 +162,7 @@ const EXPECTED: [Expected; 13] = [
     Expected {
         file: "tracepoint-stream.pipe.data",
         n_samples: 1,
-        events: &[("tracepoint:1329", EventKind::Tracepoint, SkidModel::Exact)],
+        events: &[("probe_untitled1:main", EventKind::Tracepoint, SkidModel::Exact)],
         warning: None,
     },
     Expected {
@@ -186,7 +186,13 @@ const EXPECTED: [Expected; 13] = [
         ],
         warning: None,
     },
-    Expected { file: "aarch64-sleep.zstd.data", n_samples: 8, events: &[CYCLES_P], warning: None },
+    Expected {
+        file: "aarch64-sleep.zstd.data",
+        n_samples: 8,
+        // Of this machine it is not known how far samples skid.
+        events: &[("cycles:P", EventKind::Other, SkidModel::Unknown(8))],
+        warning: None,
+    },
 ];
 
 #[test]
@@ -572,11 +578,7 @@ fn check_against_perf(run: &Run) {
     let events = events(&records);
     let ours = samples(&records).iter().map(|s| as_perf_says(s, &events, run.fields)).collect();
     assert!(!theirs.is_empty(), "{:?}", run.record);
-    let (ours, mut theirs) = (sorted(ours), sorted(theirs));
-    if run.record.iter().any(|argument| argument.ends_with("}:S")) {
-        theirs.dedup();
-    }
-    assert_eq!(ours, theirs, "{:?}", run.record);
+    assert_eq!(sorted(ours), sorted(theirs), "{:?}", run.record);
     assert_eq!(warnings(&records), [""; 0], "{:?}", run.record);
 }
 

@@ -68,6 +68,9 @@ reasons! {
     /// The kernel's own code or accesses.
     Kernel = "kernel",
         "the kernel's own code, for example in a system call";
+    /// Code of a virtual machine that runs on this one: its memory is not to be seen from here.
+    Guest = "guest",
+        "code of a virtual machine that runs on this one";
     /// A limit of ours cut the work.
     OverBudget = "over_budget",
         "a limit of the profiler cut the work";
@@ -89,6 +92,6 @@ mod tests {
             let json = serde_json::to_string(&reason).unwrap();
             assert_eq!(json, format!("\"{}\"", reason.name()));
         }
-        assert_eq!(N_REASONS, 18);
+        assert_eq!(N_REASONS, 19);
     }
 }

@@ -77,7 +77,9 @@ pub enum CpuMode {
     User,
     /// The kernel.
     Kernel,
-    /// A hypervisor, or a guest of this machine.
+    /// A virtual machine that runs on this one.
+    Guest,
+    /// A hypervisor.
     Other,
 }
 
@@ -141,7 +143,7 @@ impl Sample {
     pub const fn is_user(&self) -> bool {
         match self.mode {
             CpuMode::User => true,
-            CpuMode::Kernel | CpuMode::Other => false,
+            CpuMode::Kernel | CpuMode::Guest | CpuMode::Other => false,
             CpuMode::Unknown => self.ip.is_user(),
         }
     }

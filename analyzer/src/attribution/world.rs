@@ -20,7 +20,7 @@ use crate::x86_64::backtrack::Skid;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::{EventKind, SkidModel};
 use dataspace_proto::reason::Reason;
-use dataspace_proto::record::{Comm, Exit, Fork, Mmap, Sample};
+use dataspace_proto::record::{Comm, CpuMode, Exit, Fork, Mmap, Sample};
 use dataspace_proto::register::{Register, RegisterAbi};
 use dataspace_proto::sample_line::Scope;
 use std::sync::Arc;
@@ -154,6 +154,10 @@ impl World {
         meaning: Meaning,
     ) -> Result<Attribution, Needs> {
         let Meaning { kind, skid: model, is_forced } = meaning;
+        if sample.mode == CpuMode::Guest {
+            // Its addresses are of its own memory.
+            return Ok(Attribution::unknown(Reason::Guest));
+        }
         let is_kernel = !sample.is_user();
         let (ip, registers) = match is_kernel {
             true => (sample.user_registers.get(Register::Rip).map(Avma), &sample.user_registers),

@@ -181,7 +181,7 @@ pub(crate) fn named_code<'a>(
     match sample.mode {
         CpuMode::Kernel => kernel.find(sample.ip.0),
         CpuMode::User => made.find(sample.pid, sample.ip),
-        CpuMode::Other | CpuMode::Unknown => None,
+        CpuMode::Guest | CpuMode::Other | CpuMode::Unknown => None,
     }
 }
 

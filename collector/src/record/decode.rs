@@ -111,9 +111,8 @@ pub fn cpu_mode(misc: u16) -> CpuMode {
     match u32::from(misc) & abi::PERF_RECORD_MISC_CPUMODE_MASK {
         abi::PERF_RECORD_MISC_USER => CpuMode::User,
         abi::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
-        abi::PERF_RECORD_MISC_HYPERVISOR
-        | abi::PERF_RECORD_MISC_GUEST_KERNEL
-        | abi::PERF_RECORD_MISC_GUEST_USER => CpuMode::Other,
+        abi::PERF_RECORD_MISC_GUEST_KERNEL | abi::PERF_RECORD_MISC_GUEST_USER => CpuMode::Guest,
+        abi::PERF_RECORD_MISC_HYPERVISOR => CpuMode::Other,
         _ => CpuMode::Unknown,
     }
 }

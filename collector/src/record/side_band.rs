@@ -146,7 +146,7 @@ fn has(raw: &RawRecord<'_>, flag: u32) -> bool {
 }
 
 fn mmap(raw: &RawRecord<'_>, cursor: &mut Cursor<'_>) -> Option<Mmap> {
-    if cpu_mode(raw.misc) == CpuMode::Other {
+    if matches!(cpu_mode(raw.misc), CpuMode::Guest | CpuMode::Other) {
         return None; // a guest's memory is not this machine's
     }
     let mut mmap = Mmap {

@@ -68,15 +68,19 @@ impl Undecoded {
     /// Words for a person, at the end.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        // The recorder stores what the kernel wrote; where it did not, the kernel's figure stands.
-        let n_bytes =
-            if self.n_stored_bytes == 0 { self.n_written_bytes } else { self.n_stored_bytes };
-        if n_bytes != 0 || self.n_pieces != 0 || self.trace.is_some() {
-            let trace = self.trace.unwrap_or("a hardware trace");
+        let trace = self.trace.unwrap_or("a hardware trace");
+        let n_pieces = self.n_pieces;
+        if self.n_stored_bytes != 0 {
             warnings.push(format!(
-                "the recording holds {n_bytes} bytes of {trace} (AUX data, in {} pieces), which is \
-                 not decoded: the samples in it are missing",
-                self.n_pieces
+                "the recording holds {} bytes of {trace} (AUX data, in {n_pieces} pieces), which is not decoded: \
+                 the samples in it are missing",
+                self.n_stored_bytes
+            ));
+        } else if n_pieces != 0 || self.trace.is_some() {
+            warnings.push(format!(
+                "{trace} was on (AUX data, in {n_pieces} pieces, {} bytes as the kernel says), and is not in the \
+                 recording: the samples in it are missing",
+                self.n_written_bytes
             ));
         }
         if self.n_unknown != 0 {
@@ -110,7 +114,11 @@ mod tests {
         // aux_offset, aux_size, flags.
         undecoded.aux(&record(11, &words(&[4096, 100, 0])), Endian::Little);
         undecoded.aux(&record(11, &words(&[8192, 50, 0])), Endian::Little);
-        assert!(undecoded.warnings()[0].contains("150 bytes of a hardware trace"));
+        let warning = &undecoded.warnings()[0];
+        assert!(
+            warning.starts_with("a hardware trace was on (AUX data, in 2 pieces, 150 bytes"),
+            "{warning}"
+        );
         undecoded.auxtrace_info(&record(70, &words(&[4])), Endian::Little);
         // size, offset, reference, idx.
         undecoded.auxtrace(&record(71, &words(&[120, 0, 0, 0])), Endian::Little);

@@ -16,11 +16,12 @@ pub(crate) const EVENT_UPDATE: u32 = 78;
 pub(crate) const HEADER_FEATURE: u32 = 80;
 pub(crate) const COMPRESSED: u32 = 81;
 pub(crate) const COMPRESSED2: u32 = 83;
-/// Known, and of no use: `HEADER_TRACING_DATA`, `ID_INDEX`, `AUXTRACE_ERROR`, `THREAD_MAP`,
-/// `CPU_MAP`, `STAT_CONFIG`, `STAT`, `STAT_ROUND`, `TIME_CONV`, `FINISHED_INIT`,
+/// A count of `perf stat record`.
+pub(crate) const STAT: u32 = 76;
+/// Known, and of no use: `ID_INDEX`, `AUXTRACE_ERROR`, `THREAD_MAP`,
+/// `CPU_MAP`, `STAT_CONFIG`, `STAT_ROUND`, `TIME_CONV`, `FINISHED_INIT`,
 /// `BPF_METADATA`, `SCHEDSTAT_CPU`, `SCHEDSTAT_DOMAIN`.
-pub(crate) const NOT_NEEDED: [u32; 13] =
-    [HEADER_TRACING_DATA, 69, 72, 73, 74, 75, 76, 77, 79, 82, 84, 85, 86];
+pub(crate) const NOT_NEEDED: [u32; 11] = [69, 72, 73, 74, 75, 77, 79, 82, 84, 85, 86];
 
 /// `PERF_EVENT_UPDATE__NAME`, in front of an [`EVENT_UPDATE`].
 pub(crate) const UPDATE_NAME: u64 = 2;

@@ -11,6 +11,7 @@ use perf_event_open_sys::bindings as abi;
 
 // Bits of the flag word.
 const EXCLUDE_KERNEL: u32 = 5;
+const INHERIT: u32 = 1;
 const FREQ: u32 = 10;
 const PRECISE_IP: u32 = 15;
 const SAMPLE_ID_ALL: u32 = 18;
@@ -93,6 +94,11 @@ impl Attr {
 
     pub(super) const fn precise_ip(&self) -> u64 {
         self.flags >> PRECISE_IP & 3
+    }
+
+    /// Tells whether threads that are born later count too, each for itself.
+    pub(super) const fn inherits(&self) -> bool {
+        self.flag(INHERIT)
     }
 
     pub(super) const fn sample_id_all(&self) -> bool {

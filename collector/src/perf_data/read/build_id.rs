@@ -110,7 +110,7 @@ fn entry(misc: u16, payload: &[u8], endian: Endian, has_pid: bool) -> Option<Bui
     let mode = cpu_mode(misc);
     let path = until_nul(cursor.rest());
     let build_id = field.get(..len)?;
-    (mode != CpuMode::Other).then_some(BuildIdEntry {
+    (!matches!(mode, CpuMode::Guest | CpuMode::Other)).then_some(BuildIdEntry {
         is_kernel: mode == CpuMode::Kernel,
         build_id,
         path,

@@ -2,7 +2,7 @@
 
 use super::attr::Attr;
 use crate::event::meaning;
-use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
+use dataspace_proto::event::{Event, EventKind, Machine, Sampling, SkidModel};
 use perf_event_open_sys::bindings as abi;
 use std::fmt::Write;
 
@@ -31,12 +31,17 @@ const AUXILIARY_NAME: &str = "mem-loads-aux";
 /// 0x82d0, Atom 0x6d0), all loads (0x81d0). Source: `arch/x86/events/intel/core.c`.
 const INTEL_MEMORY_CONFIGS: [u64; 7] = [0x1cd, 0x100b, 0x5d0, 0x2cd, 0x82d0, 0x6d0, 0x81d0];
 
-/// Describes the event of `attr`; `name` is what the recorder called it, `pmu` its PMU.
-pub(super) fn describe(attr: &Attr, name: Option<&str>, pmu: Option<&str>) -> Event {
+/// Describes the event of `attr` on `machine`; `name` is what the recorder called it, `pmu` its PMU.
+pub(super) fn describe(
+    attr: &Attr,
+    name: Option<&str>,
+    pmu: Option<&str>,
+    machine: Machine,
+) -> Event {
     let name = name.map_or_else(|| derived_name(attr, pmu), ToOwned::to_owned);
     let kind = kind(attr, &name, pmu);
     Event {
-        skid: skid(attr, kind, &name, pmu),
+        skid: skid(attr, kind, &name, pmu, machine),
         name,
         kind,
         sampling: match attr.sample_period {
@@ -78,11 +83,19 @@ fn is_tagging_pmu(pmu: Option<&str>) -> bool {
     pmu.is_some_and(|pmu| pmu == "ibs_op" || pmu.starts_with("arm_spe"))
 }
 
-fn skid(attr: &Attr, kind: EventKind, name: &str, pmu: Option<&str>) -> SkidModel {
+fn skid(
+    attr: &Attr,
+    kind: EventKind,
+    name: &str,
+    pmu: Option<&str>,
+    machine: Machine,
+) -> SkidModel {
     match kind {
         EventKind::Memory | EventKind::Other if attr.kind != abi::PERF_TYPE_SOFTWARE => {
             let tags = is_tagging_pmu(pmu) || name.starts_with("ibs_op");
-            meaning::counter_skid(attr.precise_ip(), tags)
+            // What the levels of precision mean was found out on x86 alone.
+            let precise_ip = if machine == Machine::X86_64 { attr.precise_ip() } else { 0 };
+            meaning::counter_skid(precise_ip, tags)
         }
         _ => meaning::kernel_skid(kind),
     }
@@ -195,7 +208,7 @@ mod tests {
     #[test]
     fn an_event_is_of_memory_by_what_it_counts() {
         let check = |attr: &Attr, name, pmu, kind, skid| {
-            let event = describe(attr, name, pmu);
+            let event = describe(attr, name, pmu, Machine::X86_64);
             assert_eq!((event.kind, event.skid), (kind, skid), "{name:?} {pmu:?}");
         };
         let (raw, exact) = (abi::PERF_TYPE_RAW, SkidModel::Exact);
@@ -212,11 +225,15 @@ mod tests {
         check(&attr(1, 6, 0), None, None, EventKind::PageFault, exact);
         check(&attr(1, 3, 0), Some("all_loads"), None, EventKind::Other, unknown);
         check(&attr(2, 42, 0), None, None, EventKind::Tracepoint, exact);
+        let elsewhere = describe(&attr(0, 0, 3), Some("cycles:P"), None, Machine::Other);
+        assert_eq!(elsewhere.skid, unknown, "of other machines nothing is known");
     }
 
     #[test]
     fn a_name_is_made_from_the_attributes() {
-        let check = |attr: &Attr, pmu, name| assert_eq!(describe(attr, None, pmu).name, name);
+        let check = |attr: &Attr, pmu, name| {
+            assert_eq!(describe(attr, None, pmu, Machine::X86_64).name, name);
+        };
         check(&attr(0, 4 << 32, 0), None, "cycles");
         check(&attr(1, 2, 0), None, "page-faults");
         check(&attr(2, 42, 0), None, "tracepoint:42");

@@ -9,6 +9,9 @@ use crate::perf_data::format::user_record as user;
 use crate::record::decode::{Cursor, Endian};
 use crate::record::ring::{HEADER_BYTES, RawRecord};
 
+/// Formats of tracepoints that are looked at, in bytes: those of all of a kernel's some thousand are 4 MB.
+const MAX_FORMAT_BYTES: usize = 8 << 20;
+
 #[derive(Clone, Copy)]
 struct Header {
     kind: u32,
@@ -103,8 +106,9 @@ impl EventStream {
             match header.kind {
                 user::COMPRESSED | user::COMPRESSED2 => self.feed(header.kind, at),
                 user::AUXTRACE | user::HEADER_TRACING_DATA => {
-                    self.skip_trailing_data(header.kind, at)?;
-                    return Ok(Some(FoundRecord::Buffer(header)));
+                    if self.take_trailing_data(header.kind, at)? {
+                        return Ok(Some(FoundRecord::Buffer(header)));
+                    }
                 }
                 _ => return Ok(Some(FoundRecord::Buffer(header))),
             }
@@ -160,24 +164,34 @@ impl EventStream {
     }
 
     /// `PERF_RECORD_AUXTRACE` and `PERF_RECORD_HEADER_TRACING_DATA` begin with the length of what
-    /// follows them outside the record.
-    fn skip_trailing_data(&mut self, kind: u32, at: u64) -> Result<(), RecordingError> {
+    /// follows them outside the record. A trace is stepped over; formats come after the record in the buffer, as far
+    /// as they are wanted. Whether all of it was there.
+    fn take_trailing_data(&mut self, kind: u32, at: u64) -> Result<bool, RecordingError> {
         let mut cursor = Cursor::new(&self.buffer, self.endian);
         let len = match kind {
             user::AUXTRACE => cursor.u64(),
             _ => cursor.u32().map(u64::from),
         };
         let len = len.unwrap_or(0);
-        let n_skipped = self.source.skip(len)?;
-        if n_skipped < len {
+        let mut n_there = 0;
+        if kind == user::HEADER_TRACING_DATA {
+            let mut formats = Vec::new();
+            self.source.read(
+                &mut formats,
+                MAX_FORMAT_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX)),
+            )?;
+            n_there = formats.len() as u64;
+            self.buffer.append(&mut formats);
+        }
+        n_there += self.source.skip(len - n_there)?;
+        if n_there < len {
             self.is_over = true;
             self.warnings.push(format!(
-                "the recording is cut off in the data of the record at byte {at}: {} bytes of it \
-                 are missing",
-                len - n_skipped
+                "the recording is cut off in the data of the record at byte {at}: that claims {len} bytes, and \
+                 {n_there} are there"
             ));
         }
-        Ok(())
+        Ok(n_there == len)
     }
 
     /// Hands the compressed record in the buffer to the expander.

@@ -147,6 +147,11 @@ impl EventTable {
         id.and_then(|id| self.entry_by_id.get(&id).copied()).or_else(|| self.only_sampling_entry())
     }
 
+    /// The event with this id.
+    pub(super) fn entry_with_id(&self, id: u64) -> Option<usize> {
+        self.entry_by_id.get(&id).copied()
+    }
+
     /// Without ids there is no doubt only if a single event samples.
     fn only_sampling_entry(&self) -> Option<usize> {
         (self.n_sampling == 1).then_some(self.last_sampling)
@@ -210,7 +215,8 @@ impl EventTable {
         let by_type = self.tracepoint_names.get(&entry.attr.config).filter(|_| is_tracepoint);
         let name = entry.name.as_ref().or(by_type);
         let pmu = self.pmu_names.get(&entry.attr.kind);
-        Some(event::describe(&entry.attr, name.map(AsRef::as_ref), pmu.map(AsRef::as_ref)))
+        let (name, pmu) = (name.map(AsRef::as_ref), pmu.map(AsRef::as_ref));
+        Some(event::describe(&entry.attr, name, pmu, self.machine))
     }
 }
 

@@ -5,10 +5,12 @@ use super::attr::Attr;
 use super::build_id::KnownBuildIds;
 use super::event_table::EventTable;
 use super::feature;
+use super::group_count::{self, GroupCounts};
 use super::home::Home;
 use super::order::Order;
 use super::side_band;
 use super::tally::RecordingTally;
+use super::tracing_data;
 use crate::event::meaning;
 use crate::perf_data::format::bytes::until_nul;
 use crate::perf_data::format::feature as table;
@@ -19,7 +21,7 @@ use crate::record::side_band::{is_known, task_record};
 use crate::record::undecoded::Undecoded;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::Machine;
-use dataspace_proto::record::Record;
+use dataspace_proto::record::{Record, Sample};
 use perf_event_open_sys::bindings as abi;
 use std::collections::VecDeque;
 
@@ -42,6 +44,7 @@ pub(super) struct Intake {
     /// The time of the last record that had one.
     last_time_ns: u64,
     undecoded: Undecoded,
+    group_counts: GroupCounts,
     home: Home,
     has_warned_of_attr: bool,
     is_finished: bool,
@@ -60,6 +63,7 @@ impl Intake {
             is_machine_announced: false,
             last_time_ns: 0,
             undecoded: Undecoded::default(),
+            group_counts: GroupCounts::default(),
             home: Home::default(),
             has_warned_of_attr: false,
             is_finished: false,
@@ -141,6 +145,13 @@ impl Intake {
             }
             user::FINISHED_ROUND => self.order.finish_round(),
             user::AUXTRACE_INFO => self.undecoded.auxtrace_info(record, self.endian),
+            user::HEADER_TRACING_DATA => {
+                let data = record.payload.get(size_of::<u32>()..).unwrap_or_default();
+                let events = &mut self.events;
+                let _ =
+                    tracing_data::names(data, &mut |id, name| events.add_tracepoint_name(id, name));
+            }
+            user::STAT => self.tally.n_counts += 1,
             user::AUXTRACE => self.undecoded.auxtrace(record, self.endian),
             user::EVENT_UPDATE => {
                 if let (Some(user::UPDATE_NAME), Some(id)) = (cursor.u64(), cursor.u64()) {
@@ -181,17 +192,21 @@ impl Intake {
     }
 
     fn sample(&mut self, record: &RawRecord<'_>) {
-        self.tally.n_seen += 1;
-        if self.decode_sample(record).is_none() {
-            self.tally.n_undecodable += 1;
+        match self.decode_sample(record) {
+            Some(n_samples) => self.tally.n_seen += n_samples,
+            None => {
+                self.tally.n_seen += 1;
+                self.tally.n_undecodable += 1;
+            }
         }
     }
 
-    fn decode_sample(&mut self, record: &RawRecord<'_>) -> Option<()> {
+    /// The number of samples that it is.
+    fn decode_sample(&mut self, record: &RawRecord<'_>) -> Option<u64> {
         let number = self.events.entry_of_sample(record.payload)?;
         let event = self.events.index(number)?;
         let attr = self.events.attr(number)?;
-        let layout = self.events.layout(attr);
+        let (layout, inherits) = (self.events.layout(attr), attr.inherits());
         let decoded = decode::sample(&layout, record.misc, record.payload).ok()?;
         let mut sample = decoded.sample;
         sample.event = event;
@@ -203,8 +218,22 @@ impl Intake {
         let time = attr.samples(abi::PERF_SAMPLE_TIME).then_some(sample.time_ns);
         let key = self.time_key(time);
         sample.time_ns = if time.is_some() { sample.time_ns } else { self.last_time_ns };
-        self.order.push(key, Record::Sample(sample));
-        Some(())
+        let Some(values) = group_count::values(&layout, record.payload) else {
+            self.order.push(key, Record::Sample(sample));
+            return Some(1);
+        };
+        // Where threads inherit the event each has counts of its own under one id.
+        let tid = inherits.then_some(sample.tid);
+        let mut n_samples = 0;
+        for (id, value) in values {
+            let period = self.group_counts.growth(id, tid, value);
+            let member = self.events.entry_with_id(id).and_then(|entry| self.events.index(entry));
+            if let Some(event) = member.filter(|_| period > 0) {
+                self.order.push(key, Record::Sample(Sample { event, period, ..sample }));
+                n_samples += 1;
+            }
+        }
+        Some(n_samples)
     }
 
     /// Place of a record of this time; one without stays where it is in the file.
@@ -256,6 +285,13 @@ impl Intake {
                 "{} records were lost; the recording does not tell how many of them were samples, \
                  and all are counted as such",
                 self.n_lost()
+            ));
+        }
+        if self.tally.n_counts > 0 {
+            let n_counts = self.tally.n_counts;
+            self.warn(format!(
+                "the recording is one of 'perf stat record': it holds counts ({n_counts}), which are not shown; \
+                 samples are what 'perf record' makes"
             ));
         }
         for warning in self.undecoded.warnings() {

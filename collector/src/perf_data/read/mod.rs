@@ -14,6 +14,7 @@ mod event;
 mod event_stream;
 mod event_table;
 mod feature;
+mod group_count;
 mod header;
 mod home;
 mod intake;
@@ -22,6 +23,7 @@ mod preamble;
 mod side_band;
 mod source;
 mod tally;
+mod tracing_data;
 
 pub use error::RecordingError;
 pub use source::ReadSeek;

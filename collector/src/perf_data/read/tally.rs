@@ -21,6 +21,8 @@ pub(super) struct RecordingTally {
     pub(super) n_undecodable: u64,
     /// Records that are of no use here.
     pub(super) n_ignored: u64,
+    /// Counts of `perf stat record`.
+    pub(super) n_counts: u64,
     /// Sum of `PERF_RECORD_LOST`: records of any kind.
     n_lost_records: u64,
     /// Sum of `PERF_RECORD_LOST_SAMPLES`, if there is one: none lost is an answer too.
