@@ -4,13 +4,16 @@
 
 use dataspace_collector::access;
 use dataspace_collector::live::Permission;
-use dataspace_collector::system::procfs::{Ids, ProcessDirectory, Procfs};
+use dataspace_collector::system::procfs::{Ids, ProcessDirectory, Procfs, Status};
 use dataspace_collector::target::has_ended;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::path::Path;
+
+/// Threads that are looked at while a client waits: 15 µs each.
+const MAX_LOOKED_AT: usize = 512;
 
 /// A process whose number cannot become another's unnoticed.
 #[derive(Debug)]
@@ -90,10 +93,7 @@ impl OwnProcess {
         // Files of a process belong to its effective user, but to root where it is not dumpable
         // (`task_dump_owner()` in Linux `fs/proc/base.c`).
         let is_dumpable = owner == (*uid, *gid);
-        let all_are = |ids: Option<Ids>, id: u32| {
-            ids.is_some_and(|ids| [ids.real, ids.effective, ids.saved] == [id; 3])
-        };
-        if !all_are(status.users, *uid) || !all_are(status.groups, *gid) {
+        if !has_ids(&status, *uid, *gid) {
             return Standing::OfOthers(format!(
                 "process {pid} does not belong to this user with all its user and group ids"
             ));
@@ -122,10 +122,34 @@ impl OwnProcess {
         }
     }
 
+    /// Tells whether any of its first threads has other rights than the user's. The others are looked at when an event is
+    /// opened on them.
+    pub(crate) fn has_foreign_thread(&self) -> bool {
+        let tasks = Procfs::default().tasks(self.pid).unwrap_or_default();
+        tasks.iter().take(MAX_LOOKED_AT).any(|tid| {
+            let status = Procfs::default().status(tid);
+            status.is_ok_and(|status| !is_plain_thread(&status, self.uid, self.gid))
+        })
+    }
+
     /// Number of its threads now; 0 where that cannot be told.
     pub(crate) fn n_threads(&self) -> u64 {
         self.directory.status().ok().and_then(|(_, status)| status.n_threads).unwrap_or(0)
     }
+}
+
+/// Tells whether all user and group ids of a thread, whose status is given, are these.
+fn has_ids(status: &Status, uid: u32, gid: u32) -> bool {
+    let all_are = |ids: Option<Ids>, id: u32| {
+        ids.is_some_and(|ids| [ids.real, ids.effective, ids.saved] == [id; 3])
+    };
+    all_are(status.users, uid) && all_are(status.groups, gid)
+}
+
+/// Tells whether a thread, whose status is given, has the rights of this user and no others: the threads of a process may
+/// differ in that.
+pub(crate) fn is_plain_thread(status: &Status, uid: u32, gid: u32) -> bool {
+    has_ids(status, uid, gid) && status.permitted_capabilities == Some(0)
 }
 
 /// Tells whether a process, whose directory is given, is in our own user namespace.

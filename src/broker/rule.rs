@@ -2,11 +2,11 @@
 
 use crate::file_source::FileReader;
 use crate::lock::lock;
-use crate::ownership::{OwnProcess, Standing};
+use crate::ownership::{OwnProcess, Standing, is_plain_thread};
 use dataspace_collector::access::{self, Answered};
 use dataspace_collector::live::Marks;
 use dataspace_collector::system::machine;
-use dataspace_collector::system::procfs::Procfs;
+use dataspace_collector::system::procfs::{Procfs, Status};
 use dataspace_collector::system::right::{KernelFile, Right};
 use dataspace_proto::broker::Request;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -132,16 +132,23 @@ impl Rules {
         request: &Request,
         beside: &[BorrowedFd<'_>],
     ) -> Result<Answered, Errno> {
-        let process_of = || Procfs::default().status(task).ok()?.pid;
-        let pid = process_of().ok_or(Errno::SRCH)?;
+        let status = || Procfs::default().status(task).ok();
+        let pid = status().and_then(|status| status.pid).ok_or(Errno::SRCH)?;
         // It measures on itself what events cost.
         if pid == self.worker_pid {
             return access::perform(request, beside);
         }
+        let is_plain = || {
+            let is_plain = |it: &Status| is_plain_thread(it, viewer.uid, viewer.gid);
+            status().is_some_and(|it| it.pid == Some(pid) && is_plain(&it))
+        };
+        if !is_plain() {
+            return Err(Errno::ACCESS);
+        }
         let mut known = lock(&self.known);
         known.meet(pid, viewer)?;
         let done = access::perform(request, beside)?;
-        if process_of() == Some(pid) && known.is_still(pid) { Ok(done) } else { Err(Errno::ACCESS) }
+        if is_plain() && known.is_still(pid) { Ok(done) } else { Err(Errno::ACCESS) }
     }
 
     /// Tells whether events on process `pid` are for the viewer to have.

@@ -143,6 +143,9 @@ impl Peer {
                  each takes files on every CPU"
             ));
         }
+        if processes.iter().any(OwnProcess::has_foreign_thread) {
+            return refuse("the process has threads of other users".into());
+        }
         options.confine(self.reader());
         Ok(processes)
     }

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Time that an attach request waits for its events to be opened.
 const ATTACH_TIME: Duration = Duration::from_secs(10);
 
+/// Time after which an attach request is refused, whatever for: it would tell whether there is such a process.
+const REFUSAL_TIME: Duration = Duration::from_millis(5);
+
 /// Time that a detach request waits for the final totals: the analyzer takes up to three seconds for
 /// debug information that is still being read.
 const DETACH_TIME: Duration = Duration::from_secs(6);
@@ -102,7 +105,14 @@ impl Roster {
     ) -> Result<Arc<Session>, ApiError> {
         let bad = |message| ApiError { code: ErrorCode::BadRequest, message };
         let mut options = spec::options(&spec).map_err(bad)?;
-        let processes = peer.admit(&mut options)?;
+        let began = tokio::time::Instant::now();
+        let processes = match peer.admit(&mut options) {
+            Ok(processes) => processes,
+            Err(refused) => {
+                tokio::time::sleep_until(began + REFUSAL_TIME).await;
+                return Err(refused);
+            }
+        };
         let owner = Owner::requesting(peer);
         let session = {
             let mut state = self.lock();

@@ -286,3 +286,18 @@ fn a_crowd_at_the_public_socket_does_not_reach_that_of_root_and_the_group() {
         );
     }
 }
+
+/// The ids that `/proc` shows of a process are its first thread's.
+#[test]
+fn a_process_with_threads_of_others_is_not_its_first_threads_users() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let program = compile("mixed_threads", &["-O1", "-g", "-pthread"]);
+    let program = shared(stage.daemon.dir.path(), &program, "mixed_threads");
+    let running = Running::start(&program, &[USER]).0;
+    let (code, said) = stage.ask(USER, &["attach", "-p", &running.pid()]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("the process has threads of other users"), "{said}");
+}

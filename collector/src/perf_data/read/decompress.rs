@@ -8,9 +8,10 @@ use zstd::stream::raw::{Decoder, Operation};
 
 /// So much is expanded at a time; a record has at most 64 KiB.
 const STEP_LEN: usize = 128 << 10;
-/// One compressed record comes from one ring, and no ring is larger: what expands to more is made
-/// to exhaust us.
-const MAX_EXPANDED_LEN: u64 = 128 << 20;
+/// Bound on what all records together expand to: so many times their length, and the least beside it. Samples come to 5 to 20 times, and
+/// the same one again and again to 100; what is made to exhaust us to 10,000.
+const MAX_RATIO: u64 = 256;
+const MIN_EXPANDED_LEN: u64 = 16 << 20;
 
 /// Expands compressed records, a piece at a time.
 #[derive(Default)]
@@ -22,6 +23,8 @@ pub(super) struct Expander {
     has_more: bool,
     output: Vec<u8>,
     output_at: usize,
+    /// Of all records so far.
+    n_fed: u64,
     n_expanded: u64,
 }
 
@@ -34,7 +37,7 @@ impl Expander {
         self.input.clear();
         self.input.extend_from_slice(data);
         self.input_at = 0;
-        self.n_expanded = 0;
+        self.n_fed = self.n_fed.saturating_add(data.len() as u64);
         self.has_more = !data.is_empty();
         Ok(())
     }
@@ -67,8 +70,10 @@ impl Expander {
         result?;
         self.input_at += n_read;
         self.n_expanded = self.n_expanded.saturating_add(n_written as u64);
-        if self.n_expanded > MAX_EXPANDED_LEN {
-            return Err(io::Error::other("it expands to more than any ring holds"));
+        let most = self.n_fed.saturating_mul(MAX_RATIO).saturating_add(MIN_EXPANDED_LEN);
+        if self.n_expanded > most {
+            let what = format!("it expands to more than {MAX_RATIO} times its length");
+            return Err(io::Error::other(what));
         }
         let is_stuck = n_read == 0 && n_written == 0;
         self.has_more = !is_stuck && (self.input_at < self.input.len() || n_written == STEP_LEN);
@@ -130,6 +135,21 @@ mod tests {
         expander.feed(&pieces[1]).unwrap();
         while expander.expand().unwrap() {}
         assert_eq!(expander.output(), b"bcdef");
+    }
+
+    #[test]
+    fn what_expands_to_far_more_than_samples_do_is_given_up() {
+        let piece = vec![0; 32 << 20];
+        let mut expander = Expander::default();
+        expander.feed(&compressed(&[&piece])[0]).unwrap();
+        let (mut n_bytes, mut expanded) = (0, Ok(true));
+        while let Ok(true) = expanded {
+            n_bytes += expander.output().len();
+            expander.consume(expander.output().len());
+            expanded = expander.expand();
+        }
+        assert!(expanded.is_err());
+        assert!((16 << 20..18 << 20).contains(&n_bytes), "{n_bytes}");
     }
 
     #[test]
