@@ -178,7 +178,7 @@ fn a_guests_code_is_its_own() {
     let mut session = Session::new(&program);
     let access = program.access("load_key", program.truth("struct node.key"));
     let mut guest = sample(EXACT, access.ip(), &with(&[(Rdi, HEAP)]));
-    guest.addr = Some(Avma(HEAP));
+    guest.addr = Some(Avma(HEAP + program.truth("struct node.key")));
     assert_eq!(object(&session.one(guest)), "{structure:node}.{long_int key}");
     guest.mode = CpuMode::Guest;
     assert_eq!(object(&session.one(guest)), "guest", "its addresses mean nothing here");

@@ -134,18 +134,17 @@ fn a_load_over_its_own_base_has_lost_its_address_but_not_its_type() {
     else {
         return;
     };
-    // An access that begins anew, as on a machine whose host takes memory away, is reported itself.
-    let is_behind = |line: &&Value| line["trigger"] != line["ip"];
-    let in_chase: Vec<&Value> = lines
-        .iter()
-        .filter(|line| line["scope"]["function"] == "chase")
-        .filter(is_behind)
-        .collect();
-    let lost = in_chase.iter().filter(|line| {
-        line["reason"] == "register_loss"
-            && line["object"] == "{structure:cell}.{pointer+structure:cell next}"
-            && line["addr"].is_null()
-    });
-    let lost = lost.count();
-    assert!(lost > 50 && lost * 100 >= in_chase.len() * 90, "{lost} of {}", in_chase.len());
+    // Waits gather after the slow load. How many samples fall elsewhere in the loop is the machine's affair.
+    let is_lost = |line: &&Value| line["reason"] == "register_loss";
+    let Some(first) = lines.iter().find(is_lost) else { panic!("none of {}", lines.len()) };
+    let after_load: Vec<&Value> = lines.iter().filter(|line| line["ip"] == first["ip"]).collect();
+    assert!(after_load.len() > 50, "{} of {}", after_load.len(), lines.len());
+    for line in after_load {
+        assert_eq!(line["scope"]["function"], "chase");
+        assert_eq!(line["trigger"], first["trigger"], "one instruction leads there");
+        assert_ne!(line["trigger"], line["ip"]);
+        assert_eq!(line["reason"], "register_loss");
+        assert_eq!(line["object"], "{structure:cell}.{pointer+structure:cell next}");
+        assert!(line["addr"].is_null(), "{line}");
+    }
 }

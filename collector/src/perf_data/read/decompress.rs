@@ -8,8 +8,8 @@ use zstd::stream::raw::{Decoder, Operation};
 
 /// So much is expanded at a time; a record has at most 64 KiB.
 const STEP_LEN: usize = 128 << 10;
-/// Bound on what all records together expand to: so many times their length, and the least beside it. Samples come to 5 to 20 times, and
-/// the same one again and again to 100; what is made to exhaust us to 10,000.
+/// Bound on what all records together expand to: so many times their length, and the least beside it. Samples come to
+/// 5 to 20 times, and the same one again and again to 100; what is made to exhaust us to 10,000.
 const MAX_RATIO: u64 = 256;
 const MIN_EXPANDED_LEN: u64 = 16 << 20;
 
