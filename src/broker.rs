@@ -2,6 +2,7 @@
 //! none, reads all that a target controls.
 
 mod client;
+pub(crate) mod opener;
 mod rule;
 mod sandbox;
 mod server;
@@ -20,7 +21,9 @@ use dataspace_collector::perf_data::write::RecordingName;
 use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_collector::target::TargetSpec;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Signal, WaitStatus, getegid, geteuid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use server::Desk;
 use std::ffi::OsString;
@@ -88,7 +91,7 @@ pub(crate) fn split(
             drop(theirs);
             // It is the worker's to end what it was given: a recording that is dropped is removed.
             std::mem::forget(work);
-            server::serve_apart(Arc::new(Desk::new(terms, worker.pid())), ours)?;
+            server::serve_apart(Arc::new(Desk::new(terms, worker.pid(), true)), ours)?;
             let status = worker.wait(&signals).context("waiting for the worker")?;
             match end_as(status, &worker, terminal) {
                 0 => Ok(()),
@@ -110,7 +113,7 @@ pub(crate) fn split(
 pub(crate) fn serve_worker(terms: Terms, pid: i32) -> std::io::Result<OwnedFd> {
     let _ = user();
     let (ours, theirs) = Connection::pair()?;
-    server::serve_apart(Arc::new(Desk::new(terms, pid)), ours)?;
+    server::serve_apart(Arc::new(Desk::new(terms, pid, false)), ours)?;
     Ok(theirs.into())
 }
 
@@ -127,6 +130,21 @@ pub(crate) fn enter(access: Connection, ends_with_broker: bool) -> anyhow::Resul
         let remedy = "--sandbox off   does all in one process, with the privileges that it has";
         Failure::new(Kind::Unsupported, what).with_remedy(remedy).into()
     })
+}
+
+/// Ends what this process does for others before it ends with `code`, where it is a worker: a thread of it that a file
+/// holds would hold what reads its output, too.
+pub(crate) fn take_leave(code: u8) {
+    if !access::has_broker() {
+        return;
+    }
+    // Nothing else can be opened here.
+    if let Ok(nothing) = eventfd(0, EventfdFlags::CLOEXEC) {
+        let _ = dup2_stdin(&nothing);
+        let _ = dup2_stdout(&nothing);
+        let _ = dup2_stderr(&nothing);
+    }
+    access::take_leave(code);
 }
 
 /// The worker's exit code. One that was killed could not say so, nor leave the terminal as it was.

@@ -124,7 +124,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
             command_output: CommandOutput::Discard,
             is_one_of_many: false,
-            reader: None,
+            viewer: None,
         })
     };
     let session = open(options.event.iter().cloned().collect())?;

@@ -145,6 +145,9 @@ pub(crate) enum Command {
     /// Do the work of a user's sessions, for the daemon that started this.
     #[command(hide = true)]
     Worker,
+    /// Open files, for the process that started this.
+    #[command(hide = true)]
+    Opener,
     /// Install the daemon as a service: this binary, its units, an example configuration.
     #[command(after_help = daemon::INSTALL_UNITS_EXAMPLES)]
     InstallUnits(InstallUnitsArgs),

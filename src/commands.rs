@@ -14,6 +14,7 @@ mod sessions;
 mod status;
 mod top;
 
+use crate::broker::opener;
 use crate::cli::{Cli, Command};
 
 /// Runs the command that was typed.
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Demo(args) => demo::run(args, &global),
         Command::Daemon(args) => daemon::run(&args.resolve(global.sandbox), &global),
         Command::Worker => daemon::run_worker(&global),
+        Command::Opener => opener::run(),
         Command::InstallUnits(args) => install_units::run(&args, &global),
         Command::Config(args) => daemon::check(args, &global),
         Command::Attach(args) => attach::attach(args, &global),

@@ -1,12 +1,12 @@
 //! Options of the program, worked out from what was typed: no flag is looked at below here.
 
 use crate::cli::value::DEFAULT_SHARE;
-use crate::file_source::FileReader;
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Sampling, SkidModel};
 use dataspace_proto::window::{Window, WindowLengths};
+use dataspace_proto::worker::Viewer;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,12 +35,12 @@ pub(crate) struct LiveOptions {
     pub(crate) is_one_of_many: bool,
     /// For whom it is, where that is a user with fewer privileges than ours: then only files that he
     /// may read are opened, and events are on processes of his only.
-    pub(crate) reader: Option<FileReader>,
+    pub(crate) viewer: Option<Viewer>,
 }
 
 impl LiveOptions {
-    /// Bounds them for a user who may see only his own: it is for `reader` then.
-    pub(crate) fn confine(&mut self, reader: FileReader) {
+    /// Bounds them for a user who may see only his own: it is for `viewer` then.
+    pub(crate) fn confine(&mut self, viewer: Viewer) {
         let usual = DEFAULT_SHARE.0;
         self.max_overhead = match (self.max_overhead, usual) {
             (Some(asked), Some(usual)) => Some(asked.min(usual)),
@@ -48,7 +48,7 @@ impl LiveOptions {
             (asked, None) => asked,
         };
         self.keeps_counts = false;
-        self.reader = Some(reader);
+        self.viewer = Some(viewer);
     }
 }
 

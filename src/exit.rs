@@ -4,7 +4,6 @@ use crate::journal;
 use crate::text::visible;
 use std::fmt;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 /// Failed for a reason that no other code names.
 pub(crate) const FAILED: u8 = 1;
@@ -75,10 +74,10 @@ impl fmt::Display for Told {
 impl std::error::Error for Told {}
 
 /// Prints the error, if there is one, and gives the exit code.
-pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
+pub(crate) fn report(result: anyhow::Result<()>) -> u8 {
+    let Err(error) = result else { return 0 };
     if let Some(Told(code)) = error.downcast_ref() {
-        return ExitCode::from(*code);
+        return *code;
     }
     let code = code(&error);
     if code != 0 {
@@ -89,7 +88,7 @@ pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
         }
         let _ = io::stderr().write_all(text.as_bytes());
     }
-    ExitCode::from(code)
+    code
 }
 
 /// The exit code of `error`: the first of its causes that knows one decides.

@@ -8,8 +8,7 @@ mod permission;
 mod place;
 mod vdso;
 
-pub(crate) use permission::FileReader;
-pub(crate) use place::open_here;
+pub(crate) use place::open_load_object;
 
 use crate::expendable::{Expendable, FilesEnd};
 use companion::Companions;
@@ -21,9 +20,11 @@ use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::broker::{FilePlace, FileRoot};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
+use dataspace_proto::worker::Viewer;
 use place::{FileState, Opened};
 use rustix::io::ReadWriteFlags;
-use std::ffi::OsStr;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt as _;
@@ -35,15 +36,15 @@ use std::sync::Arc;
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Rules for looking for files.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FilePolicy {
     /// A directory that holds the recorded machine's files (`--symfs`).
-    pub(crate) symfs: Option<PathBuf>,
+    pub(crate) symfs: Option<OsString>,
     /// True while the processes run on this machine.
     pub(crate) is_live: bool,
     /// User who has to be allowed to read what is opened, beside ourselves; what the process has mapped
     /// it could read.
-    pub(crate) reader: Option<FileReader>,
+    pub(crate) viewer: Option<Viewer>,
 }
 
 /// The session's [`FileSource`].
@@ -64,7 +65,7 @@ impl SystemFiles {
     /// The same, which gives nothing more from the `end` on.
     pub(crate) fn until(policy: FilePolicy, end: Arc<FilesEnd>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let user = policy.reader.as_ref().map(|reader| reader.uid);
+        let user = policy.viewer.as_ref().map(|viewer| viewer.uid);
         Self { policy, home, expendable: Arc::new(Expendable::until(end, user)) }
     }
 
@@ -281,6 +282,7 @@ impl FileBytes for OpenFile {
 
 #[cfg(test)]
 mod tests {
+    use super::place::open_here;
     use super::*;
     use dataspace_proto::address::Avma;
     use std::os::unix::ffi::OsStringExt as _;
@@ -292,7 +294,7 @@ mod tests {
     }
 
     fn open(path: &Path, identity: FileIdentity, symfs: Option<&Path>) -> Result<Vec<u8>, Reason> {
-        let policy = FilePolicy { symfs: symfs.map(Path::to_path_buf), ..FilePolicy::default() };
+        let policy = FilePolicy { symfs: symfs.map(|dir| dir.into()), ..FilePolicy::default() };
         let file = SystemFiles::new(policy).load_object(&key(path, identity))?;
         let mut bytes = vec![0; usize::try_from(file.len()).unwrap()];
         file.read_exact_at(0, &mut bytes).unwrap();
@@ -387,8 +389,8 @@ mod tests {
         assert!(open_here(&exe(&own), &policy).is_ok());
         let error = open_here(&exe(b"/other"), &policy).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
-        let reader = FileReader { uid: 4_000_000, gid: 4_000_000, groups: Arc::default() };
-        let policy = FilePolicy { reader: Some(reader), ..policy };
+        let viewer = Viewer { uid: 4_000_000, gid: 4_000_000, groups: Vec::new() };
+        let policy = FilePolicy { viewer: Some(viewer), ..policy };
         let error = open_here(&exe(&own), &policy).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
     }

@@ -39,5 +39,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    exit::report(commands::run(cli))
+    let code = exit::report(commands::run(cli));
+    broker::take_leave(code);
+    ExitCode::from(code)
 }

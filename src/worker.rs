@@ -10,12 +10,11 @@ pub(crate) use {figures::of as figures_of, frame::sealed};
 
 use crate::broker;
 use crate::broker::wire::Connection;
-use crate::file_source::FileReader;
 use crate::interrupt::Interrupt;
 use crate::memory_bound;
 use anyhow::{Context as _, bail};
 use dataspace_collector::system::memory;
-use dataspace_proto::worker::{Order, Viewer};
+use dataspace_proto::worker::Order;
 use host::Host;
 use rustix::fd::AsFd as _;
 use std::collections::HashMap;
@@ -41,6 +40,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let access = beside.pop().context("a worker's way to what it may have")?;
     broker::enter(access.into(), false)?;
     obey(&control);
+    broker::take_leave(0);
     // What is still at work waits for answers that will not come.
     std::process::exit(0);
 }
@@ -72,17 +72,5 @@ pub(crate) fn obey(control: &Connection) {
                 }
             }
         }
-    }
-}
-
-impl From<Viewer> for FileReader {
-    fn from(Viewer { uid, gid, groups }: Viewer) -> Self {
-        Self { uid, gid, groups: groups.into() }
-    }
-}
-
-impl From<&FileReader> for Viewer {
-    fn from(FileReader { uid, gid, groups }: &FileReader) -> Self {
-        Self { uid: *uid, gid: *gid, groups: groups.to_vec() }
     }
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both ends are one program, but a package may be replaced between their starts.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Length of the longest message in bytes: the request for a session, or a path as long as the kernel takes one.
 pub const MAX_MESSAGE_BYTES: usize = 96 << 10;
@@ -83,6 +83,11 @@ pub enum Request {
     RecordingEnd {
         /// False if nothing of worth is in it: it is removed.
         is_whole: bool,
+    },
+    /// The worker has done all and ends.
+    Ending {
+        /// Its exit code.
+        code: u8,
     },
 }
 

@@ -1,6 +1,5 @@
 //! Rules by which a worker has what it asks for: its viewer's own processes, or all where the viewer sees all.
 
-use crate::file_source::FileReader;
 use crate::lock::lock;
 use crate::ownership::{OwnProcess, Standing, is_plain_thread};
 use dataspace_collector::access::{self, Answered};
@@ -9,6 +8,7 @@ use dataspace_collector::system::machine;
 use dataspace_collector::system::procfs::{Procfs, Status};
 use dataspace_collector::system::right::{KernelFile, Right};
 use dataspace_proto::broker::Request;
+use dataspace_proto::worker::Viewer;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const MAX_KNOWN: usize = 256;
 pub(super) struct Rules {
     worker_pid: i32,
     /// The viewer, where he may see only his own.
-    viewer: Option<FileReader>,
+    viewer: Option<Viewer>,
     /// PMUs that are none of a session's.
     probes: [Option<u32>; 2],
     known: Mutex<Known>,
@@ -38,7 +38,7 @@ struct Known {
 
 impl Known {
     /// Looks at process `pid` anew, unless it is known.
-    fn meet(&mut self, pid: i32, viewer: &FileReader) -> Result<(), Errno> {
+    fn meet(&mut self, pid: i32, viewer: &Viewer) -> Result<(), Errno> {
         if self.is_still(pid) {
             return Ok(());
         }
@@ -76,7 +76,7 @@ struct KnownProcess {
 }
 
 impl Rules {
-    pub(super) fn new(worker_pid: i32, viewer: Option<FileReader>) -> Self {
+    pub(super) fn new(worker_pid: i32, viewer: Option<Viewer>) -> Self {
         let probes = ["kprobe", "uprobe"].map(machine::pmu_type);
         Self { worker_pid, viewer, probes, known: Mutex::default() }
     }
@@ -128,7 +128,7 @@ impl Rules {
     fn perform_on(
         &self,
         task: i32,
-        viewer: &FileReader,
+        viewer: &Viewer,
         request: &Request,
         beside: &[BorrowedFd<'_>],
     ) -> Result<Answered, Errno> {
@@ -162,12 +162,11 @@ impl Rules {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     /// Rules for a worker that is none of the processes asked for.
     fn rules(viewer: Option<u32>) -> Rules {
-        let reader = |uid| FileReader { uid, gid: uid, groups: Arc::default() };
-        Rules::new(i32::MAX, viewer.map(reader))
+        let user = |uid| Viewer { uid, gid: uid, groups: Vec::new() };
+        Rules::new(i32::MAX, viewer.map(user))
     }
 
     fn file(path: &str) -> Request {

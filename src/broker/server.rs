@@ -3,31 +3,36 @@
 //! All that a worker says is hostile: who found a way into it says it.
 
 use super::Terms;
+use super::opener::Openers;
 use super::rule::Rules;
 use super::wire::Connection;
-use crate::file_source::{self, FilePolicy};
 use crate::lock::lock;
 use dataspace_collector::access::{Answered, CommandOfWorker};
 use dataspace_collector::perf_data::write::RecordingName;
-use dataspace_proto::broker::{Answer, FilePlace, Request, VERSION};
+use dataspace_proto::broker::{Answer, Request, VERSION};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Connections of one worker: a thread of each session waits at one at a time, and those for files that do not answer.
 const MAX_CONNECTIONS: usize = 128;
 
-/// The beginning of every ELF file (ELF specification, `e_ident`).
-const ELF: [u8; 4] = *b"\x7fELF";
+/// Time that a worker has between its last word and its end.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// What a worker may have.
 #[derive(Debug)]
 pub(super) struct Desk {
     rules: Rules,
-    policy: FilePolicy,
+    worker_pid: i32,
+    /// This process ends as its worker does.
+    ends_with_worker: bool,
+    openers: Openers,
     command: Option<Mutex<CommandOfWorker>>,
     recording: Option<RecordingName>,
     n_connections: AtomicUsize,
@@ -35,10 +40,12 @@ pub(super) struct Desk {
 
 impl Desk {
     /// What `worker_pid` may have by `terms`.
-    pub(super) fn new(terms: Terms, worker_pid: i32) -> Self {
+    pub(super) fn new(terms: Terms, worker_pid: i32, ends_with_worker: bool) -> Self {
         Self {
-            rules: Rules::new(worker_pid, terms.policy.reader.clone()),
-            policy: terms.policy,
+            rules: Rules::new(worker_pid, terms.policy.viewer.clone()),
+            worker_pid,
+            ends_with_worker,
+            openers: Openers::new(terms.policy),
             command: terms.command.map(|argv| Mutex::new(CommandOfWorker::new(argv))),
             recording: terms.recording,
             n_connections: AtomicUsize::new(0),
@@ -55,7 +62,7 @@ impl Desk {
             }
             Request::Connection { .. } => Err(Errno::PROTO),
             Request::Object(place) => {
-                let file = self.object(&place).map_err(io)?;
+                let file = self.openers.open(&place).map_err(io)?;
                 Ok((Answer::Opened, vec![file]))
             }
             Request::Permission { pid } => {
@@ -74,24 +81,39 @@ impl Desk {
                 let recording = self.recording.as_ref().ok_or(Errno::PERM)?;
                 Ok((recording.end(is_whole), Vec::new()))
             }
+            Request::Ending { code } if self.ends_with_worker => {
+                let process = Pid::from_raw(self.worker_pid).ok_or(Errno::SRCH)?;
+                let process = pidfd_open(process, PidfdFlags::empty())?;
+                let parting = std::thread::Builder::new().name("parting".to_owned());
+                parting.spawn(move || end_without(&process, code)).map_err(io)?;
+                Ok((Answer::Ended(None), Vec::new()))
+            }
             request => {
                 let beside: Vec<_> = beside.iter().map(AsFd::as_fd).collect();
                 self.rules.perform(request, &beside)
             }
         }
     }
+}
 
-    /// Opens a load object, or a file that belongs to one: ELF files, and those in which runtimes name code.
-    fn object(&self, place: &FilePlace) -> io::Result<OwnedFd> {
-        let file = file_source::open_here(place, &self.policy)?;
-        if !matches!(place, FilePlace::Below { has_names: true, .. }) {
-            let mut magic = [0; ELF.len()];
-            file.read_exact_at(&mut magic, 0)?;
-            if magic != ELF {
-                return Err(Errno::NOEXEC.into());
-            }
+/// Ends this process with the worker's `code` where the worker does not: a file that never answers holds it, and it has
+/// done all that it had to.
+fn end_without(worker: &OwnedFd, code: u8) {
+    if !ends_within(worker, PARTING) {
+        let _ = pidfd_send_signal(worker.as_fd(), Signal::KILL);
+        std::process::exit(i32::from(code));
+    }
+}
+
+/// Waits for the end of `process` for `time`; tells whether it has come.
+fn ends_within(process: &OwnedFd, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], left.as_ref()) {
+            Err(Errno::INTR) => {}
+            ended => return ended.is_ok_and(|n| n != 0),
         }
-        Ok(file.into())
     }
 }
 

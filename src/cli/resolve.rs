@@ -84,7 +84,7 @@ impl EventArgs {
             windows: WindowLengths::default(),
             events: self.names(),
             is_one_of_many: false,
-            reader: None,
+            viewer: None,
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,
                 Output::Json | Output::Table | Output::JsonOnce => CommandOutput::Stderr,

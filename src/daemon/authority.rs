@@ -146,7 +146,7 @@ impl Peer {
         if processes.iter().any(OwnProcess::has_foreign_thread) {
             return refuse("the process has threads of other users".into());
         }
-        options.confine(self.reader());
+        options.confine(self.viewer());
         Ok(processes)
     }
 }
@@ -248,7 +248,7 @@ mod tests {
             let spec = SessionSpec { max_overhead: asked.map(str::to_owned), ..on(own) };
             let options = admit(Rank::User, &spec).unwrap();
             assert_eq!((options.max_overhead, options.keeps_counts), (Some(got), false));
-            assert_eq!(options.reader.unwrap().uid, geteuid().as_raw());
+            assert_eq!(options.viewer.unwrap().uid, geteuid().as_raw());
         }
     }
 }

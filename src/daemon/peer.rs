@@ -1,10 +1,10 @@
 //! The client at the other end of a connection: what the kernel says of it, and what follows.
 
-use crate::file_source::FileReader;
 use crate::ownership;
 use dataspace_collector::system::procfs::{Procfs, Status};
 use dataspace_collector::system::socket::SocketPeer;
 use dataspace_collector::target::has_ended;
+use dataspace_proto::worker::Viewer;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::net::SocketAddr;
@@ -114,8 +114,8 @@ impl Peer {
     }
 
     /// With whose permissions files are read for it.
-    pub(super) fn reader(&self) -> FileReader {
-        FileReader { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
+    pub(super) fn viewer(&self) -> Viewer {
+        Viewer { uid: self.uid, gid: self.gid, groups: self.groups.to_vec() }
     }
 }
 

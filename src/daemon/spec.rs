@@ -47,7 +47,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         windows: spec.windows_s.unwrap_or_default(),
         command_output: CommandOutput::Discard,
         is_one_of_many: true,
-        reader: None,
+        viewer: None,
     })
 }
 

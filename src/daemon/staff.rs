@@ -153,7 +153,7 @@ impl Staff {
             let status = child.and_then(|mut child| child.wait().ok()).map(|it| it.to_string());
             tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
-        let policy = FilePolicy { is_live: true, reader: viewer.map(Into::into), symfs: None };
+        let policy = FilePolicy { is_live: true, viewer, symfs: None };
         let access = broker::serve_worker(Terms::of_files(policy), pid)?;
         worker.control.hand_over(&Order::Access, &[access])?;
         Ok(worker)

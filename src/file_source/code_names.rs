@@ -164,7 +164,7 @@ mod tests {
     fn a_map_is_a_plain_file_of_its_process() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("perf-7.map");
-        let policy = FilePolicy { symfs: Some(root.path().to_path_buf()), ..FilePolicy::default() };
+        let policy = FilePolicy { symfs: Some(root.path().into()), ..FilePolicy::default() };
         let place = FilePlace::Below {
             root: FileRoot::Symfs,
             path: b"perf-7.map".to_vec(),
@@ -207,7 +207,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("tmp")).unwrap();
         std::fs::write(root.path().join("tmp/perf-7.map"), "1000 10 f\n").unwrap();
-        let policy = FilePolicy { symfs: Some(root.path().to_path_buf()), ..FilePolicy::default() };
+        let policy = FilePolicy { symfs: Some(root.path().into()), ..FilePolicy::default() };
         let files = SystemFiles::new(policy);
         let is_there = |key: &LoadObjectKey| files.names_file(key, NamesFormat::PerfMap).is_some();
         assert!(is_there(&key(7, "[perf map]")));

@@ -158,8 +158,7 @@ mod tests {
         std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
         std::fs::write(&here, "here").unwrap();
         std::fs::write(&inside, "inside").unwrap();
-        let policy =
-            FilePolicy { symfs: Some(symfs.path().to_path_buf()), ..FilePolicy::default() };
+        let policy = FilePolicy { symfs: Some(symfs.path().into()), ..FilePolicy::default() };
         let companions = Companions { files: SystemFiles::new(policy), ..companions("/bin/tool") };
         let found = companions.open(&split(here.to_str().unwrap(), None));
         let lengths: Vec<u64> = found.iter().map(|file| file.len()).collect();

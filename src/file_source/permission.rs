@@ -2,74 +2,59 @@
 //! not got: what his program's debug information names must not lead to what he may not see.
 
 use dataspace_collector::system::procfs::{Credentials, Procfs};
+use dataspace_proto::worker::Viewer;
 use rustix::fs::{Stat, fstat, getxattr, stat};
 use rustix::io::Errno;
 use rustix::process::{Gid, getegid, geteuid, getgroups};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::Arc;
-
-/// The user whose permissions decide, beside our own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileReader {
-    /// The user.
-    pub(crate) uid: u32,
-    /// His group.
-    pub(crate) gid: u32,
-    /// His other groups.
-    pub(crate) groups: Arc<[u32]>,
-}
 
 /// The permission bits of the others (POSIX.1, `<sys/stat.h>`).
 const READ: u32 = 0o4;
 const SEARCH: u32 = 0o1;
 
-impl FileReader {
-    /// Our own user, without the privileges that we may have.
-    fn own() -> Self {
-        let groups = getgroups().unwrap_or_default().into_iter().map(Gid::as_raw);
-        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-        Self { uid, gid, groups: groups.collect() }
-    }
+/// Our own user, without the privileges that we may have.
+fn own() -> Viewer {
+    let groups = getgroups().unwrap_or_default().into_iter().map(Gid::as_raw).collect();
+    Viewer { uid: geteuid().as_raw(), gid: getegid().as_raw(), groups }
+}
 
-    /// Tells whether the user may read the file of `found`, and search every directory above it. What
-    /// cannot be told is a no: access control lists, files of another mount namespace.
-    pub(super) fn may_read(&self, found: &OwnedFd) -> bool {
-        let link = Procfs::default().own_file(found);
-        let (Ok(path), Ok(file)) = (std::fs::read_link(link), fstat(found)) else { return false };
-        // The path is that of the file's own mount tree: here it may be another file's.
-        let is_here =
-            stat(&path).is_ok_and(|here| (here.st_dev, here.st_ino) == (file.st_dev, file.st_ino));
-        is_here
-            && path.is_absolute()
-            && self.has(&file, READ)
-            && !has_access_list(&path)
-            && path.ancestors().skip(1).all(|directory| {
-                let may_search = stat(directory).is_ok_and(|stat| self.has(&stat, SEARCH));
-                may_search && !has_access_list(directory)
-            })
-    }
+/// Tells whether `viewer` may read the file of `found`, and search every directory above it. What cannot be told is a
+/// no: access control lists, files of another mount namespace.
+pub(super) fn may_read(viewer: &Viewer, found: &OwnedFd) -> bool {
+    let link = Procfs::default().own_file(found);
+    let (Ok(path), Ok(file)) = (std::fs::read_link(link), fstat(found)) else { return false };
+    // The path is that of the file's own mount tree: here it may be another file's.
+    let is_here =
+        stat(&path).is_ok_and(|here| (here.st_dev, here.st_ino) == (file.st_dev, file.st_ino));
+    is_here
+        && path.is_absolute()
+        && has(viewer, &file, READ)
+        && !has_access_list(&path)
+        && path.ancestors().skip(1).all(|directory| {
+            let may_search = stat(directory).is_ok_and(|stat| has(viewer, &stat, SEARCH));
+            may_search && !has_access_list(directory)
+        })
+}
 
-    /// The same of a file that a process of his has mapped: the kernel let that find it, in whatever mount namespace,
-    /// so that no directory decides. It maps programs that may be run and not read, too.
-    pub(super) fn may_read_mapped(&self, found: &OwnedFd) -> bool {
-        let link = Procfs::default().own_file(found);
-        fstat(found).is_ok_and(|file| self.has(&file, READ)) && !has_access_list(&link)
-    }
+/// The same of a file that a process of his has mapped: the kernel let that find it, in whatever mount namespace, so
+/// that no directory decides. It maps programs that may be run and not read, too.
+pub(super) fn may_read_mapped(viewer: &Viewer, found: &OwnedFd) -> bool {
+    let link = Procfs::default().own_file(found);
+    fstat(found).is_ok_and(|file| has(viewer, &file, READ)) && !has_access_list(&link)
+}
 
-    /// The first of owner, group and others that he is decides (POSIX.1, 4.7 File Access
-    /// Permissions).
-    fn has(&self, stat: &Stat, right: u32) -> bool {
-        let shift = if stat.st_uid == self.uid {
-            6
-        } else if stat.st_gid == self.gid || self.groups.contains(&stat.st_gid) {
-            3
-        } else {
-            0
-        };
-        stat.st_mode >> shift & right != 0
-    }
+/// The first of owner, group and others that he is decides (POSIX.1, 4.7 File Access Permissions).
+fn has(viewer: &Viewer, stat: &Stat, right: u32) -> bool {
+    let shift = if stat.st_uid == viewer.uid {
+        6
+    } else if stat.st_gid == viewer.gid || viewer.groups.contains(&stat.st_gid) {
+        3
+    } else {
+        0
+    };
+    stat.st_mode >> shift & right != 0
 }
 
 /// Tells whether the process of `task` could read the file of `found` itself, with the credentials of each of its
@@ -85,13 +70,13 @@ pub(super) fn may_target_read(task: Option<i32>, found: &OwnedFd) -> bool {
         if checked.contains(&one) {
             continue;
         }
-        let reader = FileReader { uid: one.uid, gid: one.gid, groups: one.groups.clone().into() };
-        if !one.reads_all && !reader.may_read_mapped(found) {
+        let reader = Viewer { uid: one.uid, gid: one.gid, groups: one.groups.clone() };
+        if !one.reads_all && !may_read_mapped(&reader, found) {
             return false;
         }
         checked.push(one);
     }
-    !checked.is_empty() || FileReader::own().may_read_mapped(found)
+    !checked.is_empty() || may_read_mapped(&own(), found)
 }
 
 /// Tells whether more than the mode decides, or that cannot be told.
@@ -110,9 +95,9 @@ mod tests {
     /// Nobody's number.
     const STRANGER: u32 = 4_000_000;
 
-    fn may_read(path: &Path, reader: &FileReader) -> bool {
+    fn may_read_at(path: &Path, viewer: &Viewer) -> bool {
         let found = rustix::fs::open(path, OFlags::PATH, Mode::empty()).unwrap();
-        reader.may_read(&found)
+        may_read(viewer, &found)
     }
 
     #[test]
@@ -124,12 +109,12 @@ mod tests {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         };
         set(dir.path(), 0o700);
-        let stranger = FileReader { uid: STRANGER, gid: STRANGER, groups: Arc::default() };
+        let stranger = Viewer { uid: STRANGER, gid: STRANGER, groups: Vec::new() };
         for (mode, expect) in [(0o755, true), (0o711, false), (0o750, false)] {
             set(&path, mode);
             let found = rustix::fs::open(&path, OFlags::PATH, Mode::empty()).unwrap();
-            assert_eq!(stranger.may_read_mapped(&found), expect, "{mode:o}");
-            assert!(!stranger.may_read(&found), "its directory is closed to him");
+            assert_eq!(may_read_mapped(&stranger, &found), expect, "{mode:o}");
+            assert!(!may_read(&stranger, &found), "its directory is closed to him");
         }
     }
 
@@ -139,16 +124,16 @@ mod tests {
         let path = dir.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let own = std::fs::metadata(&path).unwrap();
-        let owner = FileReader { uid: own.uid(), gid: STRANGER, groups: Arc::default() };
-        let member = FileReader { uid: STRANGER, gid: STRANGER, groups: [own.gid()].into() };
-        let other = FileReader { uid: STRANGER, gid: STRANGER, groups: Arc::default() };
+        let owner = Viewer { uid: own.uid(), gid: STRANGER, groups: Vec::new() };
+        let member = Viewer { uid: STRANGER, gid: STRANGER, groups: vec![own.gid()] };
+        let other = Viewer { uid: STRANGER, gid: STRANGER, groups: Vec::new() };
         let check = |dir_mode: u32, mode: u32, expect: [bool; 3]| {
             let set = |path: &Path, mode| {
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
             };
             set(&path, mode);
             set(dir.path(), dir_mode);
-            let found = [&owner, &member, &other].map(|reader| may_read(&path, reader));
+            let found = [&owner, &member, &other].map(|viewer| may_read_at(&path, viewer));
             assert_eq!(found, expect, "{dir_mode:o} {mode:o}");
         };
         check(0o755, 0o644, [true, true, true]);

@@ -1,18 +1,20 @@
 //! One way to a file: it is gone where the rules allow, by ourselves or by our broker, and what is there is opened.
 
-use super::permission::may_target_read;
-use super::{FilePolicy, FileReader};
+use super::FilePolicy;
+use super::permission::{may_read, may_read_mapped, may_target_read};
 use crate::ownership::OwnProcess;
 use dataspace_collector::access;
 use dataspace_collector::system::procfs::{Procfs, mapped_file};
 use dataspace_proto::broker::{FilePlace, FileRoot};
+use dataspace_proto::worker::Viewer;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
 /// A load object's own path, or one that it names, from `root` on. `named_by` is a task of the process that has it, where
@@ -41,15 +43,31 @@ pub(super) fn open(place: &FilePlace, policy: &FilePolicy) -> io::Result<Opened>
     Ok(Opened { file, state, stored_bytes })
 }
 
+/// The beginning of every ELF file (ELF specification, `e_ident`).
+const ELF: [u8; 4] = *b"\x7fELF";
+
+/// Opens a load object, or a file that belongs to one, for a worker: ELF files, and those in which runtimes name code.
+pub(crate) fn open_load_object(place: &FilePlace, policy: &FilePolicy) -> io::Result<File> {
+    let file = open_here(place, policy)?;
+    if !matches!(place, FilePlace::Below { has_names: true, .. }) {
+        let mut magic = [0; ELF.len()];
+        file.read_exact_at(&mut magic, 0)?;
+        if magic != ELF {
+            return Err(Errno::NOEXEC.into());
+        }
+    }
+    Ok(file)
+}
+
 /// Opens what is at `place` with our own privileges, where the policy allows it.
-pub(crate) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<File> {
-    let reader = policy.reader.as_ref();
+pub(super) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<File> {
+    let viewer = policy.viewer.as_ref();
     let found = match place {
         FilePlace::Mapped { task, start, end } => {
-            open_link(*task, &mapped_file(*start, *end), reader)?
+            open_link(*task, &mapped_file(*start, *end), viewer)?
         }
         FilePlace::Program { task, name } => {
-            let found = open_link(*task, Path::new("exe"), reader)?;
+            let found = open_link(*task, Path::new("exe"), viewer)?;
             if name_of(&found)? != *name {
                 return Err(io::ErrorKind::NotFound.into());
             }
@@ -65,7 +83,7 @@ pub(crate) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<Fi
                 }
                 FileRoot::Symfs => {
                     let symfs = policy.symfs.as_ref().ok_or(io::ErrorKind::NotFound)?;
-                    find_inside(symfs, path, flags)?
+                    find_inside(Path::new(symfs), path, flags)?
                 }
                 FileRoot::Machine if *has_names => find_inside(Path::new("/"), path, flags)?,
                 FileRoot::Machine => rustix::fs::open(path, flags, Mode::empty())?,
@@ -74,10 +92,10 @@ pub(crate) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<Fi
     };
     let may_read = match place {
         FilePlace::Mapped { .. } | FilePlace::Program { .. } => {
-            reader.is_none_or(|reader| reader.may_read_mapped(&found))
+            viewer.is_none_or(|viewer| may_read_mapped(viewer, &found))
         }
         FilePlace::Below { named_by, .. } => {
-            reader.is_none_or(|reader| reader.may_read(&found))
+            viewer.is_none_or(|viewer| may_read(viewer, &found))
                 && (!policy.is_live || may_target_read(*named_by, &found))
         }
     };
@@ -87,11 +105,11 @@ pub(crate) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<Fi
     open_regular(&found)
 }
 
-/// Opens what a link in a process's directory of procfs leads to. For `reader` that process has to be
+/// Opens what a link in a process's directory of procfs leads to. For `viewer` that process has to be
 /// his own still: another one may have got its number.
-fn open_link(pid: i32, link: &Path, reader: Option<&FileReader>) -> io::Result<OwnedFd> {
+fn open_link(pid: i32, link: &Path, viewer: Option<&Viewer>) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let Some(FileReader { uid, gid, .. }) = reader else {
+    let Some(Viewer { uid, gid, .. }) = viewer else {
         return Procfs::default().directory(pid)?.open_inside(link, flags);
     };
     let process = OwnProcess::open(pid, *uid, *gid);

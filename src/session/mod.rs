@@ -12,7 +12,7 @@ mod replay;
 
 use crate::config::{self, Input, LiveOptions, RecordingOptions};
 use crate::exit::{Failure, Kind};
-use crate::file_source::{FilePolicy, FileReader};
+use crate::file_source::FilePolicy;
 use crate::ownership::ProcessesOf;
 use anyhow::Context as _;
 use cost::OwnCpu;
@@ -24,6 +24,7 @@ use dataspace_collector::live::{LiveConfig, Permission};
 use dataspace_collector::perf_data::read::RecordingFile;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
+use dataspace_proto::worker::Viewer;
 use findings::Findings;
 use live::LiveSession;
 use replay::{Replay, ReplaySession};
@@ -89,7 +90,7 @@ pub(crate) fn start_live_hurried_by(
 
 /// Rules for the files of a session with `options`.
 pub(crate) fn files_of(options: &LiveOptions) -> FilePolicy {
-    FilePolicy { is_live: true, reader: options.reader.clone(), symfs: None }
+    FilePolicy { is_live: true, viewer: options.viewer.clone(), symfs: None }
 }
 
 /// Tells whether each of `events` is spelled as one; it may still not be had on this machine.
@@ -115,8 +116,8 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
-    live.permission = options.reader.as_ref().map(|reader| {
-        let FileReader { uid, gid, .. } = *reader;
+    live.permission = options.viewer.as_ref().map(|viewer| {
+        let Viewer { uid, gid, .. } = *viewer;
         Arc::new(ProcessesOf { uid, gid }) as Arc<dyn Permission>
     });
     live.command_output = options.command_output;
@@ -157,7 +158,8 @@ impl OpenRecording {
             },
             windows: options.windows,
         };
-        let policy = FilePolicy { symfs: options.symfs.clone(), ..FilePolicy::default() };
+        let policy =
+            FilePolicy { symfs: options.symfs.clone().map(Into::into), ..FilePolicy::default() };
         Ok(Self { file, description, config, policy })
     }
 

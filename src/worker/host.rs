@@ -130,7 +130,7 @@ impl Host {
         let spec = serde_json::from_slice(&self.request.spec).context("the request")?;
         let mut options = spec::options(&spec).map_err(anyhow::Error::msg)?;
         if let Some(viewer) = self.request.viewer.clone() {
-            options.confine(viewer.into());
+            options.confine(viewer);
         }
         Ok(options)
     }

@@ -1,6 +1,7 @@
 //! What the daemon survives: a log that cannot be written, and whatever else goes wrong around it.
 
 use crate::support::daemon::{Daemon, ask, events, open_dir, send};
+use crate::support::silent::{LastAnswer, Silent};
 use crate::support::{Running, compile, total};
 use rustix::process::Signal;
 use std::fs::File;
@@ -213,36 +214,8 @@ fn a_target_goes_on_when_the_daemon_is_killed() {
     assert!(next.attach(&program.pid()).is_some());
 }
 
-/// A directory below which nothing ever answers: a FUSE mount that nobody serves.
-struct Silent {
-    directory: PathBuf,
-    _device: File,
-}
-
-impl Silent {
-    fn mount(directory: &Path) -> Option<Self> {
-        let device = File::options().read(true).write(true).open("/dev/fuse").ok()?;
-        let script = "exec mount -i -n -t fuse -o \"fd=0,rootmode=40000,user_id=0,group_id=0,allow_other\" \
-                      silent \"$0\"";
-        let mounted = std::process::Command::new("sh")
-            .args(["-c", script])
-            .arg(directory)
-            .stdin(device.try_clone().ok()?)
-            .stderr(Stdio::null())
-            .status();
-        let is_mounted = mounted.is_ok_and(|status| status.success());
-        is_mounted.then(|| Self { directory: directory.to_owned(), _device: device })
-    }
-}
-
-impl Drop for Silent {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.directory).status();
-    }
-}
-
 /// A program whose debug information is in another directory, `units` of `dir`.
-fn split_program(dir: &Path) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn split_program(dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let units = dir.join("units");
     std::fs::create_dir(&units).unwrap();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/chase.c");
@@ -268,7 +241,7 @@ fn it_ends_in_order_whatever_its_sessions_wait_for() {
         return eprintln!("not run: gcc is not installed");
     };
     // Where it cannot be mounted the rest is still true.
-    let silent = Silent::mount(&units);
+    let silent = Silent::mount(&units, LastAnswer::None);
     if silent.is_none() {
         eprintln!("not run: without files that never answer: FUSE cannot be mounted");
     }
@@ -316,7 +289,7 @@ fn a_session_that_ends_already_hears_that_the_daemon_does() {
     let Some((program, units)) = split_program(dir.path()) else {
         return eprintln!("not run: gcc is not installed");
     };
-    let Some(_silent) = Silent::mount(&units) else {
+    let Some(_silent) = Silent::mount(&units, LastAnswer::None) else {
         return eprintln!("not run: FUSE cannot be mounted");
     };
     let mut daemon = Daemon::start_in(open_dir(), "", |_| {});

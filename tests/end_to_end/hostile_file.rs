@@ -1,14 +1,20 @@
 //! Programs that claim to have more than they have, or have more than anybody looks at: how much memory they cost
 //! is the kernel's figure.
 
+use super::daemon_trouble::split_program;
 use crate::support::daemon::{Daemon, open_dir};
-use crate::support::{Running, compile, total};
+use crate::support::silent::{LastAnswer, Silent};
+use crate::support::{Running, assert_balanced, compile, dataspace, total};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::fs::{File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tempfile::TempDir;
 
 /// The most that the daemon may have resident for any of them.
 const MAX_MIB: u64 = 256;
@@ -156,4 +162,54 @@ fn a_function_of_countless_variables_is_named_in_little_memory() {
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let Some(peak) = peak_mib(&[program], 300) else { return };
     assert!(peak < MAX_MIB, "{peak} MiB");
+}
+
+/// A program whose debug information is in files that hold who opens them, or reads them on.
+struct Holding {
+    target: Running,
+    silent: Silent,
+    _dir: TempDir,
+}
+
+impl Holding {
+    fn start(last: LastAnswer) -> Option<Self> {
+        let dir = open_dir();
+        let (program, units) = split_program(dir.path())?;
+        let silent = Silent::mount(&units, last)?;
+        let (target, _) = Running::start(&program, &["8"]);
+        Some(Self { target, silent, _dir: dir })
+    }
+
+    /// Waits until a request was taken: it cannot be taken back, and who made it cannot be ended.
+    fn wait(&self) {
+        while self.silent.n_held() == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_never_answers_holds_neither_the_daemon_nor_a_command() {
+    for last in [LastAnswer::Mount, LastAnswer::Open] {
+        let Some(holding) = Holding::start(last) else {
+            return eprintln!("not run: FUSE cannot be mounted, or gcc is not installed");
+        };
+        let mut daemon = Daemon::start_in(open_dir(), "", |_| {});
+        let Some(_) = daemon.attach(&holding.target.pid()) else { return };
+        holding.wait();
+        daemon.signal(Signal::TERM);
+        daemon.ends_well();
+
+        let holding = Holding::start(last).unwrap();
+        let mut top = dataspace(&["top", "--json", "-p", &holding.target.pid()]);
+        let top = top.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        holding.wait();
+        kill_process(Pid::from_child(&top), Signal::TERM).unwrap();
+        let output = top.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{last:?}: {said}");
+        let totals = String::from_utf8(output.stdout).unwrap();
+        let totals: Value = serde_json::from_str(totals.lines().last().unwrap()).unwrap();
+        assert_balanced(&totals);
+    }
 }

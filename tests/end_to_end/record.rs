@@ -1,6 +1,6 @@
 //! Recordings that we write: `perf` reads them like its own, and so do we.
 
-use crate::support::{Running, assert_balanced, children, compile, dataspace, lost, run, sqlite};
+use crate::support::{Running, assert_balanced, compile, dataspace, lost, run, sqlite, workers};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -181,7 +181,7 @@ fn a_killed_recorder_leaves_a_recording_that_can_be_read() {
         }
     };
     // The one that writes: it could not end anything in order.
-    let [writer] = children(&recorder)[..] else { panic!("one worker") };
+    let [writer] = workers(&recorder)[..] else { panic!("one worker") };
     kill_process(Pid::from_raw(writer).unwrap(), Signal::KILL).unwrap();
     assert_eq!(recorder.wait().unwrap().code(), Some(1));
     assert!(!file.exists());

@@ -2,7 +2,7 @@
 
 use super::daemon_right::{Stage, program_of};
 use crate::support::daemon::Daemon;
-use crate::support::{Running, children, compile, copy_program, dataspace};
+use crate::support::{Running, children, compile, copy_program, dataspace, workers};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -37,7 +37,7 @@ fn end(mut top: Child, output: BufReader<ChildStdout>) {
 
 /// Holds the only child of a command to what a worker is.
 fn worker_of(broker: &Child) -> i32 {
-    let [worker] = children(broker)[..] else { panic!("one worker") };
+    let [worker] = workers(broker)[..] else { panic!("one worker") };
     for capabilities in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
         assert_eq!(status(worker, capabilities), "0000000000000000", "{capabilities}");
     }
@@ -102,7 +102,7 @@ fn recordings_are_written_and_read_by_workers() {
     report.stdin(Stdio::piped()).stdout(Stdio::piped());
     // It has got nothing yet, and waits.
     let mut waiting = report.spawn().unwrap();
-    let name = || children(&waiting).first().map(|&worker| status(worker, "Seccomp"));
+    let name = || workers(&waiting).first().map(|&worker| status(worker, "Seccomp"));
     while name().as_deref() != Some("2") {
         std::thread::yield_now();
     }
@@ -126,7 +126,7 @@ fn without_a_sandbox_there_is_one_process() {
 fn a_worker_that_is_killed_is_told_of() {
     let (target, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
     let Some((top, output)) = watching(&["-p", &target.pid()]) else { return };
-    let [worker] = children(&top)[..] else { panic!("one worker") };
+    let [worker] = workers(&top)[..] else { panic!("one worker") };
     kill_process(Pid::from_raw(worker).unwrap(), Signal::KILL).unwrap();
     drop(output);
     let output = top.wait_with_output().unwrap();
@@ -139,7 +139,7 @@ fn a_worker_that_is_killed_is_told_of() {
 fn a_worker_does_not_outlive_its_broker() {
     let (target, _) = Running::start(&compile("chase", &["-O2", "-g"]), &[]);
     let Some((mut top, output)) = watching(&["-p", &target.pid()]) else { return };
-    let [worker] = children(&top)[..] else { panic!("one worker") };
+    let [worker] = workers(&top)[..] else { panic!("one worker") };
     let worker = rustix::process::pidfd_open(
         Pid::from_raw(worker).unwrap(),
         rustix::process::PidfdFlags::empty(),
@@ -226,10 +226,10 @@ fn a_session_begins_anew_when_its_worker_is_killed_and_others_go_on() {
     let session: serde_json::Value = serde_json::from_str(&text).unwrap();
     let user_session = session["id"].as_u64().unwrap();
     let mut daemon = stage.daemon;
-    let workers = children(&daemon.process);
-    assert_eq!(workers.len(), 2, "{workers:?}");
-    assert_ne!(status(workers[0], "Uid"), status(workers[1], "Uid"));
-    for worker in &workers {
+    let both = workers(&daemon.process);
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert_ne!(status(both[0], "Uid"), status(both[1], "Uid"));
+    for worker in &both {
         assert_eq!(status(*worker, "CapPrm"), "0000000000000000");
         assert_eq!((&*status(*worker, "Seccomp"), &*status(*worker, "NoNewPrivs")), ("2", "1"));
     }
@@ -237,7 +237,7 @@ fn a_session_begins_anew_when_its_worker_is_killed_and_others_go_on() {
         [root_session, user_session].iter().all(|id| kernel_samples(daemon, *id) > 100)
     });
     // That of the user's session is the younger one.
-    let (of_all, of_one) = (workers[0].min(workers[1]), workers[0].max(workers[1]));
+    let (of_all, of_one) = (both[0].min(both[1]), both[0].max(both[1]));
     let before = kernel_samples(&daemon, root_session);
     kill_process(Pid::from_raw(of_one).unwrap(), Signal::KILL).unwrap();
     let warning = |daemon: &Daemon| {
@@ -249,7 +249,7 @@ fn a_session_begins_anew_when_its_worker_is_killed_and_others_go_on() {
     daemon.wait_until("the session is there again, and says so", |daemon| {
         warning(daemon) && kernel_samples(daemon, user_session) > 0
     });
-    let now = children(&daemon.process);
+    let now = workers(&daemon.process);
     assert!(now.contains(&of_all) && now.len() == 2 && !now.contains(&of_one), "{now:?}");
     daemon.wait_until("the other went on", |daemon| kernel_samples(daemon, root_session) > before);
     let line = daemon.get(&format!("/v1/sessions/{root_session}"));

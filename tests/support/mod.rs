@@ -3,6 +3,7 @@
 
 pub(crate) mod daemon;
 pub(crate) mod schema;
+pub(crate) mod silent;
 pub(crate) mod slow_field;
 
 use serde_json::Value;
@@ -307,9 +308,27 @@ pub(crate) fn total(snapshot: &Value) -> u64 {
 /// The processes that `parent` has begun.
 pub(crate) fn children(parent: &Child) -> Vec<i32> {
     let tasks = format!("/proc/{}/task", parent.id());
-    let children = std::fs::read_dir(tasks).unwrap().flatten().flat_map(|task| {
-        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
-    });
-    children.collect()
+    let tasks = std::fs::read_dir(tasks).unwrap().flatten();
+    tasks.flat_map(|task| children_of(&task.path())).collect()
+}
+
+fn children_of(task: &Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(task.join("children")).unwrap_or_default();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// Its workers: a command's is a child of its first thread, the daemon's are executed as such. Openers come and go.
+pub(crate) fn workers(parent: &Child) -> Vec<i32> {
+    let last_argument = |pid: &i32| {
+        let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        text.trim_end_matches('\0').rsplit('\0').next().unwrap_or_default().to_owned()
+    };
+    let first = PathBuf::from(format!("/proc/{0}/task/{0}", parent.id()));
+    let of_first = children_of(&first).into_iter().filter(|pid| last_argument(pid) != "opener");
+    let executed = children(parent).into_iter().filter(|pid| last_argument(pid) == "worker");
+    let mut workers: Vec<i32> = of_first.chain(executed).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    workers
 }

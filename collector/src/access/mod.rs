@@ -40,6 +40,12 @@ pub fn go_through(broker: Box<dyn Broker>) {
     let _ = BROKER.set(broker);
 }
 
+/// Tells whether this process has one.
+#[must_use]
+pub fn has_broker() -> bool {
+    BROKER.get().is_some()
+}
+
 /// Has the broker do what is asked for, or does it here where there is none.
 ///
 /// # Errors
@@ -258,6 +264,14 @@ pub(crate) fn end_recording(is_whole: bool) -> Option<Result<Answer, Errno>> {
     Some(answered.map(|(answer, _)| answer))
 }
 
+/// Tells the broker, where there is one, that this process ends now, with that exit code.
+pub fn take_leave(code: u8) {
+    if let Some(broker) = BROKER.get() {
+        // One that is gone has no use for it.
+        let _ = broker.ask(&Request::Ending { code }, &[]);
+    }
+}
+
 /// Does what a worker asks for and may have, with this process's own privileges. Its files, command and recording
 /// are another matter.
 ///
@@ -295,7 +309,8 @@ pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered,
         | Request::Permission { .. }
         | Request::Command { .. }
         | Request::CommandEnd { .. }
-        | Request::RecordingEnd { .. } => return Err(Errno::INVAL),
+        | Request::RecordingEnd { .. }
+        | Request::Ending { .. } => return Err(Errno::INVAL),
     };
     Ok((Answer::Opened, vec![fd]))
 }

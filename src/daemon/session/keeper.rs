@@ -215,7 +215,7 @@ impl Keeper {
     }
 
     fn viewer(&self) -> Option<Viewer> {
-        self.options.reader.as_ref().map(Viewer::from)
+        self.options.viewer.clone()
     }
 
     fn open(&self, warning: Option<String>) -> Result<Hosted, Unattached> {
