@@ -127,8 +127,9 @@ pub(crate) fn enter(access: Connection, ends_with_broker: bool) -> anyhow::Resul
     access::go_through(Box::new(Client::new(access)));
     sandbox::enter(getegid(), geteuid(), ends_with_broker).map_err(|error| {
         let what = format!("the worker cannot give its privileges up: {error}");
+        let failure = Failure::new(Kind::Unsupported, what);
         let remedy = "--sandbox off   does all in one process, with the privileges that it has";
-        Failure::new(Kind::Unsupported, what).with_remedy(remedy).into()
+        if ends_with_broker { failure.with_remedy(remedy) } else { failure }.into()
     })
 }
 

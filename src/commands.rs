@@ -27,7 +27,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Script(args) => script::run(args, &global),
         Command::Doctor(args) => doctor::run(args, &global),
         Command::Demo(args) => demo::run(args, &global),
-        Command::Daemon(args) => daemon::run(&args.resolve(global.sandbox), &global),
+        Command::Daemon(args) => daemon::run(&args.resolve(global.sandbox)?, &global),
         Command::Worker => daemon::run_worker(&global),
         Command::Opener => opener::run(),
         Command::InstallUnits(args) => install_units::run(&args, &global),

@@ -4,7 +4,7 @@
 use crate::lock::lock;
 use crate::memory_bound::{self, NoTurn, Turn};
 use dataspace_analyzer::index::question::Delay;
-use dataspace_collector::quota::places::{ForUser, Place, Places};
+use dataspace_collector::quota::places::{Place, Places};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,8 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Threads of one session that may be left behind before its further work is refused.
 const MAX_LEFT_BEHIND: usize = 8;
 
-/// The same, of the whole process: users who each have files that never answer. Two sessions of one
-/// user fill his share. A session may be one above, for the job that it had begun.
+/// The same, of the whole process: sessions come and go. A session may be one above, for the job that it had begun.
 static LEFT_BEHIND: Places = Places::new(64);
 
 /// Comes and goes through channels of the standard library, which sleep at once. crossbeam's yield the CPU a few
@@ -94,8 +93,6 @@ impl FilesEnd {
 #[derive(Debug)]
 pub(crate) struct Expendable {
     deadline: Duration,
-    /// For whom the files are read.
-    user: ForUser,
     places: &'static Places,
     /// As many more of it as threads were left behind and have not come back.
     left_behind: Arc<()>,
@@ -125,11 +122,10 @@ enum Missed {
 }
 
 impl Expendable {
-    /// One that runs jobs until the `end`, in a session of `user`.
-    pub(crate) fn until(end: Arc<FilesEnd>, user: ForUser) -> Self {
+    /// One that runs jobs until the `end`.
+    pub(crate) fn until(end: Arc<FilesEnd>) -> Self {
         Self {
             deadline: DEADLINE,
-            user,
             places: &LEFT_BEHIND,
             left_behind: Arc::default(),
             is_refusal_told: AtomicBool::new(false),
@@ -168,10 +164,9 @@ impl Expendable {
     }
 
     fn has_room(&self) -> bool {
-        let has_room = self.n_left_behind() < MAX_LEFT_BEHIND && self.places.has_room(self.user);
+        let has_room = self.n_left_behind() < MAX_LEFT_BEHIND && self.places.has_room(None);
         if !has_room && !self.is_refusal_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                uid = self.user,
                 "as many readers as may be wait for files that do not answer: files of this session \
                  are not read until some do"
             );
@@ -218,13 +213,13 @@ impl Expendable {
             Err(missed) => missed,
         };
         let _ = parting.set(LeftBehind {
-            _of_process: self.places.take_anyhow(self.user),
+            _of_process: self.places.take_anyhow(None),
             _of_session: Arc::clone(&self.left_behind),
         });
         drop(parting);
         let value = result.try_recv().ok();
         if value.is_none() && missed == Missed::Late {
-            tracing::warn!(uid = self.user, "a file does not answer: its reader is left behind");
+            tracing::warn!("a file does not answer: its reader is left behind");
         }
         value
     }
@@ -268,7 +263,7 @@ mod tests {
     use crossbeam_channel::{Receiver, Sender, bounded};
 
     fn hasty() -> Expendable {
-        let expendable = Expendable::until(Arc::default(), None);
+        let expendable = Expendable::until(Arc::default());
         Expendable { deadline: Duration::from_millis(10), ..expendable }
     }
 
@@ -307,29 +302,9 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_user_that_hang_leave_others_their_readers() {
-        static PLACES: Places = Places::new(16);
-        let of = |user| Expendable { places: &PLACES, user, ..hasty() };
-        let patient = |user| Expendable { deadline: Duration::MAX, ..of(user) };
-        let (held, wait) = never();
-        let sessions: Vec<_> = (0..6).map(|_| of(Some(7))).collect();
-        for session in sessions.iter().cycle().take(100) {
-            assert_eq!(hang(session, &wait), None);
-        }
-        let n_left_behind: usize = sessions.iter().map(Expendable::n_left_behind).sum();
-        assert_eq!(n_left_behind, 4, "a quarter");
-        assert_eq!(patient(Some(7)).run(|| 7), None, "nor in a new session");
-        assert_eq!(patient(Some(8)).run(|| 7), Some(7));
-        assert_eq!(patient(None).run(|| 7), Some(7));
-        drop(held);
-        sessions.iter().for_each(come_back);
-        assert_eq!(patient(Some(7)).run(|| 7), Some(7));
-    }
-
-    #[test]
     fn what_is_over_waits_for_nothing() {
         let end = Arc::<FilesEnd>::default();
-        let expendable = Expendable::until(end.clone(), None);
+        let expendable = Expendable::until(end.clone());
         let expendable = Arc::new(Expendable { deadline: Duration::MAX, ..expendable });
         let (held, wait) = never();
         let (begun, has_begun) = bounded(1);
@@ -358,7 +333,7 @@ mod tests {
     }
 
     fn patient(end: &Arc<FilesEnd>) -> Expendable {
-        let expendable = Expendable::until(Arc::clone(end), None);
+        let expendable = Expendable::until(Arc::clone(end));
         Expendable { deadline: Duration::MAX, ..expendable }
     }
 

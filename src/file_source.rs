@@ -65,8 +65,7 @@ impl SystemFiles {
     /// The same, which gives nothing more from the `end` on.
     pub(crate) fn until(policy: FilePolicy, end: Arc<FilesEnd>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let user = policy.viewer.as_ref().map(|viewer| viewer.uid);
-        Self { policy, home, expendable: Arc::new(Expendable::until(end, user)) }
+        Self { policy, home, expendable: Arc::new(Expendable::until(end)) }
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {

@@ -2,8 +2,6 @@
 //! (`__ptrace_may_access()` in Linux `kernel/ptrace.c`, `cap_ptrace_access_check()` in
 //! `security/commoncap.c`), asked for somebody else than ourselves.
 
-use dataspace_collector::access;
-use dataspace_collector::live::Permission;
 use dataspace_collector::system::procfs::{Ids, ProcessDirectory, Procfs, Status};
 use dataspace_collector::target::has_ended;
 use rustix::fd::OwnedFd;
@@ -23,26 +21,6 @@ pub(crate) struct OwnProcess {
     gid: u32,
     pidfd: OwnedFd,
     directory: ProcessDirectory,
-}
-
-/// The processes of a user.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ProcessesOf {
-    /// The user.
-    pub(crate) uid: u32,
-    /// His group.
-    pub(crate) gid: u32,
-}
-
-impl Permission for ProcessesOf {
-    fn uid(&self) -> u32 {
-        self.uid
-    }
-
-    fn may_see(&self, pid: i32) -> bool {
-        // In a worker the broker looks: here there is nothing to see.
-        access::may_see(pid).unwrap_or_else(|| OwnProcess::open(pid, self.uid, self.gid).is_ok())
-    }
 }
 
 /// Relation of a process to the user.

@@ -46,7 +46,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 /// Obeys orders until nobody gives any more.
-pub(crate) fn obey(control: &Connection) {
+fn obey(control: &Connection) {
     let mut hosts: HashMap<u64, Arc<Host>> = HashMap::new();
     loop {
         let (order, beside) = match control.receive() {

@@ -63,11 +63,6 @@ pub enum Request {
     },
     /// A load object, or a file that belongs to one.
     Object(FilePlace),
-    /// Whether events on a process are for the viewer to have.
-    Permission {
-        /// The process.
-        pid: i32,
-    },
     /// The command that the session was begun with, forked and not yet executed. Beside the answer: the pipe that
     /// releases it, and the one that tells why it could not be executed.
     Command {
@@ -162,8 +157,6 @@ pub enum Answer {
         /// The inode.
         inode: u64,
     },
-    /// Whether it may be.
-    Permission(bool),
     /// The command's process; its pipes are beside the message.
     Held(i32),
     /// The command's status as `wait(2)` gives it, if it has ended.

@@ -150,12 +150,6 @@ impl Rules {
         let done = access::perform(request, beside)?;
         if is_plain() && known.is_still(pid) { Ok(done) } else { Err(Errno::ACCESS) }
     }
-
-    /// Tells whether events on process `pid` are for the viewer to have.
-    pub(super) fn may_see(&self, pid: i32) -> bool {
-        let Some(viewer) = &self.viewer else { return true };
-        OwnProcess::open(pid, viewer.uid, viewer.gid).is_ok()
-    }
 }
 
 #[cfg(test)]
@@ -193,7 +187,12 @@ mod tests {
         let task = Request::Task { tid: own.cast_signed(), thread_of: None };
         assert_eq!(refused(&all, task.clone()), None);
         assert_eq!(refused(&stranger, task), Some(Errno::ACCESS));
-        assert!(all.may_see(own.cast_signed()) && !stranger.may_see(own.cast_signed()));
+        // PERF_TYPE_SOFTWARE, its size, and exclude_kernel (Linux `include/uapi/linux/perf_event.h`).
+        let mut attr = vec![0; 136];
+        (attr[0], attr[4], attr[40]) = (1, 136, 1 << 5);
+        let (tid, cpu) = (own.cast_signed(), -1);
+        let event = Request::Event { attr, tid, cpu, is_of_cgroup: false, is_led: false };
+        assert_eq!(refused(&stranger, event), Some(Errno::ACCESS));
         for path in [format!("/proc/{own}/mem"), "/etc/passwd".to_owned(), "/proc/1".to_owned()] {
             assert_eq!(refused(&all, file(&path)), Some(Errno::ACCESS), "{path}");
         }

@@ -65,9 +65,6 @@ impl Desk {
                 let file = self.openers.open(&place).map_err(io)?;
                 Ok((Answer::Opened, vec![file]))
             }
-            Request::Permission { pid } => {
-                Ok((Answer::Permission(self.rules.may_see(pid)), Vec::new()))
-            }
             Request::Command { output } => {
                 let command = self.command.as_ref().ok_or(Errno::PERM)?;
                 let (answer, pipes) = lock(command).hold(output)?;

@@ -87,14 +87,14 @@ pub(crate) struct DaemonArgs {
 
 impl DaemonArgs {
     /// Options of the daemon.
-    pub(crate) fn resolve(self, sandbox: Sandbox) -> DaemonOptions {
+    pub(crate) fn resolve(self, sandbox: Sandbox) -> anyhow::Result<DaemonOptions> {
+        if sandbox == Sandbox::Off {
+            let what = "the daemon has its sessions done by workers always: --sandbox off is for other commands";
+            return Err(Failure::new(Kind::Usage, what).into());
+        }
         let Self { config, socket, memory_max, worker_socket } = self;
-        let workplace = match (sandbox, worker_socket) {
-            (Sandbox::Off, _) => Workplace::Home,
-            (Sandbox::On, None) => Workplace::Child,
-            (Sandbox::On, Some(path)) => Workplace::Socket(path),
-        };
-        DaemonOptions { config, socket, memory_max, workplace }
+        let workplace = worker_socket.map_or(Workplace::Child, Workplace::Socket);
+        Ok(DaemonOptions { config, socket, memory_max, workplace })
     }
 }
 

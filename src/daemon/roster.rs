@@ -398,7 +398,7 @@ mod tests {
     }
 
     fn roster(limits: Limits, sessions: &[Arc<Session>]) -> Roster {
-        let roster = Roster::new(limits, Staff::new(Workplace::Home));
+        let roster = Roster::new(limits, Staff::new(Workplace::Child));
         roster.lock().sessions = sessions.iter().map(|one| (one.id, one.clone())).collect();
         roster
     }

@@ -5,7 +5,6 @@ use crate::broker::{self, Terms, wire::Connection};
 use crate::file_source::FilePolicy;
 use crate::lock::lock;
 use crate::memory_bound::MemoryState;
-use crate::worker;
 use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::worker::{Flag, Order, SessionRequest, Standing, Viewer};
@@ -38,8 +37,6 @@ const STEP_BYTES: u64 = 1 << 20;
 /// Where sessions are done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Workplace {
-    /// In this process.
-    Home,
     /// In processes that this one starts.
     Child,
     /// In processes that are started for whoever connects to this socket, as systemd does.
@@ -67,8 +64,8 @@ pub(super) struct Staff {
 pub(super) struct Worker {
     viewer: Option<Viewer>,
     control: Connection,
-    /// `None` where it is this process.
-    process: Option<(i32, OwnedFd)>,
+    pid: i32,
+    process: OwnedFd,
     is_gone: AtomicBool,
     standing: Mutex<Standing>,
     /// The bound that it was told.
@@ -94,7 +91,7 @@ impl Staff {
     /// # Errors
     /// Where there is no process for it.
     fn worker(self: &Arc<Self>, viewer: Option<&Viewer>) -> io::Result<Arc<Worker>> {
-        let key = self.key(viewer);
+        let key = viewer.cloned();
         let beginning = lock(&self.beginning);
         let known = lock(&self.workers).get(&key).cloned();
         if let Some(worker) = known {
@@ -112,19 +109,8 @@ impl Staff {
         Ok(worker)
     }
 
-    /// The viewer whose worker does the sessions of `viewer`: all that are done here share one.
-    fn key(&self, viewer: Option<&Viewer>) -> Option<Viewer> {
-        viewer.filter(|_| self.workplace != Workplace::Home).cloned()
-    }
-
     fn begin(self: &Arc<Self>, viewer: Option<Viewer>) -> io::Result<Arc<Worker>> {
         let (control, child) = match &self.workplace {
-            Workplace::Home => {
-                let (control, theirs) = Connection::pair()?;
-                let thread = std::thread::Builder::new().name("worker".to_owned());
-                thread.spawn(move || worker::obey(&theirs))?;
-                return Ok(Arc::new(Worker::new(viewer, control, None)));
-            }
             Workplace::Child => {
                 let (control, theirs) = Connection::pair()?;
                 control.expect_hello()?;
@@ -142,7 +128,7 @@ impl Staff {
         let pid = number.as_raw_nonzero().get();
         let process = pidfd_open(number, PidfdFlags::empty())?;
         let end = process.try_clone()?;
-        let worker = Arc::new(Worker::new(viewer.clone(), control, Some((pid, process))));
+        let worker = Arc::new(Worker::new(viewer.clone(), control, pid, process));
         let (staff, of_thread) = (Arc::clone(self), Arc::clone(&worker));
         std::thread::Builder::new().name(format!("worker {pid}")).spawn(move || {
             let mut fds = [PollFd::new(&end, PollFlags::IN)];
@@ -202,10 +188,7 @@ impl Staff {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
         let taken: Vec<u64> = workers.iter().map(|worker| worker.resident_bytes()).collect();
-        let left = max_bytes.saturating_sub(match self.workplace {
-            Workplace::Home => 0,
-            Workplace::Child | Workplace::Socket(_) => memory::resident_bytes(),
-        });
+        let left = max_bytes.saturating_sub(memory::resident_bytes());
         for (worker, share) in workers.iter().zip(shares(left, &taken)) {
             // No bound is one, too.
             let bound = if max_bytes == 0 { 0 } else { share.max(1) };
@@ -237,16 +220,13 @@ impl Staff {
     pub(super) fn resident_bytes(&self) -> u64 {
         let workers = lock(&self.workers);
         let own = memory::resident_bytes();
-        workers
-            .values()
-            .filter(|worker| worker.process.is_some())
-            .fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
+        workers.values().fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
     }
 
     /// How the worker of `viewer` stood when it was asked last.
     pub(super) fn standing(&self, viewer: Option<&Viewer>) -> Standing {
         let workers = lock(&self.workers);
-        workers.get(&self.key(viewer)).map(|it| lock(&it.standing).clone()).unwrap_or_default()
+        workers.get(&viewer.cloned()).map(|it| lock(&it.standing).clone()).unwrap_or_default()
     }
 
     /// Tells whether there is a bound and somebody to share it, or who still has to hear that there is none.
@@ -281,26 +261,21 @@ impl Staff {
 }
 
 impl Worker {
-    fn new(viewer: Option<Viewer>, control: Connection, process: Option<(i32, OwnedFd)>) -> Self {
+    fn new(viewer: Option<Viewer>, control: Connection, pid: i32, process: OwnedFd) -> Self {
         let (is_gone, standing, told_bytes) = Default::default();
-        Self { viewer, control, process, is_gone, standing, told_bytes }
+        Self { viewer, control, pid, process, is_gone, standing, told_bytes }
     }
 
     fn resident_bytes(&self) -> u64 {
-        match &self.process {
-            Some((pid, _)) => memory::resident_bytes_of(*pid),
-            None => memory::resident_bytes(),
-        }
+        memory::resident_bytes_of(self.pid)
     }
 
     /// Ends it at once.
     fn end(&self) {
-        if let Some((pid, process)) = &self.process {
-            tracing::warn!(worker = pid, "a worker does not answer: it is ended");
-            // One of systemd's is another user: it ends itself when it has nobody to obey.
-            let _ = pidfd_send_signal(process.as_fd(), Signal::KILL);
-            self.control.hang_up();
-        }
+        tracing::warn!(worker = self.pid, "a worker does not answer: it is ended");
+        // One of systemd's is another user: it ends itself when it has nobody to obey.
+        let _ = pidfd_send_signal(self.process.as_fd(), Signal::KILL);
+        self.control.hang_up();
     }
 }
 

@@ -13,18 +13,16 @@ mod replay;
 use crate::config::{self, Input, LiveOptions, RecordingOptions};
 use crate::exit::{Failure, Kind};
 use crate::file_source::FilePolicy;
-use crate::ownership::ProcessesOf;
 use anyhow::Context as _;
 use cost::OwnCpu;
 use dataspace_analyzer::attribution::world::Paths;
 use dataspace_analyzer::session::analyzer::Config;
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
-use dataspace_collector::live::{LiveConfig, Permission};
+use dataspace_collector::live::LiveConfig;
 use dataspace_collector::perf_data::read::RecordingFile;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
-use dataspace_proto::worker::Viewer;
 use findings::Findings;
 use live::LiveSession;
 use replay::{Replay, ReplaySession};
@@ -116,10 +114,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
-    live.permission = options.viewer.as_ref().map(|viewer| {
-        let Viewer { uid, gid, .. } = *viewer;
-        Arc::new(ProcessesOf { uid, gid }) as Arc<dyn Permission>
-    });
+    live.is_confined = options.viewer.is_some();
     live.command_output = options.command_output;
     Ok(live)
 }

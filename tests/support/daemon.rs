@@ -118,7 +118,8 @@ impl Daemon {
         self.get(&format!("/v1/sessions/{name}"))
     }
 
-    /// The most memory that it and its workers ever had resident, each at its time, in MiB.
+    /// The most memory that it and its workers ever had resident, each at its time, in MiB. Openers, which come and go,
+    /// read nothing.
     pub(crate) fn peak_mib(&self) -> u64 {
         self.memory_mib("VmHWM:")
     }
@@ -132,7 +133,7 @@ impl Daemon {
             line.trim().trim_end_matches(" kB").parse().ok()
         };
         let kib: u64 =
-            super::children(&self.process).into_iter().chain([own]).filter_map(of_process).sum();
+            super::workers(&self.process).into_iter().chain([own]).filter_map(of_process).sum();
         kib / 1024
     }
 

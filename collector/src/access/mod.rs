@@ -207,13 +207,6 @@ pub(crate) fn thread(tid: i32, pid: i32) -> Result<OwnedFd, Errno> {
     opened(&Request::Task { tid, thread_of: Some(pid) }, &[])
 }
 
-/// Tells whether events on process `pid` are for the worker's viewer to have; `None` where there is no broker to ask.
-#[must_use]
-pub fn may_see(pid: i32) -> Option<bool> {
-    let answer = BROKER.get()?.ask(&Request::Permission { pid }, &[]);
-    Some(matches!(answer, Ok((Answer::Permission(true), _))))
-}
-
 /// Tells whether the event that a request asks for shows no more than what user code does, whoever opens it. Without
 /// privileges the kernel itself would see to that (`perf_copy_attr()` and `perf_event_open()` in Linux
 /// `kernel/events/core.c`).
@@ -306,7 +299,6 @@ pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered,
         }
         Request::Connection { .. }
         | Request::Object(_)
-        | Request::Permission { .. }
         | Request::Command { .. }
         | Request::CommandEnd { .. }
         | Request::RecordingEnd { .. }

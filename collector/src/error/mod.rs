@@ -283,15 +283,6 @@ pub enum Error {
     /// The reader thread cannot be started.
     #[error("the reader thread cannot be started: {0}")]
     Thread(#[source] io::Error),
-    /// No thread is left that may look a user's processes up: his own ones, or those of all users
-    /// together, wait for what cannot be read.
-    #[error(
-        "processes of this user cannot be looked up: all threads that he or all users together may \
-         have are taken, for sessions with names to include or exclude, or by processes whose \
-         mappings cannot be read; end processes of yours that are stuck and sessions that are not \
-         needed, ask root to see to those of others, or leave --comm and --exclude-comm out"
-    )]
-    LookupsHeldUp,
 }
 
 /// Kind of thing that the caller can do about an [`enum@Error`]: exit codes follow from it.
@@ -339,7 +330,6 @@ impl Error {
             | Self::Command { .. }
             | Self::System { .. }
             | Self::Recorder(_)
-            | Self::LookupsHeldUp
             | Self::Thread(_) => ErrorKind::Failed,
         }
     }

@@ -64,6 +64,10 @@ pub(crate) struct OpenSideBand {
     pub(crate) cpu: i32,
 }
 
+/// Descriptors of events that may be open for somebody who may see less than we: his target makes threads, and the process
+/// has no more than so many for all its sessions.
+const MAX_CONFINED_EVENTS: usize = 4_096;
+
 /// All that is open.
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
@@ -92,8 +96,8 @@ pub(crate) struct Attacher<'a> {
     /// The CPUs that side-band events are opened on, if not on all: those on others are open already,
     /// and stay.
     side_band_cpus: Option<&'a [i32]>,
-    /// Descriptors that may be open, if not as many as there are.
-    max_events: Option<usize>,
+    /// See [`Self::confined`].
+    is_confined: bool,
     attached: Attached,
     births: Births,
     joint: Joint,
@@ -115,27 +119,29 @@ impl<'a> Attacher<'a> {
             binding,
             features,
             side_band_cpus: None,
-            max_events: None,
+            is_confined: false,
             attached,
             births,
             joint,
         }
     }
 
-    /// An attacher that opens no more than `max_events`, if that is a bound; and then nothing that is
-    /// not of the target.
-    pub(crate) fn with_at_most(self, max_events: Option<usize>) -> Self {
-        Self { max_events, ..self }
+    /// An attacher for somebody who may see less than we, if it `is_confined`: it opens so many events only, and nothing
+    /// that is not of the target.
+    pub(crate) fn confined(self, is_confined: bool) -> Self {
+        Self { is_confined, ..self }
     }
 
     /// Tells whether there is no room for another thread; then a warning tells.
     fn is_full(&mut self, pid: i32) -> bool {
         let n_open = self.attached.events.len() + self.attached.side_band.len();
         let n_each = self.rings.outputs.len() * (self.plans.len() + 1);
-        let Some(max) = self.max_events.filter(|&max| n_open + n_each > max) else { return false };
+        if !self.is_confined || n_open + n_each <= MAX_CONFINED_EVENTS {
+            return false;
+        }
         let warning = format!(
-            "process {pid} and those before have more threads than {max} events are enough for: the \
-             others are not seen"
+            "process {pid} and those before have more threads than {MAX_CONFINED_EVENTS} events are enough \
+             for: the others are not seen"
         );
         if self.attached.warnings.last() != Some(&warning) {
             self.attached.warnings.push(warning);
@@ -401,7 +407,7 @@ impl<'a> Attacher<'a> {
 
     /// All that was opened.
     pub(crate) fn finish(mut self) -> Attached {
-        if self.max_events.is_none() {
+        if !self.is_confined {
             self.machine();
         }
         for cpu in &self.attached.offline {

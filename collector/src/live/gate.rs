@@ -3,7 +3,6 @@
 
 use crate::error::Error;
 use crate::live::lookup::{Found, Lookup, Question};
-use crate::quota::places::ForUser;
 use crate::system::procfs::Procfs;
 use crate::target::membership::{Membership, Standing};
 use dataspace_proto::record::Record;
@@ -73,18 +72,16 @@ struct Asked {
 }
 
 impl Gate {
-    /// `is_open` where the kernel shows nothing but the target; `user` is whom the session is for.
+    /// `is_open` where the kernel shows nothing but the target.
     ///
     /// # Errors
-    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left, and
-    /// [`Error::LookupsHeldUp`] if those of this user are all held up.
+    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left.
     pub(crate) fn new(
         membership: Membership,
         procfs: Procfs,
         is_open: bool,
-        user: ForUser,
     ) -> Result<Self, Error> {
-        let lookup = if is_open { None } else { Some(Lookup::new(procfs, user)?) };
+        let lookup = if is_open { None } else { Some(Lookup::new(procfs)?) };
         Ok(Self { membership, lookup, ..Self::default() })
     }
 

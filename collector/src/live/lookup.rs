@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::live::announce;
-use crate::quota::places::{ForUser, Place, Places};
+use crate::quota::places::{Place, Places};
 use crate::system::procfs::Procfs;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use dataspace_proto::record::Record;
@@ -21,13 +21,11 @@ const MAX_ANSWERS: usize = 2;
 /// So many processes can each hold up the thread that reads of them, for ever if they wait for a file
 /// system that is gone, and one that does not is still looked up, if one fewer do.
 pub(crate) const MAX_THREADS: usize = 16;
-/// The same, of the whole process and in shares for its users: threads that are held up stay when their
-/// session has ended.
+/// The same, of the whole process: threads that are held up stay when their session has ended.
 static THREADS: Places = Places::new(64);
 /// Long answers, of more than some 2,500 mappings, that there are at once in the whole process, from when
-/// they are read until all of them is told: one for one user, three for who is trusted. Else all threads
-/// that are let go together would have one each.
-static LONG_ANSWERS: Places = Places::new(4);
+/// they are read until all of them is told. Else all threads that are let go together would have one each.
+static LONG_ANSWERS: Places = Places::new(3);
 /// Time that such a place is waited for. Then the answer is cut short: one who has it may be held up.
 const MAX_LONG_WAIT: Duration = Duration::from_secs(1);
 /// A thread that nothing was asked of for so long ends, if another one waits for questions too.
@@ -74,8 +72,6 @@ struct Desk {
     n_threads: Arc<AtomicUsize>,
     /// Those that wait for a question: the others are at work, or held up.
     n_idle: Arc<AtomicUsize>,
-    /// For whom the session is.
-    user: ForUser,
     long_answers: &'static Places,
 }
 
@@ -92,11 +88,11 @@ impl Desk {
     }
 
     fn find(&self, question: Question) -> Found {
-        let Self { procfs, long_answers, user, .. } = self;
+        let Self { procfs, long_answers, .. } = self;
         let pid = question.pid;
         let mut long = None;
         let mut may_be_long =
-            || long.get_or_insert_with(|| long_answers.take_within(*user, MAX_LONG_WAIT)).is_some();
+            || long.get_or_insert_with(|| long_answers.take_within(None, MAX_LONG_WAIT)).is_some();
         Found {
             question,
             name: procfs.comm(pid, pid).unwrap_or_default(),
@@ -128,20 +124,18 @@ impl Desk {
 }
 
 impl Lookup {
-    /// A lookup in `procfs` for a session of `user`, with its first thread.
+    /// A lookup in `procfs`, with its first thread.
     ///
     /// # Errors
-    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left, and
-    /// [`Error::LookupsHeldUp`] if those of this user are all held up.
-    pub(crate) fn new(procfs: Procfs, user: ForUser) -> Result<Self, Error> {
-        Self::within(&THREADS, &LONG_ANSWERS, procfs, user)
+    /// [`Error::System`] or [`Error::Thread`] if there is no descriptor or thread left.
+    pub(crate) fn new(procfs: Procfs) -> Result<Self, Error> {
+        Self::within(&THREADS, &LONG_ANSWERS, procfs)
     }
 
     fn within(
         places: &'static Places,
         long_answers: &'static Places,
         procfs: Procfs,
-        user: ForUser,
     ) -> Result<Self, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| Error::System { call: "eventfd", errno })?;
@@ -155,15 +149,10 @@ impl Lookup {
             bell: Arc::clone(&bell),
             n_threads: Arc::default(),
             n_idle: Arc::default(),
-            user,
             long_answers,
         };
-        // Who is trusted has no session without one.
-        let place = match places.take(user) {
-            Some(place) => place,
-            None if user.is_none() => places.take_anyhow(None),
-            None => return Err(Error::LookupsHeldUp),
-        };
+        // No session is without one.
+        let place = places.take_anyhow(None);
         let lookup = Self { questions, answers, bell, desk, places };
         lookup.begin_thread(place).map_err(Error::Thread)?;
         Ok(lookup)
@@ -195,14 +184,14 @@ impl Lookup {
     /// Tells whether every thread there may be is held up, if so many answers are overdue.
     pub(crate) fn is_held_up(&self, n_overdue: usize) -> bool {
         let n_threads = self.n_threads();
-        let is_last = n_threads >= MAX_THREADS || !self.places.has_room(self.desk.user);
+        let is_last = n_threads >= MAX_THREADS || !self.places.has_room(None);
         is_last && n_overdue >= n_threads
     }
 
     /// An answer is overdue: others get another thread, up to a bound.
     pub(crate) fn go_round(&self) {
         if self.n_threads() < MAX_THREADS
-            && let Some(place) = self.places.take(self.desk.user)
+            && let Some(place) = self.places.take(None)
             && let Err(error) = self.begin_thread(place)
         {
             tracing::warn!(%error, "processes are looked up by fewer threads");
@@ -241,7 +230,7 @@ mod tests {
     fn threads_that_are_not_needed_any_more_end_but_for_one() {
         static PLACES: Places = Places::new(64);
         let procfs = Procfs::default();
-        let lookup = Lookup::within(&PLACES, &LONG_ANSWERS, procfs, None).unwrap();
+        let lookup = Lookup::within(&PLACES, &LONG_ANSWERS, procfs).unwrap();
         for _ in 0..40 {
             lookup.go_round();
         }
@@ -261,50 +250,44 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_user_that_are_held_up_leave_others_their_threads() {
-        static PLACES: Places = Places::new(16);
+    fn processes_that_are_held_up_take_threads_until_they_come_back() {
+        static PLACES: Places = Places::new(4);
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("7/task/7")).unwrap();
         // Whoever opens it waits for who writes.
         let maps = root.path().join("7/maps");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, &maps, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let begin = |user| Lookup::within(&PLACES, &LONG_ANSWERS, Procfs::new(root.path()), user);
-        let mut n_sessions = 0;
+        let begin = || Lookup::within(&PLACES, &LONG_ANSWERS, Procfs::new(root.path())).unwrap();
         // Each session ends when its thread is held up.
-        while let Ok(lookup) = begin(Some(1000)) {
-            n_sessions += 1;
+        while PLACES.has_room(None) {
+            let lookup = begin();
             assert!(lookup.ask(Question { pid: 7, number: 0 }));
             while !lookup.questions.is_empty() {
                 thread::yield_now();
             }
         }
-        assert_eq!(n_sessions, 4);
-        assert!(matches!(begin(Some(1000)), Err(Error::LookupsHeldUp)));
-        let others = [begin(Some(1001)).unwrap(), begin(None).unwrap()];
-        assert!(!others[0].is_held_up(1), "there may be more");
-        let _taken: Vec<_> = std::iter::from_fn(|| PLACES.take(Some(1001))).collect();
-        others[0].go_round();
-        assert_eq!(others[0].n_threads(), 1);
-        assert!(others[0].is_held_up(1) && !others[0].is_held_up(0));
-        assert!(PLACES.has_room(None));
-        drop(others);
+        let next = begin();
+        next.go_round();
+        assert_eq!(next.n_threads(), 1, "each session has one, and no more");
+        assert!(next.is_held_up(1) && !next.is_held_up(0));
+        drop(next);
         std::fs::write(&maps, "").unwrap();
-        // Those that were held up come back, one after the other, as each reads to the end.
-        while PLACES.take(Some(1000)).is_none() {
+        // They come back, one after the other, as each reads to the end.
+        while PLACES.take(None).is_none() {
             thread::yield_now();
         }
     }
 
     #[test]
     fn long_answers_are_few_at_once() {
-        static LONG: Places = Places::new(4);
+        static LONG: Places = Places::new(1);
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("7/task/7")).unwrap();
         let line = |n: u64| format!("{:x}-{:x} r-xp 0 00:00 0 /lib\n", n << 12, (n + 1) << 12);
         std::fs::write(root.path().join("7/maps"), (1..20_000).map(line).collect::<String>())
             .unwrap();
-        let lookup = Lookup::within(&THREADS, &LONG, Procfs::new(root.path()), Some(1000)).unwrap();
+        let lookup = Lookup::within(&THREADS, &LONG, Procfs::new(root.path())).unwrap();
         let answer = |number| {
             assert!(lookup.ask(Question { pid: 7, number }));
             loop {

@@ -16,9 +16,9 @@ mod group_watch;
 mod life_cost;
 mod lives;
 mod lookup;
+mod mark;
 mod notices;
 pub(crate) mod opening;
-mod permission;
 mod reader;
 mod reattach;
 mod record;
@@ -31,7 +31,7 @@ pub mod synthetic;
 mod tally;
 
 pub use clock::thread_cpu_ns;
-pub use permission::{Marks, Permission};
+pub use mark::Marks;
 pub use record::Heard;
 
 use crate::access::command::Command;
@@ -46,7 +46,6 @@ use crate::live::calibration::Calibration;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
-use crate::live::permission::{Seen, max_events};
 use crate::live::rings::Rings;
 use crate::perf_data::write::{Recorder, Writer};
 use crate::sys::spawn::HeldChild;
@@ -95,9 +94,10 @@ pub struct LiveConfig {
     pub consumer_cpu_ns: Arc<AtomicU64>,
     /// The other way: CPU time that the collector's own thread has used, told four times a second.
     pub reader_cpu_ns: Arc<AtomicU64>,
-    /// Judge of which processes may be seen, where our own privileges do not decide that. The caller answers
-    /// for those of `target`; this is asked of their children where events are opened again.
-    pub permission: Option<Arc<dyn Permission>>,
+    /// The session is for somebody who may see less than we, and whom our broker lets have events on his own tasks
+    /// only: where a task gets other privileges by exec the kernel takes such events away; on whole CPUs it would stay
+    /// part of the target. They sample user code only.
+    pub is_confined: bool,
 }
 
 impl LiveConfig {
@@ -115,7 +115,7 @@ impl LiveConfig {
             keeps_counts: false,
             consumer_cpu_ns: Arc::default(),
             reader_cpu_ns: Arc::default(),
-            permission: None,
+            is_confined: false,
         }
     }
 }
@@ -153,7 +153,7 @@ struct Parts {
     keeps_counts: bool,
     consumer_cpu_ns: Arc<AtomicU64>,
     reader_cpu_ns: Arc<AtomicU64>,
-    permission: Option<Arc<dyn Permission>>,
+    is_confined: bool,
 }
 
 impl Live {
@@ -170,9 +170,8 @@ impl Live {
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
         let cpus = &machine.online_cpus;
-        let permission = config.permission.as_deref();
         // Many threads are seen on whole CPUs; of who may not see all, the user's side alone.
-        if permission.is_some() {
+        if config.is_confined {
             plans.iter_mut().for_each(EventPlan::confine);
         } else {
             coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
@@ -181,9 +180,8 @@ impl Live {
         let mut rings = Rings::new(cpus, config.ring_pages, &procfs)?;
         let features = kernel_features();
         let group = GroupWatch::of(&target.coverage)?;
-        let seen = permission.map(|it| Seen::of(it, target.processes(), &rings));
         let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
-        let attacher = attacher.with_at_most(max_events(permission));
+        let attacher = attacher.confined(config.is_confined);
         let mut attached = attach(attacher, &target, group.as_ref())?;
         attached.warnings.extend(rings.warning.take());
         let cpu_watch = cpu_watch(&attached, machine.online_cpus);
@@ -192,12 +190,10 @@ impl Live {
         let calibration = Calibration::begin(&plans, &rings, features, !binding.is_cpu_wide);
         target.drop_ended()?;
         check_is_open(&target, &attached, &procfs)?;
-        seen.zip(permission).map_or(Ok(()), |(seen, it)| seen.check(it, target.processes()))?;
         let description = config.comms.describe(target.description.as_deref());
         let is_open = !binding.is_cpu_wide && config.comms.is_empty();
         let membership = target.membership(config.comms, &procfs);
-        let user = permission.map(Permission::uid);
-        let gate = Gate::new(membership, procfs.clone(), is_open, user)?;
+        let gate = Gate::new(membership, procfs.clone(), is_open)?;
         // What a forked command has mapped now is our own, and goes with exec.
         let known = if binding.enable_on_exec { Vec::new() } else { gate.members() };
         let before = Some(Before::of(known, &procfs));
@@ -220,7 +216,7 @@ impl Live {
                 && matches!(config.sampling, Some(Sampling::Period(_))),
             consumer_cpu_ns: config.consumer_cpu_ns,
             reader_cpu_ns: config.reader_cpu_ns,
-            permission: config.permission,
+            is_confined: config.is_confined,
         };
         Ok(Self::new(parts, held, command_name(config.target), description))
     }

@@ -16,7 +16,7 @@ use crate::live::notices::Told;
 use crate::live::record::Heard;
 use crate::live::removal::Removal;
 use crate::live::rings::{CpuOutputs, Rings};
-use crate::live::{Outcome, Parts, Permission, Shared};
+use crate::live::{Outcome, Parts, Shared};
 use crate::perf_data::write::Writer;
 use crate::sys::{open, pidfd};
 use crate::system::procfs::Procfs;
@@ -131,7 +131,7 @@ pub(super) struct Reader {
     pub(super) heard: Heard,
     /// Slots of records that were not sent, on their way back.
     pub(super) spare: Slots,
-    pub(super) permission: Option<Arc<dyn Permission>>,
+    pub(super) is_confined: bool,
     pub(super) removal: Removal,
     next_tick_ns: u64,
     next_counts_ns: u64,
@@ -165,7 +165,7 @@ impl Reader {
             sender,
             heard,
             spare: Slots::new(),
-            permission: parts.permission,
+            is_confined: parts.is_confined,
             removal: Removal::default(),
             next_tick_ns: 0,
             next_counts_ns: 0,

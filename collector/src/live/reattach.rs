@@ -6,7 +6,6 @@ use crate::event::attr::Binding;
 use crate::live::attach::{self, Attacher, NO_TASK};
 use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuChange;
-use crate::live::permission::{Seen, max_events};
 use crate::live::reader::{self, Reader, Watch};
 
 /// Interval at which all that waits is handed on: side-band records go on coming, and an event that was being
@@ -83,7 +82,7 @@ impl Reader {
     /// Asks for what the kernel tells of itself on a CPU that is back.
     fn hear_machine_on(&mut self, cpu: i32) {
         // For a user it was not opened: it is not only of his processes.
-        if self.permission.is_some() {
+        if self.is_confined {
             return;
         }
         let output = self.rings.outputs.iter().find(|output| output.cpu == cpu);
@@ -99,11 +98,9 @@ impl Reader {
         // A command that was to begin with exec has done so.
         let binding = Binding { enable_on_exec: false, ..self.binding };
         let has_side_band = !self.side_band.is_empty();
-        let permission = self.permission.as_deref();
-        let seen = permission.map(|it| Seen::of(it, self.gate.members(), &self.rings));
         let mut attacher =
             Attacher::new(&self.procfs, &mut self.plans, &mut self.rings, binding, self.features)
-                .with_at_most(max_events(permission));
+                .confined(self.is_confined);
         if has_side_band {
             attacher = attacher.with_side_band_on(new_cpus);
         }
@@ -112,16 +109,11 @@ impl Reader {
             None if binding.is_cpu_wide => attacher.cpus(None),
             // Single threads have no heirs.
             None if !binding.inherit => attacher.tasks(watch.watched),
-            // A child may have executed a set-uid program, which took the kernel's events away.
-            None => attacher.processes(match &seen {
-                Some(seen) => seen.pids(),
-                None => self.gate.members(),
-            }),
+            // A child may have executed a set-uid program, which took the kernel's events away: the broker has none
+            // for us then.
+            None => attacher.processes(self.gate.members()),
         };
-        let mut attached = attacher.finish();
-        if let (Some(seen), Some(permission)) = (&seen, permission) {
-            seen.close_others(permission, &mut attached.events, &mut attached.side_band);
-        }
+        let attached = attacher.finish();
         self.events = attached.events;
         self.drain.ids = attached.ids;
         self.drain.suspects = attached.suspects;

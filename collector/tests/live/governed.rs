@@ -3,11 +3,10 @@
 use crate::support::{Program, Said, Session, open};
 use dataspace_collector::error::ErrorKind;
 use dataspace_collector::event::EventSelector;
-use dataspace_collector::live::{Live, LiveConfig, Outcome, Permission};
+use dataspace_collector::live::{Live, LiveConfig, Outcome};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::record::Record;
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// Calls `getppid` in as many threads as the line says, born after the line came, until the next line comes;
 /// says how often.
@@ -188,80 +187,4 @@ fn a_breakpoint_rests_and_is_watched_again_and_the_gap_is_told() {
     assert!(rested_ns * 2 > gap_ns, "{rested_ns} of {gap_ns}: {governance:?}");
     assert!(governance.gap_ns >= gap_ns, "{governance:?}");
     assert!(governance.target_ns > 0 && governance.events[0].sample_cost_ns > 0);
-}
-
-/// Forks when a line comes; both call `getppid`, the child first, until their input ends.
-const FORKER: &str = r#"
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static void call_some(void) {
-    for (int i = 0; i < 100; i++) {
-        syscall(SYS_getppid);
-        for (volatile int j = 0; j < 500; j++) {}
-    }
-}
-int main(void) {
-    int number, said[2];
-    char byte;
-    alarm(900);
-    printf("there\n");
-    fflush(stdout);
-    if (scanf("%d", &number) != 1 || pipe(said) != 0) return 1;
-    fcntl(0, F_SETFL, O_NONBLOCK);
-    pid_t child = fork();
-    if (child == 0) {
-        call_some();
-        if (write(said[1], "", 1) != 1) return 1;
-    } else if (read(said[0], &byte, 1) != 1) return 1;
-    while (read(0, &byte, 1) != 0) call_some();
-    if (child > 0) waitpid(child, NULL, 0);
-    return 0;
-}
-"#;
-
-/// Only one process may be seen.
-#[derive(Debug)]
-struct Only(i32);
-
-impl Permission for Only {
-    fn uid(&self) -> u32 {
-        0
-    }
-
-    fn may_see(&self, pid: i32) -> bool {
-        pid == self.0
-    }
-}
-
-#[test]
-fn a_child_that_may_not_be_seen_is_left_out_when_events_are_opened_again() {
-    let program = Program::new(FORKER);
-    let mut partner = program.spawn();
-    partner.read_line();
-    let parent = partner.pid();
-    let config = LiveConfig {
-        events: vec![EventSelector::parse("syscalls:sys_enter_getppid").unwrap()],
-        max_overhead: Some(MAX_OVERHEAD),
-        permission: Some(Arc::new(Only(parent))),
-        ..LiveConfig::new(TargetSpec::Pids(vec![parent]))
-    };
-    let Some(live) = open(config) else { return };
-    let mut session = Session::start(live);
-    session.wait_for(|record| matches!(record, Record::Tick { .. }));
-    partner.say("1");
-    // The period that came with opening again: the child had inherited the one before.
-    session.wait_for(
-        |record| matches!(record, Record::Sample(it) if it.pid == parent && it.period > 1),
-    );
-    // Its input ends, and its end is the session's.
-    let ended = std::thread::spawn(move || partner.finish());
-    let (said, _) = session.finish();
-    ended.join().unwrap();
-    let of_child: Vec<u64> =
-        said.samples().filter(|one| one.pid != parent).map(|one| one.period).collect();
-    assert!(!of_child.is_empty(), "what it inherits is the kernel's to give");
-    assert!(of_child.iter().all(|period| *period == 1), "{} samples", of_child.len());
 }

@@ -42,7 +42,7 @@ impl FakeProc {
 
     fn gate(&self, comms: CommFilter) -> Gate {
         let membership = Membership::new(true, 1, comms);
-        Gate::new(membership, Procfs::new(self.0.path()), false, None).unwrap()
+        Gate::new(membership, Procfs::new(self.0.path()), false).unwrap()
     }
 }
 
