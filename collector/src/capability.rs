@@ -1,8 +1,8 @@
 //! Permissions of this machine and these privileges, and the one command that would allow more.
 
+use crate::attach::refusal;
 use crate::error::Error;
 use crate::event::{self, EventPlan, EventSelector};
-use crate::live::refusal;
 use crate::system::machine::{Machine, Processor};
 use crate::system::procfs::{CAP_PERFMON, CAP_SYS_ADMIN, Procfs};
 use crate::system::tracefs::Tracefs;

@@ -77,11 +77,14 @@
 //! ```
 
 pub mod access;
+mod attach;
 pub mod capability;
 pub mod channel;
+mod cost;
 pub mod error;
 pub mod event;
 pub mod live;
+mod lookup;
 pub mod perf_data;
 pub mod quota;
 pub mod record;

@@ -141,14 +141,11 @@ impl Sources {
         wrong
     }
 
-    /// Circles of more than four files, or of more than `allowed` has for the room that they are in.
-    pub(crate) fn large_circles(&self, allowed: &[(&str, usize)]) -> Vec<String> {
-        let rooms: Vec<&str> = allowed.iter().map(|(room, _)| *room).collect();
+    /// Circles of more than four files.
+    pub(crate) fn large_circles(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for circle in self.circles() {
-            let room = circle.iter().map(|module| room_of(&rooms, module)).min().flatten();
-            let most = room.map_or(MAX_CIRCLE, |room| allowed[room].1);
-            if circle.len() > most {
+            if circle.len() > MAX_CIRCLE {
                 let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
                 wrong.push(format!("{} files in a circle: {}", names.len(), names.join(", ")));
             }

@@ -1,12 +1,12 @@
 //! Reads every ring once: samples are decoded and weighted, everything is put in order.
 
+use crate::attach::OpenEvent;
+use crate::attach::rings::Ring;
 use crate::channel::merge::Merge;
+use crate::cost::lives::Lives;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::event::period::PeriodLog;
 use crate::event::{EventPlan, meaning};
-use crate::live::attach::OpenEvent;
-use crate::live::lives::Lives;
-use crate::live::rings::Ring;
 use crate::live::tally::{Tally, n_together};
 use crate::perf_data::write::Writer;
 use crate::record::decode::{self, SampleLayout, Undecodable};

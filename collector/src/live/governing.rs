@@ -1,12 +1,12 @@
 //! Does what the governor decides: periods of open events, events off and on.
 
+use crate::attach::OpenEvent;
+use crate::cost::calibration::Calibration;
+use crate::cost::governor::{Decision, Governor, Usage};
+use crate::cost::lives::Lives;
 use crate::event::EventPlan;
-use crate::live::attach::OpenEvent;
-use crate::live::calibration::Calibration;
-use crate::live::clock::{now_ns, thread_cpu_ns};
-use crate::live::governor::{Decision, Governor, Usage};
-use crate::live::lives::Lives;
 use crate::live::reader::{Reader, Watch};
+use crate::sys::clock::{now_ns, thread_cpu_ns};
 use crate::sys::open;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::governance::Governance;

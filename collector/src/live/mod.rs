@@ -1,52 +1,39 @@
 //! A live session: events on running tasks, and the thread that reads their rings.
 
 mod announce;
-mod attach;
-mod before;
-mod births;
-mod calibration;
-pub(crate) mod clock;
-mod coverage;
 mod cpu_watch;
 mod drain;
-mod gate;
 mod governing;
-mod governor;
 mod group_watch;
-mod life_cost;
-mod lives;
-mod lookup;
-mod mark;
 mod notices;
-pub(crate) mod opening;
+mod parts;
 mod reader;
 mod reattach;
 mod record;
-pub(crate) mod refusal;
 mod removal;
-mod rings;
-mod sample_cost;
 #[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod tally;
 
-pub use clock::thread_cpu_ns;
-pub use mark::Marks;
-pub use record::Heard;
+pub use crate::attach::mark::Marks;
+pub use crate::sys::clock::thread_cpu_ns;
+pub use parts::{Heard, Outcome};
 
 use crate::access::command::Command;
+use crate::attach::rings::Rings;
+use crate::attach::{Attached, Attacher, OpenEvent, kernel_features};
+use crate::attach::{coverage, refusal};
 use crate::channel::batch::BatchSender;
+use crate::cost::calibration::Calibration;
 use crate::error::Error;
-use crate::event::attr::{Binding, KernelFeatures};
+use crate::event::attr::Binding;
 use crate::event::{self, EventPlan, EventSelector};
 use crate::live::announce::Pace;
-use crate::live::attach::{Attached, Attacher, OpenEvent, kernel_features};
-use crate::live::before::Before;
-use crate::live::calibration::Calibration;
 use crate::live::cpu_watch::CpuWatch;
-use crate::live::gate::Gate;
 use crate::live::group_watch::GroupWatch;
-use crate::live::rings::Rings;
+use crate::live::parts::{Parts, Shared};
+use crate::lookup::before::Before;
+use crate::lookup::gate::Gate;
 use crate::perf_data::write::{Recorder, Writer};
 use crate::sys::spawn::HeldChild;
 use crate::system::machine::Machine;
@@ -54,15 +41,12 @@ use crate::system::procfs::Procfs;
 use crate::system::tracefs::Tracefs;
 use crate::target::membership::CommFilter;
 use crate::target::{Coverage, Target, TargetSpec, Watched};
-use dataspace_proto::accounting::Collected;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Event, Sampling};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -130,30 +114,6 @@ pub struct Live {
     description: String,
     pids: Vec<i32>,
     events: Vec<Event>,
-}
-
-/// State that the reader thread takes over.
-#[derive(Debug)]
-struct Parts {
-    rings: Rings,
-    attached: Attached,
-    plans: Vec<EventPlan>,
-    features: KernelFeatures,
-    binding: Binding,
-    watched: Vec<Watched>,
-    /// The group, where events are on whole CPUs for a control group.
-    group: Option<GroupWatch>,
-    cpu_watch: CpuWatch,
-    gate: Gate,
-    procfs: Procfs,
-    /// Mappings and names from before; `None` when they were told.
-    before: Option<Before>,
-    calibration: Option<JoinHandle<Calibration>>,
-    max_overhead: Option<f64>,
-    keeps_counts: bool,
-    consumer_cpu_ns: Arc<AtomicU64>,
-    reader_cpu_ns: Arc<AtomicU64>,
-    is_confined: bool,
 }
 
 impl Live {
@@ -315,27 +275,11 @@ impl Live {
     }
 }
 
-#[derive(Debug)]
-struct Shared {
-    stop: AtomicBool,
-    /// Written once, to end the reader's wait.
-    wake: OwnedFd,
-}
-
 /// A session that counts.
 #[derive(Debug)]
 pub struct Running {
     shared: Arc<Shared>,
     thread: JoinHandle<Outcome>,
-}
-
-/// End of a session.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// The final counts.
-    pub collected: Collected,
-    /// The command's exit status, if there was one and it has ended.
-    pub exit_status: Option<ExitStatus>,
 }
 
 impl Running {

@@ -1,23 +1,22 @@
 //! The reader thread: round after round over the rings, until the targets have ended.
 
 use crate::access::command::Command;
+use crate::attach::rings::{CpuOutputs, Rings};
+use crate::attach::{OpenEvent, OpenSideBand};
 use crate::channel::batch::{BatchSender, Slots};
+use crate::cost::lives::Lives;
 use crate::event::EventPlan;
 use crate::event::attr::{Binding, KernelFeatures};
-use crate::live::attach::{OpenEvent, OpenSideBand};
-use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::drain::Drain;
-use crate::live::gate::Gate;
 use crate::live::governing::Governing;
 use crate::live::group_watch::{GroupChange, GroupWatch};
-use crate::live::lives::Lives;
 use crate::live::notices::Told;
-use crate::live::record::Heard;
+use crate::live::parts::{Heard, MAX_BATCHES_BEHIND, Outcome, Parts, Shared};
 use crate::live::removal::Removal;
-use crate::live::rings::{CpuOutputs, Rings};
-use crate::live::{Outcome, Parts, Shared};
+use crate::lookup::gate::Gate;
 use crate::perf_data::write::Writer;
+use crate::sys::clock::now_ns;
 use crate::sys::{open, pidfd};
 use crate::system::procfs::Procfs;
 use crate::target::Watched;
@@ -35,9 +34,6 @@ use std::time::{Duration, Instant};
 const TICK_NS: u64 = 100_000_000;
 /// Interval at which the counts are told.
 const COUNTS_NS: u64 = 1_000_000_000;
-/// So many batches on their way to the analyzer are work enough for it: with one the two would take turns
-/// where each has a CPU.
-pub(crate) const MAX_BATCHES_BEHIND: usize = 2;
 /// While the analyzer is behind, rings are looked at so often whether they still have room.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Other things have to be done too.

@@ -1,12 +1,12 @@
 //! Closes the sampled events of a running session and opens them anew: a period that inherited
 //! events are to have, another control group of the same name, or a CPU that came.
 
+use crate::attach::{self, Attacher, NO_TASK};
 use crate::channel::batch::BatchSender;
 use crate::event::attr::Binding;
-use crate::live::attach::{self, Attacher, NO_TASK};
-use crate::live::clock::now_ns;
 use crate::live::cpu_watch::CpuChange;
 use crate::live::reader::{self, Reader, Watch};
+use crate::sys::clock::now_ns;
 
 /// Interval at which all that waits is handed on: side-band records go on coming, and an event that was being
 /// inherited while it was disabled may have made a last sample.

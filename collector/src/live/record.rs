@@ -1,54 +1,27 @@
 //! Records that are handed on, to the channel and to a recording; begin and end of a recording.
 
+use crate::attach::OpenEvent;
 use crate::channel::batch::BatchSender;
 use crate::error::Error;
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, Source};
-use crate::live::Parts;
-use crate::live::attach::OpenEvent;
-use crate::live::before::Before;
-use crate::live::clock::now_ns;
 use crate::live::drain::{Drain, SIDE_BAND};
-use crate::live::gate::{Moment, Verdict};
+use crate::live::parts::{Heard, Parts};
 use crate::live::reader::Reader;
 use crate::live::tally::Tally;
+use crate::lookup::before::Before;
+use crate::lookup::gate::{Moment, Verdict};
 use crate::perf_data::write::{EventEntry, Recorder, Start, Writer, tracing};
 use crate::record::decode;
 use crate::record::ring::RawRecord;
 use crate::record::side_band::SideBand;
+use crate::sys::clock::now_ns;
 use crate::sys::open;
 use crate::system::tracefs::Tracefs;
 use dataspace_proto::record::Record;
 use rustix::fd::AsFd;
 use std::ops::ControlFlow;
 use std::path::Path;
-
-/// The way to the channel of a session that is recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Heard {
-    /// All that goes there without a recording.
-    #[default]
-    Everything,
-    /// Events, warnings, counts and the time: enough to show how it goes.
-    Notices,
-}
-
-impl Heard {
-    pub(crate) const fn includes(self, record: &Record) -> bool {
-        match (self, record) {
-            (Self::Everything, _) => true,
-            (
-                Self::Notices,
-                Record::Sample(_)
-                | Record::Mmap(_)
-                | Record::Comm(_)
-                | Record::Fork(_)
-                | Record::Exit(_),
-            ) => false,
-            (Self::Notices, _) => true,
-        }
-    }
-}
 
 /// Begins the recording of an open session; what of the records from before is `heard` is left to be told.
 /// There are no more of them when it `is_over`.

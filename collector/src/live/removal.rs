@@ -3,7 +3,7 @@
 //! Exec of a set-uid or unreadable program does so even to root (`begin_new_exec()` in Linux
 //! `fs/exec.c`): the rings fall silent, and look as if the process did nothing.
 
-use crate::live::attach::OpenEvent;
+use crate::attach::OpenEvent;
 use crate::sys::pidfd;
 use crate::target::Watched;
 

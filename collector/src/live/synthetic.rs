@@ -1,13 +1,13 @@
 //! The reader of a session over one ring in ordinary memory: what a sample costs between ring and analyzer,
 //! without a kernel that has to make it.
 
+use crate::attach::OpenEvent;
+use crate::attach::rings::Ring;
 use crate::channel::batch::BatchSender;
 use crate::event::EventSelector;
 use crate::event::attr::{self, Binding, KernelFeatures};
-use crate::live::attach::OpenEvent;
 use crate::live::drain::Drain;
-use crate::live::reader::MAX_BATCHES_BEHIND;
-use crate::live::rings::Ring;
+use crate::live::parts::MAX_BATCHES_BEHIND;
 use crate::record::decode::SampleLayout;
 use crate::record::ring::HEADER_BYTES;
 use crate::sys::mmap::MappedRing;

@@ -1,7 +1,7 @@
 //! The counts of a session: what the kernel took, what became of it, what was not seen.
 
+use crate::attach::OpenEvent;
 use crate::event::EventPlan;
-use crate::live::attach::OpenEvent;
 use crate::sys::open::{self, EventCounts};
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::EventIdx;

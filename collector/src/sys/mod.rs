@@ -5,6 +5,7 @@
 )]
 
 pub(crate) mod attr_bytes;
+pub(crate) mod clock;
 pub(crate) mod memory;
 pub(crate) mod mmap;
 pub(crate) mod open;

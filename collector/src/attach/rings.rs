@@ -1,9 +1,9 @@
 //! The rings of a session: two on each CPU, one for samples and one for everything else.
 
 use crate::access::{self, EventPlace};
+use crate::attach::refusal;
 use crate::error::Error;
 use crate::event::attr;
-use crate::live::refusal;
 use crate::record::ring::{Joint, RingReader};
 use crate::sys::mmap::MappedRing;
 use crate::system::procfs::Procfs;

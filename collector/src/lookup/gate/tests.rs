@@ -2,7 +2,7 @@
 //! held up: opening it waits for whoever writes.
 
 use super::*;
-use crate::live::lookup::MAX_THREADS;
+use crate::lookup::MAX_THREADS;
 use crate::target::membership::CommFilter;
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::{Comm, Mmap, Sample};

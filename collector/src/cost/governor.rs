@@ -1,8 +1,8 @@
 //! Keeps what sampling costs below what it may cost, by longer periods and, where no period helps,
 //! by switching events off for a while. Decides only; the reader applies.
 
+use crate::cost::sample::SampleCosts;
 use crate::event::meaning::counts_each;
-use crate::live::sample_cost::SampleCosts;
 use dataspace_proto::event::{EventKind, Sampling};
 use dataspace_proto::governance::{EventGovernance, Governance, PeriodChange};
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
 //! Number of tasks that were born and ended with a session's events, and what that cost them.
 
+use crate::attach::OpenEvent;
+use crate::cost::life::LifeCost;
 use crate::event::EventPlan;
-use crate::live::attach::OpenEvent;
-use crate::live::life_cost::LifeCost;
 use dataspace_proto::governance;
 
 /// The lives of the target's tasks. Where whole CPUs are sampled, tasks have no events.

@@ -1,16 +1,23 @@
 //! Opens a session's events on the threads of its targets.
 
+pub(crate) mod births;
+pub(crate) mod coverage;
+pub(crate) mod mark;
+pub(crate) mod opening;
+pub(crate) mod refusal;
+pub(crate) mod rings;
+
 use crate::access::{self, EventPlace};
+use crate::attach::births::Births;
+use crate::attach::opening::{Opened, open_planned};
+use crate::attach::refusal::{Request, Scope};
+use crate::attach::rings::{CpuOutputs, Rings};
 use crate::error::Error;
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures, Source};
-use crate::live::births::Births;
-use crate::live::clock::now_ns;
-use crate::live::opening::{Opened, open_planned};
-use crate::live::refusal::{Request, Scope};
-use crate::live::rings::{CpuOutputs, Rings};
 use crate::record::ring::{Joint, RingReader};
 use crate::record::side_band::{self, SideBand};
+use crate::sys::clock::now_ns;
 use crate::sys::open;
 use crate::system::procfs::Procfs;
 use crate::target::Watched;

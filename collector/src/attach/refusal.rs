@@ -2,11 +2,11 @@
 //! what is the least that would help.
 
 use crate::access::{self, EventPlace};
+use crate::attach::kernel_features;
+use crate::attach::opening::open_planned;
 use crate::error::{Error, ErrorKind};
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, Counter, EventSource, Levels, Source};
-use crate::live::attach::kernel_features;
-use crate::live::opening::open_planned;
 use crate::system::machine::{KernelRelease, Processor};
 use crate::system::procfs::Procfs;
 use dataspace_proto::event::Sampling;

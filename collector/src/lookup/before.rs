@@ -1,7 +1,7 @@
 //! Records of the time before a session, read in `/proc` on threads that may be left behind: a process that
 //! keeps its mappings locked, as while a file system does not answer it, holds up whoever reads them.
 
-use crate::live::announce;
+use crate::lookup::process;
 use crate::quota::places::{ForUser, Place, Places};
 use crate::system::procfs::Procfs;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -172,7 +172,7 @@ impl Before {
                 0 => String::new(),
                 n_others => format!(" and {n_others} others"),
             };
-            self.ready.push_back(announce::warning(format!(
+            self.ready.push_back(process::warning(format!(
                 "as many readers as may be wait for processes that do not answer: the mappings of \
                  process {pid}{others} from before stay unknown, and so do their data objects"
             )));
@@ -201,7 +201,7 @@ impl Before {
             Some(reader) => {
                 self.reading = Some(Reading { process, user, reader, silent_since: None });
             }
-            None => self.ready.push_back(announce::warning(format!(
+            None => self.ready.push_back(process::warning(format!(
                 "no thread is left to read of process {pid}: names of its threads and its data \
                  objects stay unknown"
             ))),
@@ -291,7 +291,7 @@ impl SnapshotReader {
         let work = move || {
             let _parting = for_thread;
             for Job { pid, with_mappings } in asked {
-                let records = announce::records(pid, &procfs, with_mappings).map(Some);
+                let records = process::records(pid, &procfs, with_mappings).map(Some);
                 for told in records.chain([None]) {
                     if tell.send(told).is_err() {
                         return;
@@ -310,7 +310,7 @@ impl SnapshotReader {
 }
 
 fn no_answer(pid: i32) -> Record {
-    announce::warning(format!(
+    process::warning(format!(
         "process {pid} does not answer: its mappings from before stay unknown, and so do its data \
          objects; it keeps them locked, as while it waits for a file system that is gone"
     ))

@@ -1,9 +1,9 @@
 //! Marks on processes, by which to see whether one got other privileges.
 
 use crate::access::{self, EventPlace};
+use crate::attach::rings::Rings;
 use crate::error::Error;
 use crate::event::attr;
-use crate::live::rings::Rings;
 use crate::sys::open;
 use crate::sys::pidfd;
 use crate::system::machine::Machine;

@@ -1,9 +1,9 @@
 //! Cost of one sample for whoever is sampled, measured on ourselves.
 
 use crate::access::{self, EventPlace};
+use crate::attach::rings::n_samples_in;
 use crate::event::attr::{self, Binding, EventSource, KernelFeatures, Source};
-use crate::live::clock::thread_cpu_ns;
-use crate::live::rings::n_samples_in;
+use crate::sys::clock::thread_cpu_ns;
 use crate::sys::mmap::MappedRing;
 use crate::sys::open;
 use dataspace_proto::event::{EventKind, Sampling};

@@ -2,7 +2,7 @@
 //! looked up when their first sample comes, and lets that wait for the answer, but not for long.
 
 use crate::error::Error;
-use crate::live::lookup::{Found, Lookup, Question};
+use crate::lookup::{Found, Lookup, Question};
 use crate::system::procfs::Procfs;
 use crate::target::membership::{Membership, Standing};
 use dataspace_proto::record::Record;

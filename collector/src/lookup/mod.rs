@@ -1,8 +1,11 @@
 //! Looks processes up in `/proc` on threads of its own: the mappings of one take a tenth of a second to
 //! read if there are many, and as long as it keeps them locked, and rings are to be read meanwhile.
 
+pub(crate) mod before;
+pub(crate) mod gate;
+pub(crate) mod process;
+
 use crate::error::Error;
-use crate::live::announce;
 use crate::quota::places::{Place, Places};
 use crate::system::procfs::Procfs;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -97,7 +100,7 @@ impl Desk {
             question,
             name: procfs.comm(pid, pid).unwrap_or_default(),
             n_threads: procfs.tasks(pid).map_or(1, |tids| tids.len()),
-            before: announce::of_process(pid, procfs, &mut may_be_long).into_iter(),
+            before: process::of_process(pid, procfs, &mut may_be_long).into_iter(),
             _long: long.flatten(),
         }
     }

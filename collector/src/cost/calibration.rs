@@ -1,10 +1,10 @@
 //! Cost of sampling for whoever is sampled, measured on ourselves while a session begins.
 
+use crate::attach::rings::Rings;
+use crate::cost::life::LifeCost;
+use crate::cost::sample::SampleCosts;
 use crate::event::EventPlan;
 use crate::event::attr::KernelFeatures;
-use crate::live::life_cost::LifeCost;
-use crate::live::rings::Rings;
-use crate::live::sample_cost::SampleCosts;
 use std::thread::{self, JoinHandle};
 
 /// All that was measured.

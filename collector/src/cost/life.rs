@@ -4,7 +4,7 @@
 use crate::access::{self, EventPlace};
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures};
-use crate::live::clock::now_ns;
+use crate::sys::clock::now_ns;
 use crate::sys::mmap::MappedRing;
 use crate::sys::open;
 use crate::sys::spawn;
@@ -135,8 +135,8 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attach::kernel_features;
     use crate::event::EventSelector;
-    use crate::live::attach::kernel_features;
     use crate::system::machine::Machine;
     use crate::system::tracefs::Tracefs;
     use std::path::Path;
