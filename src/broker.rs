@@ -8,10 +8,10 @@ mod sandbox;
 mod server;
 pub(crate) mod wire;
 
-use crate::cli::Sandbox;
-use crate::config::LiveOptions;
+use crate::config::{LiveOptions, Sandbox};
 use crate::exit::{FAILED, Failure, INTERRUPTED, Kind, Told};
 use crate::file_source::FilePolicy;
+use crate::ownership;
 use crate::session;
 use anyhow::Context as _;
 use client::Client;
@@ -29,16 +29,8 @@ use server::Desk;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin, stdout};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use wire::Connection;
-
-/// The user for whom all is done: in a worker another than its own.
-static USER: OnceLock<u32> = OnceLock::new();
-
-/// The user for whom all is done.
-pub(crate) fn user() -> u32 {
-    *USER.get_or_init(|| geteuid().as_raw())
-}
 
 /// All that a broker does for its worker.
 #[derive(Debug)]
@@ -80,7 +72,7 @@ pub(crate) fn split(
     if sandbox == Sandbox::Off {
         return work();
     }
-    let _ = user();
+    let _ = ownership::user();
     let n_threads = Procfs::default().status("self").ok().and_then(|own| own.n_threads);
     let (ours, theirs) = Connection::pair().context("a socket to the worker")?;
     // Rings are memory that the worker locks.
@@ -111,7 +103,7 @@ pub(crate) fn split(
 /// # Errors
 /// Where there is no socket or thread.
 pub(crate) fn serve_worker(terms: Terms, pid: i32) -> std::io::Result<OwnedFd> {
-    let _ = user();
+    let _ = ownership::user();
     let (ours, theirs) = Connection::pair()?;
     server::serve_apart(Arc::new(Desk::new(terms, pid, false)), ours)?;
     Ok(theirs.into())

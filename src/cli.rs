@@ -12,7 +12,7 @@ pub(crate) use daemon::{
 };
 pub(crate) use record::RecordArgs;
 
-use crate::config::Paths;
+use crate::config::{Paths, Sandbox};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use dataspace_proto::window::{Window, WindowLengths};
 use std::ffi::OsString;
@@ -113,7 +113,7 @@ pub(crate) struct Global {
     /// Use of colour; `auto` honours NO_COLOR.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
-    /// Whether what the target controls is read in a process without privileges; off: in this one.
+    /// Reads what the target controls in a process without privileges; off: in this one.
     #[arg(long, global = true, value_name = "HOW", default_value = "on")]
     pub(crate) sandbox: Sandbox,
 }
@@ -398,13 +398,4 @@ pub(crate) enum When {
     Always,
     /// Never.
     Never,
-}
-
-/// Use of a worker without privileges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Sandbox {
-    /// One is used.
-    On,
-    /// All is done in one process.
-    Off,
 }

@@ -6,8 +6,8 @@ mod remote;
 
 pub(crate) use remote::RemoteSession;
 
+use crate::daemon::client::token::Token;
 use crate::daemon::config_file::DEFAULT_SOCKET;
-use crate::daemon::token::Token;
 use crate::exit::{Failure, Kind};
 use address::Address;
 use anyhow::Context as _;

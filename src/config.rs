@@ -1,6 +1,5 @@
 //! Options of the program, worked out from what was typed: no flag is looked at below here.
 
-use crate::cli::value::DEFAULT_SHARE;
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
@@ -9,6 +8,9 @@ use dataspace_proto::window::{Window, WindowLengths};
 use dataspace_proto::worker::Viewer;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Limit of the cost of sampling unless the user says otherwise, as a share of the CPU time.
+pub(crate) const DEFAULT_MAX_OVERHEAD: f64 = 0.01;
 
 /// Options of a live session.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,12 +43,8 @@ pub(crate) struct LiveOptions {
 impl LiveOptions {
     /// Bounds them for a user who may see only his own: it is for `viewer` then.
     pub(crate) fn confine(&mut self, viewer: Viewer) {
-        let usual = DEFAULT_SHARE.0;
-        self.max_overhead = match (self.max_overhead, usual) {
-            (Some(asked), Some(usual)) => Some(asked.min(usual)),
-            (None, usual) => usual,
-            (asked, None) => asked,
-        };
+        let asked = self.max_overhead.unwrap_or(DEFAULT_MAX_OVERHEAD);
+        self.max_overhead = Some(asked.min(DEFAULT_MAX_OVERHEAD));
         self.keeps_counts = false;
         self.viewer = Some(viewer);
     }
@@ -170,4 +168,13 @@ pub(crate) struct Selection {
     pub(crate) limit: Option<usize>,
     /// Only objects whose descriptor contains this text.
     pub(crate) filter: String,
+}
+
+/// Use of a worker without privileges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Sandbox {
+    /// One is used.
+    On,
+    /// All is done in one process.
+    Off,
 }

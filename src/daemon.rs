@@ -1,59 +1,34 @@
 //! The daemon: several sessions at once, asked for over a socket by clients that may see them.
 
-mod answer;
-mod authority;
+pub(crate) mod client;
 pub(crate) mod config_file;
-mod connection;
-mod endpoint;
-mod frame;
-mod metrics;
-mod network;
-mod notice;
-mod oom;
-mod openapi;
-mod pace;
-mod path;
-mod patience;
-mod peer;
-mod refusal_log;
-mod roster;
-mod route;
-mod sealed;
-mod server;
-mod session;
-mod socket;
-pub(crate) mod spec;
-mod staff;
-mod stream;
-pub(crate) mod token;
-mod totals;
-mod turn;
-mod voiced;
+mod http;
+pub(crate) mod limit;
+pub(crate) mod session;
+mod state;
+mod systemd;
 
 use crate::exit::{Failure, Kind};
-use crate::lock::lock;
 use anyhow::Context as _;
-use config_file::{DaemonConfig, Limits, MemoryMax};
-use connection::Connections;
+use client::network::TcpConfig;
+use client::refusal_log::REFUSALS;
+use config_file::DaemonConfig;
 use dataspace_collector::system::memory;
-use network::TcpConfig;
-use notice::Notices;
-use peer::Trusted;
-use refusal_log::REFUSALS;
-use roster::Roster;
-use socket::Listening;
-use staff::Staff;
-pub(crate) use staff::Workplace;
+use http::server;
+use limit::MemoryMax;
+use session::staff::{self, Staff, Workplace};
+use state::{Daemon, Settings};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use token::Token;
+use systemd::notice::Notices;
+use systemd::oom;
+use systemd::socket::Listening;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
-use turn::Turns;
 
 /// Time that sessions may take for their final totals when the daemon ends: with what clients take to
 /// get them it is to be gone in two seconds.
@@ -61,75 +36,6 @@ const DRAIN: Duration = Duration::from_millis(1_200);
 
 /// Interval at which sessions are checked for silence, without a watchdog.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-
-/// The daemon, as those who answer clients know it.
-#[derive(Debug)]
-struct Daemon {
-    began: Instant,
-    roster: Roster,
-    staff: Arc<Staff>,
-    connections: Arc<Connections>,
-    settings: Mutex<Settings>,
-    /// Turns of requests for profiles and objects: one at a time, so that they leave the processors to others.
-    turns: Turns,
-}
-
-/// Parts that a new configuration changes.
-#[derive(Clone, Debug)]
-struct Settings {
-    limits: Limits,
-    trusted: Trusted,
-    /// Clients that are let in over TCP, if any are.
-    tcp: Option<Arc<(TcpConfig, Token)>>,
-}
-
-impl Settings {
-    /// Reads `config`'s table, and the token.
-    ///
-    /// # Errors
-    /// What is wrong with the token.
-    fn of(config: &DaemonConfig) -> anyhow::Result<Self> {
-        let token = config.tcp.as_ref().map(|tcp| Token::read(&tcp.token_file)).transpose()?;
-        let tcp = config.tcp.clone().zip(token).map(Arc::new);
-        Ok(Self { limits: config.limits, trusted: Trusted::of(&config.group), tcp })
-    }
-
-    /// Tells whether the same clients are let in over TCP, with the same rights, in `other`.
-    fn opens_tcp_as(&self, other: &Self) -> bool {
-        match (self.tcp.as_deref(), other.tcp.as_deref()) {
-            (Some((config, token)), Some((other, other_token))) => {
-                token == other_token && config.rights == other.rights && config.hosts == other.hosts
-            }
-            (one, other) => one.is_none() && other.is_none(),
-        }
-    }
-}
-
-impl Daemon {
-    fn settings(&self) -> Settings {
-        lock(&self.settings).clone()
-    }
-
-    /// Goes on with `settings`. What is open by what they do not say any more is closed, streams too.
-    fn adopt(&self, settings: Settings) {
-        let mut current = lock(&self.settings);
-        let before = std::mem::replace(&mut *current, settings);
-        if !before.opens_tcp_as(&current) {
-            self.connections.revoke_tcp();
-        }
-        if before.trusted != current.trusted {
-            self.connections.revoke_group();
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        lock(&self.settings).limits
-    }
-
-    fn trusted(&self) -> Trusted {
-        lock(&self.settings).trusted
-    }
-}
 
 /// Options that the daemon was started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +46,7 @@ pub(crate) struct DaemonOptions {
     pub(crate) socket: Option<PathBuf>,
     /// Bound on memory, whatever the configuration says.
     pub(crate) memory_max: Option<MemoryMax>,
-    /// Where sessions are done.
+    /// Place of the sessions' workers.
     pub(crate) workplace: Workplace,
 }
 
@@ -198,14 +104,7 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
         None => Listening::bind(path, config.socket_mode, settings.trusted.group)?,
     };
     let network = config.tcp.as_ref().map(TcpConfig::bind).transpose()?;
-    let daemon = Arc::new(Daemon {
-        began: Instant::now(),
-        roster: Roster::new(config.limits, Arc::clone(&staff)),
-        staff,
-        connections: Arc::default(),
-        settings: Mutex::new(settings),
-        turns: Turns::default(),
-    });
+    let daemon = Arc::new(Daemon::new(settings, staff));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -338,7 +237,7 @@ async fn reload(
 fn look_after(daemon: &Daemon, notices: &Notices) {
     REFUSALS.tell(Instant::now());
     let sessions = daemon.roster.configured();
-    let silent = sessions.iter().find(|session| session.silent_for() > route::MAX_SILENCE);
+    let silent = sessions.iter().find(|session| session.silent_for() > http::health::MAX_SILENCE);
     match silent {
         None => notices.alive(),
         Some(session) => {

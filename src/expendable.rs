@@ -33,7 +33,7 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Debug, Default)]
 pub(crate) struct FilesEnd {
     is_over: AtomicBool,
-    /// Why they give nothing to the question that is worked on.
+    /// Reason for which they give nothing to the question that is worked on.
     broken_off: Mutex<Option<Delay>>,
     turn: Turn,
 }
@@ -110,7 +110,7 @@ struct LeftBehind {
     _of_session: Arc<()>,
 }
 
-/// Why a job's value did not come.
+/// Reason for which a job's value did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missed {
     /// It panicked, and its thread is gone.
@@ -149,7 +149,7 @@ impl Expendable {
         self.end.is_broken_off() || self.end.is_over()
     }
 
-    /// Why a job gave nothing.
+    /// Reason for which a job gave nothing.
     pub(crate) fn silence(&self) -> &'static str {
         match (self.end.is_broken_off(), self.end.is_over()) {
             (true, _) => "memory is used up (--memory-max), so it is not read on",

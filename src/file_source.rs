@@ -130,7 +130,7 @@ impl SystemFiles {
         places
     }
 
-    /// What is at `place`; `None` where that is not to be had in time, or not at all.
+    /// The load object at `place`; `None` where it is not to be had in time, or not at all.
     fn open(&self, place: FilePlace) -> Option<Opened> {
         let policy = self.policy.clone();
         self.expendable.run(move || place::open(&place, &policy))?.ok()

@@ -78,7 +78,7 @@ pub(crate) struct MemoryState {
 }
 
 impl MemoryState {
-    /// That of several processes together, before any is [added](Self::add).
+    /// State of several processes together, before any is [added](Self::add).
     pub(crate) fn of(max_bytes: u64, resident_bytes: u64, n_sessions: u64) -> Self {
         Self { max_bytes, resident_bytes, is_short: false, n_sessions, n_shed: Default::default() }
     }

@@ -6,12 +6,21 @@ use dataspace_collector::system::procfs::{Ids, ProcessDirectory, Procfs, Status}
 use dataspace_collector::target::has_ended;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
+
+/// The user for whom all is done: in a worker another than its own.
+static USER: OnceLock<u32> = OnceLock::new();
 
 /// Threads that are looked at while a client waits: 15 µs each.
 const MAX_LOOKED_AT: usize = 512;
+
+/// The user for whom all is done. A process asks before it becomes somebody else.
+pub(crate) fn user() -> u32 {
+    *USER.get_or_init(|| geteuid().as_raw())
+}
 
 /// A process whose number cannot become another's unnoticed.
 #[derive(Debug)]

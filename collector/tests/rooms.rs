@@ -56,7 +56,7 @@ fn only_system_reads_what_the_kernel_tells_in_files() {
     assert_eq!(collector().paths_outside("system", &ROOTS), [""; 0]);
     let binary = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"));
     // It writes there, which is its job, and reads back what it writes over.
-    let written = ["daemon/oom.rs:7: /proc/self/oom_score_adj"];
+    let written = ["daemon/systemd/oom.rs:7: /proc/self/oom_score_adj"];
     assert_eq!(binary.paths_outside("none", &ROOTS), written);
 }
 

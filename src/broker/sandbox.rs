@@ -1,5 +1,5 @@
-//! What a worker gives up, for good: its user where that is root, its capabilities, and all system calls but those that
-//! its work takes.
+//! Sandbox of a worker: it gives up, for good, its user where that is root, its capabilities, and all system calls but
+//! those that its work takes.
 
 use rustix::process::{Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{

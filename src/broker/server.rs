@@ -25,7 +25,7 @@ const MAX_CONNECTIONS: usize = 128;
 /// Time that a worker has between its last word and its end.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// What a worker may have.
+/// Rights of a worker, and all that stands open for it.
 #[derive(Debug)]
 pub(super) struct Desk {
     rules: Rules,
@@ -39,7 +39,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// What `worker_pid` may have by `terms`.
+    /// The rights of `worker_pid` by `terms`.
     pub(super) fn new(terms: Terms, worker_pid: i32, ends_with_worker: bool) -> Self {
         Self {
             rules: Rules::new(worker_pid, terms.policy.viewer.clone()),
@@ -142,7 +142,7 @@ pub(super) fn serve_apart(desk: Arc<Desk>, connection: Connection) -> io::Result
     thread.spawn(move || serve(&place.0, &connection)).map(drop)
 }
 
-/// What makes no sense ends the connection.
+/// Nonsense ends the connection.
 fn serve(desk: &Arc<Desk>, connection: &Connection) {
     loop {
         let (request, beside) = match connection.receive::<Request>() {

@@ -1,10 +1,13 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, Sandbox, TargetArgs, WindowsArgs};
+use super::{EventArgs, TargetArgs, WindowsArgs};
 use crate::client::Client;
-use crate::config::LiveOptions;
-use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET, MemoryMax};
-use crate::daemon::{DaemonOptions, Workplace, spec};
+use crate::config::{LiveOptions, Sandbox};
+use crate::daemon::DaemonOptions;
+use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
+use crate::daemon::limit::MemoryMax;
+use crate::daemon::session::spec;
+use crate::daemon::session::staff::Workplace;
 use crate::exit::{Failure, Kind};
 use clap::{Args, Subcommand};
 use dataspace_proto::api::SessionSpec;

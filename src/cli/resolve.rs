@@ -1,11 +1,11 @@
 //! From what was typed to what the program needs.
 
-use super::value::DEFAULT_SHARE;
 use super::{
     DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When, WindowsArgs,
 };
 use crate::config::{
-    CalibrationOptions, Input, LiveOptions, Output, RecordingOptions, Selection, TopOptions,
+    CalibrationOptions, DEFAULT_MAX_OVERHEAD, Input, LiveOptions, Output, RecordingOptions,
+    Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
 use dataspace_collector::target::TargetSpec;
@@ -79,7 +79,7 @@ impl EventArgs {
             comms,
             sampling: self.sampling(),
             keeps_counts: self.max_overhead.is_none(),
-            max_overhead: self.max_overhead.unwrap_or(DEFAULT_SHARE).0,
+            max_overhead: self.max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
             ring_pages: self.mmap_pages,
             windows: WindowLengths::default(),
             events: self.names(),

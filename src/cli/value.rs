@@ -109,9 +109,6 @@ pub(crate) fn comm(text: &str) -> Result<Box<[u8]>, String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share(pub(crate) Option<f64>);
 
-/// Limit of the cost of sampling unless the user says otherwise.
-pub(crate) const DEFAULT_SHARE: Share = Share(Some(0.01));
-
 /// `1%`, `0.5%`, `off`.
 pub(crate) fn share(text: &str) -> Result<Share, String> {
     if text == "off" {

@@ -1,7 +1,7 @@
 //! One request to the daemon, and its answer: as much of HTTP/1.1 as our own server speaks.
 
 use super::address::{Address, Connection};
-use crate::daemon::token::Token;
+use crate::daemon::client::token::Token;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// The longest head of an answer; ours are some 200 bytes.

@@ -1,8 +1,8 @@
 //! `dataspace daemon` and `dataspace config`.
 
 use crate::cli::{ConfigArgs, ConfigCommand, Global};
+use crate::daemon::client::token::Token;
 use crate::daemon::config_file::DaemonConfig;
-use crate::daemon::token::Token;
 use crate::daemon::{self, DaemonOptions};
 use crate::diagnostic;
 use crate::worker;

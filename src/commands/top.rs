@@ -114,7 +114,7 @@ fn wanted(
 }
 
 impl Wanted {
-    /// What a broker does for it, where it is a session of our own.
+    /// The broker's terms, where it is a session of our own.
     fn terms(&self) -> Option<Terms> {
         let Self::Live(live) = self else { return None };
         Some(Terms::of_session(live))

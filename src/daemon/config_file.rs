@@ -1,19 +1,16 @@
 //! The daemon's configuration file: what may stand in it, and what is wrong with one, by line.
 
-use super::network::TcpConfig;
-use super::peer::group_number;
-use super::spec;
-use crate::cli::value;
-use crate::config::LiveOptions;
+use super::client::network::TcpConfig;
+use super::client::peer::group_number;
+use super::limit::Limits;
+use super::session::spec::{self, Planned};
 use crate::exit::{Failure, Kind};
-use crate::memory_bound;
 use dataspace_proto::api::SessionSpec;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -50,146 +47,6 @@ pub(crate) struct DaemonConfig {
     pub(crate) sessions: Vec<Planned>,
 }
 
-/// A session of the configuration.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Planned {
-    /// As it stands there.
-    pub(crate) spec: SessionSpec,
-    /// Sessions with their options.
-    pub(crate) options: LiveOptions,
-}
-
-/// Limits of the daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Limits {
-    /// Sessions at once; each has four threads, and rings on every CPU.
-    pub(crate) sessions: usize,
-    /// Sessions at once that one user may have who does not see all.
-    pub(crate) sessions_per_user: usize,
-    /// Connections at once.
-    pub(crate) connections: usize,
-    /// Connections at once that one user may have who does not see all.
-    pub(crate) connections_per_user: usize,
-    /// The longest body of a request.
-    pub(crate) request_bytes: usize,
-    /// Time that a request may take to arrive, in seconds.
-    pub(crate) request_s: u64,
-    /// Time that a client may take nothing of what is sent to it, in seconds.
-    pub(crate) stall_s: u64,
-    /// The resident memory that the daemon and its workers may take.
-    pub(crate) memory_max: MemoryMax,
-}
-
-/// A bound on memory, as it is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) enum MemoryMax {
-    /// None was named.
-    #[default]
-    Usual,
-    /// `off`.
-    Off,
-    /// This many bytes.
-    Bytes(u64),
-}
-
-impl MemoryMax {
-    /// Reads `off` or a size.
-    ///
-    /// # Errors
-    /// Words on what is expected.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(Self::Off);
-        }
-        value::size(text).map(Self::Bytes).map_err(|expected| format!("{expected}, or off"))
-    }
-
-    /// The bound for a daemon that has `n_sessions` from the beginning.
-    pub(crate) fn bytes(self, n_sessions: usize) -> Option<u64> {
-        match self {
-            Self::Usual => Some(memory_bound::usual_bytes(n_sessions)),
-            Self::Off => None,
-            Self::Bytes(bytes) => Some(bytes),
-        }
-    }
-
-    /// Tells whether there is room for so many sessions.
-    ///
-    /// # Errors
-    /// What they need.
-    pub(crate) fn check(self, n_sessions: usize) -> Result<(), String> {
-        match self {
-            Self::Bytes(bytes) => memory_bound::check(bytes, n_sessions),
-            Self::Usual | Self::Off => Ok(()),
-        }
-    }
-}
-
-impl TryFrom<String> for MemoryMax {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text)
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            sessions: 32,
-            sessions_per_user: 4,
-            connections: 256,
-            connections_per_user: 32,
-            request_bytes: 64 << 10,
-            request_s: 5,
-            stall_s: 30,
-            memory_max: MemoryMax::Usual,
-        }
-    }
-}
-
-impl Limits {
-    /// Time that a request may take to arrive.
-    pub(crate) const fn request_time(&self) -> Duration {
-        Duration::from_secs(self.request_s)
-    }
-
-    /// Time that a client may take nothing.
-    pub(crate) const fn stall_time(&self) -> Duration {
-        Duration::from_secs(self.stall_s)
-    }
-
-    fn check(self, n_sessions: usize) -> Result<(), Wrong> {
-        let numbers = [
-            ("sessions", self.sessions),
-            ("sessions_per_user", self.sessions_per_user),
-            ("connections", self.connections),
-            ("connections_per_user", self.connections_per_user),
-            ("request_bytes", self.request_bytes),
-        ];
-        let seconds = [("request_s", self.request_s), ("stall_s", self.stall_s)];
-        let mut all = numbers.map(|(name, n)| (name, n as u64)).into_iter().chain(seconds);
-        if let Some((name, _)) = all.find(|(_, number)| *number == 0) {
-            return Err(Wrong::at(name, format!("a limit of 0 lets nothing through: {name}")));
-        }
-        if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds > 3600) {
-            let message =
-                "a client that takes an hour is gone: request_s and stall_s are at most 3600";
-            return Err(Wrong::at(name, message.to_owned()));
-        }
-        if n_sessions > self.sessions {
-            let message = format!(
-                "{n_sessions} sessions are configured, and limits.sessions allows {}",
-                self.sessions
-            );
-            return Err(Wrong::at("sessions", message));
-        }
-        self.memory_max.check(n_sessions).map_err(|message| Wrong::at("memory_max", message))
-    }
-}
-
 /// Fault of a table.
 struct Wrong {
     /// The key, where it is one.
@@ -207,6 +64,34 @@ impl From<String> for Wrong {
     fn from(message: String) -> Self {
         Self { key: None, message }
     }
+}
+
+/// Checks for what cannot be meant.
+fn check(limits: Limits, n_sessions: usize) -> Result<(), Wrong> {
+    let numbers = [
+        ("sessions", limits.sessions),
+        ("sessions_per_user", limits.sessions_per_user),
+        ("connections", limits.connections),
+        ("connections_per_user", limits.connections_per_user),
+        ("request_bytes", limits.request_bytes),
+    ];
+    let seconds = [("request_s", limits.request_s), ("stall_s", limits.stall_s)];
+    let mut all = numbers.map(|(name, n)| (name, n as u64)).into_iter().chain(seconds);
+    if let Some((name, _)) = all.find(|(_, number)| *number == 0) {
+        return Err(Wrong::at(name, format!("a limit of 0 lets nothing through: {name}")));
+    }
+    if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds > 3600) {
+        let message = "a client that takes an hour is gone: request_s and stall_s are at most 3600";
+        return Err(Wrong::at(name, message.to_owned()));
+    }
+    if n_sessions > limits.sessions {
+        let message = format!(
+            "{n_sessions} sessions are configured, and limits.sessions allows {}",
+            limits.sessions
+        );
+        return Err(Wrong::at("sessions", message));
+    }
+    limits.memory_max.check(n_sessions).map_err(|message| Wrong::at("memory_max", message))
 }
 
 /// The file as it stands.
@@ -269,9 +154,7 @@ impl DaemonConfig {
         let n_sessions = file.session.len();
         let at = file.limits.as_ref().map(Spanned::span);
         config.limits = file.limits.map(Spanned::into_inner).unwrap_or_default();
-        config
-            .limits
-            .check(n_sessions)
+        check(config.limits, n_sessions)
             .map_err(|found| wrong(at.map(|at| place(text, at, &found)), &found.message))?;
         if let Some(tcp) = file.tcp {
             let checked = tcp.get_ref().check();

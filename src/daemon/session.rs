@@ -1,14 +1,17 @@
 //! One session of the daemon: what is known of it, and what it may be asked for.
 
 mod audience;
+pub(crate) mod authority;
+pub(crate) mod frame;
 mod keeper;
+pub(crate) mod roster;
+pub(crate) mod sealed;
+pub(crate) mod spec;
+pub(crate) mod staff;
 
-use super::frame::Frame;
-use super::peer::{Peer, Rank};
-use super::sealed::Sealed;
-use super::staff::Staff;
 use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
+use crate::daemon::client::peer::{Peer, Rank};
 use crate::lock::lock;
 use crate::ownership::OwnProcess;
 use audience::Audience;
@@ -16,14 +19,17 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
 use dataspace_proto::worker::{MAX_MADE_BYTES, Reply, Viewer, Wish};
+use frame::Frame;
 use keeper::Keeper;
+use sealed::Sealed;
+use staff::Staff;
 use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, futures::Notified, watch};
+use tokio::sync::watch;
 
 /// Time that nobody need look at a session that ends unwatched: a client that polls, or connects again, may take
 /// so long.
@@ -37,27 +43,30 @@ const MAX_OPENING: Duration = Duration::from_secs(20);
 /// does not see.
 const MAX_HELD_BYTES: u64 = 3 * MAX_MADE_BYTES;
 
+/// Time that a fresh snapshot is waited for, before the one before is given.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Time that a worker may take to make something of a snapshot.
 const MAKING: Duration = Duration::from_secs(30);
 
 /// Owner of a session, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) origin: Origin,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+pub(crate) struct Owner {
+    pub(crate) origin: Origin,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// The owner's rank when it began: with that it samples, whatever the rank is later.
-    pub(super) rank: Rank,
+    pub(crate) rank: Rank,
 }
 
 impl Owner {
     /// The owner of a session that `peer` asks for.
-    pub(super) const fn requesting(peer: &Peer) -> Self {
+    pub(crate) const fn requesting(peer: &Peer) -> Self {
         Self { origin: Origin::Request, uid: peer.uid, gid: peer.gid, rank: peer.rank }
     }
 
     /// The daemon itself, by its configuration.
-    pub(super) fn configuration() -> Self {
+    pub(crate) fn configuration() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
         Self { origin: Origin::Configuration, uid, gid, rank: Rank::Privileged }
@@ -66,21 +75,21 @@ impl Owner {
 
 /// State of a session, and its reason.
 #[derive(Clone, Debug)]
-pub(super) struct Status {
-    pub(super) state: SessionState,
-    pub(super) detail: Option<String>,
+pub(crate) struct Status {
+    pub(crate) state: SessionState,
+    pub(crate) detail: Option<String>,
     /// Kind of the failure, where it is one.
-    pub(super) code: Option<ErrorCode>,
+    pub(crate) code: Option<ErrorCode>,
     target: String,
     events: Vec<String>,
     n_attached: u64,
     /// Its thread has returned: it takes no rings, descriptors or threads any more.
-    pub(super) has_returned: bool,
+    pub(crate) has_returned: bool,
 }
 
 impl Status {
     /// Tells whether nothing will change any more.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         use SessionState::{Detached, Ended, Failed};
         matches!(self.state, Ended | Failed | Detached)
     }
@@ -88,14 +97,12 @@ impl Status {
 
 /// A session, as whoever answers clients knows it.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) id: u64,
-    pub(super) spec: SessionSpec,
-    pub(super) owner: Owner,
+pub(crate) struct Session {
+    pub(crate) id: u64,
+    pub(crate) spec: SessionSpec,
+    pub(crate) owner: Owner,
     status: watch::Sender<Status>,
     frames: watch::Sender<Option<Arc<Frame>>>,
-    /// Tells that there is a newer one, whoever has no use for its JSON.
-    published: Notify,
     /// Wakes the thread: for a fresh snapshot, or to leave.
     wake: Sender<()>,
     is_leaving: AtomicBool,
@@ -123,7 +130,7 @@ pub(super) struct Session {
 
 /// A client that looks at a session, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Watching(Arc<Session>);
+pub(crate) struct Watching(Arc<Session>);
 
 impl Drop for Watching {
     fn drop(&mut self) {
@@ -133,16 +140,16 @@ impl Drop for Watching {
 
 /// Request for a session, with all that it is begun with.
 #[derive(Debug)]
-pub(super) struct Beginning {
-    pub(super) id: u64,
-    pub(super) spec: SessionSpec,
-    pub(super) owner: Owner,
-    pub(super) options: LiveOptions,
+pub(crate) struct Beginning {
+    pub(crate) id: u64,
+    pub(crate) spec: SessionSpec,
+    pub(crate) owner: Owner,
+    pub(crate) options: LiveOptions,
     /// The processes, where it is for a user who may see only his own.
-    pub(super) processes: Vec<OwnProcess>,
+    pub(crate) processes: Vec<OwnProcess>,
     /// True for a session that ends when nobody looks at it any more.
-    pub(super) ends_unwatched: bool,
-    pub(super) staff: Arc<Staff>,
+    pub(crate) ends_unwatched: bool,
+    pub(crate) staff: Arc<Staff>,
 }
 
 impl Session {
@@ -150,7 +157,7 @@ impl Session {
     ///
     /// # Errors
     /// Where there is no thread.
-    pub(super) fn begin(beginning: Beginning) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn begin(beginning: Beginning) -> std::io::Result<Arc<Self>> {
         let Beginning { id, spec, owner, options, processes, ends_unwatched, staff } = beginning;
         let (mut session, woken) = Self::new(id, spec, owner, describe(&options));
         session.ends_unwatched = ends_unwatched;
@@ -190,7 +197,6 @@ impl Session {
             owner,
             status,
             frames,
-            published: Notify::new(),
             wake,
             is_leaving: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
@@ -210,29 +216,29 @@ impl Session {
 
     /// A session without a thread.
     #[cfg(test)]
-    pub(super) fn idle(id: u64, name: Option<&str>, owner: Owner) -> Arc<Self> {
+    pub(crate) fn idle(id: u64, name: Option<&str>, owner: Owner) -> Arc<Self> {
         let spec = SessionSpec { name: name.map(str::to_owned), ..SessionSpec::default() };
         Arc::new(Self::new(id, spec, owner, String::new()).0)
     }
 
     #[cfg(test)]
-    pub(super) fn samples_now(&self) {
+    pub(crate) fn samples_now(&self) {
         self.is_now(SessionState::Attached, None, None);
     }
 
     /// As if it had been asked to end so long ago.
     #[cfg(test)]
-    pub(super) fn has_gone_for(&self, time: Duration) {
+    pub(crate) fn has_gone_for(&self, time: Duration) {
         *lock(&self.going_since) = Some(Instant::now().checked_sub(time).unwrap());
     }
 
     /// Its state.
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         self.status.borrow().clone()
     }
 
     /// As lists have it.
-    pub(super) fn line(&self) -> SessionLine {
+    pub(crate) fn line(&self) -> SessionLine {
         let Status { state, mut detail, target, events, n_attached, .. } = self.status();
         if let Some(time) = self.is_opening_long() {
             let seconds = time.as_secs();
@@ -247,47 +253,37 @@ impl Session {
     }
 
     /// Changes of [`Self::status`].
-    pub(super) fn watch_status(&self) -> watch::Receiver<Status> {
+    pub(crate) fn watch_status(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
     }
 
-    /// The newest snapshot, and those that come.
-    pub(super) fn watch_frames(&self) -> watch::Receiver<Option<Arc<Frame>>> {
-        self.frames.subscribe()
-    }
-
     /// Somebody looks at it, once.
-    pub(super) fn looked_at(&self) {
+    pub(crate) fn looked_at(&self) {
         self.audience.looked();
     }
 
     /// Somebody looks at it for as long as there is what this gives.
-    pub(super) fn watched(self: &Arc<Self>) -> Watching {
+    pub(crate) fn watched(self: &Arc<Self>) -> Watching {
         self.audience.join();
         Watching(self.clone())
     }
 
     /// Tells whether it is to end because nobody looks at it any more.
-    pub(super) fn is_abandoned(&self) -> bool {
+    pub(crate) fn is_abandoned(&self) -> bool {
         self.ends_unwatched && self.audience.is_away_for(UNWATCHED_TIME)
     }
 
-    /// Asks for a fresh snapshot; several that ask at once get the same.
-    pub(super) fn wish(&self) {
-        let _ = self.wake.try_send(());
-    }
-
-    /// Asks for a fresh snapshot, unless the newest is younger than `young` or none can be made; gives when it
-    /// has come.
-    pub(super) fn renewal(&self, young: Duration) -> Option<Notified<'_>> {
-        let is_young = self.newest().is_some_and(|frame| frame.made.elapsed() < young);
-        if is_young || self.status.borrow().state != SessionState::Attached {
-            return None;
+    /// The newest snapshot: a fresh one, unless there is one younger than `young`, or none can be made, or making it takes
+    /// longer than [`PATIENCE`]. Several that ask at once get the same.
+    pub(crate) async fn renewed(&self, young: Duration) -> Option<Arc<Frame>> {
+        let mut frames = self.frames.subscribe();
+        let newest = frames.borrow_and_update().clone();
+        let is_young = newest.is_some_and(|frame| frame.made.elapsed() < young);
+        if !is_young && self.status.borrow().state == SessionState::Attached {
+            let _ = self.wake.try_send(());
+            let _ = tokio::time::timeout(PATIENCE, frames.changed()).await;
         }
-        // Before the wish, so that what it brings is not missed.
-        let renewed = self.published.notified();
-        self.wish();
-        Some(renewed)
+        self.newest()
     }
 
     /// Tells whether clients that are slow hold so much of what its worker made that no more is to be.
@@ -300,11 +296,10 @@ impl Session {
     fn publish(&self, frame: Arc<Frame>) {
         lock(&self.held).push((frame.event.whole(), frame.event.len()));
         self.frames.send_replace(Some(frame));
-        self.published.notify_waiters();
     }
 
     /// The newest snapshot.
-    pub(super) fn newest(&self) -> Option<Arc<Frame>> {
+    pub(crate) fn newest(&self) -> Option<Arc<Frame>> {
         self.frames.borrow().clone()
     }
 
@@ -317,7 +312,7 @@ impl Session {
     ///
     /// # Errors
     /// Why it cannot be made.
-    pub(super) fn made(&self, wish: Wish) -> io::Result<Option<Sealed>> {
+    pub(crate) fn made(&self, wish: Wish) -> io::Result<Option<Sealed>> {
         let mut wished = lock(&self.wished);
         let connection = wished.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         connection.send(&wish, &[])?;
@@ -354,39 +349,39 @@ impl Session {
     }
 
     /// For how long its events have been opened, if that takes suspiciously long.
-    pub(super) fn is_opening_long(&self) -> Option<Duration> {
+    pub(crate) fn is_opening_long(&self) -> Option<Duration> {
         let time = lock(&self.opening_since).map(|since| since.elapsed());
         time.filter(|&time| time > MAX_OPENING)
     }
 
     /// Asks it to end. It does so in its own time: see [`Self::watch_status`].
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.is_leaving.store(true, Ordering::Release);
         lock(&self.going_since).get_or_insert_with(Instant::now);
         let _ = self.wake.try_send(());
     }
 
     /// The same, and not to wait for what is still being read.
-    pub(super) fn leave_soon(&self) {
+    pub(crate) fn leave_soon(&self) {
         self.is_hurried.store(true, Ordering::Release);
         self.leave();
     }
 
     /// Has it give its memory up: it ends, or waits if it is one of the configuration.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
         lock(&self.going_since).get_or_insert_with(Instant::now);
         let _ = self.wake.try_send(());
     }
 
     /// Tells whether it samples, or is about to, and is to go on.
-    pub(super) fn is_sampling(&self) -> bool {
+    pub(crate) fn is_sampling(&self) -> bool {
         use SessionState::{Attached, Starting};
         matches!(self.status.borrow().state, Attached | Starting) && !self.is_going()
     }
 
     /// Time since it was to give its memory back, if it is.
-    pub(super) fn frees_memory_for(&self, now: Instant) -> Option<Duration> {
+    pub(crate) fn frees_memory_for(&self, now: Instant) -> Option<Duration> {
         let status = self.status.borrow();
         let frees = !status.has_returned && status.state != SessionState::Waiting;
         let since = lock(&self.going_since).filter(|_| frees && self.is_going())?;
@@ -398,7 +393,7 @@ impl Session {
     }
 
     /// Tells whether the worker of `viewer`, or of those who see all, does it.
-    pub(super) fn is_of_worker(&self, viewer: Option<&Viewer>) -> bool {
+    pub(crate) fn is_of_worker(&self, viewer: Option<&Viewer>) -> bool {
         match viewer {
             Some(viewer) => self.owner.rank == Rank::User && self.owner.uid == viewer.uid,
             None => self.owner.rank == Rank::Privileged,
@@ -406,27 +401,27 @@ impl Session {
     }
 
     /// Tells whether it was asked to end: whoever asks for sessions sees it no more.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(crate) fn is_leaving(&self) -> bool {
         self.is_leaving.load(Ordering::Acquire)
     }
 
-    pub(super) fn has_returned_now(&self) {
+    pub(crate) fn has_returned_now(&self) {
         self.status.send_modify(|status| status.has_returned = true);
     }
 
     /// Tells whether nothing is left of it but its totals.
-    pub(super) fn has_returned(&self) -> bool {
+    pub(crate) fn has_returned(&self) -> bool {
         self.status.borrow().has_returned
     }
 
     /// Tells whether it is one of the configuration, which are the daemon's own duty.
-    pub(super) fn is_configured(&self) -> bool {
+    pub(crate) fn is_configured(&self) -> bool {
         self.owner.origin == Origin::Configuration
     }
 
     /// Time since its last heartbeat: reader, analyzer or snapshots stand still. Where nothing is
     /// attached there is none: opening events may take long.
-    pub(super) fn silent_for(&self) -> Duration {
+    pub(crate) fn silent_for(&self) -> Duration {
         if self.status.borrow().state != SessionState::Attached {
             return Duration::ZERO;
         }
@@ -484,32 +479,35 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn a_renewal_comes_with_the_next_snapshot_where_one_can_be_made() {
+    fn a_fresh_snapshot_is_waited_for_where_one_can_be_made() {
         let spec = SessionSpec::default();
-        let owner = Owner::configuration();
-        let (session, woken) = Session::new(1, spec, owner, String::new());
-        assert!(session.renewal(Duration::ZERO).is_none() && woken.is_empty(), "not attached");
+        let (session, woken) = Session::new(1, spec, Owner::configuration(), String::new());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let renewed = |young| runtime.block_on(session.renewed(young)).map(|frame| frame.made);
+        assert_eq!((renewed(Duration::ZERO), woken.len()), (None, 0), "not attached");
         session.is_now(SessionState::Attached, None, None);
         let publish = || {
             let frame = Frame::of(crate::worker::figures_of(&fixture::findings()));
             session.publish(Arc::new(frame));
+            session.newest().unwrap().made
         };
-        publish();
+        let first = publish();
         let hour = Duration::from_secs(3600);
-        assert!(session.renewal(hour).is_none() && woken.is_empty(), "it is young enough");
-        let renewal = session.renewal(Duration::ZERO).unwrap();
-        assert!(woken.try_recv().is_ok());
-        // Before anybody waits for it.
-        publish();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(renewal);
-        assert!(woken.is_empty());
+        assert_eq!((renewed(hour), woken.len()), (Some(first), 0), "it is young enough");
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                woken.recv().unwrap();
+                publish()
+            });
+            let newest = renewed(Duration::ZERO);
+            assert_eq!(newest, Some(asked.join().unwrap()));
+        });
     }
 
     #[test]
     fn a_description_names_the_filter_before_anything_is_attached() {
         let check = |spec: SessionSpec, expect: &str| {
-            let options = crate::daemon::spec::options(&spec).unwrap();
+            let options = spec::options(&spec).unwrap();
             assert_eq!(describe(&options), expect);
         };
         let comm = vec!["redis-server".to_owned()];

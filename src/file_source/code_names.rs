@@ -3,8 +3,8 @@
 
 use super::place::{self, Opened};
 use super::{FilePolicy, SystemFiles, undeleted};
-use crate::broker;
 use crate::expendable::Expendable;
+use crate::ownership;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
 use dataspace_collector::system::procfs::Procfs;
@@ -45,7 +45,7 @@ impl SystemFiles {
                 // Of a process that is gone there is what it left behind, here or nowhere.
                 None if key.mount_namespace != 0 => return None,
                 None => {
-                    let writer = Writer { uid: broker::user(), since_s: None };
+                    let writer = Writer { uid: ownership::user(), since_s: None };
                     let has_symfs = policy.symfs.is_some();
                     (if has_symfs { FileRoot::Symfs } else { FileRoot::Machine }, writer)
                 }

@@ -43,7 +43,7 @@ struct TurnState {
     waited: Duration,
 }
 
-/// Why nobody has his turn.
+/// Reason for which nobody has his turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoTurn {
     /// Others had theirs for too long.

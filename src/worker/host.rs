@@ -4,7 +4,7 @@ use super::frame::{self, MAX_BYTES};
 use super::{figures, object};
 use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
-use crate::daemon::spec;
+use crate::daemon::session::spec;
 use crate::exit;
 use crate::export::{folded, pprof};
 use crate::lock::lock;

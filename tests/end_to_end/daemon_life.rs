@@ -102,7 +102,8 @@ fn systemd_hears_when_it_is_ready_alive_and_ending() {
     let mut buffer = [0; 256];
     let mut hear = move || {
         let n = notices.recv(&mut buffer).unwrap();
-        String::from_utf8(buffer[..n].to_vec()).unwrap()
+        // Lines, of which the last may have an end.
+        String::from_utf8(buffer[..n].to_vec()).unwrap().trim_end().to_owned()
     };
     let mut daemon = Daemon::start_in(dir, "", |command| {
         command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");

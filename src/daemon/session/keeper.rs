@@ -1,11 +1,11 @@
 //! The thread of a session: attaches, attaches again, and publishes snapshots.
 
+use super::frame::Frame;
+use super::sealed::Sealed;
+use super::staff::{Hosted, Staff};
 use super::{Owner, Session};
 use crate::config::LiveOptions;
-use crate::daemon::frame::Frame;
-use crate::daemon::refusal_log::REFUSALS;
-use crate::daemon::sealed::Sealed;
-use crate::daemon::staff::{Hosted, Staff};
+use crate::daemon::client::refusal_log::REFUSALS;
 use crate::exit;
 use crate::ownership::{OwnProcess, Standing};
 use crossbeam_channel::Receiver;
@@ -34,11 +34,11 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The same at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Why a session waits that would take memory.
+/// Reason of a session that waits for memory.
 const SHORT: &str = "memory is short (memory_max): it goes on when there is memory again; fewer sessions or \
                      a higher memory_max would help";
 
-/// Why a session ended that took memory.
+/// Reason of a session that ended because of memory.
 const ENDED_FOR_MEMORY: &str = "memory was short (memory_max), and giving up all else was not enough: it was \
                                 ended; fewer sessions or a higher memory_max would help";
 
@@ -79,7 +79,7 @@ pub(super) struct Keeper {
     pub(super) comes_back: bool,
 }
 
-/// Why an attached session is followed no longer.
+/// Reason to follow an attached session no longer.
 enum Over {
     /// It was asked to end.
     Left,
@@ -357,7 +357,7 @@ impl Keeper {
         Ok((reply, beside.pop()))
     }
 
-    /// Why a process of the target is not its user's any more.
+    /// Reason for which a process of the target is not its user's any more.
     fn foreign(&self) -> Option<String> {
         self.processes.iter().find_map(|process| match process.standing() {
             Standing::OfOthers(why) | Standing::Foreign(why) => Some(why),
@@ -388,7 +388,7 @@ const fn retry(code: ErrorCode) -> Option<Duration> {
 /// The worker is gone, or does not do what it should: why.
 struct Lost(String);
 
-/// Why a session was not attached.
+/// Reason for which a session was not attached.
 enum Unattached {
     /// It cannot be.
     Error(ErrorCode, String),

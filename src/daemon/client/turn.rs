@@ -22,7 +22,7 @@ type TurnUser = (u32, bool);
 
 /// Queue of those who wait for a turn, in the order in which they asked.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     one: Arc<Semaphore>,
     waiting: Mutex<Counts<TurnUser>>,
 }
@@ -38,7 +38,7 @@ impl Turns {
     ///
     /// # Errors
     /// Where `peer` waits for one already, or it does not come in time.
-    pub(super) async fn take(&self, peer: &Peer) -> Result<AnswerTurn, ApiError> {
+    pub(crate) async fn take(&self, peer: &Peer) -> Result<AnswerTurn, ApiError> {
         let _waiting = self.wait(peer)?;
         match tokio::time::timeout(WAIT, self.one.clone().acquire_owned()).await {
             Ok(Ok(permit)) => Ok(AnswerTurn { _permit: permit }),
@@ -74,7 +74,7 @@ impl Drop for Waiting<'_> {
 
 /// The turn of a request.
 #[derive(Debug)]
-pub(super) struct AnswerTurn {
+pub(crate) struct AnswerTurn {
     _permit: OwnedSemaphorePermit,
 }
 
@@ -84,7 +84,7 @@ impl AnswerTurn {
     ///
     /// # Errors
     /// Where the work panics.
-    pub(super) async fn spend<T: Send + 'static>(
+    pub(crate) async fn spend<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, tokio::task::JoinError> {

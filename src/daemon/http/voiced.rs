@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream that puts words to hyper's mute refusals.
 #[derive(Debug)]
-pub(super) struct Voiced<S> {
+pub(crate) struct Voiced<S> {
     stream: S,
     /// Bytes that are written in place of what hyper wrote.
     saying: Option<Saying>,
@@ -25,7 +25,7 @@ struct Saying {
 }
 
 impl<S> Voiced<S> {
-    pub(super) const fn new(stream: S) -> Self {
+    pub(crate) const fn new(stream: S) -> Self {
         Self { stream, saying: None }
     }
 }

@@ -6,17 +6,17 @@ use std::time::Instant;
 
 /// A session's snapshot, and the time when it was made.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     /// The snapshot as an event of a stream.
-    pub(super) event: Sealed,
-    pub(super) figures: Figures,
-    pub(super) made: Instant,
+    pub(crate) event: Sealed,
+    pub(crate) figures: Figures,
+    pub(crate) made: Instant,
 }
 
 #[cfg(test)]
 impl Frame {
     /// One of `figures`, without objects.
-    pub(super) fn of(figures: Figures) -> Self {
+    pub(crate) fn of(figures: Figures) -> Self {
         let event = Sealed::of(crate::worker::sealed(b"").unwrap()).unwrap();
         Self { event, figures, made: Instant::now() }
     }

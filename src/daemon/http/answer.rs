@@ -1,7 +1,7 @@
 //! Answers as HTTP has them: a status, a kind, and bytes.
 
-use super::sealed::Sealed;
 use super::stream::EventStream;
+use crate::daemon::session::sealed::Sealed;
 use bytes::Bytes;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use http_body_util::{Either, Full};
@@ -14,13 +14,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// The media type of most answers.
-pub(super) const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// The body of an answer.
-pub(super) type AnswerBody = Either<Full<Bytes>, Either<SealedBody, EventStream>>;
+pub(crate) type AnswerBody = Either<Full<Bytes>, Either<SealedBody, EventStream>>;
 
 /// A body that a worker made.
-pub(super) struct SealedBody(Sealed);
+pub(crate) struct SealedBody(Sealed);
 
 impl Body for SealedBody {
     type Data = Bytes;
@@ -48,7 +48,7 @@ impl Body for SealedBody {
 }
 
 /// An error as an answer.
-pub(super) fn refusal(error: &ApiError) -> Response<AnswerBody> {
+pub(crate) fn refusal(error: &ApiError) -> Response<AnswerBody> {
     let status = StatusCode::from_u16(error.code.http_status());
     let mut response = json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error);
     if error.code == ErrorCode::Unauthorized {
@@ -59,7 +59,7 @@ pub(super) fn refusal(error: &ApiError) -> Response<AnswerBody> {
 }
 
 /// An error as it goes over a connection that is closed after it, where hyper does not write it.
-pub(super) fn last_words(error: &ApiError) -> Vec<u8> {
+pub(crate) fn last_words(error: &ApiError) -> Vec<u8> {
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
     let body = serde_json::to_string(error).unwrap_or_default();
     let reason = status.canonical_reason().unwrap_or_default();
@@ -72,7 +72,7 @@ pub(super) fn last_words(error: &ApiError) -> Vec<u8> {
     .into_bytes()
 }
 
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<AnswerBody> {
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<AnswerBody> {
     match serde_json::to_vec(value) {
         Ok(json) => json_bytes(status, json.into()),
         Err(error) => {
@@ -82,17 +82,17 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Answe
     }
 }
 
-pub(super) fn json_bytes(status: StatusCode, json: Bytes) -> Response<AnswerBody> {
+pub(crate) fn json_bytes(status: StatusCode, json: Bytes) -> Response<AnswerBody> {
     full(status, JSON, json)
 }
 
 /// An answer of any kind that is whole.
-pub(super) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<AnswerBody> {
+pub(crate) fn full(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response<AnswerBody> {
     with_body(status, kind, Either::Left(Full::new(bytes)))
 }
 
 /// An answer of any kind that a worker made.
-pub(super) fn sealed(
+pub(crate) fn sealed(
     status: StatusCode,
     kind: &'static str,
     bytes: Sealed,
@@ -101,7 +101,7 @@ pub(super) fn sealed(
 }
 
 /// An answer of any kind.
-pub(super) fn with_body(
+pub(crate) fn with_body(
     status: StatusCode,
     kind: &'static str,
     body: AnswerBody,

@@ -8,7 +8,7 @@ use dataspace_proto::api::{ApiError, ErrorCode};
 ///
 /// # Errors
 /// Where an escape is none.
-pub(super) fn parts(path: &str) -> Result<Vec<String>, ApiError> {
+pub(crate) fn parts(path: &str) -> Result<Vec<String>, ApiError> {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.split('/').map(unescaped).collect()
 }
@@ -17,7 +17,7 @@ pub(super) fn parts(path: &str) -> Result<Vec<String>, ApiError> {
 ///
 /// # Errors
 /// Where an escape is none.
-pub(super) fn query(query: Option<&str>) -> Result<Vec<(String, String)>, ApiError> {
+pub(crate) fn query(query: Option<&str>) -> Result<Vec<(String, String)>, ApiError> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let both = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -27,7 +27,7 @@ pub(super) fn query(query: Option<&str>) -> Result<Vec<(String, String)>, ApiErr
 }
 
 /// A number as it is printed: neither `+1` nor `01` is another name of 1.
-pub(super) fn number<T: std::str::FromStr + ToString>(text: &str) -> Option<T> {
+pub(crate) fn number<T: std::str::FromStr + ToString>(text: &str) -> Option<T> {
     text.parse().ok().filter(|number: &T| number.to_string() == text)
 }
 

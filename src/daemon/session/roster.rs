@@ -1,11 +1,12 @@
 //! The daemon's sessions: begun, found, ended, and brought in line with the configuration.
 
-use super::config_file::{Limits, Planned};
-use super::pace::Pace;
-use super::peer::{Peer, Rank};
-use super::session::{Beginning, Owner, Session, Status};
 use super::spec;
+use super::spec::Planned;
 use super::staff::Staff;
+use super::{Beginning, Owner, Session, Status};
+use crate::daemon::client::pace::Pace;
+use crate::daemon::client::peer::{Peer, Rank};
+use crate::daemon::limit::Limits;
 use crate::lock::lock;
 use crate::memory_bound::MemoryState;
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
@@ -31,7 +32,7 @@ const FREEING_TIME: Duration = Duration::from_secs(5);
 /// All sessions. One that was asked to end is not shown any more, but counts until its thread has
 /// returned: else who begins and ends sessions in turn would have any number that are about to end.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(crate) struct Roster {
     state: Mutex<RosterState>,
     staff: Arc<Staff>,
 }
@@ -49,17 +50,17 @@ struct RosterState {
 }
 
 impl Roster {
-    pub(super) fn new(limits: Limits, staff: Arc<Staff>) -> Self {
+    pub(crate) fn new(limits: Limits, staff: Arc<Staff>) -> Self {
         Self { state: Mutex::new(RosterState { limits, ..RosterState::default() }), staff }
     }
 
     /// The sessions that `peer` may see, in the order of their numbers.
-    pub(super) fn visible(&self, peer: &Peer) -> Vec<Arc<Session>> {
+    pub(crate) fn visible(&self, peer: &Peer) -> Vec<Arc<Session>> {
         self.lock().shown().filter(|session| peer.may_see(session)).cloned().collect()
     }
 
     /// Those of the configuration.
-    pub(super) fn configured(&self) -> Vec<Arc<Session>> {
+    pub(crate) fn configured(&self) -> Vec<Arc<Session>> {
         self.lock().shown().filter(|session| session.is_configured()).cloned().collect()
     }
 
@@ -68,7 +69,7 @@ impl Roster {
     ///
     /// # Errors
     /// That there is none.
-    pub(super) fn find(&self, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiError> {
+    pub(crate) fn find(&self, peer: &Peer, key: &str) -> Result<Arc<Session>, ApiError> {
         let number: Option<u64> = key.parse().ok();
         let is_meant = |session: &&Arc<Session>| match number {
             Some(id) => session.id == id,
@@ -97,7 +98,7 @@ impl Roster {
     ///
     /// # Errors
     /// Why it is not to be had.
-    pub(super) async fn attach(
+    pub(crate) async fn attach(
         &self,
         peer: &Peer,
         spec: SessionSpec,
@@ -154,7 +155,7 @@ impl Roster {
     /// least: one that was asked for by a user, else by
     /// one who sees all, else one of the configuration, which only waits; of these the youngest. One of the
     /// configuration stays, and of others the last, unless more memory is taken than should be.
-    pub(super) fn give_up_one(&self, viewer: Option<&Viewer>) {
+    pub(crate) fn give_up_one(&self, viewer: Option<&Viewer>) {
         let is_above = self.staff.standing(viewer).is_above;
         let session = {
             let mut state = self.lock();
@@ -171,14 +172,14 @@ impl Roster {
     }
 
     /// Ends `sessions`, which are not shown from now on, and waits until nothing is left of them.
-    pub(super) async fn detach(&self, sessions: &[Arc<Session>]) {
+    pub(crate) async fn detach(&self, sessions: &[Arc<Session>]) {
         sessions.iter().for_each(|session| session.leave());
         let _ = wait(sessions, DETACH_TIME, |status| status.has_returned).await;
     }
 
     /// Brings the sessions of the configuration in line with `planned`: what is new begins, what is
     /// gone ends, what is changed ends and begins anew. One that cannot begin is told of and left.
-    pub(super) async fn follow(&self, planned: &[Planned], limits: Limits) {
+    pub(crate) async fn follow(&self, planned: &[Planned], limits: Limits) {
         self.lock().limits = limits;
         let is_kept = |session: &Session| planned.iter().any(|plan| plan.spec == session.spec);
         let mut old = self.configured();
@@ -212,7 +213,7 @@ impl Roster {
     }
 
     /// Ends all sessions, and lets none begin; gives up waiting for them after `time`.
-    pub(super) async fn end(&self, time: Duration) {
+    pub(crate) async fn end(&self, time: Duration) {
         let sessions = {
             let mut state = self.lock();
             state.is_ending = true;
@@ -311,9 +312,9 @@ impl RosterState {
         loop {
             let n_own = self.sessions.values().filter(|session| is_own(session)).count();
             let has_own_left = peer.sees_all() || n_own < self.limits.sessions_per_user;
-            let n_for_all = share(self.limits.sessions, peer);
+            let n_for_all = peer.share(self.limits.sessions);
             // Few users are not to keep others out who have none yet.
-            let n_for_peer = if n_own == 0 { n_for_all } else { share(n_for_all, peer) };
+            let n_for_peer = if n_own == 0 { n_for_all } else { peer.share(n_for_all) };
             if has_own_left && self.sessions.len() < n_for_peer {
                 return Ok(());
             }
@@ -359,7 +360,7 @@ impl RosterState {
 /// is told to whoever may see all.
 fn check_memory(peer: &Peer, memory: Option<MemoryState>, n_held: usize) -> Result<(), ApiError> {
     let Some(memory) = memory else { return Ok(()) };
-    let has_room = n_held < share(memory.n_sessions_max(), peer);
+    let has_room = n_held < peer.share(memory.n_sessions_max());
     if has_room && !memory.is_short {
         return Ok(());
     }
@@ -375,12 +376,6 @@ fn check_memory(peer: &Peer, memory: Option<MemoryState>, n_held: usize) -> Resu
     let remedy = "detach a session, try again later, or have memory_max raised";
     let message = format!("no session begins, for {why} (memory_max): {remedy}");
     Err(ApiError { code: ErrorCode::TooMany, message })
-}
-
-/// Part of a limit that `peer` may fill: a quarter is kept for those who see all, so that users cannot
-/// keep them out.
-pub(super) fn share(limit: usize, peer: &Peer) -> usize {
-    if peer.sees_all() { limit } else { limit - limit.div_ceil(4) }
 }
 
 fn no_thread(error: std::io::Error) -> ApiError {
@@ -498,7 +493,7 @@ mod tests {
     #[test]
     fn users_leave_room_for_those_who_see_all() {
         let peers = [user(7), Peer { rank: Rank::Privileged, ..user(0) }];
-        assert_eq!(peers.map(|peer| share(8, &peer)), [6, 8]);
+        assert_eq!(peers.map(|peer| peer.share(8)), [6, 8]);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The open connections: how many of whom there may be, and which of them have to go.
 
-use super::config_file::Limits;
 use super::peer::{Peer, Rank};
-use super::roster::share;
+use crate::daemon::limit::Limits;
 use crate::lock::lock;
 use dataspace_collector::quota::counts::Counts;
 use std::collections::VecDeque;
@@ -19,7 +18,7 @@ const STRANGERS: usize = 8;
 
 /// The open connections.
 #[derive(Debug, Default)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     state: Mutex<ConnectionState>,
     revoked: watch::Sender<Revoked>,
 }
@@ -50,7 +49,7 @@ enum ConnectedUser {
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     connections: Arc<Connections>,
     /// `None` for a stranger.
     user: Mutex<Option<ConnectedUser>>,
@@ -63,13 +62,13 @@ pub(super) struct Counted {
 
 impl Connections {
     /// Number of open connections.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let state = lock(&self.state);
         state.by_user.total() + state.strangers.len()
     }
 
     /// One more, of `peer`; `None` where it or all together have as many as they may.
-    pub(super) fn add(self: &Arc<Self>, peer: &Peer, limits: Limits) -> Option<Counted> {
+    pub(crate) fn add(self: &Arc<Self>, peer: &Peer, limits: Limits) -> Option<Counted> {
         let mut state = lock(&self.state);
         let leave = Arc::<Notify>::default();
         let user = if peer.address.is_some() {
@@ -89,7 +88,7 @@ impl Connections {
                 Rank::User => (ConnectedUser::Known(peer.uid), per_user),
                 Rank::Unknown => (ConnectedUser::Unknown, per_user.min(UNKNOWN_CONNECTIONS)),
             };
-            if !state.by_user.add_within(user, most, share(limits.connections, peer)) {
+            if !state.by_user.add_within(user, most, peer.share(limits.connections)) {
                 return None;
             }
             Some(user)
@@ -100,12 +99,12 @@ impl Connections {
     }
 
     /// Ends what is open over TCP: the token or what it opens is another.
-    pub(super) fn revoke_tcp(&self) {
+    pub(crate) fn revoke_tcp(&self) {
         self.revoked.send_modify(|revoked| revoked.tcp += 1);
     }
 
     /// Ends what is open of others than root: another group may see all.
-    pub(super) fn revoke_group(&self) {
+    pub(crate) fn revoke_group(&self) {
         self.revoked.send_modify(|revoked| revoked.group += 1);
     }
 }
@@ -113,13 +112,13 @@ impl Connections {
 impl Counted {
     /// The connection of `peer` has shown the token: it is a stranger's no more. Whether there is room
     /// for it.
-    pub(super) fn recognize(&self, peer: &Peer, limits: Limits) -> bool {
+    pub(crate) fn recognize(&self, peer: &Peer, limits: Limits) -> bool {
         let mut user = lock(&self.user);
         if user.is_some() {
             return true;
         }
         let mut state = lock(&self.connections.state);
-        let most_of_all = share(limits.connections, peer);
+        let most_of_all = peer.share(limits.connections);
         if !state.by_user.add_within(
             ConnectedUser::Network,
             limits.connections_per_user,
@@ -134,7 +133,7 @@ impl Counted {
 
     /// Waits until it has to go: a stranger when `patience` is over or others come, and whoever came
     /// in by what does not let him in any more.
-    pub(super) async fn expelled(&self, peer: &Peer, patience: Duration) -> &'static str {
+    pub(crate) async fn expelled(&self, peer: &Peer, patience: Duration) -> &'static str {
         tokio::select! {
             () = self.outstayed(patience) => "no token was shown",
             () = self.revoked(peer) => "who is let in was changed",

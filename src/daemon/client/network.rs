@@ -1,7 +1,7 @@
 //! The way in over TCP: where it is, and who is let in. Only where the configuration says so.
 
-use super::Settings;
 use super::peer::{Peer, Rank};
+use super::token::Token;
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_proto::api::{ApiError, ErrorCode};
@@ -68,7 +68,7 @@ impl TcpConfig {
     ///
     /// # Errors
     /// Where the address cannot be had.
-    pub(super) fn bind(&self) -> anyhow::Result<TcpListener> {
+    pub(crate) fn bind(&self) -> anyhow::Result<TcpListener> {
         let what = || format!("listening on {}", self.listen);
         let listener =
             TcpListener::bind(self.listen).map_err(|error| without_network(error, what()))?;
@@ -93,7 +93,7 @@ const GRANT: &str = "systemctl edit dataspace   takes, where this is systemd's s
   RestrictAddressFamilies=AF_INET AF_INET6
   IPAddressAllow=localhost";
 
-/// Why `what` failed, and the remedy where a service may use no network.
+/// Reason for `what` to fail, and the remedy where a service may use no network.
 fn without_network(error: io::Error, what: String) -> anyhow::Error {
     match Errno::from_io_error(&error) {
         Some(Errno::AFNOSUPPORT | Errno::PERM) => {
@@ -104,18 +104,18 @@ fn without_network(error: io::Error, what: String) -> anyhow::Error {
     }
 }
 
-/// Client that `request` comes from: it is known by its socket, or has the token.
+/// Client that `request` comes from: it is known by its socket, or has the token that `tcp` has, if TCP is configured.
 ///
 /// # Errors
 /// Where he is neither.
-pub(super) fn admit<'a, B>(
-    settings: &Settings,
+pub(crate) fn admit<'a, B>(
+    tcp: Option<&(TcpConfig, Token)>,
     peer: &'a Peer,
     request: &Request<B>,
 ) -> Result<Cow<'a, Peer>, ApiError> {
     let Some(address) = peer.address else { return Ok(Cow::Borrowed(peer)) };
     let refuse = |code, why: &str| Err(ApiError { code, ..peer.refuse("connect", why) });
-    let Some((tcp, token)) = settings.tcp.as_deref() else {
+    let Some((tcp, token)) = tcp else {
         return refuse(ErrorCode::Unauthorized, "TCP is not configured any more");
     };
     let hosts: Vec<_> = request.headers().get_all(HOST).iter().collect();

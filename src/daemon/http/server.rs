@@ -1,13 +1,12 @@
 //! Takes connections, within limits, and serves HTTP/1.1 on each.
 
-use super::Daemon;
 use super::answer::{AnswerBody, last_words, refusal};
-use super::connection::Counted;
-use super::network;
-use super::patience::Patient;
-use super::peer::Peer;
-use super::route;
+use super::endpoint;
 use super::voiced::Voiced;
+use crate::daemon::client::connection::Counted;
+use crate::daemon::client::network;
+use crate::daemon::client::peer::Peer;
+use crate::daemon::state::Daemon;
 use dataspace_proto::api::{ApiError, ErrorCode};
 use hyper::Response;
 use hyper::header::{CONNECTION, HeaderValue};
@@ -20,6 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
+use tokio_io_timeout::TimeoutStream;
 
 /// Bytes that are kept of a request's head, and of an answer that a client does not take.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -28,10 +28,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Time that open connections may take for what they have begun when the daemon ends.
-pub(super) const FAREWELL: Duration = Duration::from_millis(300);
+pub(crate) const FAREWELL: Duration = Duration::from_millis(300);
 
 /// Takes connections until `ending`.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     listener: UnixListener,
     daemon: Arc<Daemon>,
     mut ending: watch::Receiver<bool>,
@@ -69,7 +69,7 @@ pub(super) async fn serve(
 }
 
 /// Takes connections over TCP until `ending`.
-pub(super) async fn serve_network(
+pub(crate) async fn serve_network(
     listener: TcpListener,
     daemon: Arc<Daemon>,
     mut ending: watch::Receiver<bool>,
@@ -118,11 +118,13 @@ async fn converse<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = daemon.limits();
-    let io = TokioIo::new(Voiced::new(Patient::new(stream, limits.stall_time())));
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.stall_time()));
+    let io = TokioIo::new(Voiced::new(Box::pin(stream)));
     let service = service_fn(|request| async {
-        let answer = match network::admit(&daemon.settings(), &peer, &request) {
+        let answer = match network::admit(daemon.settings().tcp.as_deref(), &peer, &request) {
             Ok(_) if !counted.recognize(&peer, daemon.limits()) => last(refusal(&too_many(&peer))),
-            Ok(peer) => route::answer(&daemon, &peer, request).await,
+            Ok(peer) => endpoint::answer(&daemon, &peer, request).await,
             Err(error) => last(refusal(&error)),
         };
         Ok::<_, Infallible>(answer)

@@ -1,4 +1,4 @@
-//! How often users who see only their own may attach: each session that begins costs the daemon a process and files.
+//! Pace at which users who see only their own may attach: each session costs a process and files.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The users who attached a moment ago, each with the time at which all of it is paid off.
 #[derive(Debug, Default)]
-pub(super) struct Pace(HashMap<u32, Instant>);
+pub(crate) struct Pace(HashMap<u32, Instant>);
 
 impl Pace {
     /// Takes note that `uid` attaches.
     ///
     /// # Errors
     /// The time that it has to wait, where it has attached too often.
-    pub(super) fn attach(&mut self, uid: u32, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn attach(&mut self, uid: u32, now: Instant) -> Result<(), Duration> {
         self.0.retain(|_, paid_off| *paid_off > now);
         let paid_off = self.0.entry(uid).or_insert(now);
         let after = *paid_off + INTERVAL;

@@ -1,10 +1,12 @@
 //! The document that describes the API to programs (OpenAPI 3.1), made of the table of operations and of the
 //! types that go over the wire.
 
-use super::answer::JSON;
-use super::endpoint::{ANY, Content, KEYS, Parameter, ROUTES, Route};
+use super::answer::{AnswerBody, JSON, json_bytes};
+use super::endpoint::ROUTES;
+use super::route::{ANY, Asked, Content, KEYS, Parameter, Route};
 use bytes::Bytes;
 use dataspace_proto::api::{self, ApiError, ErrorCode};
+use hyper::Response;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{Schema, SchemaGenerator};
@@ -13,7 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The document.
-pub(super) fn document() -> Bytes {
+pub(crate) async fn document(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    Ok(json_bytes(asked.route.success, text()))
+}
+
+fn text() -> Bytes {
     static DOCUMENT: LazyLock<Bytes> =
         LazyLock::new(|| format!("{:#}\n", Description::new().document()).into());
     DOCUMENT.clone()
@@ -98,7 +104,7 @@ impl Description {
             json!({"description": route.summary, "content": answer}),
         );
         let mut operation = json!({
-            "operationId": format!("{:?}", route.endpoint).to_lowercase(),
+            "operationId": route.name,
             "summary": route.summary,
             "responses": responses,
         });
@@ -211,7 +217,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn read() -> Value {
-        serde_json::from_slice(&document()).unwrap()
+        serde_json::from_slice(&text()).unwrap()
     }
 
     fn keys(value: &Value) -> BTreeSet<String> {

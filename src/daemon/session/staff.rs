@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Interval at which memory is shared out anew.
-pub(super) const SHARING: Duration = Duration::from_millis(100);
+pub(crate) const SHARING: Duration = Duration::from_millis(100);
 
 /// Room for what a worker takes beside what it has, before memory is shared out anew.
 const GROWTH_BYTES: u64 = 16 << 20;
@@ -34,7 +34,7 @@ const BEGINNING: Duration = Duration::from_secs(10);
 /// A worker is told of another bound if it differs by so much.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Where sessions are done.
+/// Place of the sessions' workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Workplace {
     /// In processes that this one starts.
@@ -45,7 +45,7 @@ pub(crate) enum Workplace {
 
 /// The workers.
 #[derive(Debug)]
-pub(super) struct Staff {
+pub(crate) struct Staff {
     /// Those that there are. Held for a moment only: clients wait for it.
     workers: Mutex<HashMap<Option<Viewer>, Arc<Worker>>>,
     /// Held while a worker begins, so that no user has two.
@@ -61,7 +61,7 @@ pub(super) struct Staff {
 
 /// A worker, as the daemon knows it.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(crate) struct Worker {
     viewer: Option<Viewer>,
     control: Connection,
     pid: i32,
@@ -74,7 +74,7 @@ pub(super) struct Worker {
 
 impl Staff {
     /// Nobody yet.
-    pub(super) fn new(workplace: Workplace) -> Arc<Self> {
+    pub(crate) fn new(workplace: Workplace) -> Arc<Self> {
         Arc::new(Self {
             workers: Mutex::default(),
             beginning: Mutex::default(),
@@ -158,7 +158,7 @@ impl Staff {
     ///
     /// # Errors
     /// Where there is no worker, or the request is too long for it.
-    pub(super) fn host(
+    pub(crate) fn host(
         self: &Arc<Self>,
         session: u64,
         request: SessionRequest,
@@ -178,13 +178,13 @@ impl Staff {
     }
 
     /// Bounds the memory of all workers and of this process together.
-    pub(super) fn bound_memory(&self, max_bytes: Option<u64>) {
+    pub(crate) fn bound_memory(&self, max_bytes: Option<u64>) {
         self.max_bytes.store(max_bytes.unwrap_or(0), Ordering::Relaxed);
         self.share_memory();
     }
 
     /// Shares memory out by what each worker has: the one that has most is bounded first.
-    pub(super) fn share_memory(&self) {
+    pub(crate) fn share_memory(&self) {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
         let taken: Vec<u64> = workers.iter().map(|worker| worker.resident_bytes()).collect();
@@ -204,7 +204,7 @@ impl Staff {
     }
 
     /// State of the bound on memory, if there is one.
-    pub(super) fn memory(&self) -> Option<MemoryState> {
+    pub(crate) fn memory(&self) -> Option<MemoryState> {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
         let n_sessions = self.n_sessions_given_up.load(Ordering::Relaxed);
@@ -217,27 +217,27 @@ impl Staff {
     }
 
     /// Resident memory of all together.
-    pub(super) fn resident_bytes(&self) -> u64 {
+    pub(crate) fn resident_bytes(&self) -> u64 {
         let workers = lock(&self.workers);
         let own = memory::resident_bytes();
         workers.values().fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
     }
 
-    /// How the worker of `viewer` stood when it was asked last.
-    pub(super) fn standing(&self, viewer: Option<&Viewer>) -> Standing {
+    /// State of `viewer`'s worker when it was asked last.
+    pub(crate) fn standing(&self, viewer: Option<&Viewer>) -> Standing {
         let workers = lock(&self.workers);
         workers.get(&viewer.cloned()).map(|it| lock(&it.standing).clone()).unwrap_or_default()
     }
 
     /// Tells whether there is a bound and somebody to share it, or who still has to hear that there is none.
-    pub(super) fn has_memory_to_share(&self) -> bool {
+    pub(crate) fn has_memory_to_share(&self) -> bool {
         let is_bounded = self.max_bytes.load(Ordering::Relaxed) != 0;
         let is_told = |worker: &Arc<Worker>| worker.told_bytes.load(Ordering::Relaxed) != 0;
         lock(&self.workers).values().any(|worker| is_bounded || is_told(worker))
     }
 
     /// Comes back when a session is to be given up, with the viewer of whom that is to be.
-    pub(super) async fn session_wanted(&self) -> Option<Viewer> {
+    pub(crate) async fn session_wanted(&self) -> Option<Viewer> {
         loop {
             if let Some(viewer) = lock(&self.short).pop() {
                 return viewer;
@@ -247,7 +247,7 @@ impl Staff {
     }
 
     /// A session was given up.
-    pub(super) fn session_given_up(&self) {
+    pub(crate) fn session_given_up(&self) {
         self.n_sessions_given_up.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -281,7 +281,7 @@ impl Worker {
 
 /// A session in its worker, as who follows it knows it.
 #[derive(Debug)]
-pub(super) struct Hosted {
+pub(crate) struct Hosted {
     staff: Arc<Staff>,
     worker: Arc<Worker>,
     session: u64,
@@ -290,22 +290,22 @@ pub(super) struct Hosted {
 
 impl Hosted {
     /// The connection on which it is followed.
-    pub(super) const fn connection(&self) -> &Connection {
+    pub(crate) const fn connection(&self) -> &Connection {
         &self.followed
     }
 
     /// Tells it something while it is busy.
-    pub(super) fn flag(&self, flag: Flag) {
+    pub(crate) fn flag(&self, flag: Flag) {
         let _ = self.worker.control.send_now(&Order::Flag { session: self.session, flag });
     }
 
     /// Takes note of how it stands.
-    pub(super) fn heard(&self, standing: &Standing) {
+    pub(crate) fn heard(&self, standing: &Standing) {
         self.staff.heard(&self.worker, standing.clone());
     }
 
     /// It does not answer: its worker is given up.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.worker.end();
         self.staff.has_ended(&self.worker);
     }

@@ -1,6 +1,6 @@
 //! The socket that the daemon listens on: its own, or one that systemd opened.
 
-use super::config_file::{DEFAULT_SOCKET, control_of};
+use crate::daemon::config_file::{DEFAULT_SOCKET, control_of};
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_collector::system::socket::{next_inherited, takes_connections};
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 
 /// Sockets that clients connect to.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(crate) struct Listening {
     /// Everybody's.
-    pub(super) public: Socket,
-    /// That of root and the group, whom a crowd at the other one is not to keep waiting.
-    pub(super) control: Option<Socket>,
+    pub(crate) public: Socket,
+    /// Socket of root and the group, whom a crowd at the other one is not to keep waiting.
+    pub(crate) control: Option<Socket>,
 }
 
 /// One of them.
 #[derive(Debug)]
-pub(super) struct Socket {
-    pub(super) listener: UnixListener,
+pub(crate) struct Socket {
+    pub(crate) listener: UnixListener,
     /// Path of the socket file that we made, which goes with it; `None` where it is systemd's.
     _made: Option<Made>,
 }
@@ -49,7 +49,7 @@ impl Listening {
     ///
     /// # Errors
     /// Where one is none that can be listened on, or not that one.
-    pub(super) fn inherited(asked: Option<&Path>) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn inherited(asked: Option<&Path>) -> anyhow::Result<Option<Self>> {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         if number("LISTEN_PID") != Some(std::process::id()) {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Listening {
     ///
     /// # Errors
     /// Why everybody's cannot be had. Without the other one all share it.
-    pub(super) fn bind(path: &Path, mode: u32, group: Option<u32>) -> anyhow::Result<Self> {
+    pub(crate) fn bind(path: &Path, mode: u32, group: Option<u32>) -> anyhow::Result<Self> {
         let public = Socket::bind(path, mode)?;
         let control = Socket::bind_control(path, group);
         let told = |error: &anyhow::Error| {

@@ -17,35 +17,35 @@ const OVERFLOW_UID: u32 = 65_534;
 
 /// A client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Its user, when it connected.
-    pub(super) uid: u32,
+    pub(crate) uid: u32,
     /// Its group.
-    pub(super) gid: u32,
+    pub(crate) gid: u32,
     /// Its process, for the log: the number may be another's by now.
-    pub(super) pid: i32,
-    pub(super) groups: std::sync::Arc<[u32]>,
-    pub(super) rank: Rank,
+    pub(crate) pid: i32,
+    pub(crate) groups: std::sync::Arc<[u32]>,
+    pub(crate) rank: Rank,
     /// Its address, if it came over TCP: the kernel says nothing else of it then.
-    pub(super) address: Option<SocketAddr>,
+    pub(crate) address: Option<SocketAddr>,
 }
 
 /// The user that no process has (`setresuid(2)` takes it for "unchanged"): who comes over TCP.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(crate) const NOBODY: u32 = u32::MAX;
 
 /// Group whose members may see all, beside root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Trusted {
+pub(crate) struct Trusted {
     /// Members of this group.
-    pub(super) group: Option<u32>,
+    pub(crate) group: Option<u32>,
     /// This user.
-    pub(super) uid: Option<u32>,
+    pub(crate) uid: Option<u32>,
 }
 
 impl Trusted {
     /// Members of the group called `group`; and the user that the daemon runs as, if it can do no
     /// more than he can himself.
-    pub(super) fn of(group: &str) -> Self {
+    pub(crate) fn of(group: &str) -> Self {
         let own_status = Procfs::default().status("self").unwrap_or_default();
         let trusted = Self { group: group_number(group), uid: own_user(&own_status) };
         if trusted.group.is_none() && trusted.uid.is_none() {
@@ -63,7 +63,7 @@ fn own_user(status: &Status) -> Option<u32> {
 
 /// Rank of a client, which decides what it may see and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rank {
+pub(crate) enum Rank {
     /// Everything: root, and whom the daemon trusts.
     Privileged,
     /// To see everything, and change nothing: who has a token with these rights.
@@ -79,7 +79,7 @@ impl Peer {
     ///
     /// # Errors
     /// Where it does not tell.
-    pub(super) fn of(stream: &UnixStream, trusted: Trusted) -> io::Result<Self> {
+    pub(crate) fn of(stream: &UnixStream, trusted: Trusted) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let (uid, gid) = (credentials.uid(), credentials.gid());
         let pid = credentials.pid().unwrap_or(0);
@@ -96,25 +96,30 @@ impl Peer {
     }
 
     /// A client that connected over TCP, and has not shown a token yet.
-    pub(super) fn over_tcp(address: SocketAddr) -> Self {
+    pub(crate) fn over_tcp(address: SocketAddr) -> Self {
         let (uid, gid, groups) = (NOBODY, NOBODY, std::sync::Arc::default());
         Self { uid, gid, pid: 0, groups, rank: Rank::Unknown, address: Some(address) }
     }
 
     /// A client with the token: what it begins belongs to the daemon's own user.
-    pub(super) fn with_token(address: SocketAddr, rank: Rank) -> Self {
+    pub(crate) fn with_token(address: SocketAddr, rank: Rank) -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
         Self { uid, gid, rank, ..Self::over_tcp(address) }
     }
 
     /// Tells whether it may see all.
-    pub(super) fn sees_all(&self) -> bool {
+    pub(crate) fn sees_all(&self) -> bool {
         matches!(self.rank, Rank::Privileged | Rank::Observer)
     }
 
+    /// Part of a limit that it may fill: a quarter is kept for those who see all, so that users cannot keep them out.
+    pub(crate) fn share(&self, limit: usize) -> usize {
+        if self.sees_all() { limit } else { limit - limit.div_ceil(4) }
+    }
+
     /// With whose permissions files are read for it.
-    pub(super) fn viewer(&self) -> Viewer {
+    pub(crate) fn viewer(&self) -> Viewer {
         Viewer { uid: self.uid, gid: self.gid, groups: self.groups.to_vec() }
     }
 }
@@ -137,7 +142,7 @@ fn is_in_our_namespace(pid: i32, pidfd: Option<OwnedFd>) -> bool {
 }
 
 /// The number of the group called `name`, which may be a number itself.
-pub(super) fn group_number(name: &str) -> Option<u32> {
+pub(crate) fn group_number(name: &str) -> Option<u32> {
     if let Ok(number) = name.parse() {
         return Some(number);
     }

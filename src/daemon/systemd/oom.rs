@@ -7,7 +7,7 @@ const WANTED: i32 = 500;
 const FILE: &str = "/proc/self/oom_score_adj";
 
 /// Raises our own score, which needs no privilege. Under systemd the unit has decided.
-pub(super) fn offer_itself(is_decided: bool) {
+pub(crate) fn offer_itself(is_decided: bool) {
     let current = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse().ok());
     let Some(wanted) = current.and_then(|current| wanted(current, is_decided)) else { return };
     if let Err(error) = std::fs::write(FILE, wanted.to_string()) {

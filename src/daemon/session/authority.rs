@@ -1,9 +1,8 @@
 //! Rights of a client to see and do things. Whatever is not said to be allowed here is not.
 
-use super::peer::{NOBODY, Peer, Rank};
-use super::refusal_log::REFUSALS;
-use super::session::{Owner, Session};
+use super::{Owner, Session};
 use crate::config::LiveOptions;
+use crate::daemon::client::peer::{Peer, Rank};
 use crate::ownership::{OwnProcess, Standing};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ApiError, ErrorCode};
@@ -38,7 +37,7 @@ const FILE_SHARE: u64 = 16;
 
 impl Peer {
     /// Tells whether it may see `session`, and detach it: its own or, if it may see all, any.
-    pub(super) fn may_see(&self, session: &Session) -> bool {
+    pub(crate) fn may_see(&self, session: &Session) -> bool {
         match self.rank {
             Rank::Privileged | Rank::Observer => true,
             // Nor what he began when he might see more, or under a group that he has not now.
@@ -47,30 +46,11 @@ impl Peer {
         }
     }
 
-    /// Writes a refusal to the log, if there are not too many of this user, and gives the answer to it.
-    pub(super) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
-        let message = why.into();
-        self.log_refusal(wish, &message);
-        ApiError { code: ErrorCode::NotPermitted, message }
-    }
-
-    fn log_refusal(&self, wish: &str, why: &str) {
-        let Self { uid, gid, pid, address, .. } = self;
-        // Who has the token acts as the daemon's own user, whose refusals are others.
-        let whose = if address.is_some() { NOBODY } else { *uid };
-        if REFUSALS.admits(whose) {
-            match address {
-                Some(address) => tracing::warn!(%address, wish, reason = why, "refused"),
-                None => tracing::warn!(uid, gid, pid, wish, reason = why, "refused"),
-            }
-        }
-    }
-
     /// Lets it begin and end sessions, as far as these are its own or it sees all.
     ///
     /// # Errors
     /// Where it may only look; it has been logged.
-    pub(super) fn may_change(&self, wish: &str) -> Result<(), ApiError> {
+    pub(crate) fn may_change(&self, wish: &str) -> Result<(), ApiError> {
         if self.rank == Rank::Observer {
             let why = "this token is for looking only: tcp.rights = \"all\" permits more";
             return Err(self.refuse(wish, why));
@@ -83,7 +63,7 @@ impl Peer {
     ///
     /// # Errors
     /// Why not; it has been logged.
-    pub(super) fn admit(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
+    pub(crate) fn admit(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
         match self.rank {
             Rank::Privileged => Ok(Vec::new()),
             Rank::Observer => self.may_change("attach").map(|()| Vec::new()),

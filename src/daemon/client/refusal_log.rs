@@ -1,14 +1,15 @@
 //! Keeps refusals in the log from becoming a flood: each is there, with its user and reason, up to so
 //! many a minute, and then a count.
 
-use super::peer::NOBODY;
+use super::peer::{NOBODY, Peer};
 use crate::lock::lock;
+use dataspace_proto::api::{ApiError, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The refusals of this process.
-pub(super) static REFUSALS: RefusalLog = RefusalLog { users: Mutex::new(BTreeMap::new()) };
+pub(crate) static REFUSALS: RefusalLog = RefusalLog { users: Mutex::new(BTreeMap::new()) };
 
 /// Refusals of one user that are written in one [`SPAN`]: who asks by hand sees them all.
 const MAX_WRITTEN: u64 = 10;
@@ -21,7 +22,7 @@ const MAX_USERS: usize = 1024;
 
 /// Numbers of refusals that were written lately, by user.
 #[derive(Debug)]
-pub(super) struct RefusalLog {
+pub(crate) struct RefusalLog {
     users: Mutex<BTreeMap<Whose, Lately>>,
 }
 
@@ -43,14 +44,14 @@ impl Lately {
 
 impl RefusalLog {
     /// Counts a refusal of user `uid`. Whether it is to be written.
-    pub(super) fn admits(&self, uid: u32) -> bool {
+    pub(crate) fn admits(&self, uid: u32) -> bool {
         let now = Instant::now();
         self.tell(now);
         self.admits_at(uid, now)
     }
 
     /// Writes how many were left out in each minute that is over by `now`.
-    pub(super) fn tell(&self, now: Instant) {
+    pub(crate) fn tell(&self, now: Instant) {
         for (whose, n_left_out) in self.left_out(now) {
             match whose {
                 Some(NOBODY) => {
@@ -83,6 +84,28 @@ impl RefusalLog {
             !is_over
         });
         left_out
+    }
+}
+
+impl Peer {
+    /// Writes a refusal to the log, if there are not too many of this user, and gives the answer to it.
+    pub(crate) fn refuse(&self, wish: &str, why: impl Into<String>) -> ApiError {
+        let message = why.into();
+        self.log_refusal(wish, &message);
+        ApiError { code: ErrorCode::NotPermitted, message }
+    }
+
+    /// Writes to the log why it is refused, if there are not too many of this user.
+    pub(crate) fn log_refusal(&self, wish: &str, why: &str) {
+        let Self { uid, gid, pid, address, .. } = self;
+        // Who has the token acts as the daemon's own user, whose refusals are others.
+        let whose = if address.is_some() { NOBODY } else { *uid };
+        if REFUSALS.admits(whose) {
+            match address {
+                Some(address) => tracing::warn!(%address, wish, reason = why, "refused"),
+                None => tracing::warn!(uid, gid, pid, wish, reason = why, "refused"),
+            }
+        }
     }
 }
 

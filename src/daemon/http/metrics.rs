@@ -1,26 +1,35 @@
 //! Metrics for Prometheus: the text format 0.0.4, base units, and a bounded number of series.
 
-use super::Daemon;
-use super::peer::{Peer, Rank};
-use super::session::Session;
+use super::answer::{AnswerBody, full};
+use super::route::Asked;
 use super::totals::FRESH;
+use crate::daemon::client::peer::{Peer, Rank};
+use crate::daemon::session::Session;
+use crate::daemon::state::Daemon;
 use crate::session::cost;
 use dataspace_proto::accounting::Accounting;
-use dataspace_proto::api::SessionState;
+use dataspace_proto::api::{ApiError, SessionState};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::worker::Figures;
+use hyper::Response;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// As the text is announced.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Time that fresh snapshots of all sessions together are waited for: what has not come by then is told as it was.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// All metrics that `peer` may see, as things stand now.
-pub(super) async fn text(daemon: &Daemon, peer: &Peer) -> String {
+/// All metrics that the peer may see, as things stand now.
+pub(crate) async fn answer(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    let text = text(asked.daemon, asked.peer).await;
+    Ok(full(asked.route.success, asked.route.answer.kind, text.into()))
+}
+
+async fn text(daemon: &Daemon, peer: &Peer) -> String {
     let sessions = daemon.roster.visible(peer);
     renew(sessions.iter().filter(|session| has_series(session, peer))).await;
     let mut text = Text::default();
@@ -69,13 +78,12 @@ fn label(session: &Session, all: &[Arc<Session>]) -> String {
 
 /// Has `sessions` make fresh snapshots, all at once, and waits until they have or [`PATIENCE`] is over.
 async fn renew(sessions: impl Iterator<Item = &Arc<Session>>) {
-    let renewals: Vec<_> = sessions.filter_map(|session| session.renewal(FRESH)).collect();
-    let all = async {
-        for renewed in renewals {
-            renewed.await;
-        }
-    };
-    let _ = tokio::time::timeout(PATIENCE, all).await;
+    let mut renewals: JoinSet<_> = sessions
+        .cloned()
+        .map(|session| async move { session.renewed(FRESH).await.is_some() })
+        .collect();
+    let _ = tokio::time::timeout(PATIENCE, async { while renewals.join_next().await.is_some() {} })
+        .await;
 }
 
 fn own(text: &mut Text, daemon: &Daemon) {
@@ -291,7 +299,7 @@ mod tests {
 
     #[test]
     fn sessions_of_plain_users_have_series_for_themselves_only() {
-        use super::super::session::Owner;
+        use crate::daemon::session::Owner;
         let peer =
             |uid, rank| Peer { uid, gid: uid, pid: 1, groups: Arc::default(), rank, address: None };
         let (user, root) = (peer(7, Rank::User), peer(0, Rank::Privileged));
@@ -305,7 +313,7 @@ mod tests {
 
     #[test]
     fn no_two_sessions_have_one_label() {
-        use super::super::session::Owner;
+        use crate::daemon::session::Owner;
         let configured = Owner::configuration();
         let requested = Owner { origin: dataspace_proto::api::Origin::Request, ..configured };
         let named = [(1, "a", requested), (2, "a", configured), (3, "b", requested)];

@@ -19,7 +19,7 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 /// A part of such a file; each piece that is taken is taken off it.
 #[derive(Clone, Debug)]
-pub(super) struct Sealed {
+pub(crate) struct Sealed {
     file: Arc<File>,
     start: u64,
     end: u64,
@@ -30,7 +30,7 @@ impl Sealed {
     ///
     /// # Errors
     /// Where it is no such file, or longer than they may be.
-    pub(super) fn of(fd: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn of(fd: OwnedFd) -> io::Result<Self> {
         if !fcntl_get_seals(&fd)?.contains(SEALS) {
             return Err(Errno::PERM.into());
         }
@@ -44,7 +44,7 @@ impl Sealed {
     }
 
     /// The JSON of a snapshot that is an event.
-    pub(super) fn json(&self) -> Self {
+    pub(crate) fn json(&self) -> Self {
         let (before, after) = EVENT_TEXT;
         let start = (self.start + before.len() as u64).min(self.end);
         let end = self.end.saturating_sub(after.len() as u64).max(start);
@@ -52,12 +52,12 @@ impl Sealed {
     }
 
     /// The whole file, while somebody has a part of it.
-    pub(super) fn whole(&self) -> Weak<File> {
+    pub(crate) fn whole(&self) -> Weak<File> {
         Arc::downgrade(&self.file)
     }
 
     /// Bytes that are left.
-    pub(super) const fn len(&self) -> u64 {
+    pub(crate) const fn len(&self) -> u64 {
         self.end - self.start
     }
 
@@ -65,7 +65,7 @@ impl Sealed {
     ///
     /// # Errors
     /// What the kernel said.
-    pub(super) fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
+    pub(crate) fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
         let n_bytes = self.len().min(PIECE_BYTES);
         if n_bytes == 0 {
             return Ok(None);

@@ -1,10 +1,16 @@
 //! A session's snapshots as server-sent events (HTML Living Standard, section 9.2): the newest one
 //! each time the client takes one, so that a slow client gets fewer and nothing queues up.
 
-use super::frame::Frame;
-use super::sealed::Sealed;
-use super::session::{Session, Status, Watching};
+use super::answer::{AnswerBody, with_body};
+use super::path::number;
+use super::route::Asked;
+use crate::daemon::session::frame::Frame;
+use crate::daemon::session::sealed::Sealed;
+use crate::daemon::session::{Session, Status, Watching};
 use bytes::Bytes;
+use dataspace_proto::api::{ApiError, ErrorCode};
+use http_body_util::Either;
+use hyper::Response;
 use hyper::body::{Body, Frame as Piece};
 use std::convert::Infallible;
 use std::future::Future;
@@ -13,26 +19,22 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 /// Intervals at which a client may ask for snapshots, in milliseconds.
-pub(super) const INTERVALS: std::ops::RangeInclusive<u64> = 100..=60_000;
+pub(crate) const INTERVALS: std::ops::RangeInclusive<u64> = 100..=60_000;
 
 /// Unless the client says otherwise.
-pub(super) const DEFAULT_INTERVAL_MS: u64 = 1_000;
+pub(crate) const DEFAULT_INTERVAL_MS: u64 = 1_000;
 
 /// Longest silence of a stream: what has nothing to say says so, and finds out whether
 /// anybody still listens.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Time that a fresh snapshot is waited for, before it is checked whether the session is over.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// State of one client's stream.
 struct Follower {
     session: Arc<Session>,
     _watching: Watching,
-    frames: watch::Receiver<Option<Arc<Frame>>>,
     status: watch::Receiver<Status>,
     interval: Duration,
     /// Time when the next snapshot is due.
@@ -43,7 +45,7 @@ struct Follower {
     is_over: bool,
     /// The last event, which is still to be sent when the session is over.
     rest: Option<Bytes>,
-    /// What is left of an event that is being sent.
+    /// Rest of an event that is being sent.
     sending: Option<Sealed>,
 }
 
@@ -66,7 +68,6 @@ impl Follower {
                 return self.last();
             }
             if let Some(frame) = self.fresh().await {
-                self.due = Instant::now() + self.interval;
                 self.spoke = Instant::now();
                 self.sent = Arc::downgrade(&frame);
                 self.sending = Some(frame.event.clone());
@@ -90,22 +91,18 @@ impl Follower {
         piece
     }
 
-    /// A snapshot that this client has not got yet.
+    /// A snapshot that this client has not got yet, if one is due and there is one.
     async fn fresh(&mut self) -> Option<Arc<Frame>> {
         if Instant::now() < self.due {
             return None;
         }
-        let sent = self.sent.clone();
-        let is_new = |frame: &Arc<Frame>| !std::ptr::eq(Arc::as_ptr(frame), sent.as_ptr());
-        let young = self.interval / 2;
-        let newest = self.frames.borrow_and_update().clone();
-        if let Some(frame) = newest.filter(|frame| is_new(frame) && frame.made.elapsed() < young) {
-            return Some(frame);
-        }
-        self.session.wish();
-        let _ = timeout(PATIENCE, self.frames.changed()).await;
-        let newest = self.frames.borrow_and_update().clone();
-        newest.filter(is_new)
+        let newest = self.session.renewed(self.interval / 2).await;
+        self.due = Instant::now() + self.interval;
+        newest.filter(|frame| !self.has_sent(frame))
+    }
+
+    fn has_sent(&self, frame: &Arc<Frame>) -> bool {
+        std::ptr::eq(Arc::as_ptr(frame), self.sent.as_ptr())
     }
 
     /// The final totals, if the client has not got them, and that they are.
@@ -113,8 +110,7 @@ impl Follower {
         self.is_over = true;
         let line = serde_json::to_vec(&self.session.line()).unwrap_or_default();
         let end: Bytes = [b"event: end\ndata: ", &line[..], b"\n\n"].concat().into();
-        let newest = self.frames.borrow().clone();
-        match newest.filter(|frame| !std::ptr::eq(Arc::as_ptr(frame), self.sent.as_ptr())) {
+        match self.session.newest().filter(|frame| !self.has_sent(frame)) {
             Some(frame) => {
                 self.rest = Some(end);
                 self.sending = Some(frame.event.clone());
@@ -128,16 +124,15 @@ impl Follower {
 type Next = Pin<Box<dyn Future<Output = (Follower, Option<Bytes>)> + Send>>;
 
 /// The body of the answer.
-pub(super) struct EventStream {
+pub(crate) struct EventStream {
     next: Option<Next>,
 }
 
 impl EventStream {
     /// The snapshots of `session`, one each `interval`.
-    pub(super) fn new(session: Arc<Session>, interval: Duration) -> Self {
+    pub(crate) fn new(session: Arc<Session>, interval: Duration) -> Self {
         let now = Instant::now();
         let follower = Follower {
-            frames: session.watch_frames(),
             status: session.watch_status(),
             _watching: session.watched(),
             session,
@@ -160,6 +155,25 @@ fn step(mut follower: Follower) -> Next {
     })
 }
 
+/// Snapshots of a session, as they come.
+pub(crate) async fn answer(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    let interval = interval(&asked.query)?;
+    let body = Either::Right(Either::Right(EventStream::new(asked.session()?, interval)));
+    Ok(with_body(asked.route.success, asked.route.answer.kind, body))
+}
+
+/// `interval_ms=…` of the stream's query.
+fn interval(query: &[(String, String)]) -> Result<Duration, ApiError> {
+    let Some((_, value)) = query.last() else {
+        return Ok(Duration::from_millis(DEFAULT_INTERVAL_MS));
+    };
+    let (least, most) = (INTERVALS.start(), INTERVALS.end());
+    let ms = number(value).filter(|ms| INTERVALS.contains(ms) && query.len() == 1);
+    let message = || format!("interval_ms is one number from {least} to {most}");
+    let ms = ms.ok_or_else(|| ApiError { code: ErrorCode::BadRequest, message: message() })?;
+    Ok(Duration::from_millis(ms))
+}
+
 impl Body for EventStream {
     type Data = Bytes;
     type Error = Infallible;
@@ -172,5 +186,25 @@ impl Body for EventStream {
         let (follower, event) = ready!(next.as_mut().poll(context));
         self.next = event.is_some().then(|| step(follower));
         Poll::Ready(event.map(|event| Ok(Piece::data(event))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path;
+    use super::*;
+
+    fn ms(query: &str) -> Result<u128, ApiError> {
+        interval(&path::query(Some(query))?).map(|interval| interval.as_millis())
+    }
+
+    #[test]
+    fn intervals_have_bounds() {
+        assert_eq!(ms("").unwrap(), 1000);
+        assert_eq!(ms("interval_ms=250").unwrap(), 250);
+        for wrong in ["1", "x", "99999999", "+250", "", "250&interval_ms=300"] {
+            let error = ms(&format!("interval_ms={wrong}")).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadRequest, "{wrong}");
+        }
     }
 }

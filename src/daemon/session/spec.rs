@@ -1,7 +1,7 @@
 //! Requests for sessions, in the configuration or by a client, as options of a live session.
 
 use crate::cli::value;
-use crate::config::LiveOptions;
+use crate::config::{DEFAULT_MAX_OVERHEAD, LiveOptions};
 use crate::session;
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
@@ -10,6 +10,15 @@ use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::window::WindowLengths;
 use std::collections::HashSet;
+
+/// A session of the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Planned {
+    /// As it stands there.
+    pub(crate) spec: SessionSpec,
+    /// Sessions with their options.
+    pub(crate) options: LiveOptions,
+}
 
 /// The options that `spec` asks for.
 ///
@@ -42,7 +51,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         events: distinct(&spec.events),
         sampling: sampling(spec)?,
         keeps_counts: max_overhead.is_none(),
-        max_overhead: max_overhead.unwrap_or(value::DEFAULT_SHARE).0,
+        max_overhead: max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
         ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,
         windows: spec.windows_s.unwrap_or_default(),
         command_output: CommandOutput::Discard,
@@ -100,7 +109,7 @@ pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
 }
 
 /// A number would be taken for that of another session, and a slash for the end of a path's part.
-pub(super) fn check_name(name: Option<&str>) -> Result<(), String> {
+pub(crate) fn check_name(name: Option<&str>) -> Result<(), String> {
     const MAX_NAME_BYTES: usize = SessionSpec::MAX_NAME_BYTES;
     let Some(name) = name else { return Ok(()) };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._@:-".contains(c);

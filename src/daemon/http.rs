@@ -1,0 +1,14 @@
+//! The API over HTTP/1.1: connections, the table of operations, and their answers.
+
+mod answer;
+mod endpoint;
+pub(crate) mod health;
+mod metrics;
+mod openapi;
+mod path;
+mod roster;
+mod route;
+pub(crate) mod server;
+mod stream;
+mod totals;
+mod voiced;

@@ -1,0 +1,91 @@
+//! Operations on sessions as such: list, attach, detach.
+
+use super::answer::{AnswerBody, json};
+use super::route::Asked;
+use crate::daemon::state::Daemon;
+use dataspace_proto::api::{ApiError, ErrorCode, SessionList, SessionSpec};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::Response;
+use hyper::body::Incoming;
+
+/// The sessions that the peer may see.
+pub(crate) async fn list(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    let sessions = asked.daemon.roster.visible(asked.peer);
+    let sessions = sessions.iter().map(|session| session.line()).collect();
+    Ok(json(asked.route.success, &SessionList { sessions }))
+}
+
+/// One of them.
+pub(crate) async fn one(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    Ok(json(asked.route.success, &asked.session()?.line()))
+}
+
+/// Begins one.
+pub(crate) async fn attach(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    let Asked { daemon, peer, .. } = asked;
+    peer.may_change("attach")?;
+    let ends_unwatched = ends_unwatched(&asked.query)?;
+    let spec = read_spec(daemon, asked.body).await?;
+    let session = daemon.roster.attach(peer, spec, ends_unwatched).await?;
+    Ok(json(asked.route.success, &session.line()))
+}
+
+/// Ends one.
+pub(crate) async fn detach(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    let Asked { daemon, peer, .. } = asked;
+    let session = asked.session()?;
+    peer.may_change("detach")?;
+    let address = peer.address.map(tracing::field::display);
+    tracing::info!(uid = peer.uid, pid = peer.pid, address, session = session.id, "detach");
+    daemon.roster.detach(std::slice::from_ref(&session)).await;
+    Ok(json(asked.route.success, &session.line()))
+}
+
+/// `ends_unwatched=…` of an attach request's query.
+fn ends_unwatched(query: &[(String, String)]) -> Result<bool, ApiError> {
+    match query {
+        [] => Ok(false),
+        [(_, value)] if ["true", "false"].contains(&value.as_str()) => Ok(value == "true"),
+        _ => {
+            let message = "ends_unwatched is true or false, once".to_owned();
+            Err(ApiError { code: ErrorCode::BadRequest, message })
+        }
+    }
+}
+
+async fn read_spec(daemon: &Daemon, body: Incoming) -> Result<SessionSpec, ApiError> {
+    let wrong = |code, message: String| ApiError { code, message };
+    let limits = daemon.limits();
+    let body = Limited::new(body, limits.request_bytes).collect();
+    let body = tokio::time::timeout(limits.request_time(), body).await;
+    let too_slow = |_| wrong(ErrorCode::TooSlow, "the request's body does not come".into());
+    let body = body.map_err(too_slow)?.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            let message = format!("a request has at most {} bytes", limits.request_bytes);
+            wrong(ErrorCode::TooLarge, message)
+        } else {
+            wrong(ErrorCode::BadRequest, format!("the request's body breaks off: {error}"))
+        }
+    })?;
+    serde_json::from_slice(&body.to_bytes()).map_err(|error| {
+        wrong(ErrorCode::BadRequest, format!("the request is not understood: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path;
+    use super::*;
+
+    #[test]
+    fn a_session_ends_unwatched_only_where_that_is_asked_for() {
+        let asked = |query: &str| ends_unwatched(&path::query(Some(query))?);
+        assert_eq!(asked(""), Ok(false));
+        assert_eq!(asked("ends_unwatched=false"), Ok(false));
+        assert_eq!(asked("ends_unwatched=true"), Ok(true));
+        for wrong in ["", "1", "True", "true&ends_unwatched=true"] {
+            let error = asked(&format!("ends_unwatched={wrong}")).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadRequest, "{wrong}");
+        }
+    }
+}

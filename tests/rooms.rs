@@ -1,0 +1,68 @@
+//! Order of the binary's rooms.
+
+#[path = "support/rooms.rs"]
+#[allow(dead_code, reason = "the crates' tests use the rest")]
+mod rules;
+
+use rules::Sources;
+use std::path::Path;
+
+/// The rooms, from the lowest.
+const ROOMS: [&str; 38] = [
+    "text",
+    "lock",
+    "column",
+    "journal",
+    "log_queue",
+    "diagnostic",
+    "exit",
+    "interrupt",
+    "ownership",
+    "memory_bound",
+    "expendable",
+    "config",
+    "cli::value",
+    "header",
+    "bundled",
+    "file_source",
+    "selection",
+    "arrangement",
+    "table",
+    "session",
+    "export",
+    "broker",
+    "tui",
+    "calibration",
+    "demo",
+    "daemon::session::spec",
+    "worker",
+    "daemon::limit",
+    "daemon::client",
+    "daemon::session",
+    "daemon::config_file",
+    "daemon::systemd",
+    "daemon::state",
+    "daemon::http",
+    "daemon",
+    "client",
+    "cli",
+    "commands",
+];
+
+#[test]
+fn rooms_of_the_binary_import_from_those_before_them_only() {
+    let binary = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert_eq!(binary.upward_imports(&ROOMS), [""; 0]);
+}
+
+#[test]
+fn few_files_of_the_binary_import_each_other_in_a_circle() {
+    let binary = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert_eq!(binary.large_circles(), [""; 0]);
+}
+
+#[test]
+fn doc_comments_of_the_binary_open_with_a_phrase() {
+    let binary = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert_eq!(binary.clauses_for_titles(), [""; 0]);
+}
