@@ -7,6 +7,7 @@ use crate::daemon::client::peer::{Peer, Rank};
 use crate::daemon::session::Session;
 use crate::daemon::state::Daemon;
 use crate::session::cost;
+use crate::text::visible;
 use dataspace_proto::accounting::Accounting;
 use dataspace_proto::api::{ApiError, SessionState};
 use dataspace_proto::reason::Reason;
@@ -234,9 +235,10 @@ impl Family<'_> {
     }
 }
 
-/// A label's value: backslash, quote and end of line have a backslash before them.
+/// A label's value: backslash and quote have a backslash before them, and nothing is left that a terminal would obey,
+/// whoever made it.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    visible(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -255,6 +257,8 @@ mod tests {
         objects(&mut text, &[("s".to_owned(), figures_of(&fixture::findings_with(snapshot)))]);
         assert!(text.0.contains("\\\\u{1b}[2J\\\\u{d}\\\\u{202e}"), "{}", text.0);
         assert!(!text.0.contains(['\u{1b}', '\r', '\u{202e}']));
+        // Nor what somebody made the worker say.
+        assert_eq!(escaped("\u{1b}\r\n\"\\"), "\\\\u{1b}\\\\u{d}\\\\u{a}\\\"\\\\");
     }
 
     #[test]
@@ -328,7 +332,7 @@ mod tests {
         family.sample(&[("x", "q\"b\\s\nn"), ("y", "z")], 1.5);
         Family { name: "b", text: &mut text.0 }.sample(&[], number(12_000_000));
         let expected = "# HELP a_total What.\n# TYPE a_total counter\n\
-                        a_total{x=\"q\\\"b\\\\s\\nn\",y=\"z\"} 1.5\nb 12000000\n";
+                        a_total{x=\"q\\\"b\\\\s\\\\u{a}n\",y=\"z\"} 1.5\nb 12000000\n";
         assert_eq!(text.0, expected);
     }
 }

@@ -117,7 +117,9 @@ impl Roster {
         let owner = Owner::requesting(peer);
         let session = {
             let mut state = self.lock();
-            check_memory(peer, self.staff.memory(), state.n_held())?;
+            // Of his worker's memory: what another user's takes, or says that it takes, is not his concern.
+            let is_short = self.staff.standing(options.viewer.as_ref()).is_short;
+            check_memory(peer, self.staff.memory(), is_short, state.n_held())?;
             state.make_room(peer)?;
             state.check_name(peer, spec.name.as_deref())?;
             state.check_pace(peer)?;
@@ -356,12 +358,17 @@ impl RosterState {
     }
 }
 
-/// Refuses `peer` a session beside `n_held` others where there is no memory for it. How much there is
-/// is told to whoever may see all.
-fn check_memory(peer: &Peer, memory: Option<MemoryState>, n_held: usize) -> Result<(), ApiError> {
+/// Refuses `peer` a session beside `n_held` others where there is no memory for it: for so many, or because that of
+/// its worker `is_short`. How much there is is told to whoever may see all.
+fn check_memory(
+    peer: &Peer,
+    memory: Option<MemoryState>,
+    is_short: bool,
+    n_held: usize,
+) -> Result<(), ApiError> {
     let Some(memory) = memory else { return Ok(()) };
     let has_room = n_held < peer.share(memory.n_sessions_max());
-    if has_room && !memory.is_short {
+    if has_room && !is_short {
         return Ok(());
     }
     let mib = |bytes: u64| bytes >> 20;

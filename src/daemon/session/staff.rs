@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -67,6 +67,9 @@ pub(crate) struct Worker {
     pid: i32,
     process: OwnedFd,
     is_gone: AtomicBool,
+    /// Its sessions.
+    n_hosted: AtomicUsize,
+    /// How it stood when one of them was asked last.
     standing: Mutex<Standing>,
     /// The bound that it was told.
     told_bytes: AtomicU64,
@@ -174,6 +177,7 @@ impl Staff {
             }
             return Err(errno.into());
         }
+        worker.n_hosted.fetch_add(1, Ordering::AcqRel);
         Ok((Hosted { staff: Arc::clone(self), worker, session, followed }, wished))
     }
 
@@ -262,8 +266,8 @@ impl Staff {
 
 impl Worker {
     fn new(viewer: Option<Viewer>, control: Connection, pid: i32, process: OwnedFd) -> Self {
-        let (is_gone, standing, told_bytes) = Default::default();
-        Self { viewer, control, pid, process, is_gone, standing, told_bytes }
+        let (is_gone, n_hosted, standing, told_bytes) = Default::default();
+        Self { viewer, control, pid, process, is_gone, n_hosted, standing, told_bytes }
     }
 
     fn resident_bytes(&self) -> u64 {
@@ -311,6 +315,16 @@ impl Hosted {
     }
 }
 
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        // Nobody is left to say that its memory is short no longer.
+        if self.worker.n_hosted.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let mut standing = lock(&self.worker.standing);
+            (standing.is_short, standing.is_above) = (false, false);
+        }
+    }
+}
+
 /// Shares of `max_bytes` for workers that have `taken` so much: each has what it has and room to grow as long as that is
 /// there, else those that have most get the same, and no others less than they have.
 fn shares(max_bytes: u64, taken: &[u64]) -> Vec<u64> {
@@ -338,6 +352,31 @@ fn shares(max_bytes: u64, taken: &[u64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_is_short_of_memory_for_its_user_and_while_it_has_sessions() {
+        let staff = Staff::new(Workplace::Child);
+        let (control, _theirs) = Connection::pair().unwrap();
+        let own = rustix::process::getpid();
+        let process = pidfd_open(own, PidfdFlags::empty()).unwrap();
+        let pid = own.as_raw_nonzero().get();
+        let user = Viewer { uid: 4_000_005, gid: 4_000_005, groups: Vec::new() };
+        let worker = Arc::new(Worker::new(Some(user.clone()), control, pid, process));
+        lock(&staff.workers).insert(Some(user.clone()), worker);
+        let begin = |session| {
+            let request = SessionRequest { viewer: Some(user.clone()), ..Default::default() };
+            staff.host(session, request).unwrap().0
+        };
+        let (one, other) = (begin(1), begin(2));
+        one.heard(&Standing { is_short: true, is_above: true, ..Default::default() });
+        assert!(staff.standing(Some(&user)).is_short);
+        assert!(!staff.standing(None).is_short, "whatever another user's worker says");
+        drop(one);
+        assert!(staff.standing(Some(&user)).is_short);
+        // Who would say that it is not any more?
+        drop(other);
+        assert_eq!(staff.standing(Some(&user)), Standing::default());
+    }
 
     #[test]
     fn who_has_most_is_bounded_first() {
