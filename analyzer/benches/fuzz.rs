@@ -3,12 +3,15 @@
 //! `cargo bench -p dataspace-analyzer --bench fuzz -- [--seconds N] [--seed S]`. Each case is a program
 //! with another text, or a compiled one whose file is damaged (headers, debug sections, frame descriptions,
 //! code), with twelve sites and sixty samples; `--seed` is the first case's, and the next one's is one more.
-//! A damaged file that takes more than a second for a megabyte fails. Says how many cases a second, and the worst times, every half minute; where a case
-//! panics its seed is said, and `--seconds 0 --seed S` runs that one alone.
+//! All is done in the sandbox of a worker: what would take more than a worker has fails.
+//! A damaged file that takes more than a second for a megabyte fails. Says how many cases a second, and the worst
+//! times, every half minute; where a case panics its seed is said, and `--seconds 0 --seed S` runs that one alone.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
 #[path = "../tests/fuzz/mod.rs"]
 mod fuzz;
+#[path = "../../src/broker/sandbox.rs"]
+mod sandbox;
 #[path = "../tests/support/mod.rs"]
 #[allow(dead_code, reason = "the tests use the other half")]
 mod support;
@@ -17,6 +20,7 @@ mod support;
 mod truth;
 
 use fuzz::case::{Cases, Cost};
+use rustix::process::{getegid, geteuid};
 use std::io::{Error, Result};
 use std::time::{Duration, Instant};
 
@@ -47,6 +51,8 @@ fn main() -> Result<()> {
         }
     }
     let cases = Cases::new();
+    // From here on nothing is opened, as in a worker.
+    sandbox::enter(getegid(), geteuid(), false)?;
     let mut sum = Cost::default();
     let mut worst = (Duration::ZERO, seed);
     let (began, first) = (Instant::now(), seed);

@@ -2,9 +2,9 @@
 //!
 //! `cargo bench -p dataspace-collector --bench fuzz -- [--seconds N] [--seed S] [CORPUS]`. Each case is one
 //! recording of the directory CORPUS and some hundred single records, out of a ring and alone, damaged as
-//! its seed says; `--seed` is the first case's, and the next one's is one more. A case fails that panics, whose
-//! samples do not add up, that holds too much memory, or that takes more than two seconds for a megabyte:
-//! its seed is said, and `--seconds 0 --seed S` runs that one alone.
+//! its seed says; `--seed` is the first case's, and the next one's is one more. All is done in the sandbox of a
+//! worker. A case fails that panics, whose samples do not add up, that holds too much memory, or that takes more
+//! than two seconds for a megabyte: its seed is said, and `--seconds 0 --seed S` runs that one alone.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
 #[path = "../../analyzer/tests/support/allocation.rs"]
@@ -12,8 +12,11 @@
 mod allocation;
 #[path = "../tests/fuzz/mod.rs"]
 mod fuzz;
+#[path = "../../src/broker/sandbox.rs"]
+mod sandbox;
 
 use fuzz::{Cases, Cost};
+use rustix::process::{getegid, geteuid};
 use std::io::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -44,6 +47,8 @@ fn main() -> Result<()> {
     }
     let cases = Cases::new(&corpus);
     println!("{} recordings to damage", cases.len());
+    // From here on nothing is opened, as in a worker.
+    sandbox::enter(getegid(), geteuid(), false)?;
     let (mut sum, mut longest) = (Cost::default(), Duration::ZERO);
     let (began, first) = (Instant::now(), seed);
     let mut reported = began;

@@ -2,7 +2,7 @@
 
 use dataspace_proto::broker::{MAX_FDS, MAX_MESSAGE_BYTES, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::set_socket_passcred;
 use rustix::net::{
@@ -34,6 +34,12 @@ impl From<OwnedFd> for Connection {
 impl From<Connection> for OwnedFd {
     fn from(connection: Connection) -> Self {
         connection.0
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -20,6 +20,7 @@ use dataspace_proto::memory::{Access, DataSource};
 use dataspace_proto::record::{CpuMode, FileIdentity, Mmap, Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi, Registers};
 use iced_x86::{Decoder, DecoderOptions};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 /// Where the stack is said to be.
@@ -84,12 +85,10 @@ impl Drop for Named {
     }
 }
 
-/// How long this thread has been on a CPU (proc(5), `schedstat`): other work of the machine does not
-/// count.
+/// How long this thread has been on a CPU: other work of the machine does not count.
 fn cpu_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = told.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-    first.unwrap_or(0) as f64 / 1e9
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Counts the answers.
