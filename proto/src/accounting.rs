@@ -90,7 +90,7 @@ impl Lost {
     /// All causes together.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.ring_full + self.channel_full + self.undecodable
+        self.ring_full.saturating_add(self.channel_full).saturating_add(self.undecodable)
     }
 }
 
@@ -98,14 +98,14 @@ impl Accounting {
     /// All samples without a data object.
     #[must_use]
     pub fn unknown_total(&self) -> u64 {
-        self.unknown.values().sum()
+        self.unknown.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
     /// Difference of the two sides: 0 when every sample is accounted for.
     #[must_use]
     pub fn imbalance(&self) -> i128 {
-        let right = self.attributed + self.unknown_total() + self.not_memory + self.lost.total();
-        i128::from(self.kernel) - i128::from(right)
+        let right = [self.attributed, self.unknown_total(), self.not_memory, self.lost.total()];
+        i128::from(self.kernel) - right.into_iter().map(i128::from).sum::<i128>()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::address::{Address, Connection};
 use crate::daemon::client::token::Token;
 use std::io::{self, BufRead, BufReader, Read};
+use std::time::{Duration, Instant};
 
 /// The longest head of an answer; ours are some 200 bytes.
 const MAX_HEAD_BYTES: u64 = 16 << 10;
@@ -13,6 +14,9 @@ const MAX_HEADERS: usize = 32;
 /// The longest body: a snapshot of as many objects as there may be, several times over.
 const MAX_BODY_BYTES: u64 = 256 << 20;
 
+/// Time that a whole answer may take, whatever it is: the longest takes the daemon thirty seconds to make.
+const WHOLE: Duration = Duration::from_secs(120);
+
 /// An answer whose body is still to be read.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -20,10 +24,27 @@ pub(super) struct Answer {
     body: Body,
 }
 
+/// The daemon's bytes, as long as they may come.
+#[derive(Debug)]
+struct Incoming {
+    connection: Box<dyn Connection>,
+    /// Time by which all of an answer has to be there; none for a stream.
+    until: Option<Instant>,
+}
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.connection.read(buffer)
+    }
+}
+
 /// A body, by how its end is told.
 #[derive(Debug)]
 struct Body {
-    stream: BufReader<Box<dyn Connection>>,
+    stream: BufReader<Incoming>,
     /// Bytes of the body, or of the present chunk, that are to come.
     n_left: u64,
     is_chunked: bool,
@@ -58,7 +79,8 @@ pub(super) fn ask(address: &Address, asked: &HttpRequest<'_>) -> io::Result<Answ
     request.extend_from_slice(body.unwrap_or_default());
     let sent = stream.write_all(&request);
     // Who is turned away is told why before the request is read: then writing fails, reading not.
-    match (read_head(BufReader::new(stream)), sent) {
+    let incoming = Incoming { connection: stream, until: Some(Instant::now() + WHOLE) };
+    match (read_head(BufReader::new(incoming)), sent) {
         (Err(_), Err(error)) => Err(error),
         (answer, _) => answer,
     }
@@ -68,7 +90,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
-fn read_head(mut stream: BufReader<Box<dyn Connection>>) -> io::Result<Answer> {
+fn read_head(mut stream: BufReader<Incoming>) -> io::Result<Answer> {
     let mut head = Vec::new();
     loop {
         let room = MAX_HEAD_BYTES - head.len() as u64;
@@ -116,7 +138,8 @@ impl Answer {
     }
 
     /// The body as it comes.
-    pub(super) fn stream(self) -> impl BufRead + Send {
+    pub(super) fn stream(mut self) -> impl BufRead + Send {
+        self.body.stream.get_mut().until = None;
         BufReader::new(self.body)
     }
 }
@@ -190,7 +213,8 @@ mod tests {
         let (mut one, other) = UnixStream::pair().unwrap();
         one.write_all(answer).unwrap();
         drop(one);
-        let answer = read_head(BufReader::new(Box::new(other)))?;
+        let incoming = Incoming { connection: Box::new(other), until: None };
+        let answer = read_head(BufReader::new(incoming))?;
         Ok((answer.status, answer.bytes()?))
     }
 

@@ -6,12 +6,16 @@ use crate::session::Source;
 use crate::session::findings::Findings;
 use dataspace_proto::api::{SessionLine, SessionList, SessionSpec};
 use dataspace_proto::snapshot::Snapshot;
-use std::io::BufRead;
+use dataspace_proto::worker::MAX_MADE_BYTES;
+use std::io::{BufRead, Read as _};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Interval at which the stream that tells of the session's end brings a snapshot: seldom, for those that are
+/// Longest line of a stream: a snapshot, and the word before it.
+const MAX_LINE_BYTES: u64 = MAX_MADE_BYTES + 64;
+
 /// shown are asked for one by one.
 const WATCH_INTERVAL_MS: u64 = 60_000;
 
@@ -109,7 +113,8 @@ impl WatchedTotals {
         let mut line = Vec::new();
         loop {
             line.clear();
-            if !events.read_until(b'\n', &mut line).is_ok_and(|n_read| n_read > 0) {
+            let read = (&mut *events).take(MAX_LINE_BYTES).read_until(b'\n', &mut line);
+            if !read.is_ok_and(|n_read| n_read > 0) || !line.ends_with(b"\n") {
                 return false;
             }
             let text = line.strip_suffix(b"\n").unwrap_or(&line);

@@ -16,7 +16,8 @@ pub(super) fn attach(args: AttachArgs, global: &Global) -> anyhow::Result<()> {
         json::write(&session, &mut out)?;
     } else {
         let events = session.events.join(", ");
-        writeln!(out, "session {}: {} with {events}", session.id, visible(&session.target))?;
+        let (target, events) = (visible(&session.target), visible(&events));
+        writeln!(out, "session {}: {target} with {events}", session.id)?;
     }
     Ok(())
 }

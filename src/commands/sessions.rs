@@ -21,13 +21,13 @@ pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
 }
 
 fn render(sessions: &[SessionLine], out: &mut dyn Write) -> io::Result<()> {
-    let name = |session: &SessionLine| session.name.clone().unwrap_or_else(|| "-".to_owned());
+    let name = |session: &SessionLine| visible(session.name.as_deref().unwrap_or("-")).into_owned();
     let width = sessions.iter().map(|session| name(session).len()).max().unwrap_or(0).max(4);
     writeln!(out, "{:>4}  {:<width$}  {:<8}  {:>6}  TARGET", "ID", "NAME", "STATE", "UID")?;
     for session in sessions {
         let SessionLine { id, uid, state, target, events, .. } = session;
-        let with =
-            if events.is_empty() { String::new() } else { format!(" with {}", events.join(", ")) };
+        let events = events.join(", ");
+        let with = if events.is_empty() { events } else { format!(" with {}", visible(&events)) };
         let (name, state) = (name(session), state.name());
         let target = visible(target);
         writeln!(out, "{id:>4}  {name:<width$}  {state:<8}  {uid:>6}  {target}{with}")?;
@@ -53,7 +53,7 @@ mod tests {
             state,
             detail: detail.map(str::to_owned),
             target: "unit \x1bredis.service".into(),
-            events: if detail.is_some() { Vec::new() } else { vec!["cpu-clock".into()] },
+            events: if detail.is_some() { Vec::new() } else { vec!["cpu-\u{202e}clock".into()] },
             n_attached: 1,
         };
         let sessions = [
@@ -63,7 +63,7 @@ mod tests {
         let mut out = Vec::new();
         render(&sessions, &mut out).unwrap();
         let expected = "  ID  NAME   STATE        UID  TARGET
-   1  redis  attached       0  unit \\u{1b}redis.service with cpu-clock
+   1  redis  attached       0  unit \\u{1b}redis.service with cpu-\\u{202e}clock
   12  -      waiting        0  unit \\u{1b}redis.service
              → its target has ended
 ";

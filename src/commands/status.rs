@@ -4,7 +4,7 @@ use super::json;
 use crate::cli::{AskArgs, Global};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
-use crate::text::span;
+use crate::text::{span, visible};
 use dataspace_proto::api::{Health, HealthStatus, MemoryLine};
 use std::io::{Write, stdout};
 
@@ -17,7 +17,7 @@ pub(super) fn run(args: &AskArgs, global: &Global) -> anyhow::Result<()> {
     if args.json {
         json::write(&health, &mut out)?;
     } else {
-        writeln!(out, "{}", sentence(&health))?;
+        writeln!(out, "{}", visible(&sentence(&health)))?;
     }
     out.flush()?;
     if health.status == HealthStatus::Ok {
