@@ -379,9 +379,10 @@ pub(crate) fn opens_on_ourselves(plan: &mut EventPlan, procfs: &Procfs) -> Resul
     }
 }
 
-/// Tells whether a filter of system calls is in force.
+/// Tells whether a filter of system calls is in force for whoever opens events: a worker's own one is ours, and its
+/// broker is another process.
 fn is_filtered(procfs: &Procfs) -> bool {
-    procfs.status("self").is_ok_and(|own| own.is_filtered)
+    !access::has_broker() && procfs.status("self").is_ok_and(|own| own.is_filtered)
 }
 
 /// Likely guard that refused where level and capabilities do not explain it.
