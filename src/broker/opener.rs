@@ -140,6 +140,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let Some((place, _)) = broker.receive::<FilePlace>()? else { break };
         let sent = match open_load_object(&place, &policy) {
             Ok(file) => broker.hand_over(&Answer::Opened, &[file.into()]),
+            // Whether it is there is not for a user to know who might not look himself.
+            Err(_) if policy.viewer.is_some() => {
+                broker.send(&Answer::Failed(Errno::ACCESS.raw_os_error()), &[])
+            }
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::ACCESS);
                 broker.send(&Answer::Failed(errno.raw_os_error()), &[])

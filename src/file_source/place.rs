@@ -77,15 +77,20 @@ pub(super) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<Fi
             let path = Path::new(OsStr::from_bytes(path));
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let flags = if *has_names { flags | OFlags::NOFOLLOW } else { flags };
+            if *has_names && !is_names_file(path) {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
             match root {
                 FileRoot::Task(task) => {
-                    find_inside(&Procfs::default().root_of(*task), path, flags)?
+                    find_inside(&open_link(*task, Path::new("root"), viewer)?, path, flags)?
                 }
                 FileRoot::Symfs => {
                     let symfs = policy.symfs.as_ref().ok_or(io::ErrorKind::NotFound)?;
-                    find_inside(Path::new(symfs), path, flags)?
+                    find_inside(&root_at(Path::new(symfs))?, path, flags)?
                 }
-                FileRoot::Machine if *has_names => find_inside(Path::new("/"), path, flags)?,
+                FileRoot::Machine if *has_names => {
+                    find_inside(&root_at(Path::new("/"))?, path, flags)?
+                }
                 FileRoot::Machine => rustix::fs::open(path, flags, Mode::empty())?,
             }
         }
@@ -99,7 +104,10 @@ pub(super) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<Fi
                 && (!policy.is_live || may_target_read(*named_by, &found))
         }
     };
-    if !may_read {
+    // One of several names may be another's file.
+    let is_linked = || rustix::fs::fstat(&found).is_ok_and(|stat| stat.st_nlink > 1);
+    let has_names = matches!(place, FilePlace::Below { has_names: true, .. });
+    if !may_read || (has_names && is_linked()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     open_regular(&found)
@@ -123,10 +131,23 @@ fn name_of(found: &OwnedFd) -> io::Result<Vec<u8>> {
     Ok(link.into_os_string().into_vec())
 }
 
+/// Tells whether a file's name is one that runtimes give to files of names: those are not held to be ELF files, so that
+/// a worker could ask for any text under that pretext (perf's `tools/perf/Documentation/jit-interface.txt`, and
+/// `jit_detect()` in `tools/perf/util/jitdump.c`).
+fn is_names_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let number = |before, after| name.strip_prefix(before)?.strip_suffix(after);
+    let number = number("perf-", ".map").or_else(|| number("jit-", ".dump"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn root_at(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
 /// Finds a path below a directory, which is the root to every link on the way.
-fn find_inside(root: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let of_root = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let root = rustix::fs::open(root, of_root, Mode::empty())?;
+fn find_inside(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let inside = path.strip_prefix("/").unwrap_or(path);
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     Ok(rustix::fs::openat2(root, inside, flags, Mode::empty(), resolve)?)
@@ -159,7 +180,9 @@ fn open_regular(found: &OwnedFd) -> io::Result<File> {
     {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    File::open(Procfs::default().own_file(found))
+    // Whoever has a lease on it is not waited for (fcntl(2), "Leases"): that takes 45 s for each file.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(rustix::fs::open(Procfs::default().own_file(found), flags, Mode::empty())?.into())
 }
 
 /// Stamp that changes when a file is written to.
@@ -181,5 +204,53 @@ impl FileState {
             return Ok(());
         }
         Err(io::Error::other("the file was written to since it was opened"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_file_of_names_has_the_name_of_one() {
+        for name in ["/tmp/perf-1.map", "/x/jit-4711.dump"] {
+            assert!(is_names_file(Path::new(name)), "{name}");
+        }
+        for name in ["/etc/shadow", "perf-.map", "perf-1.map.x", "jit-1x.dump", "/tmp/perf-1.map/x"]
+        {
+            assert!(!is_names_file(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn who_has_a_lease_on_a_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "\x7fELF").unwrap();
+        // The kernel would have us wait for the other one, 45 seconds, and then open it.
+        let script = "import fcntl, signal, sys\n\
+                      signal.signal(signal.SIGIO, signal.SIG_IGN)\n\
+                      file = open(sys.argv[1])\n\
+                      fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+                      print('leased', flush=True)\n\
+                      sys.stdin.read()";
+        let mut holder = Command::new("python3");
+        let holder = holder.args(["-c", script]).arg(&path).stdin(Stdio::piped());
+        let Ok(mut holder) = holder.stdout(Stdio::piped()).spawn() else {
+            return eprintln!("not run: python3 is not installed");
+        };
+        let mut said = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let place = below(FileRoot::Machine, &path, None);
+        let opened = said.starts_with("leased").then(|| open_here(&place, &FilePolicy::default()));
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
+        match opened {
+            Some(opened) => assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::WouldBlock),
+            None => eprintln!("not run: this file system gives no leases"),
+        }
+        assert!(open_here(&place, &FilePolicy::default()).is_ok());
     }
 }
