@@ -22,7 +22,7 @@ use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_collector::target::TargetSpec;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::process::{Signal, WaitStatus, getegid, geteuid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, getegid, geteuid, pidfd_open};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use server::Desk;
@@ -75,6 +75,8 @@ pub(crate) fn split(
     let _ = ownership::user();
     let n_threads = Procfs::default().status("self").ok().and_then(|own| own.n_threads);
     let (ours, theirs) = Connection::pair().context("a socket to the worker")?;
+    // Before there is anybody to send something.
+    ours.expect_hello()?;
     // Rings are memory that the worker locks.
     worker::raise_lock_limit();
     let terminal = stdin().is_terminal().then(|| tcgetattr(stdin()).ok()).flatten();
@@ -83,7 +85,9 @@ pub(crate) fn split(
             drop(theirs);
             // It is the worker's to end what it was given: a recording that is dropped is removed.
             std::mem::forget(work);
-            server::serve_apart(Arc::new(Desk::new(terms, worker.pid(), true)), ours)?;
+            let process = Pid::from_raw(worker.pid()).context("the worker's number")?;
+            let process = pidfd_open(process, PidfdFlags::empty())?;
+            server::serve_apart(Arc::new(Desk::new(terms, worker.pid(), process, true)?), ours)?;
             let status = worker.wait(&signals).context("waiting for the worker")?;
             match end_as(status, &worker, terminal) {
                 0 => Ok(()),
@@ -98,15 +102,31 @@ pub(crate) fn split(
     }
 }
 
-/// Answers what worker `pid` asks, as `terms` allow; gives the worker's end.
+/// A worker that is served until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Service(Arc<Desk>);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Answers what the process `worker`, whose number is `pid`, asks, as `terms` allow; gives its end of a connection.
 ///
 /// # Errors
 /// Where there is no socket or thread.
-pub(crate) fn serve_worker(terms: Terms, pid: i32) -> std::io::Result<OwnedFd> {
+pub(crate) fn serve_worker(
+    terms: Terms,
+    pid: i32,
+    worker: OwnedFd,
+) -> std::io::Result<(Service, OwnedFd)> {
     let _ = ownership::user();
     let (ours, theirs) = Connection::pair()?;
-    server::serve_apart(Arc::new(Desk::new(terms, pid, false)), ours)?;
-    Ok(theirs.into())
+    ours.expect_hello()?;
+    let desk = Arc::new(Desk::new(terms, pid, worker, false)?);
+    server::serve_apart(Arc::clone(&desk), ours)?;
+    Ok((Service(desk), theirs.into()))
 }
 
 /// Makes a worker of this process, which has one thread: what it may have, it asks for at `access`.

@@ -10,6 +10,7 @@ use dataspace_collector::system::right::{KernelFile, Right};
 use dataspace_proto::broker::Request;
 use dataspace_proto::worker::Viewer;
 use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -98,7 +99,7 @@ impl Rules {
                 let file = KernelFile::asked_for(path, self.worker_pid).ok_or(Errno::ACCESS)?;
                 *path = file.path.as_os_str().as_bytes().to_vec();
                 match file.right {
-                    Right::None => return access::perform(&request, beside),
+                    Right::None => return readable_by_all(access::perform(&request, beside)?),
                     Right::Task(task) => task,
                     Right::Kernel if self.viewer.is_none() => 0,
                     Right::Kernel => return Err(Errno::ACCESS),
@@ -152,6 +153,12 @@ impl Rules {
     }
 }
 
+/// What takes no right is what everybody may read: `/proc/sys` and sysfs have other files, too, and links to them.
+fn readable_by_all(answered: Answered) -> Result<Answered, Errno> {
+    let may_read = |fd: &OwnedFd| fstat(fd).is_ok_and(|stat| stat.st_mode & 0o004 != 0);
+    if answered.1.iter().all(may_read) { Ok(answered) } else { Err(Errno::ACCESS) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +172,16 @@ mod tests {
 
     fn file(path: &str) -> Request {
         Request::File { path: path.as_bytes().to_vec() }
+    }
+
+    /// An event of user code on thread `tid`.
+    fn event_on(tid: i32) -> Request {
+        let is_whole = |n_bytes: &u8| access::pmu_type(&vec![0; usize::from(*n_bytes)]).is_some();
+        let n_bytes = (64..=u8::MAX).find(is_whole).unwrap();
+        // PERF_TYPE_SOFTWARE, its size, and exclude_kernel (Linux `include/uapi/linux/perf_event.h`).
+        let mut attr = vec![0; usize::from(n_bytes)];
+        (attr[0], attr[4], attr[40]) = (1, n_bytes, 1 << 5);
+        Request::Event { attr, tid, cpu: -1, is_of_cgroup: false, is_led: false }
     }
 
     fn refused(rules: &Rules, request: Request) -> Option<Errno> {
@@ -187,12 +204,13 @@ mod tests {
         let task = Request::Task { tid: own.cast_signed(), thread_of: None };
         assert_eq!(refused(&all, task.clone()), None);
         assert_eq!(refused(&stranger, task), Some(Errno::ACCESS));
-        // PERF_TYPE_SOFTWARE, its size, and exclude_kernel (Linux `include/uapi/linux/perf_event.h`).
-        let mut attr = vec![0; 136];
-        (attr[0], attr[4], attr[40]) = (1, 136, 1 << 5);
-        let (tid, cpu) = (own.cast_signed(), -1);
-        let event = Request::Event { attr, tid, cpu, is_of_cgroup: false, is_led: false };
+        let event = event_on(own.cast_signed());
+        assert_eq!(refused(&all, event.clone()), None);
         assert_eq!(refused(&stranger, event), Some(Errno::ACCESS));
+        // Root's alone.
+        for path in ["/proc/sys/kernel/cad_pid", "/proc/sys/kernel/usermodehelper/bset"] {
+            assert_eq!(refused(&all, file(path)), Some(Errno::ACCESS), "{path}");
+        }
         for path in [format!("/proc/{own}/mem"), "/etc/passwd".to_owned(), "/proc/1".to_owned()] {
             assert_eq!(refused(&all, file(&path)), Some(Errno::ACCESS), "{path}");
         }

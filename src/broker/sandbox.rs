@@ -21,14 +21,13 @@ const FIRST_USER: u32 = 0x7b00_0000;
 const NOBODY: u32 = 65_534;
 
 /// System calls that take what the worker has already, whatever their arguments.
-const CALLS: [i64; 78] = [
+const CALLS: [i64; 75] = [
     // Open descriptors.
     libc::SYS_close,
     libc::SYS_close_range,
     libc::SYS_dup,
     libc::SYS_dup3,
     libc::SYS_fallocate,
-    libc::SYS_fcntl,
     libc::SYS_fdatasync,
     libc::SYS_fstat,
     libc::SYS_fsync,
@@ -48,9 +47,7 @@ const CALLS: [i64; 78] = [
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
     libc::SYS_sendmsg,
-    libc::SYS_sendto,
     libc::SYS_shutdown,
-    libc::SYS_socketpair,
     libc::SYS_memfd_create,
     libc::SYS_pipe2,
     libc::SYS_eventfd2,
@@ -143,14 +140,32 @@ const OF_TERMINALS: [u64; 12] = [
 const OF_EVENTS: u64 = 0x2400;
 const TYPE_BITS: u64 = 0xff00;
 
-/// Namespaces of its own, in which a process may have capabilities again.
-const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
-    | libc::CLONE_NEWCGROUP
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET) as u64;
+/// Commands on descriptors that change them and nothing else: none that has the kernel send signals (`F_SETOWN`,
+/// `F_SETSIG`), or holds files of others (`F_SETLEASE`).
+const OF_DESCRIPTORS: [i32; 7] = [
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_ADD_SEALS,
+    libc::F_GET_SEALS,
+];
+
+/// All that a thread shares with its process, as C libraries ask for it (pthread_create(3)).
+const OF_THREADS: u64 = (libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM) as u64;
+
+/// What C libraries want to be told of a thread or a process that begins.
+const TOLD: u64 = (libc::CLONE_SETTLS
+    | libc::CLONE_PARENT_SETTID
+    | libc::CLONE_CHILD_CLEARTID
+    | libc::CLONE_CHILD_SETTID
+    | libc::CLONE_DETACHED) as u64;
 
 /// Gives everything up. To be called while there is one thread. A worker that `ends_with_broker` is asked to end where the
 /// thread does that forked it.
@@ -225,11 +240,16 @@ fn filters(own: Pid) -> io::Result<[BpfProgram; 2]> {
 
 fn rules(own: Pid) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     use SeccompCmpOp::{Eq, MaskedEq};
-    let rule = |argument, operator, value| {
-        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
-        let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-        rule.map_err(io::Error::other)
+    type Condition = Result<SeccompCondition, seccompiler::BackendError>;
+    let condition = |argument, operator, value| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
     };
+    let rule_of = |conditions: Vec<Condition>| {
+        let conditions = conditions.into_iter().collect::<Result<_, _>>();
+        conditions.and_then(SeccompRule::new).map_err(io::Error::other)
+    };
+    let both = |one: Condition, other: Condition| rule_of(vec![one, other]);
+    let rule = |argument, operator, value| rule_of(vec![condition(argument, operator, value)]);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         CALLS.into_iter().chain(OLD_CALLS).map(|call| (call, Vec::new())).collect();
     let terminals = OF_TERMINALS.into_iter().map(|request| rule(1, Eq, request));
@@ -239,7 +259,23 @@ fn rules(own: Pid) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let is_no_code = || rule(2, MaskedEq(libc::PROT_EXEC as u64), 0);
     rules.insert(libc::SYS_mmap, vec![is_no_code()?]);
     rules.insert(libc::SYS_mprotect, vec![is_no_code()?]);
-    rules.insert(libc::SYS_clone, vec![rule(0, MaskedEq(NEW_NAMESPACES), 0)?]);
+    // Threads, and a child of its own: in no new namespace, and no child of its parent's.
+    let begins = |what: u64| rule(0, MaskedEq(!TOLD & u64::from(u32::MAX)), what);
+    rules.insert(libc::SYS_clone, vec![begins(OF_THREADS)?, begins(libc::SIGCHLD as u64)?]);
+    let commands = OF_DESCRIPTORS.map(|command| rule(1, Eq, command as u64));
+    let flags = both(
+        condition(1, Eq, libc::F_SETFL as u64),
+        condition(2, MaskedEq(libc::O_ASYNC as u64), 0),
+    );
+    rules.insert(libc::SYS_fcntl, commands.into_iter().chain([flags]).collect::<io::Result<_>>()?);
+    // Of a datagram socket what the worker has could be sent to whoever has a name. (Its type has flags above four bits.)
+    const STREAM: u64 = libc::SOCK_STREAM as u64;
+    let pair = both(condition(0, Eq, libc::AF_UNIX as u64), condition(1, MaskedEq(0xf), STREAM));
+    rules.insert(libc::SYS_socketpair, vec![pair?]);
+    rules.insert(
+        libc::SYS_sendto,
+        vec![rule_of(vec![SeccompCondition::new(4, SeccompCmpArgLen::Qword, Eq, 0)])?],
+    );
     let options = [libc::PR_SET_NAME, libc::PR_SET_PDEATHSIG, libc::PR_SET_DUMPABLE];
     let options = options.map(|option| rule(0, Eq, option as u64));
     rules.insert(libc::SYS_prctl, options.into_iter().collect::<io::Result<_>>()?);
@@ -248,4 +284,40 @@ fn rules(own: Pid) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     rules.insert(libc::SYS_prlimit64, vec![rule(0, Eq, 0)?, rule(0, Eq, own)?]);
     rules.insert(libc::SYS_tgkill, vec![rule(0, Eq, own)?]);
     Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unused_imports, reason = "benches have this file without its tests")]
+
+    use super::*;
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    /// Filters are a thread's own (seccomp(2)).
+    #[test]
+    fn nothing_is_sent_to_strangers_and_nobody_is_signalled() {
+        let filtered = || {
+            set_no_new_privs(true).unwrap();
+            for filter in filters(getpid()).unwrap() {
+                apply_filter(&filter).unwrap();
+            }
+            let refused = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            assert!(
+                UnixDatagram::pair().is_err_and(refused),
+                "it could send what it has to any name"
+            );
+            assert!(std::net::UdpSocket::bind("127.0.0.1:0").is_err_and(refused));
+            assert!(std::fs::File::open("/dev/null").is_err_and(refused));
+            let (one, _other) = UnixStream::pair().unwrap();
+            let flags = fcntl_getfl(&one).unwrap();
+            fcntl_setfl(&one, flags | OFlags::NONBLOCK).unwrap();
+            let with_signals = OFlags::from_bits_retain(libc::O_ASYNC as u32);
+            assert!(fcntl_setfl(&one, flags | with_signals).is_err());
+            one.try_clone().unwrap();
+            // The threads of a session.
+            assert_eq!(std::thread::spawn(|| 7).join().unwrap(), 7);
+        };
+        std::thread::spawn(filtered).join().unwrap();
+    }
 }

@@ -10,10 +10,10 @@ use crate::lock::lock;
 use dataspace_collector::access::{Answered, CommandOfWorker};
 use dataspace_collector::perf_data::write::RecordingName;
 use dataspace_proto::broker::{Answer, Request, VERSION};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, pidfd_send_signal};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Connections of one worker: a thread of each session waits at one at a time, and those for files that do not answer.
 const MAX_CONNECTIONS: usize = 128;
+
+/// Messages of one worker that are not understood, of which the log tells.
+const MAX_TOLD: usize = 3;
 
 /// Time that a worker has between its last word and its end.
 const PARTING: Duration = Duration::from_secs(2);
@@ -30,6 +33,11 @@ const PARTING: Duration = Duration::from_secs(2);
 pub(super) struct Desk {
     rules: Rules,
     worker_pid: i32,
+    /// Who has that number, and no later one that gets it.
+    worker: OwnedFd,
+    /// Can be read from when the desk is closed.
+    closing: OwnedFd,
+    n_misunderstood: AtomicUsize,
     /// This process ends as its worker does.
     ends_with_worker: bool,
     openers: Openers,
@@ -39,24 +47,65 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// The rights of `worker_pid` by `terms`.
-    pub(super) fn new(terms: Terms, worker_pid: i32, ends_with_worker: bool) -> Self {
-        Self {
+    /// The rights of the process `worker`, whose number is `worker_pid`, by `terms`.
+    ///
+    /// # Errors
+    /// Where no descriptor is left.
+    pub(super) fn new(
+        terms: Terms,
+        worker_pid: i32,
+        worker: OwnedFd,
+        ends_with_worker: bool,
+    ) -> io::Result<Self> {
+        Ok(Self {
             rules: Rules::new(worker_pid, terms.policy.viewer.clone()),
             worker_pid,
+            worker,
+            closing: eventfd(0, EventfdFlags::CLOEXEC)?,
+            n_misunderstood: AtomicUsize::new(0),
             ends_with_worker,
             openers: Openers::new(terms.policy),
             command: terms.command.map(|argv| Mutex::new(CommandOfWorker::new(argv))),
             recording: terms.recording,
             n_connections: AtomicUsize::new(0),
+        })
+    }
+
+    /// Answers nobody from now on.
+    pub(super) fn close(&self) {
+        let _ = rustix::io::write(&self.closing, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for a message at `connection`; false where it is to be answered no more, for the desk is closed or the
+    /// worker has ended. What it was given may be in other hands, and its number another's.
+    fn waits_for(&self, connection: &Connection) -> bool {
+        let interest = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds = [&self.worker, &self.closing].map(|fd| interest(fd.as_fd())).to_vec();
+        fds.push(interest(connection.as_fd()));
+        loop {
+            match poll(&mut fds, None) {
+                Err(Errno::INTR) => {}
+                ready => return ready.is_ok() && fds[..2].iter().all(|fd| fd.revents().is_empty()),
+            }
         }
     }
 
+    /// Answers `request`, if the worker was there all the while.
     fn answer(self: &Arc<Self>, request: Request, beside: &[OwnedFd]) -> Result<Answered, Errno> {
+        let answered = self.answer_anybody(request, beside)?;
+        if ends_within(&self.worker, Duration::ZERO) { Err(Errno::SRCH) } else { Ok(answered) }
+    }
+
+    fn answer_anybody(
+        self: &Arc<Self>,
+        request: Request,
+        beside: &[OwnedFd],
+    ) -> Result<Answered, Errno> {
         let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS);
         match request {
             Request::Connection { version: VERSION } => {
                 let (ours, theirs) = Connection::pair()?;
+                ours.expect_hello()?;
                 serve_apart(Arc::clone(self), ours).map_err(io)?;
                 Ok((Answer::Opened, vec![theirs.into()]))
             }
@@ -79,8 +128,7 @@ impl Desk {
                 Ok((recording.end(is_whole), Vec::new()))
             }
             Request::Ending { code } if self.ends_with_worker => {
-                let process = Pid::from_raw(self.worker_pid).ok_or(Errno::SRCH)?;
-                let process = pidfd_open(process, PidfdFlags::empty())?;
+                let process = self.worker.try_clone().map_err(io)?;
                 let parting = std::thread::Builder::new().name("parting".to_owned());
                 parting.spawn(move || end_without(&process, code)).map_err(io)?;
                 Ok((Answer::Ended(None), Vec::new()))
@@ -144,11 +192,16 @@ pub(super) fn serve_apart(desk: Arc<Desk>, connection: Connection) -> io::Result
 
 /// Nonsense ends the connection.
 fn serve(desk: &Arc<Desk>, connection: &Connection) {
-    loop {
-        let (request, beside) = match connection.receive::<Request>() {
+    while desk.waits_for(connection) {
+        let (request, beside) = match connection.receive_of::<Request>(desk.worker_pid) {
             Ok(Some(message)) => message,
             Ok(None) => return,
-            Err(errno) => return tracing::warn!(%errno, "the worker's message is not understood"),
+            Err(errno) => {
+                if desk.n_misunderstood.fetch_add(1, Ordering::Relaxed) < MAX_TOLD {
+                    tracing::warn!(%errno, "the worker's message is not understood");
+                }
+                return;
+            }
         };
         tracing::trace!(?request, "asked");
         let sent = match desk.answer(request, &beside) {

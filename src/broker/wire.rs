@@ -21,6 +21,12 @@ use std::time::Duration;
 /// Room for the descriptors beside a message.
 const FDS_BYTES: usize = rustix::cmsg_space!(ScmRights(MAX_FDS));
 
+/// The same, and for who sent it.
+const BESIDE_BYTES: usize = rustix::cmsg_space!(ScmRights(MAX_FDS), ScmCredentials(1));
+
+/// A message, the descriptors beside it, and who sent it.
+type Sent<T> = (T, Vec<OwnedFd>, Option<i32>);
+
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection(OwnedFd);
@@ -64,7 +70,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Has the kernel tell who says hello (unix(7), `SO_PASSCRED`). To be called before anybody can.
+    /// Has the kernel tell who sends a message (unix(7), `SO_PASSCRED`). To be called before anybody can.
     ///
     /// # Errors
     /// What the kernel said.
@@ -127,6 +133,17 @@ impl Connection {
         self.send_with(message, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
     }
 
+    /// Puts a question to a worker, who replies to one after the other, and is not waited for here.
+    ///
+    /// # Errors
+    /// As [`Self::send_now`]; `PROTO` where it has said something without being asked.
+    pub(crate) fn put(&self, question: &impl Serialize) -> Result<(), Errno> {
+        let has_spoken = self.is_ready_within(Duration::ZERO)?;
+        // Who is gone is ready, too, and told of here.
+        self.send_now(question)?;
+        if has_spoken { Err(Errno::PROTO) } else { Ok(()) }
+    }
+
     fn send_with(
         &self,
         message: &impl Serialize,
@@ -152,8 +169,29 @@ impl Connection {
     /// # Errors
     /// What the kernel said; `PROTO` for what is no such message.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
+        Ok(self.receive_of_any()?.map(|(message, beside, _)| (message, beside)))
+    }
+
+    /// The same, of process `sender` only, where the kernel is to tell ([`Self::expect_hello`]): others may have got
+    /// the other end.
+    ///
+    /// # Errors
+    /// As [`Self::receive`]; `PERM` for a message of another process.
+    pub(crate) fn receive_of<T: DeserializeOwned>(
+        &self,
+        sender: i32,
+    ) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
+        match self.receive_of_any()? {
+            Some((_, _, real)) if real != Some(sender) => Err(Errno::PERM),
+            Some((message, beside, _)) => Ok(Some((message, beside))),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, with the process that sent it, where the kernel tells.
+    fn receive_of_any<T: DeserializeOwned>(&self) -> Result<Option<Sent<T>>, Errno> {
         let mut bytes = [0; MAX_MESSAGE_BYTES];
-        let mut space = [MaybeUninit::uninit(); FDS_BYTES];
+        let mut space = [MaybeUninit::uninit(); BESIDE_BYTES];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut slices = [IoSliceMut::new(&mut bytes)];
         let flags = RecvFlags::CMSG_CLOEXEC;
@@ -161,10 +199,14 @@ impl Connection {
             Err(Errno::CONNRESET) => return Ok(None),
             got => got?,
         };
-        let mut beside = Vec::new();
+        let (mut beside, mut sender) = (Vec::new(), None);
         for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = message {
-                beside.extend(fds);
+            match message {
+                RecvAncillaryMessage::ScmRights(fds) => beside.extend(fds),
+                RecvAncillaryMessage::ScmCredentials(credentials) => {
+                    sender = Some(credentials.pid.as_raw_nonzero().get());
+                }
+                _ => {}
             }
         }
         // Messages are never empty.
@@ -175,7 +217,7 @@ impl Connection {
             return Err(Errno::PROTO);
         }
         let message = postcard::from_bytes(&bytes[..got.bytes]).map_err(|_| Errno::PROTO)?;
-        Ok(Some((message, beside)))
+        Ok(Some((message, beside, sender)))
     }
 
     /// Sends `message`, and waits for the answer.

@@ -8,6 +8,7 @@ pub(crate) mod roster;
 pub(crate) mod sealed;
 pub(crate) mod spec;
 pub(crate) mod staff;
+mod worker_log;
 
 use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
@@ -315,7 +316,10 @@ impl Session {
     pub(crate) fn made(&self, wish: Wish) -> io::Result<Option<Sealed>> {
         let mut wished = lock(&self.wished);
         let connection = wished.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        connection.send(&wish, &[])?;
+        if let Err(errno) = connection.put(&wish) {
+            *wished = None;
+            return Err(errno.into());
+        }
         if !connection.is_ready_within(MAKING)? {
             // What comes later is no answer to the next wish.
             *wished = None;
@@ -327,7 +331,7 @@ impl Session {
                 Sealed::of(file).map(Some)
             }
             Some((Reply::Absent, _)) => Ok(None),
-            Some((Reply::Failed(why), _)) => Err(io::Error::other(why)),
+            Some((Reply::Failed(_), _)) => Err(io::Error::other("its worker cannot")),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
@@ -394,10 +398,12 @@ impl Session {
 
     /// Tells whether the worker of `viewer`, or of those who see all, does it.
     pub(crate) fn is_of_worker(&self, viewer: Option<&Viewer>) -> bool {
-        match viewer {
-            Some(viewer) => self.owner.rank == Rank::User && self.owner.uid == viewer.uid,
-            None => self.owner.rank == Rank::Privileged,
-        }
+        self.worker_user() == viewer.map(|viewer| viewer.uid)
+    }
+
+    /// The user whose worker does it; `None`: the one of those who see all.
+    pub(crate) fn worker_user(&self) -> Option<u32> {
+        (self.owner.rank == Rank::User).then_some(self.owner.uid)
     }
 
     /// Tells whether it was asked to end: whoever asks for sessions sees it no more.

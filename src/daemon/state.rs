@@ -25,7 +25,8 @@ pub(crate) struct Daemon {
     /// Its open connections.
     pub(crate) connections: Arc<Connections>,
     settings: Mutex<Settings>,
-    /// Turns of requests for profiles and objects: one at a time, so that they leave the processors to others.
+    /// Turns of requests for profiles and objects: one at a time of each worker, so that they leave the processors to
+    /// others.
     pub(crate) turns: Turns,
 }
 

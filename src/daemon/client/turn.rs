@@ -1,10 +1,11 @@
-//! Turns at what takes long to make: one at a time, and each user waits for one only.
+//! Turns at what takes long to make: one at a time of each worker, and each user waits for one only.
 
 use super::peer::Peer;
 use crate::lock::lock;
 use dataspace_collector::quota::counts::Counts;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -20,30 +21,40 @@ const MAX_WAITING_OF_TRUSTED: usize = 8;
 /// Client whose requests are counted together.
 type TurnUser = (u32, bool);
 
-/// Queue of those who wait for a turn, in the order in which they asked.
-#[derive(Debug)]
+/// Queues of those who wait for a turn, in the order in which they asked.
+#[derive(Debug, Default)]
 pub(crate) struct Turns {
-    one: Arc<Semaphore>,
+    /// Of each worker, by its user, while anybody waits for it: one that does not answer holds up its own only.
+    each: Mutex<HashMap<Option<u32>, Weak<Semaphore>>>,
     waiting: Mutex<Counts<TurnUser>>,
 }
 
-impl Default for Turns {
-    fn default() -> Self {
-        Self { one: Arc::new(Semaphore::new(1)), waiting: Mutex::default() }
-    }
-}
-
 impl Turns {
-    /// Waits for a turn.
+    /// Waits for a turn at the worker of user `worker`, or of those who see all.
     ///
     /// # Errors
     /// Where `peer` waits for one already, or it does not come in time.
-    pub(crate) async fn take(&self, peer: &Peer) -> Result<AnswerTurn, ApiError> {
+    pub(crate) async fn take(
+        &self,
+        peer: &Peer,
+        worker: Option<u32>,
+    ) -> Result<AnswerTurn, ApiError> {
         let _waiting = self.wait(peer)?;
-        match tokio::time::timeout(WAIT, self.one.clone().acquire_owned()).await {
+        match tokio::time::timeout(WAIT, self.one_of(worker).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(AnswerTurn { _permit: permit }),
             _ => Err(too_many("other profiles are being made: ask again later")),
         }
+    }
+
+    fn one_of(&self, worker: Option<u32>) -> Arc<Semaphore> {
+        let mut each = lock(&self.each);
+        each.retain(|_, one| one.strong_count() > 0);
+        let known = each.get(&worker).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let one = Arc::new(Semaphore::new(1));
+            each.insert(worker, Arc::downgrade(&one));
+            one
+        })
     }
 
     fn wait(&self, peer: &Peer) -> Result<Waiting<'_>, ApiError> {
@@ -117,17 +128,17 @@ mod tests {
         block_on(async {
             let turns = Turns::default();
             let (user, other) = (peer(7, Rank::User), peer(8, Rank::User));
-            let first = turns.take(&user).await.unwrap();
-            let mut second = pin!(turns.take(&user));
+            let first = turns.take(&user, None).await.unwrap();
+            let mut second = pin!(turns.take(&user, None));
             tokio::select! { biased; _ = &mut second => panic!("two at once"), () = async {} => {} }
-            assert_eq!(turns.take(&user).await.unwrap_err().code, ErrorCode::TooMany);
-            let mut of_other = pin!(turns.take(&other));
+            assert_eq!(turns.take(&user, None).await.unwrap_err().code, ErrorCode::TooMany);
+            let mut of_other = pin!(turns.take(&other, None));
             tokio::select! { biased; _ = &mut of_other => panic!("two at once"), () = async {} => {} }
             drop(first);
             drop(second.await.unwrap());
             drop(of_other.await.unwrap());
             assert_eq!(*lock(&turns.waiting), Counts::new());
-            assert!(turns.take(&user).await.is_ok());
+            assert!(turns.take(&user, None).await.is_ok());
         });
     }
 
@@ -136,7 +147,7 @@ mod tests {
         block_on(async {
             let turns = Turns::default();
             let user = peer(7, Rank::User);
-            let turn = turns.take(&user).await.unwrap();
+            let turn = turns.take(&user, None).await.unwrap();
             let (began, has_begun) = tokio::sync::oneshot::channel();
             let (end, ends) = mpsc::channel::<()>();
             let request = tokio::spawn(turn.spend(move || {
@@ -146,9 +157,10 @@ mod tests {
             has_begun.await.unwrap();
             request.abort();
             assert!(request.await.unwrap_err().is_cancelled());
-            assert_eq!(turns.one.available_permits(), 0);
+            assert_eq!(turns.one_of(None).available_permits(), 0);
+            assert!(turns.take(&user, Some(7)).await.is_ok(), "another worker");
             drop(end);
-            assert!(turns.take(&user).await.is_ok());
+            assert!(turns.take(&user, None).await.is_ok());
         });
     }
 }

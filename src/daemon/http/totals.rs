@@ -83,7 +83,7 @@ async fn made(
     session: &Arc<Session>,
     wish: Wish,
 ) -> Result<Option<Sealed>, ApiError> {
-    let turn = asked.daemon.turns.take(asked.peer).await?;
+    let turn = asked.daemon.turns.take(asked.peer, session.worker_user()).await?;
     fresh(session).await?;
     let of_turn = Arc::clone(session);
     let made = turn.spend(move || of_turn.made(wish)).await;

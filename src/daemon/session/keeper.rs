@@ -38,6 +38,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const SHORT: &str = "memory is short (memory_max): it goes on when there is memory again; fewer sessions or \
                      a higher memory_max would help";
 
+/// Reason to give a worker up whose words make no sense.
+const NO_REPLY: &str = "its reply is none to what it was asked";
+
+/// Longest text that a worker makes for a person.
+const MAX_TEXT_CHARS: usize = 500;
+
 /// Reason of a session that ended because of memory.
 const ENDED_FOR_MEMORY: &str = "memory was short (memory_max), and giving up all else was not enough: it was \
                                 ended; fewer sessions or a higher memory_max would help";
@@ -232,9 +238,9 @@ impl Keeper {
         match self.ask(&hosted, Ask::Attach)?.0 {
             Reply::Attached(_) => {}
             Reply::NotAttached { code, message } => {
-                return Err(Unattached::Error(code_of(code), message));
+                return Err(Unattached::Error(code_of(code), cut(&message)));
             }
-            other => return Err(Unattached::Lost(format!("it replies {other:?}"))),
+            _ => return Err(Unattached::Lost(NO_REPLY.to_owned())),
         }
         if self.session.is_given_up.load(Ordering::Acquire) {
             return Err(Unattached::Short);
@@ -307,20 +313,20 @@ impl Keeper {
                 hosted.heard(&standing);
                 Ok(standing)
             }
-            other => Err(Lost(format!("it replies {other:?}"))),
+            _ => Err(Lost(NO_REPLY.to_owned())),
         }
     }
 
     fn snapshot(&self, hosted: &Hosted) -> Result<Frame, Lost> {
         match self.ask(hosted, Ask::Snapshot)? {
             (Reply::Snapshot(figures), Some(file)) => {
-                let lost = |why: String| Lost(format!("its snapshot is none: {why}"));
+                let lost = |why: String| Lost(format!("its snapshot is none: {}", cut(&why)));
                 let figures = serde_json::from_slice(&figures);
                 let figures = figures.map_err(|error| lost(error.to_string()))?;
                 let event = Sealed::of(file).map_err(|error| lost(error.to_string()))?;
                 Ok(Frame { event, figures, made: Instant::now() })
             }
-            (other, _) => Err(Lost(format!("it replies {other:?}"))),
+            _ => Err(Lost(NO_REPLY.to_owned())),
         }
     }
 
@@ -331,7 +337,7 @@ impl Keeper {
             errno => Lost(errno.to_string()),
         };
         let connection = hosted.connection();
-        connection.send(&ask, &[]).map_err(lost)?;
+        connection.put(&ask).map_err(lost)?;
         let began = Instant::now();
         let patience = if ask == Ask::Attach { OPENING_PATIENCE } else { PATIENCE };
         let mut told = None;
@@ -364,6 +370,11 @@ impl Keeper {
             Standing::Own | Standing::Gone => None,
         })
     }
+}
+
+/// As much of a worker's text as a line of a log has room for.
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_TEXT_CHARS).collect()
 }
 
 /// Kind of a failure that has the exit code `code`.

@@ -1,10 +1,12 @@
 //! The daemon's workers: one for each user who may see only his own, and one for all who see all. Who hangs, grows or
 //! crashes is ended, and his sessions begin anew with another.
 
-use crate::broker::{self, Terms, wire::Connection};
+use super::worker_log;
+use crate::broker::{self, Service, Terms, wire::Connection};
 use crate::file_source::FilePolicy;
 use crate::lock::lock;
 use crate::memory_bound::MemoryState;
+use dataspace_collector::quota::counts::Counts;
 use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::worker::{Flag, Order, SessionRequest, Standing, Viewer};
@@ -19,7 +21,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Interval at which memory is shared out anew.
@@ -28,8 +30,14 @@ pub(crate) const SHARING: Duration = Duration::from_millis(100);
 /// Room for what a worker takes beside what it has, before memory is shared out anew.
 const GROWTH_BYTES: u64 = 16 << 20;
 
+/// Time that a worker has to give memory back.
+const OBEYING: Duration = Duration::from_secs(10);
+
 /// Time that a worker has to begin.
 const BEGINNING: Duration = Duration::from_secs(10);
+
+/// Processes of one user's worker: those that were given up and cannot be ended count too.
+const MAX_LIVING: usize = 4;
 
 /// A worker is told of another bound if it differs by so much.
 const STEP_BYTES: u64 = 1 << 20;
@@ -50,6 +58,8 @@ pub(crate) struct Staff {
     workers: Mutex<HashMap<Option<Viewer>, Arc<Worker>>>,
     /// Held while a worker begins, so that no user has two.
     beginning: Mutex<()>,
+    /// Processes of each user's, those that were given up among them.
+    n_living: Mutex<Counts<Option<u32>>>,
     workplace: Workplace,
     /// Bound on memory of all together; 0: none.
     max_bytes: AtomicU64,
@@ -67,12 +77,16 @@ pub(crate) struct Worker {
     pid: i32,
     process: OwnedFd,
     is_gone: AtomicBool,
+    /// The broker's, while it is wanted.
+    service: Mutex<Option<Service>>,
     /// Its sessions.
     n_hosted: AtomicUsize,
     /// How it stood when one of them was asked last.
     standing: Mutex<Standing>,
     /// The bound that it was told.
     told_bytes: AtomicU64,
+    /// Time since when it has far more.
+    above_since: Mutex<Option<Instant>>,
 }
 
 impl Staff {
@@ -81,6 +95,7 @@ impl Staff {
         Arc::new(Self {
             workers: Mutex::default(),
             beginning: Mutex::default(),
+            n_living: Mutex::default(),
             workplace,
             max_bytes: AtomicU64::new(0),
             short: Mutex::default(),
@@ -99,6 +114,10 @@ impl Staff {
         let known = lock(&self.workers).get(&key).cloned();
         if let Some(worker) = known {
             return Ok(worker);
+        }
+        let uid = viewer.map(|viewer| viewer.uid);
+        if lock(&self.n_living).of(&uid) >= MAX_LIVING {
+            return Err(io::Error::other("those that were given up have not ended"));
         }
         let worker = self.begin(key.clone())?;
         let mut workers = lock(&self.workers);
@@ -119,7 +138,13 @@ impl Staff {
                 control.expect_hello()?;
                 let mut command = Command::new(Procfs::default().own_program_link());
                 command.arg("worker").stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-                (control, Some(command.spawn()?))
+                let mut child = command.stderr(Stdio::piped()).spawn()?;
+                if let Some(said) = child.stderr.take() {
+                    let pid = child.id();
+                    let thread = std::thread::Builder::new().name(format!("log of {pid}"));
+                    thread.spawn(move || worker_log::relay(pid, said))?;
+                }
+                (control, Some(child))
             }
             Workplace::Socket(path) => (Connection::connect(path)?, None),
         };
@@ -130,27 +155,32 @@ impl Staff {
         let number = control.receive_hello()?;
         let pid = number.as_raw_nonzero().get();
         let process = pidfd_open(number, PidfdFlags::empty())?;
-        let end = process.try_clone()?;
+        let (end, served) = (process.try_clone()?, process.try_clone()?);
         let worker = Arc::new(Worker::new(viewer.clone(), control, pid, process));
         let (staff, of_thread) = (Arc::clone(self), Arc::clone(&worker));
+        let uid = viewer.as_ref().map(|viewer| viewer.uid);
         std::thread::Builder::new().name(format!("worker {pid}")).spawn(move || {
+            lock(&staff.n_living).add(uid);
             let mut fds = [PollFd::new(&end, PollFlags::IN)];
             while matches!(poll(&mut fds, None), Err(Errno::INTR)) {}
             staff.has_ended(&of_thread);
-            let uid = of_thread.viewer.as_ref().map(|viewer| viewer.uid);
+            lock(&staff.n_living).remove(&uid);
             // Whoever began it knows how it ended: of our children that is us.
             let status = child.and_then(|mut child| child.wait().ok()).map(|it| it.to_string());
             tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
         let policy = FilePolicy { is_live: true, viewer, symfs: None };
-        let access = broker::serve_worker(Terms::of_files(policy), pid)?;
+        let (service, access) = broker::serve_worker(Terms::of_files(policy), pid, served)?;
+        *lock(&worker.service) = Some(service);
         worker.control.hand_over(&Order::Access, &[access])?;
         Ok(worker)
     }
 
-    /// `worker` does nothing any more.
+    /// `worker` does nothing any more, or nothing that is wanted.
     fn has_ended(&self, worker: &Arc<Worker>) {
         worker.is_gone.store(true, Ordering::Release);
+        // Nobody else is to have what it was given a way to.
+        drop(lock(&worker.service).take());
         let mut workers = lock(&self.workers);
         if workers.get(&worker.viewer).is_some_and(|one| Arc::ptr_eq(one, worker)) {
             workers.remove(&worker.viewer);
@@ -173,6 +203,7 @@ impl Staff {
         let order = Order::Begin { session, request };
         if let Err(errno) = worker.control.hand_over(&order, &beside) {
             if errno != Errno::MSGSIZE {
+                worker.end();
                 self.has_ended(&worker);
             }
             return Err(errno.into());
@@ -193,9 +224,14 @@ impl Staff {
         let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
         let taken: Vec<u64> = workers.iter().map(|worker| worker.resident_bytes()).collect();
         let left = max_bytes.saturating_sub(memory::resident_bytes());
-        for (worker, share) in workers.iter().zip(shares(left, &taken)) {
+        for ((worker, share), taken) in workers.iter().zip(shares(left, &taken)).zip(taken) {
             // No bound is one, too.
             let bound = if max_bytes == 0 { 0 } else { share.max(1) };
+            if worker.is_above_for_long(taken, bound) {
+                worker.end();
+                self.has_ended(worker);
+                continue;
+            }
             let told = worker.told_bytes.load(Ordering::Relaxed);
             if told.abs_diff(bound) >= STEP_BYTES || (told == 0) != (bound == 0) {
                 let max_bytes = Some(bound).filter(|bound| *bound != 0);
@@ -266,17 +302,40 @@ impl Staff {
 
 impl Worker {
     fn new(viewer: Option<Viewer>, control: Connection, pid: i32, process: OwnedFd) -> Self {
-        let (is_gone, n_hosted, standing, told_bytes) = Default::default();
-        Self { viewer, control, pid, process, is_gone, n_hosted, standing, told_bytes }
+        let (is_gone, service, n_hosted, standing) = Default::default();
+        let (told_bytes, above_since) = Default::default();
+        Self {
+            viewer,
+            control,
+            pid,
+            process,
+            is_gone,
+            service,
+            n_hosted,
+            standing,
+            told_bytes,
+            above_since,
+        }
     }
 
     fn resident_bytes(&self) -> u64 {
         memory::resident_bytes_of(self.pid)
     }
 
+    /// Tells whether it has had more than twice what it may, `taken` of `bound` (0: no bound), for long: it gives memory
+    /// back as soon as it is told to, if it does as it is told.
+    fn is_above_for_long(&self, taken: u64, bound: u64) -> bool {
+        let mut above_since = lock(&self.above_since);
+        if bound == 0 || taken / 2 <= bound.max(GROWTH_BYTES) {
+            *above_since = None;
+            return false;
+        }
+        above_since.get_or_insert_with(Instant::now).elapsed() >= OBEYING
+    }
+
     /// Ends it at once.
     fn end(&self) {
-        tracing::warn!(worker = self.pid, "a worker does not answer: it is ended");
+        tracing::warn!(worker = self.pid, "a worker does not do as it is told: it is ended");
         // One of systemd's is another user: it ends itself when it has nobody to obey.
         let _ = pidfd_send_signal(self.process.as_fd(), Signal::KILL);
         self.control.hang_up();
