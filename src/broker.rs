@@ -148,16 +148,20 @@ pub(crate) fn enter(access: Connection, ends_with_broker: bool) -> anyhow::Resul
 /// Ends what this process does for others before it ends with `code`, where it is a worker: a thread of it that a file
 /// holds would hold what reads its output, too.
 pub(crate) fn take_leave(code: u8) {
-    if !access::has_broker() {
-        return;
+    if access::has_broker() {
+        let_go();
+        access::take_leave(code);
     }
+}
+
+/// Ends what a worker does for whoever reads its output.
+pub(crate) fn let_go() {
     // Nothing else can be opened here.
     if let Ok(nothing) = eventfd(0, EventfdFlags::CLOEXEC) {
         let _ = dup2_stdin(&nothing);
         let _ = dup2_stdout(&nothing);
         let _ = dup2_stderr(&nothing);
     }
-    access::take_leave(code);
 }
 
 /// The worker's exit code. One that was killed could not say so, nor leave the terminal as it was.

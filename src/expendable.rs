@@ -5,6 +5,7 @@ use crate::lock::lock;
 use crate::memory_bound::{self, NoTurn, Turn};
 use dataspace_analyzer::index::question::Delay;
 use dataspace_collector::quota::places::{Place, Places};
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -182,7 +183,21 @@ impl Expendable {
     ) -> Option<T> {
         let value = self.run_once(job);
         self.end.go_on();
-        value.filter(|_| !self.is_given_up())
+        if self.is_given_up() {
+            self.discard(value);
+            return None;
+        }
+        value
+    }
+
+    /// Drops `value` on the thread, and does not wait for that: to close a file takes as long as its server likes.
+    pub(crate) fn discard(&self, value: impl Send + 'static) {
+        let mut thread = lock(&self.thread);
+        if let Some(sender) = thread.take().or_else(spawn)
+            && sender.send(Box::new(move || drop(value))).is_ok()
+        {
+            *thread = Some(sender);
+        }
     }
 
     fn run_once<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -245,6 +260,37 @@ impl Expendable {
                 }
             }
         }
+    }
+}
+
+/// A file that jobs read, and that a job closes.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    /// There until it is dropped.
+    file: Option<Arc<File>>,
+    expendable: Arc<Expendable>,
+}
+
+impl Lent {
+    /// The `file`, which `expendable` closes in the end.
+    pub(crate) fn new(file: File, expendable: Arc<Expendable>) -> Self {
+        Self { file: Some(Arc::new(file)), expendable }
+    }
+
+    /// The thread for jobs on it.
+    pub(crate) fn expendable(&self) -> &Expendable {
+        &self.expendable
+    }
+
+    /// The file, for one job or a call that does not wait.
+    pub(crate) fn file(&self) -> Option<Arc<File>> {
+        self.file.clone()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.expendable.discard(self.file.take());
     }
 }
 

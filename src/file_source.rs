@@ -10,7 +10,7 @@ mod vdso;
 
 pub(crate) use place::open_load_object;
 
-use crate::expendable::{Expendable, FilesEnd};
+use crate::expendable::{Expendable, FilesEnd, Lent};
 use companion::Companions;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{
@@ -25,10 +25,9 @@ use place::{FileState, Opened};
 use rustix::io::ReadWriteFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,9 +68,9 @@ impl SystemFiles {
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
-        let Opened { file, state, stored_bytes } = opened;
-        let expendable = Arc::clone(&self.expendable);
-        Box::new(OpenFile { file: Arc::new(file), state, stored_bytes, expendable })
+        let Opened { file, state, stored_bytes, .. } = opened;
+        let file = Lent::new(file, Arc::clone(&self.expendable));
+        Box::new(OpenFile { file, state, stored_bytes })
     }
 
     /// Places where the load object may be, most trustworthy first.
@@ -162,8 +161,10 @@ impl FileSource for SystemFiles {
             // --symfs names the files to use: their inodes are another machine's.
             let is_chosen = matches!(place, FilePlace::Below { root: FileRoot::Symfs, .. });
             let Some(opened) = self.open(place) else { continue };
-            if is_chosen || is_same_inode(&opened.file, &identity) {
-                return Ok(self.bytes(opened));
+            let is_it = is_chosen || is_same_inode(opened.inode, &identity);
+            let bytes = self.bytes(opened);
+            if is_it {
+                return Ok(bytes);
             }
             reason = Reason::ObjectChanged;
         }
@@ -185,11 +186,9 @@ impl FileSource for SystemFiles {
 
 /// Tells whether a file can be the one that was mapped, by its inode number. Device numbers are not
 /// compared: btrfs and overlayfs show other ones to stat(2) than to the memory map.
-fn is_same_inode(file: &File, identity: &FileIdentity) -> bool {
+fn is_same_inode(own: u64, identity: &FileIdentity) -> bool {
     match identity {
-        FileIdentity::Inode { inode, .. } if *inode != 0 => {
-            file.metadata().is_ok_and(|metadata| metadata.ino() == *inode)
-        }
+        FileIdentity::Inode { inode, .. } if *inode != 0 => own == *inode,
         _ => true,
     }
 }
@@ -215,26 +214,26 @@ fn installed_by_build_id(build_id: &[u8], ending: &str) -> Option<PathBuf> {
 /// An open file whose every read has a deadline.
 #[derive(Debug)]
 struct OpenFile {
-    file: Arc<File>,
+    file: Lent,
     state: FileState,
     stored_bytes: u64,
-    expendable: Arc<Expendable>,
 }
 
 impl OpenFile {
     /// Reads what the kernel has in memory, and tells whether that was all of it. It cannot wait:
     /// network file systems and FUSE refuse the flag.
     fn read_at_hand(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let Some(file) = self.file.file() else { return false };
         let mut n_read = 0;
         while n_read < buffer.len() {
             let rest = &mut [IoSliceMut::new(&mut buffer[n_read..])];
             let at = offset.saturating_add(n_read as u64);
-            match rustix::io::preadv2(&self.file, rest, at, ReadWriteFlags::NOWAIT) {
+            match rustix::io::preadv2(&*file, rest, at, ReadWriteFlags::NOWAIT) {
                 Ok(n @ 1..) => n_read += n,
                 Ok(0) | Err(_) => return false,
             }
         }
-        self.state.check(&self.file).is_ok()
+        self.state.check(&file).is_ok()
     }
 }
 
@@ -248,29 +247,31 @@ impl FileBytes for OpenFile {
     }
 
     fn has_room(&self, n_bytes: usize) -> bool {
-        !self.expendable.refuses(n_bytes)
+        !self.file.expendable().refuses(n_bytes)
     }
 
     fn is_given_up(&self) -> bool {
-        self.expendable.is_given_up()
+        self.file.expendable().is_given_up()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
         let failed = |cause: String| FileError { offset, n_bytes, cause };
-        if !self.expendable.refuses(buffer.len()) && self.read_at_hand(offset, buffer) {
+        let expendable = self.file.expendable();
+        if !expendable.refuses(buffer.len()) && self.read_at_hand(offset, buffer) {
             return Ok(());
         }
         let mut at = offset;
         for chunk in buffer.chunks_mut(CHUNK_BYTES) {
-            let (file, state, n) = (Arc::clone(&self.file), self.state, chunk.len());
-            let read = self.expendable.run(move || {
+            let (file, state, n) = (self.file.file(), self.state, chunk.len());
+            let file = file.ok_or_else(|| failed("it is closed".to_owned()))?;
+            let read = expendable.run(move || {
                 let mut bytes = vec![0; n];
                 file.read_exact_at(&mut bytes, at)?;
                 state.check(&file).map(|()| bytes)
             });
             let bytes = read
-                .ok_or_else(|| failed(self.expendable.silence().to_owned()))?
+                .ok_or_else(|| failed(expendable.silence().to_owned()))?
                 .map_err(|error| failed(error.to_string()))?;
             chunk.copy_from_slice(&bytes);
             at = at.saturating_add(n as u64);
@@ -284,7 +285,9 @@ mod tests {
     use super::place::open_here;
     use super::*;
     use dataspace_proto::address::Avma;
+    use std::fs::File;
     use std::os::unix::ffi::OsStringExt as _;
+    use std::os::unix::fs::MetadataExt as _;
     use std::os::unix::fs::symlink;
 
     fn key(path: &Path, identity: FileIdentity) -> LoadObjectKey {

@@ -6,7 +6,7 @@ mod host;
 mod object;
 
 #[cfg(test)]
-pub(crate) use {figures::of as figures_of, frame::sealed};
+pub(crate) use figures::of as figures_of;
 
 use crate::broker;
 use crate::broker::wire::Connection;
@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let access = beside.pop().context("a worker's way to what it may have")?;
     broker::enter(access.into(), false)?;
     obey(&control);
-    broker::take_leave(0);
+    broker::let_go();
     // What is still at work waits for answers that will not come.
     std::process::exit(0);
 }

@@ -6,7 +6,7 @@ use dataspace_proto::broker::{Answer, CommandOutput, FilePlace, FileRoot, Reques
 use dataspace_proto::worker::{Ask, EVENT_TEXT, Figures, Order, Reply, Standing, Wish};
 use fastrand::Rng;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{SealFlags, fcntl_add_seals};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{getegid, geteuid};
 use std::io::{IoSlice, stdin, stdout};
@@ -132,7 +132,7 @@ impl Attacker {
         loop {
             if open.is_empty() || self.rng.u8(..) < 4 {
                 let request = Request::Connection { version: VERSION };
-                let Ok((_, fds)) = access.ask::<Answer>(&request, &[]) else { return };
+                let Ok((_, fds)) = access.ask::<Answer>(&request) else { return };
                 open.extend(fds.into_iter().map(Connection::from));
                 // As many as there may be stay open for a moment.
                 if open.len() > 140 || self.rng.u8(..) < 16 {
@@ -170,16 +170,17 @@ impl Attacker {
     /// Replies to who follows a session.
     fn follow(mut self, connection: &Connection) {
         let mut beat = 0;
-        while let Ok(Some((ask, _))) = connection.receive::<Ask>() {
+        while let Ok(Some((ask, files))) = connection.receive::<Ask>() {
             beat += 1;
+            self.fill(files);
             let standing = self.standing(beat);
-            let (reply, file) = match ask {
-                Ask::Attach => (Reply::Attached(standing), None),
-                Ask::Glance => (Reply::Standing(standing), None),
-                Ask::Snapshot => (Reply::Snapshot(self.figures()), Some(self.file())),
-                Ask::Stop => (Reply::Stopped, None),
+            let reply = match ask {
+                Ask::Attach => Reply::Attached(standing),
+                Ask::Glance => Reply::Standing(standing),
+                Ask::Snapshot => Reply::Snapshot(self.figures()),
+                Ask::Stop => Reply::Stopped,
             };
-            if !self.reply(connection, reply, file) {
+            if !self.reply(connection, reply) {
                 return;
             }
         }
@@ -187,25 +188,25 @@ impl Attacker {
 
     /// Replies to wishes of clients.
     fn fulfil(mut self, connection: &Connection) {
-        while let Ok(Some(_)) = connection.receive::<Wish>() {
-            let file = self.file();
-            if !self.reply(connection, Reply::Made, Some(file)) {
+        while let Ok(Some((_, files))) = connection.receive::<Wish>() {
+            self.fill(files);
+            if !self.reply(connection, Reply::Made) {
                 return;
             }
         }
     }
 
     /// Replies, or does something else; false if the connection is to end.
-    fn reply(&mut self, connection: &Connection, reply: Reply, file: Option<OwnedFd>) -> bool {
-        let (mut reply, mut file) = (reply, file);
+    fn reply(&mut self, connection: &Connection, mut reply: Reply) -> bool {
+        let mut file = None;
         match self.rng.u8(..) {
             0 => std::process::exit(1),
             1 => return false,
             // It never answers.
             2 => std::thread::sleep(Duration::from_secs(3600)),
-            3..16 => (reply, file) = (self.other_reply(), None),
-            16..24 => file = Some(self.file()),
-            24..32 => file = None,
+            3..16 => reply = self.other_reply(),
+            // Beside replies there is nothing.
+            16..20 => file = Some(rustix::pipe::pipe().unwrap().0),
             _ => {}
         }
         let bytes = postcard::to_stdvec(&reply).unwrap();
@@ -258,30 +259,24 @@ impl Attacker {
         if self.rng.u8(..) < 16 { self.damaged(json) } else { json }
     }
 
-    /// A file for clients, or none that is to be given to them.
-    fn file(&mut self) -> OwnedFd {
-        let file = memfd_create("made", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
-        let body = match self.rng.u8(..8) {
-            0 => self.bytes(100_000),
-            1 => Vec::new(),
-            2 => self.text().into_bytes(),
-            _ => [EVENT_TEXT.0, b"{\"x\":1}", EVENT_TEXT.1].concat(),
-        };
-        let _ = rustix::io::write(&file, &body);
-        let seals = match self.rng.u8(..16) {
-            0 => SealFlags::WRITE,
-            1 => SealFlags::empty(),
-            2 => {
-                let n_bytes = self.rng.u64(..40 << 20);
-                rustix::fs::ftruncate(&file, n_bytes).unwrap();
-                SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE
+    /// Fills the files for clients, well or not, and may keep them.
+    fn fill(&mut self, files: Vec<OwnedFd>) {
+        for file in files {
+            let body = match self.rng.u8(..8) {
+                0 => self.bytes(100_000),
+                1 => Vec::new(),
+                2 => self.text().into_bytes(),
+                _ => [EVENT_TEXT.0, b"{\"x\":1}", EVENT_TEXT.1].concat(),
+            };
+            let _ = rustix::io::write(&file, &body);
+            match self.rng.u8(..16) {
+                0 => drop(rustix::fs::ftruncate(&file, self.rng.u64(..40 << 20))),
+                1 => drop(fcntl_add_seals(&file, SealFlags::SEAL)),
+                2 => self.keep.push(file),
+                _ => {}
             }
-            3 => return rustix::pipe::pipe().unwrap().0,
-            4 => return stdin().as_fd().try_clone_to_owned().unwrap(),
-            _ => SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
-        };
-        fcntl_add_seals(&file, seals).unwrap();
-        file
+            self.keep.truncate(8);
+        }
     }
 
     /// One request, which may be one of a real worker.
@@ -293,10 +288,10 @@ impl Attacker {
             5 => Request::Identity { path: self.path() },
             6 => Request::Event {
                 attr: self.attr(),
+                leader: (self.rng.u8(..) < 32).then(|| self.attr()),
                 tid: self.pid(),
                 cpu: self.rng.i32(-2..3),
-                is_of_cgroup: self.rng.u8(..) < 32,
-                is_led: self.rng.u8(..) < 32,
+                cgroup: (self.rng.u8(..) < 32).then(|| self.path()),
             },
             7 => Request::Task { tid: self.pid(), thread_of: self.rng.bool().then(|| self.pid()) },
             8..12 => Request::Object(self.place()),
@@ -347,9 +342,9 @@ impl Attacker {
 
     /// A `perf_event_attr` of a clock of user code, as it is or changed.
     fn attr(&mut self) -> Vec<u8> {
-        let mut attr = vec![0; 136];
+        let mut attr = vec![0; 144];
         // PERF_TYPE_SOFTWARE, its size, a period, and exclude_kernel (Linux `include/uapi/linux/perf_event.h`).
-        (attr[0], attr[4], attr[17], attr[40]) = (1, 136, 0x10, 1 << 5);
+        (attr[0], attr[4], attr[17], attr[40]) = (1, 144, 0x10, 1 << 5);
         if self.rng.bool() { self.damaged(attr) } else { attr }
     }
 

@@ -1,11 +1,12 @@
 //! Messages between a worker, which has no privileges, and its broker, which opens for it what it may have.
 //!
-//! A worker asks, the broker answers, one after the other on each connection. Descriptors travel beside the messages.
+//! A worker asks, the broker answers, one after the other on each connection. Descriptors travel beside the answers, and
+//! beside requests there are none: closing one can take as long as a file's server likes (`flush` of FUSE).
 
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both ends are one program, but a package may be replaced between their starts.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Length of the longest message in bytes: the request for a session, or a path as long as the kernel takes one.
 pub const MAX_MESSAGE_BYTES: usize = 96 << 10;
@@ -41,18 +42,18 @@ pub enum Request {
         /// Its absolute path.
         path: Vec<u8>,
     },
-    /// An event. Beside the message: the control group, where it is on one, then the leader of its group.
+    /// An event. Beside the answer: the event, then its group's leader.
     Event {
         /// The `perf_event_attr`, as this kernel's header lays it out.
         attr: Vec<u8>,
+        /// That of its group's leader, where it has one: it is opened before.
+        leader: Option<Vec<u8>>,
         /// The thread; −1: all those of a CPU.
         tid: i32,
         /// The CPU; −1: any.
         cpu: i32,
-        /// True if it is on the tasks of a control group.
-        is_of_cgroup: bool,
-        /// True if its group has a leader.
-        is_led: bool,
+        /// The absolute path of the control group whose tasks it is on, where it is on one's.
+        cgroup: Option<Vec<u8>>,
     },
     /// A descriptor of a task (`pidfd_open(2)`).
     Task {

@@ -1,8 +1,9 @@
 //! Messages between the daemon and a worker of it, which does the work of one user's sessions.
 //!
 //! On the first connection the daemon gives orders. Each session has two of its own, on which the daemon asks and the
-//! worker replies, one after the other: one to follow it, one for answers that take long to make. Bytes for clients come
-//! beside the replies, as sealed memory files (`memfd_create(2)`) that the daemon hands on and never reads.
+//! worker replies, one after the other: one to follow it, one for answers that take long to make. Bytes for clients are
+//! written to a memory file (`memfd_create(2)`) that lies beside what is asked; the daemon seals it, hands it on and never
+//! reads it. Beside replies there is nothing.
 
 use crate::accounting::Accounting;
 use serde::{Deserialize, Serialize};
@@ -114,11 +115,11 @@ pub enum Reply {
     },
     /// How it stands.
     Standing(Standing),
-    /// A snapshot is beside it, as an event of a stream. [`Figures`] are its own, as JSON.
+    /// A snapshot is in the file, as an event of a stream. [`Figures`] are its own, as JSON.
     Snapshot(Vec<u8>),
     /// It has ended.
     Stopped,
-    /// What was wished for is beside it.
+    /// What was wished for is in the file.
     Made,
     /// There is no such object, or no layout of it.
     Absent,

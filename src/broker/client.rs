@@ -4,9 +4,9 @@ use super::wire::Connection;
 use crate::lock::lock;
 use dataspace_collector::access::{Answered, Broker};
 use dataspace_proto::broker::{Answer, Request, VERSION};
-use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// The broker, as its worker knows him.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Client {
     }
 
     fn connect(&self) -> Result<Connection, Errno> {
-        let answered = lock(&self.first).ask(&Request::Connection { version: VERSION }, &[])?;
+        let answered = lock(&self.first).ask(&Request::Connection { version: VERSION })?;
         match unless_failed(answered)? {
             (Answer::Opened, mut fds) => Ok(fds.pop().ok_or(Errno::PROTO)?.into()),
             _ => Err(Errno::PROTO),
@@ -33,11 +33,13 @@ impl Client {
 }
 
 impl Broker for Client {
-    fn ask(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> {
+    fn ask(&self, request: &Request) -> Result<Answered, Errno> {
         let idle = lock(&self.idle).take();
-        let connection = idle.map_or_else(|| self.connect(), Ok)?;
+        // One at which a file was late is closed by the broker, maybe after it was heard of.
+        let usable = idle.filter(|idle| matches!(idle.is_ready_within(Duration::ZERO), Ok(false)));
+        let connection = usable.map_or_else(|| self.connect(), Ok)?;
         // One that fails is not used again: an answer to this may come yet.
-        let answered = connection.ask(request, beside)?;
+        let answered = connection.ask(request)?;
         // One is enough for threads that ask in turn.
         lock(&self.idle).get_or_insert(connection);
         unless_failed(answered)

@@ -6,15 +6,16 @@ use crate::file_source::{FilePolicy, open_load_object};
 use crate::lock::lock;
 use anyhow::{Context as _, bail};
 use dataspace_collector::system::procfs::Procfs;
-use dataspace_proto::broker::{Answer, FilePlace};
+use dataspace_proto::broker::{Answer, FilePlace, FileRoot};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::HashMap;
 use std::io::{self, stdin};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time to open a file: less than a worker waits for it, so that none of its threads is held.
 const DEADLINE: Duration = Duration::from_secs(4);
@@ -22,8 +23,42 @@ const DEADLINE: Duration = Duration::from_secs(4);
 /// Time without anything to open after which a process ends: sessions open files as they begin, and seldom later.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Most of them for one worker. Those that wait for a file that does not answer are counted until it does.
-const MAX_OPENERS: usize = 8;
+/// Most of them for one worker. Those that a file holds are counted until it lets them go.
+const MAX_OPENERS: usize = 32;
+
+/// Those of them that files of one user's processes may hold. No other user's files are not opened for it.
+const MAX_HELD: usize = 2;
+
+/// Time that files of one user's processes may be late by together, and what of it is paid off in a second.
+const MAX_LATE: Duration = Duration::from_secs(20);
+const PAID_OFF: f64 = 0.1;
+
+/// Time to open a file that is not late.
+const PROMPT: Duration = Duration::from_millis(100);
+
+/// Reason for which nothing was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unopened {
+    /// The kernel or the policy refused it, or too much is late.
+    Refused(Errno),
+    /// It is late. Whether the worker gets it nobody knows.
+    Late,
+}
+
+impl From<Errno> for Unopened {
+    fn from(errno: Errno) -> Self {
+        Self::Refused(errno)
+    }
+}
+
+impl From<io::Error> for Unopened {
+    fn from(error: io::Error) -> Self {
+        Self::Refused(Errno::from_io_error(&error).unwrap_or(Errno::ACCESS))
+    }
+}
+
+/// User whose process names a file; none of a recording's.
+type Owner = Option<u32>;
 
 /// The openers of one worker's broker.
 #[derive(Debug)]
@@ -32,6 +67,32 @@ pub(super) struct Openers {
     idle: Arc<Mutex<Vec<Opener>>>,
     /// As many more of it as there are processes.
     living: Arc<()>,
+    late: Arc<Mutex<HashMap<Owner, Lateness>>>,
+}
+
+/// All that files of one user's processes are late by.
+#[derive(Clone, Copy, Debug)]
+struct Lateness {
+    time: Duration,
+    since: Instant,
+    n_held: usize,
+}
+
+impl Lateness {
+    /// None so far.
+    fn none(now: Instant) -> Self {
+        Self { time: Duration::ZERO, since: now, n_held: 0 }
+    }
+
+    /// Adds `time`, after what was paid off by `now`.
+    fn add(&mut self, time: Duration, now: Instant) {
+        let paid_off = now.saturating_duration_since(self.since).mul_f64(PAID_OFF);
+        (self.time, self.since) = (self.time.saturating_sub(paid_off) + time, now);
+    }
+
+    const fn is_too_much(&self) -> bool {
+        self.n_held >= MAX_HELD || self.time.as_nanos() >= MAX_LATE.as_nanos()
+    }
 }
 
 /// One of them, at work or not.
@@ -39,36 +100,91 @@ pub(super) struct Openers {
 struct Opener {
     process: Arc<OwnedFd>,
     connection: Connection,
+    /// The user whose file it was asked for last.
+    owner: Owner,
+    /// The user whose file holds it, once it was given up.
+    held_by: Arc<Mutex<Option<Owner>>>,
 }
 
 impl Openers {
     /// None yet; files will be opened by `policy`.
     pub(super) fn new(policy: FilePolicy) -> Self {
-        Self { policy, idle: Arc::default(), living: Arc::default() }
+        Self { policy, idle: Arc::default(), living: Arc::default(), late: Arc::default() }
     }
 
-    /// Has what is at `place` opened.
+    /// Has what is at `place` opened, and handed to the worker at the other end of `worker`: closing a file can take as
+    /// long as opening it, so that this process never has it.
     ///
     /// # Errors
-    /// What the kernel or the policy said; `ETIMEDOUT` where the file does not answer, `EAGAIN` where too many do not.
-    pub(super) fn open(&self, place: &FilePlace) -> io::Result<OwnedFd> {
+    /// What the kernel or the policy said; `ETIMEDOUT` where the user's files are late too often.
+    pub(super) fn open(&self, place: &FilePlace, worker: &Connection) -> Result<(), Unopened> {
+        let owner = owner(place);
+        if self.is_too_late(owner) {
+            return Err(Unopened::Refused(Errno::TIMEDOUT));
+        }
         loop {
             let idle = lock(&self.idle).pop();
             let is_new = idle.is_none();
-            let opener = idle.map_or_else(|| self.begin(), Ok)?;
-            match opener.ask(place) {
+            let mut opener = idle.map_or_else(|| self.begin(), Ok)?;
+            match if is_new { Ok(true) } else { opener.is_back() } {
+                Ok(true) => {}
+                // It is held by the last file.
+                Ok(false) => {
+                    self.give_up(&opener, Duration::ZERO);
+                    continue;
+                }
+                Err(_) => continue,
+            }
+            opener.owner = owner;
+            let began = Instant::now();
+            match opener.ask(place, worker) {
                 // It had nothing to do for long, and has just ended.
                 Err(Errno::PIPE | Errno::CONNRESET) if !is_new => {}
-                Err(errno) => {
-                    opener.end();
-                    return Err(errno.into());
+                Err(_) => {
+                    self.give_up(&opener, began.elapsed());
+                    return Err(Unopened::Late);
                 }
                 Ok(answered) => {
+                    let time = began.elapsed();
+                    if time > PROMPT {
+                        self.count_late(owner, time, 0);
+                    }
                     lock(&self.idle).push(opener);
                     return answered.map_err(Into::into);
                 }
             }
         }
+    }
+
+    fn is_too_late(&self, owner: Owner) -> bool {
+        let now = Instant::now();
+        let mut late = lock(&self.late);
+        late.get_mut(&owner).is_some_and(|late| {
+            late.add(Duration::ZERO, now);
+            late.is_too_much()
+        })
+    }
+
+    fn count_late(&self, owner: Owner, time: Duration, n_held: usize) {
+        let now = Instant::now();
+        let mut late = lock(&self.late);
+        let late = late.entry(owner).or_insert_with(|| Lateness::none(now));
+        let was_too_much = late.is_too_much();
+        late.add(time, now);
+        late.n_held += n_held;
+        if late.is_too_much() && !was_too_much {
+            tracing::warn!(
+                uid = owner,
+                "files that processes of this user name are late: no more of them are opened until some answer"
+            );
+        }
+    }
+
+    /// Ends an opener that a file has held for `time`, as soon as the kernel lets it end.
+    fn give_up(&self, opener: &Opener, time: Duration) {
+        *lock(&opener.held_by) = Some(opener.owner);
+        self.count_late(opener.owner, time, 1);
+        let _ = pidfd_send_signal(opener.process.as_fd(), Signal::KILL);
     }
 
     fn begin(&self) -> io::Result<Opener> {
@@ -85,15 +201,22 @@ impl Openers {
             Ok(process) => Arc::new(process),
             Err(errno) => return Err(end(&mut child, errno)),
         };
-        let (idle, living, own) =
-            (Arc::clone(&self.idle), Arc::clone(&self.living), Arc::downgrade(&process));
+        let opener = Opener { process, connection, owner: None, held_by: Arc::default() };
+        let (idle, living, late) =
+            (Arc::clone(&self.idle), Arc::clone(&self.living), Arc::clone(&self.late));
+        let (own, held_by) = (Arc::downgrade(&opener.process), Arc::clone(&opener.held_by));
         std::thread::Builder::new().name("opener's end".to_owned()).spawn(move || {
             let _ = child.wait();
             lock(&idle).retain(|opener| !std::ptr::eq(Arc::as_ptr(&opener.process), own.as_ptr()));
+            if let Some(owner) = lock(&held_by).take()
+                && let Some(late) = lock(&late).get_mut(&owner)
+            {
+                late.n_held -= 1;
+            }
             drop(living);
         })?;
-        connection.send(&self.policy, &[])?;
-        Ok(Opener { process, connection })
+        opener.connection.send(&self.policy, &[])?;
+        Ok(opener)
     }
 }
 
@@ -105,23 +228,37 @@ fn end(child: &mut Child, errno: Errno) -> io::Error {
 }
 
 impl Opener {
-    /// Its answer: what it opened, or why it did not. Errors are those of asking.
-    fn ask(&self, place: &FilePlace) -> Result<Result<OwnedFd, Errno>, Errno> {
-        self.connection.send(place, &[])?;
+    /// Has it give what is at `place` to the worker; the inner error is why it did not. Errors are those of asking.
+    fn ask(&self, place: &FilePlace, worker: &Connection) -> Result<Result<(), Errno>, Errno> {
+        self.connection.send(place, &[worker.as_fd()])?;
         if !self.connection.is_ready_within(DEADLINE)? {
             return Err(Errno::TIMEDOUT);
         }
-        match self.connection.receive()?.ok_or(Errno::PIPE)? {
-            (Answer::Opened, mut files) => Ok(files.pop().ok_or(Errno::PROTO)),
-            (Answer::Failed(errno), _) => Ok(Err(Errno::from_raw_os_error(errno))),
+        match self.connection.receive_alone()?.ok_or(Errno::PIPE)? {
+            Answer::Opened => Ok(Ok(())),
+            Answer::Failed(errno) => Ok(Err(Errno::from_raw_os_error(errno))),
             _ => Err(Errno::PROTO),
         }
     }
 
-    /// Ends it, as soon as the kernel lets it.
-    fn end(&self) {
-        let _ = pidfd_send_signal(self.process.as_fd(), Signal::KILL);
+    /// Tells whether it has closed the file that it handed over last. An error: it has ended.
+    fn is_back(&self) -> Result<bool, Errno> {
+        if !self.connection.is_ready_within(PROMPT)? {
+            return Ok(false);
+        }
+        self.connection.receive_alone::<Answer>()?.map(|_| true).ok_or(Errno::PIPE)
     }
+}
+
+/// The user whose process names what is at `place`.
+fn owner(place: &FilePlace) -> Owner {
+    let task = match *place {
+        FilePlace::Mapped { task, .. } | FilePlace::Program { task, .. } => task,
+        FilePlace::Below { named_by: Some(task), .. }
+        | FilePlace::Below { root: FileRoot::Task(task), .. } => task,
+        FilePlace::Below { .. } => return None,
+    };
+    Procfs::default().status(task).ok()?.users.map(|users| users.real)
 }
 
 /// The process: opens what the broker at the other end of its standard input asks for, until that is gone or has not
@@ -137,19 +274,49 @@ pub(crate) fn run() -> anyhow::Result<()> {
         bail!("an opener is started by a broker only");
     };
     while broker.is_ready_within(IDLE)? {
-        let Some((place, _)) = broker.receive::<FilePlace>()? else { break };
-        let sent = match open_load_object(&place, &policy) {
-            Ok(file) => broker.hand_over(&Answer::Opened, &[file.into()]),
-            // Whether it is there is not for a user to know who might not look himself.
-            Err(_) if policy.viewer.is_some() => {
-                broker.send(&Answer::Failed(Errno::ACCESS.raw_os_error()), &[])
+        let Some((place, mut beside)) = broker.receive::<FilePlace>()? else { break };
+        let worker = Connection::from(beside.pop().context("the worker's end")?);
+        let answer = match open_load_object(&place, &policy) {
+            Ok(file) => {
+                // One that is gone needs none.
+                let _ = worker.send(&Answer::Opened, &[file.as_fd()]);
+                broker.send(&Answer::Opened, &[])?;
+                // It may be held by the file from here on.
+                drop(worker);
+                drop(file);
+                Answer::Opened
             }
+            // Whether it is there is not for a user to know who might not look himself.
+            Err(_) if policy.viewer.is_some() => Answer::Failed(Errno::ACCESS.raw_os_error()),
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::ACCESS);
-                broker.send(&Answer::Failed(errno.raw_os_error()), &[])
+                Answer::Failed(errno.raw_os_error())
             }
         };
-        sent?;
+        if answer != Answer::Opened {
+            broker.send(&answer, &[])?;
+        }
+        // It has closed all that it had.
+        broker.send(&Answer::Ended(None), &[])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_late_is_paid_off_in_ten_times_the_time() {
+        let began = Instant::now();
+        let mut late = Lateness::none(began);
+        late.add(MAX_LATE - Duration::from_secs(1), began);
+        assert!(!late.is_too_much());
+        late.add(Duration::from_secs(2), began);
+        assert!(late.is_too_much());
+        late.add(Duration::ZERO, began + Duration::from_secs(20));
+        assert!(!late.is_too_much());
+        late.n_held = MAX_HELD;
+        assert!(late.is_too_much());
+    }
 }

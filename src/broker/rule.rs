@@ -9,7 +9,7 @@ use dataspace_collector::system::procfs::{Procfs, Status};
 use dataspace_collector::system::right::{KernelFile, Right};
 use dataspace_proto::broker::Request;
 use dataspace_proto::worker::Viewer;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -86,33 +86,44 @@ impl Rules {
     ///
     /// # Errors
     /// What the kernel said; `EACCES` where it may not be.
-    pub(super) fn perform(
-        &self,
-        mut request: Request,
-        beside: &[BorrowedFd<'_>],
-    ) -> Result<Answered, Errno> {
+    pub(super) fn perform(&self, mut request: Request) -> Result<Answered, Errno> {
+        let opens = matches!(request, Request::File { .. } | Request::Directory { .. });
+        let asks_of_it = opens || matches!(request, Request::Identity { .. });
         let task = match &mut request {
             Request::File { path }
             | Request::Directory { path }
             | Request::Link { path }
             | Request::Identity { path } => {
                 let file = KernelFile::asked_for(path, self.worker_pid).ok_or(Errno::ACCESS)?;
+                // A process's program may be on a file system that never answers.
+                let is_program = file.is_link && file.path.ends_with("exe");
+                if (opens && file.is_link) || (asks_of_it && is_program) {
+                    return Err(Errno::ACCESS);
+                }
                 *path = file.path.as_os_str().as_bytes().to_vec();
                 match file.right {
-                    Right::None => return readable_by_all(access::perform(&request, beside)?),
+                    Right::None => return readable_by_all(access::perform(&request)?),
                     Right::Task(task) => task,
                     Right::Kernel if self.viewer.is_none() => 0,
                     Right::Kernel => return Err(Errno::ACCESS),
                 }
             }
-            Request::Event { attr, tid, is_of_cgroup, .. } => {
+            Request::Event { attr, leader, tid, cgroup, .. } => {
+                let mut attrs = leader.iter().chain([&*attr]);
                 // A kprobe's or uprobe's text would be read from our own memory.
-                if access::pmu_type(attr).is_none_or(|pmu| self.probes.contains(&Some(pmu))) {
+                let is_probe = |pmu| self.probes.contains(&Some(pmu));
+                if attrs.clone().any(|attr| access::pmu_type(attr).is_none_or(is_probe)) {
                     return Err(Errno::ACCESS);
                 }
-                let is_narrow = !*is_of_cgroup && *tid > 0 && access::is_of_user_code(attr);
-                if self.viewer.is_some() && !is_narrow {
+                let is_narrow = cgroup.is_none() && *tid > 0;
+                if self.viewer.is_some()
+                    && !(is_narrow && attrs.all(|it| access::is_of_user_code(it)))
+                {
                     return Err(Errno::ACCESS);
+                }
+                if let Some(path) = cgroup {
+                    let file = KernelFile::asked_for(path, self.worker_pid).ok_or(Errno::ACCESS)?;
+                    *path = file.path.as_os_str().as_bytes().to_vec();
                 }
                 *tid
             }
@@ -120,24 +131,18 @@ impl Rules {
             _ => return Err(Errno::INVAL),
         };
         match &self.viewer {
-            None => access::perform(&request, beside),
-            Some(viewer) => self.perform_on(task, viewer, &request, beside),
+            None => access::perform(&request),
+            Some(viewer) => self.perform_on(task, viewer, &request),
         }
     }
 
     /// Does what is asked for of `task`, if its process is the viewer's before and after, and was all the time.
-    fn perform_on(
-        &self,
-        task: i32,
-        viewer: &Viewer,
-        request: &Request,
-        beside: &[BorrowedFd<'_>],
-    ) -> Result<Answered, Errno> {
+    fn perform_on(&self, task: i32, viewer: &Viewer, request: &Request) -> Result<Answered, Errno> {
         let status = || Procfs::default().status(task).ok();
         let pid = status().and_then(|status| status.pid).ok_or(Errno::SRCH)?;
         // It measures on itself what events cost.
         if pid == self.worker_pid {
-            return access::perform(request, beside);
+            return access::perform(request);
         }
         let is_plain = || {
             let is_plain = |it: &Status| is_plain_thread(it, viewer.uid, viewer.gid);
@@ -148,12 +153,12 @@ impl Rules {
         }
         let mut known = lock(&self.known);
         known.meet(pid, viewer)?;
-        let done = access::perform(request, beside)?;
+        let done = access::perform(request)?;
         if is_plain() && known.is_still(pid) { Ok(done) } else { Err(Errno::ACCESS) }
     }
 }
 
-/// What takes no right is what everybody may read: `/proc/sys` and sysfs have other files, too, and links to them.
+/// Files that take no right, if everybody may read them: `/proc/sys` and sysfs have others, too, and links to them.
 fn readable_by_all(answered: Answered) -> Result<Answered, Errno> {
     let may_read = |fd: &OwnedFd| fstat(fd).is_ok_and(|stat| stat.st_mode & 0o004 != 0);
     if answered.1.iter().all(may_read) { Ok(answered) } else { Err(Errno::ACCESS) }
@@ -181,11 +186,11 @@ mod tests {
         // PERF_TYPE_SOFTWARE, its size, and exclude_kernel (Linux `include/uapi/linux/perf_event.h`).
         let mut attr = vec![0; usize::from(n_bytes)];
         (attr[0], attr[4], attr[40]) = (1, n_bytes, 1 << 5);
-        Request::Event { attr, tid, cpu: -1, is_of_cgroup: false, is_led: false }
+        Request::Event { attr, tid, cpu: -1, leader: None, cgroup: None }
     }
 
     fn refused(rules: &Rules, request: Request) -> Option<Errno> {
-        rules.perform(request, &[]).err()
+        rules.perform(request).err()
     }
 
     #[test]
@@ -220,7 +225,7 @@ mod tests {
     fn no_worker_gets_an_event_of_garbage() {
         for (viewer, tid) in [(None, 1), (Some(4_000_005), 1), (None, -1)] {
             let attr = vec![0xff; 40];
-            let event = Request::Event { attr, tid, cpu: 0, is_of_cgroup: false, is_led: false };
+            let event = Request::Event { attr, tid, cpu: 0, leader: None, cgroup: None };
             assert_eq!(refused(&rules(viewer), event), Some(Errno::ACCESS));
         }
     }
@@ -229,7 +234,7 @@ mod tests {
         #[test]
         fn garbage_is_refused_and_harms_nobody(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(request) = postcard::from_bytes::<Request>(&bytes) {
-                let _ = rules(Some(4_000_005)).perform(request, &[]);
+                let _ = rules(Some(4_000_005)).perform(request);
             }
         }
     }

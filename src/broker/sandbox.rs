@@ -160,7 +160,7 @@ const OF_THREADS: u64 = (libc::CLONE_VM
     | libc::CLONE_THREAD
     | libc::CLONE_SYSVSEM) as u64;
 
-/// What C libraries want to be told of a thread or a process that begins.
+/// Facts that C libraries want to be told of a thread or a process that begins.
 const TOLD: u64 = (libc::CLONE_SETTLS
     | libc::CLONE_PARENT_SETTID
     | libc::CLONE_CHILD_CLEARTID

@@ -3,7 +3,7 @@
 //! All that a worker says is hostile: who found a way into it says it.
 
 use super::Terms;
-use super::opener::Openers;
+use super::opener::{Openers, Unopened};
 use super::rule::Rules;
 use super::wire::Connection;
 use crate::lock::lock;
@@ -33,7 +33,7 @@ const PARTING: Duration = Duration::from_secs(2);
 pub(super) struct Desk {
     rules: Rules,
     worker_pid: i32,
-    /// Who has that number, and no later one that gets it.
+    /// The process that has that number, and no later one that gets it.
     worker: OwnedFd,
     /// Can be read from when the desk is closed.
     closing: OwnedFd,
@@ -91,16 +91,12 @@ impl Desk {
     }
 
     /// Answers `request`, if the worker was there all the while.
-    fn answer(self: &Arc<Self>, request: Request, beside: &[OwnedFd]) -> Result<Answered, Errno> {
-        let answered = self.answer_anybody(request, beside)?;
+    fn answer(self: &Arc<Self>, request: Request) -> Result<Answered, Errno> {
+        let answered = self.answer_anybody(request)?;
         if ends_within(&self.worker, Duration::ZERO) { Err(Errno::SRCH) } else { Ok(answered) }
     }
 
-    fn answer_anybody(
-        self: &Arc<Self>,
-        request: Request,
-        beside: &[OwnedFd],
-    ) -> Result<Answered, Errno> {
+    fn answer_anybody(self: &Arc<Self>, request: Request) -> Result<Answered, Errno> {
         let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS);
         match request {
             Request::Connection { version: VERSION } => {
@@ -110,10 +106,6 @@ impl Desk {
                 Ok((Answer::Opened, vec![theirs.into()]))
             }
             Request::Connection { .. } => Err(Errno::PROTO),
-            Request::Object(place) => {
-                let file = self.openers.open(&place).map_err(io)?;
-                Ok((Answer::Opened, vec![file]))
-            }
             Request::Command { output } => {
                 let command = self.command.as_ref().ok_or(Errno::PERM)?;
                 let (answer, pipes) = lock(command).hold(output)?;
@@ -133,10 +125,7 @@ impl Desk {
                 parting.spawn(move || end_without(&process, code)).map_err(io)?;
                 Ok((Answer::Ended(None), Vec::new()))
             }
-            request => {
-                let beside: Vec<_> = beside.iter().map(AsFd::as_fd).collect();
-                self.rules.perform(request, &beside)
-            }
+            request => self.rules.perform(request),
         }
     }
 }
@@ -193,8 +182,8 @@ pub(super) fn serve_apart(desk: Arc<Desk>, connection: Connection) -> io::Result
 /// Nonsense ends the connection.
 fn serve(desk: &Arc<Desk>, connection: &Connection) {
     while desk.waits_for(connection) {
-        let (request, beside) = match connection.receive_of::<Request>(desk.worker_pid) {
-            Ok(Some(message)) => message,
+        let request = match connection.receive_of::<Request>(desk.worker_pid) {
+            Ok(Some(request)) => request,
             Ok(None) => return,
             Err(errno) => {
                 if desk.n_misunderstood.fetch_add(1, Ordering::Relaxed) < MAX_TOLD {
@@ -204,7 +193,17 @@ fn serve(desk: &Arc<Desk>, connection: &Connection) {
             }
         };
         tracing::trace!(?request, "asked");
-        let sent = match desk.answer(request, &beside) {
+        let answered = if let Request::Object(place) = &request {
+            match desk.openers.open(place, connection) {
+                Ok(()) => continue,
+                // It may have been handed over, and may yet be, by who has our end too.
+                Err(Unopened::Late) => return connection.hang_up(),
+                Err(Unopened::Refused(errno)) => Err(errno),
+            }
+        } else {
+            desk.answer(request)
+        };
+        let sent = match answered {
             Ok((answer, fds)) => connection.hand_over(&answer, &fds),
             Err(errno) => connection.hand_over(&Answer::Failed(errno.raw_os_error()), &[]),
         };

@@ -21,9 +21,6 @@ use std::time::Duration;
 /// Room for the descriptors beside a message.
 const FDS_BYTES: usize = rustix::cmsg_space!(ScmRights(MAX_FDS));
 
-/// The same, and for who sent it.
-const BESIDE_BYTES: usize = rustix::cmsg_space!(ScmRights(MAX_FDS), ScmCredentials(1));
-
 /// A message, the descriptors beside it, and who sent it.
 type Sent<T> = (T, Vec<OwnedFd>, Option<i32>);
 
@@ -129,18 +126,26 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::send`]; `AGAIN` where the other end does not take what was sent before.
-    pub(crate) fn send_now(&self, message: &impl Serialize) -> Result<(), Errno> {
-        self.send_with(message, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    pub(crate) fn send_now(
+        &self,
+        message: &impl Serialize,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<(), Errno> {
+        self.send_with(message, beside, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
     }
 
     /// Puts a question to a worker, who replies to one after the other, and is not waited for here.
     ///
     /// # Errors
     /// As [`Self::send_now`]; `PROTO` where it has said something without being asked.
-    pub(crate) fn put(&self, question: &impl Serialize) -> Result<(), Errno> {
+    pub(crate) fn put(
+        &self,
+        question: &impl Serialize,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<(), Errno> {
         let has_spoken = self.is_ready_within(Duration::ZERO)?;
         // Who is gone is ready, too, and told of here.
-        self.send_now(question)?;
+        self.send_now(question, beside)?;
         if has_spoken { Err(Errno::PROTO) } else { Ok(()) }
     }
 
@@ -169,30 +174,39 @@ impl Connection {
     /// # Errors
     /// What the kernel said; `PROTO` for what is no such message.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
-        Ok(self.receive_of_any()?.map(|(message, beside, _)| (message, beside)))
+        let mut space = [MaybeUninit::uninit(); FDS_BYTES];
+        Ok(self.receive_into(&mut space)?.map(|(message, beside, _)| (message, beside)))
+    }
+
+    /// The same, of what has nothing beside it: that never becomes ours, the kernel drops it (unix(7), `SCM_RIGHTS`).
+    ///
+    /// # Errors
+    /// As [`Self::receive`]; `PROTO` where anything is beside it.
+    pub(crate) fn receive_alone<T: DeserializeOwned>(&self) -> Result<Option<T>, Errno> {
+        Ok(self.receive_into(&mut [])?.map(|(message, ..)| message))
     }
 
     /// The same, of process `sender` only, where the kernel is to tell ([`Self::expect_hello`]): others may have got
     /// the other end.
     ///
     /// # Errors
-    /// As [`Self::receive`]; `PERM` for a message of another process.
-    pub(crate) fn receive_of<T: DeserializeOwned>(
-        &self,
-        sender: i32,
-    ) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
-        match self.receive_of_any()? {
+    /// As [`Self::receive`]; `PERM` for a message of another process, `PROTO` where anything is beside it.
+    pub(crate) fn receive_of<T: DeserializeOwned>(&self, sender: i32) -> Result<Option<T>, Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        match self.receive_into(&mut space)? {
             Some((_, _, real)) if real != Some(sender) => Err(Errno::PERM),
-            Some((message, beside, _)) => Ok(Some((message, beside))),
+            Some((message, _, _)) => Ok(Some(message)),
             None => Ok(None),
         }
     }
 
-    /// The same, with the process that sent it, where the kernel tells.
-    fn receive_of_any<T: DeserializeOwned>(&self) -> Result<Option<Sent<T>>, Errno> {
+    /// The same, with the process that sent it, where the kernel tells, and as much beside it as there is `space` for.
+    fn receive_into<T: DeserializeOwned>(
+        &self,
+        space: &mut [MaybeUninit<u8>],
+    ) -> Result<Option<Sent<T>>, Errno> {
         let mut bytes = [0; MAX_MESSAGE_BYTES];
-        let mut space = [MaybeUninit::uninit(); BESIDE_BYTES];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut ancillary = RecvAncillaryBuffer::new(space);
         let mut slices = [IoSliceMut::new(&mut bytes)];
         let flags = RecvFlags::CMSG_CLOEXEC;
         let got = match retry_on_intr(|| recvmsg(&self.0, &mut slices, &mut ancillary, flags)) {
@@ -227,9 +241,8 @@ impl Connection {
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         message: &impl Serialize,
-        beside: &[BorrowedFd<'_>],
     ) -> Result<(T, Vec<OwnedFd>), Errno> {
-        self.send(message, beside)?;
+        self.send(message, &[])?;
         self.receive()?.ok_or(Errno::PIPE)
     }
 

@@ -26,6 +26,7 @@ use sealed::Sealed;
 use staff::Staff;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -316,7 +317,8 @@ impl Session {
     pub(crate) fn made(&self, wish: Wish) -> io::Result<Option<Sealed>> {
         let mut wished = lock(&self.wished);
         let connection = wished.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        if let Err(errno) = connection.put(&wish) {
+        let file = Sealed::blank()?;
+        if let Err(errno) = connection.put(&wish, &[file.as_fd()]) {
             *wished = None;
             return Err(errno.into());
         }
@@ -325,13 +327,10 @@ impl Session {
             *wished = None;
             return Err(io::ErrorKind::TimedOut.into());
         }
-        match connection.receive()? {
-            Some((Reply::Made, mut beside)) => {
-                let file = beside.pop().ok_or(io::ErrorKind::InvalidData)?;
-                Sealed::of(file).map(Some)
-            }
-            Some((Reply::Absent, _)) => Ok(None),
-            Some((Reply::Failed(_), _)) => Err(io::Error::other("its worker cannot")),
+        match connection.receive_alone()? {
+            Some(Reply::Made) => Sealed::seal(file).map(Some),
+            Some(Reply::Absent) => Ok(None),
+            Some(Reply::Failed(_)) => Err(io::Error::other("its worker cannot")),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }

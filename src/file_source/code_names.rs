@@ -3,14 +3,14 @@
 
 use super::place::{self, Opened};
 use super::{FilePolicy, SystemFiles, undeleted};
-use crate::expendable::Expendable;
+use crate::expendable::Lent;
 use crate::ownership;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::broker::{FilePlace, FileRoot};
 use dataspace_proto::record::FileIdentity;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::Arc;
@@ -63,12 +63,9 @@ impl SystemFiles {
             tracing::debug!(?place, ?writer, ?opened, "names of code");
             opened.ok()
         })??;
-        let inode = opened.file.metadata().ok()?.ino();
-        let bytes = GrowingFile {
-            len: opened.state.len,
-            file: Arc::new(opened.file),
-            expendable: Arc::clone(&self.expendable),
-        };
+        let inode = opened.inode;
+        let file = Lent::new(opened.file, Arc::clone(&self.expendable));
+        let bytes = GrowingFile { len: opened.state.len, file };
         Some(NamesFile { bytes: Box::new(bytes), inode })
     }
 }
@@ -82,7 +79,7 @@ fn open(
 ) -> io::Result<Opened> {
     let opened = place::open(place, policy)?;
     let is_trusted = writer.may_have_written(&opened.file.metadata()?);
-    if is_trusted && super::is_same_inode(&opened.file, identity) {
+    if is_trusted && super::is_same_inode(opened.inode, identity) {
         return Ok(opened);
     }
     Err(io::ErrorKind::PermissionDenied.into())
@@ -113,9 +110,8 @@ fn innermost_pid(task: i32, pid: i32) -> i32 {
 /// A file that is written to while it is read: what is there now stays.
 #[derive(Debug)]
 struct GrowingFile {
-    file: Arc<File>,
+    file: Lent,
     len: u64,
-    expendable: Arc<Expendable>,
 }
 
 impl FileBytes for GrowingFile {
@@ -126,8 +122,9 @@ impl FileBytes for GrowingFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
         let n_bytes = buffer.len() as u64;
         let failed = |cause: String| FileError { offset, n_bytes, cause };
-        let (file, n) = (Arc::clone(&self.file), buffer.len());
-        let read = self.expendable.run(move || {
+        let file = self.file.file().ok_or_else(|| failed("it is closed".to_owned()))?;
+        let n = buffer.len();
+        let read = self.file.expendable().run(move || {
             let mut bytes = vec![0; n];
             file.read_exact_at(&mut bytes, offset).map(|()| bytes)
         });

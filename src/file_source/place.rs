@@ -30,6 +30,7 @@ pub(super) struct Opened {
     pub(super) file: File,
     pub(super) state: FileState,
     pub(super) stored_bytes: u64,
+    pub(super) inode: u64,
 }
 
 /// Opens what is at `place`; by the broker where there is one, who has a policy of his own.
@@ -40,7 +41,7 @@ pub(super) fn open(place: &FilePlace, policy: &FilePolicy) -> io::Result<Opened>
     // stat(2) counts in units of 512 bytes, whatever the file system's blocks are. Some file
     // systems keep small files elsewhere and count nothing for them.
     let stored_bytes = metadata.blocks().saturating_mul(512).max(1 << 12);
-    Ok(Opened { file, state, stored_bytes })
+    Ok(Opened { file, state, stored_bytes, inode: metadata.ino() })
 }
 
 /// The beginning of every ELF file (ELF specification, `e_ident`).

@@ -1,13 +1,10 @@
-//! A snapshot on its way to clients: made into bytes that the daemon hands on, in a file that changes no more.
+//! A snapshot on its way to clients: made into bytes that the daemon hands on.
 
 use crate::config::Selection;
 use crate::selection::reduce;
 use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::worker::{EVENT_TEXT, MAX_MADE_BYTES};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::sync::Arc;
 
 /// The longest snapshot or profile in bytes.
@@ -28,19 +25,6 @@ pub(super) fn shown(snapshot: &mut Arc<Snapshot>, max_objects: usize, shows_cost
 /// The snapshot as an event of a stream.
 pub(super) fn event(snapshot: &Arc<Snapshot>) -> Vec<u8> {
     event_within(snapshot, MAX_BYTES)
-}
-
-/// A file of `bytes` that nobody can change any more (`F_ADD_SEALS`, fcntl(2)).
-///
-/// # Errors
-/// What the kernel said.
-pub(crate) fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(memfd_create("snapshot", flags)?);
-    file.write_all(bytes)?;
-    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL;
-    fcntl_add_seals(&file, seals)?;
-    Ok(file.into())
 }
 
 fn cut(snapshot: &mut Arc<Snapshot>, max_objects: usize) {
@@ -119,13 +103,6 @@ mod tests {
         assert!(cut["cost"]["own_rss_bytes"].as_u64() > Some(0));
         let cost = &shown(2, false)["cost"];
         assert_eq!((&cost["own_rss_bytes"], &cost["own_cpu_ns"]), (&0.into(), &0.into()));
-    }
-
-    #[test]
-    fn a_sealed_file_stays_as_it_is() {
-        let file = File::from(sealed(b"bytes").unwrap());
-        assert!(file.set_len(1).is_err() && (&file).write_all(b"x").is_err());
-        assert!(file.set_len(9).is_err());
     }
 
     #[test]

@@ -16,7 +16,8 @@ use dataspace_collector::system::memory;
 use dataspace_proto::worker::{Ask, Flag, Reply, SessionRequest, Standing, Wish};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,9 +68,9 @@ impl Host {
             memory::give_back();
         })?;
         thread(format!("wishes {session}")).spawn(move || {
-            while let Ok(Some((wish, _))) = wished.receive::<Wish>() {
-                let (reply, made) = other.fulfil(wish);
-                if wished.hand_over(&reply, made.as_slice()).is_err() {
+            while let Ok(Some((wish, mut files))) = wished.receive::<Wish>() {
+                let reply = other.fulfil(wish, files.pop());
+                if wished.send(&reply, &[]).is_err() {
                     break;
                 }
             }
@@ -92,31 +93,31 @@ impl Host {
     /// Answers until nobody asks any more; then the session ends.
     fn follow(&self, connection: &Connection) {
         let mut source: Option<Box<dyn Source>> = None;
-        while let Ok(Some((ask, _))) = connection.receive::<Ask>() {
-            let (reply, made) = match (ask, &source) {
+        while let Ok(Some((ask, mut files))) = connection.receive::<Ask>() {
+            let reply = match (ask, &source) {
                 (Ask::Attach, _) => match self.attach() {
                     Ok(begun) => {
                         let reply = Reply::Attached(self.standing(&*begun));
                         source = Some(begun);
-                        (reply, None)
+                        reply
                     }
                     Err(error) => {
                         let (code, message) = (exit::code(&error), format!("{error:#}"));
-                        (Reply::NotAttached { code, message }, None)
+                        Reply::NotAttached { code, message }
                     }
                 },
-                (_, None) => (Reply::Stopped, None),
-                (Ask::Glance, Some(source)) => (Reply::Standing(self.standing(&**source)), None),
-                (Ask::Snapshot, Some(source)) => match self.snapshot(&**source) {
-                    Ok((figures, file)) => (Reply::Snapshot(figures), Some(file)),
-                    Err(error) => (self.failed(&error), None),
+                (_, None) => Reply::Stopped,
+                (Ask::Glance, Some(source)) => Reply::Standing(self.standing(&**source)),
+                (Ask::Snapshot, Some(source)) => match self.snapshot(&**source, files.pop()) {
+                    Ok(figures) => Reply::Snapshot(figures),
+                    Err(error) => self.failed(&error),
                 },
                 (Ask::Stop, Some(source)) => {
                     source.stop();
-                    (Reply::Stopped, None)
+                    Reply::Stopped
                 }
             };
-            if connection.hand_over(&reply, made.as_slice()).is_err() {
+            if connection.send(&reply, &[]).is_err() {
                 break;
             }
         }
@@ -152,8 +153,8 @@ impl Host {
         }
     }
 
-    /// A snapshot as an event, and its figures as JSON.
-    fn snapshot(&self, source: &dyn Source) -> io::Result<(Vec<u8>, OwnedFd)> {
+    /// Writes a snapshot to `file` as an event; gives its figures as JSON.
+    fn snapshot(&self, source: &dyn Source, file: Option<OwnedFd>) -> io::Result<Vec<u8>> {
         let mut findings = source.findings();
         self.beat.store(source.heartbeat(), Ordering::Release);
         if let Some(warning) = &self.request.warning {
@@ -162,14 +163,15 @@ impl Host {
         let figures = serde_json::to_vec(&figures::of(&findings))?;
         let max_objects = usize::try_from(self.request.max_objects).unwrap_or(usize::MAX);
         frame::shown(&mut findings.snapshot, max_objects, self.request.viewer.is_none());
-        let file = frame::sealed(&frame::event(&findings.snapshot))?;
+        write(file, &frame::event(&findings.snapshot))?;
         *lock(&self.shown) = Some((findings, Instant::now()));
-        Ok((figures, file))
+        Ok(figures)
     }
 
-    fn fulfil(&self, wish: Wish) -> (Reply, Option<OwnedFd>) {
+    /// Makes what is wished for, in `file`.
+    fn fulfil(&self, wish: Wish, file: Option<OwnedFd>) -> Reply {
         let Some((findings, made)) = lock(&self.shown).clone() else {
-            return (Reply::Absent, None);
+            return Reply::Absent;
         };
         let making = || -> io::Result<Option<Vec<u8>>> {
             let mut bytes = Vec::new();
@@ -185,10 +187,10 @@ impl Host {
         };
         let bytes = catch_unwind(AssertUnwindSafe(making));
         let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        match bytes.and_then(|bytes| bytes.map(|bytes| frame::sealed(&bytes)).transpose()) {
-            Ok(Some(file)) => (Reply::Made, Some(file)),
-            Ok(None) => (Reply::Absent, None),
-            Err(error) => (self.failed(&error), None),
+        match bytes.and_then(|bytes| bytes.map(|bytes| write(file, &bytes)).transpose()) {
+            Ok(Some(())) => Reply::Made,
+            Ok(None) => Reply::Absent,
+            Err(error) => self.failed(&error),
         }
     }
 
@@ -196,6 +198,12 @@ impl Host {
         tracing::error!(%error, session = self.session, "an answer cannot be made");
         Reply::Failed(error.to_string())
     }
+}
+
+/// Writes `bytes` to a file that came with what was asked.
+fn write(file: Option<OwnedFd>, bytes: &[u8]) -> io::Result<()> {
+    let file = file.ok_or_else(|| io::Error::other("it was asked without a file"))?;
+    File::from(file).write_all(bytes)
 }
 
 fn json(value: Option<impl Serialize>) -> io::Result<Option<Vec<u8>>> {

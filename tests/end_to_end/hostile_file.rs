@@ -190,7 +190,7 @@ impl Holding {
 
 #[test]
 fn a_file_that_never_answers_holds_neither_the_daemon_nor_a_command() {
-    for last in [LastAnswer::Mount, LastAnswer::Open] {
+    for last in [LastAnswer::Mount, LastAnswer::Open, LastAnswer::Read] {
         let Some(holding) = Holding::start(last) else {
             return eprintln!("not run: FUSE cannot be mounted, or gcc is not installed");
         };

@@ -18,6 +18,8 @@ pub(crate) enum LastAnswer {
     Mount,
     /// A file is opened and begins as an ELF file does: whoever reads on waits.
     Open,
+    /// Nor can it be read on; whoever closes it waits.
+    Read,
 }
 
 /// The directory, until it is dropped.
@@ -51,7 +53,7 @@ impl Silent {
         let n_held = Arc::default();
         let held = match last {
             LastAnswer::None => Held::Device { _device: device },
-            LastAnswer::Mount | LastAnswer::Open => {
+            LastAnswer::Mount | LastAnswer::Open | LastAnswer::Read => {
                 let (stop, stopped) = UnixStream::pair().unwrap();
                 let n_held = Arc::clone(&n_held);
                 std::thread::spawn(move || serve(device, &stopped, last, &n_held));
@@ -78,6 +80,7 @@ const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const OPEN: u32 = 14;
 const READ: u32 = 15;
+const FLUSH: u32 = 25;
 const STATFS: u32 = 17;
 const INIT: u32 = 26;
 const INTERRUPT: u32 = 36;
@@ -89,6 +92,8 @@ const THE_FILE: u64 = 2;
 /// Answers what it may, until `stopped`; holds the rest.
 fn serve(mut device: File, stopped: &UnixStream, last: LastAnswer, n_held: &AtomicUsize) {
     let mut request = vec![0; 1 << 20];
+    let is_closed_only = last == LastAnswer::Read;
+    let last = if is_closed_only { LastAnswer::Open } else { last };
     loop {
         let mut fds = [PollFd::new(&device, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
         let _ = poll(&mut fds, None);
@@ -102,6 +107,13 @@ fn serve(mut device: File, stopped: &UnixStream, last: LastAnswer, n_held: &Atom
         let (unique, node) = (word(8), word(16));
         let begins_only = n_bytes >= 64 && (word(48), word(56) as u32) == (0, 4);
         let body = match (opcode, last) {
+            (READ, _) if is_closed_only && !begins_only => {
+                Err(rustix::io::Errno::IO.raw_os_error())
+            }
+            (FLUSH, _) if is_closed_only => {
+                n_held.fetch_add(1, Ordering::AcqRel);
+                continue;
+            }
             (FORGET | INTERRUPT | BATCH_FORGET, _) => continue,
             (INIT, _) => Ok([&7_u32.to_le_bytes()[..], &31_u32.to_le_bytes(), &[0; 56]].concat()),
             (LOOKUP, LastAnswer::Open) => {
@@ -116,7 +128,7 @@ fn serve(mut device: File, stopped: &UnixStream, last: LastAnswer, n_held: &Atom
             (OPEN, LastAnswer::Open) => Ok([&[0; 8][..], &1_u32.to_le_bytes(), &[0; 4]].concat()),
             (STATFS, LastAnswer::Open) => Ok(vec![0; 80]),
             (READ, LastAnswer::Open) if begins_only => Ok(b"\x7fELF".to_vec()),
-            (READ, _) | (_, LastAnswer::None | LastAnswer::Mount) => {
+            (READ, _) | (_, LastAnswer::None | LastAnswer::Mount | LastAnswer::Read) => {
                 n_held.fetch_add(1, Ordering::AcqRel);
                 continue;
             }

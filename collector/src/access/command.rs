@@ -10,7 +10,7 @@ use std::ffi::OsString;
 /// Forks a command that waits. A broker knows itself what the user typed: he is not told `argv`.
 pub(crate) fn hold(argv: &[OsString], output: CommandOutput) -> Result<HeldChild, Errno> {
     let Some(broker) = BROKER.get() else { return spawn::hold(argv, output) };
-    let (answer, mut pipes) = broker.ask(&Request::Command { output }, &[])?;
+    let (answer, mut pipes) = broker.ask(&Request::Command { output })?;
     match (answer, pipes.pop(), pipes.pop()) {
         (Answer::Held(pid), Some(exec_errno), Some(release)) => {
             Ok(HeldChild::of_another(pid, release, exec_errno))
@@ -53,7 +53,7 @@ impl Command {
 }
 
 fn end_by_broker(is_asked: bool) -> Option<i32> {
-    match BROKER.get()?.ask(&Request::CommandEnd { is_asked }, &[]).ok()?.0 {
+    match BROKER.get()?.ask(&Request::CommandEnd { is_asked }).ok()?.0 {
         Answer::Ended(status) => status,
         _ => None,
     }

@@ -9,7 +9,7 @@ use crate::sys::{attr_bytes, open, pidfd};
 use dataspace_proto::broker::{Answer, FilePlace, Request};
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::bindings::perf_event_attr;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -25,11 +25,11 @@ pub type Answered = (Answer, Vec<OwnedFd>);
 
 /// Somebody with privileges, who opens for us what he lets us have.
 pub trait Broker: Debug + Send + Sync {
-    /// Answer to `request`, and the descriptors beside it; those `beside` go with the request.
+    /// Answer to `request`, and the descriptors beside it.
     ///
     /// # Errors
     /// What the kernel said to him, or to us where he does not answer: [`Answer::Failed`] is one of them.
-    fn ask(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno>;
+    fn ask(&self, request: &Request) -> Result<Answered, Errno>;
 }
 
 /// The broker of this process, for good, where it has one: it can open nothing itself then.
@@ -50,10 +50,10 @@ pub fn has_broker() -> bool {
 ///
 /// # Errors
 /// As [`Broker::ask`].
-fn ask(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> {
+fn ask(request: &Request) -> Result<Answered, Errno> {
     match BROKER.get() {
-        None => perform(request, beside),
-        Some(broker) => broker.ask(request, beside),
+        None => perform(request),
+        Some(broker) => broker.ask(request),
     }
 }
 
@@ -61,8 +61,8 @@ fn ask(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> 
 ///
 /// # Errors
 /// As [`Broker::ask`].
-fn opened(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<OwnedFd, Errno> {
-    match ask(request, beside)? {
+fn opened(request: &Request) -> Result<OwnedFd, Errno> {
+    match ask(request)? {
         (Answer::Opened, mut fds) => fds.pop().ok_or(Errno::PROTO),
         _ => Err(Errno::PROTO),
     }
@@ -77,7 +77,7 @@ fn bytes_of(path: &Path) -> Vec<u8> {
 /// # Errors
 /// Those of opening it.
 pub(crate) fn file(path: &Path) -> io::Result<File> {
-    Ok(opened(&Request::File { path: bytes_of(path) }, &[])?.into())
+    Ok(opened(&Request::File { path: bytes_of(path) })?.into())
 }
 
 /// Opens one of the kernel's directories.
@@ -85,7 +85,7 @@ pub(crate) fn file(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Those of opening it.
 pub(crate) fn directory(path: &Path) -> Result<OwnedFd, Errno> {
-    opened(&Request::Directory { path: bytes_of(path) }, &[])
+    opened(&Request::Directory { path: bytes_of(path) })
 }
 
 /// An entry of a directory.
@@ -113,7 +113,7 @@ pub(crate) fn entries(path: &Path) -> io::Result<impl Iterator<Item = Entry> + u
 /// # Errors
 /// Those of reading it.
 pub(crate) fn link(path: &Path) -> io::Result<PathBuf> {
-    match ask(&Request::Link { path: bytes_of(path) }, &[])?.0 {
+    match ask(&Request::Link { path: bytes_of(path) })?.0 {
         Answer::Link(target) => Ok(OsString::from_vec(target).into()),
         _ => Err(Errno::PROTO.into()),
     }
@@ -124,7 +124,7 @@ pub(crate) fn link(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// Those of asking: it is not there, most often.
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    match ask(&Request::Identity { path: bytes_of(path) }, &[])?.0 {
+    match ask(&Request::Identity { path: bytes_of(path) })?.0 {
         Answer::Identity { device, inode } => Ok((device, inode)),
         _ => Err(Errno::PROTO.into()),
     }
@@ -145,7 +145,7 @@ pub(crate) enum EventPlace<'a> {
     /// The tasks of a control group, on one CPU.
     Cgroup {
         /// The group's directory.
-        group: BorrowedFd<'a>,
+        group: &'a Path,
         /// The CPU.
         cpu: i32,
     },
@@ -166,15 +166,23 @@ impl EventPlace<'_> {
     }
 }
 
-/// Opens an event, in the group of `leader` if there is one.
+/// Opens an event.
 ///
 /// # Errors
 /// What the kernel said.
-pub(crate) fn event(
+pub(crate) fn event(attr: &perf_event_attr, place: EventPlace<'_>) -> Result<OwnedFd, Errno> {
+    Ok(led_event(attr, None, place)?.0)
+}
+
+/// Opens an event after its group's `leader`, if there is one; gives both.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn led_event(
     attr: &perf_event_attr,
+    leader: Option<&perf_event_attr>,
     place: EventPlace<'_>,
-    leader: Option<BorrowedFd<'_>>,
-) -> Result<OwnedFd, Errno> {
+) -> Result<(OwnedFd, Option<OwnedFd>), Errno> {
     let (tid, cpu, group) = match place {
         EventPlace::Task { tid, cpu } => (tid, cpu, None),
         EventPlace::Cpu(cpu) => (-1, cpu, None),
@@ -182,13 +190,14 @@ pub(crate) fn event(
     };
     let request = Request::Event {
         attr: attr_bytes::as_bytes(attr).to_vec(),
+        leader: leader.map(|leader| attr_bytes::as_bytes(leader).to_vec()),
         tid,
         cpu,
-        is_of_cgroup: group.is_some(),
-        is_led: leader.is_some(),
+        cgroup: group.map(bytes_of),
     };
-    let beside: Vec<_> = group.into_iter().chain(leader).collect();
-    opened(&request, &beside)
+    let mut fds = ask(&request)?.1.into_iter();
+    let event = fds.next().ok_or(Errno::PROTO)?;
+    Ok((event, fds.next()))
 }
 
 /// A descriptor of process `pid`.
@@ -196,7 +205,7 @@ pub(crate) fn event(
 /// # Errors
 /// What the kernel said.
 pub(crate) fn process(pid: i32) -> Result<OwnedFd, Errno> {
-    opened(&Request::Task { tid: pid, thread_of: None }, &[])
+    opened(&Request::Task { tid: pid, thread_of: None })
 }
 
 /// A descriptor of thread `tid`; of its process `pid` where the kernel knows none of threads.
@@ -204,7 +213,7 @@ pub(crate) fn process(pid: i32) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// What the kernel said.
 pub(crate) fn thread(tid: i32, pid: i32) -> Result<OwnedFd, Errno> {
-    opened(&Request::Task { tid, thread_of: Some(pid) }, &[])
+    opened(&Request::Task { tid, thread_of: Some(pid) })
 }
 
 /// Tells whether the event that a request asks for shows no more than what user code does, whoever opens it. Without
@@ -244,7 +253,7 @@ pub fn pmu_type(attr: &[u8]) -> Option<u32> {
 /// What the kernel said to him, or his rules.
 pub fn object(place: &FilePlace) -> Option<io::Result<File>> {
     BROKER.get()?;
-    let file = opened(&Request::Object(place.clone()), &[]);
+    let file = opened(&Request::Object(place.clone()));
     Some(file.map(File::from).map_err(io::Error::from))
 }
 
@@ -253,7 +262,7 @@ pub fn object(place: &FilePlace) -> Option<io::Result<File>> {
 /// # Errors
 /// As [`Broker::ask`].
 pub(crate) fn end_recording(is_whole: bool) -> Option<Result<Answer, Errno>> {
-    let answered = BROKER.get()?.ask(&Request::RecordingEnd { is_whole }, &[]);
+    let answered = BROKER.get()?.ask(&Request::RecordingEnd { is_whole });
     Some(answered.map(|(answer, _)| answer))
 }
 
@@ -261,7 +270,7 @@ pub(crate) fn end_recording(is_whole: bool) -> Option<Result<Answer, Errno>> {
 pub fn take_leave(code: u8) {
     if let Some(broker) = BROKER.get() {
         // One that is gone has no use for it.
-        let _ = broker.ask(&Request::Ending { code }, &[]);
+        let _ = broker.ask(&Request::Ending { code });
     }
 }
 
@@ -270,15 +279,12 @@ pub fn take_leave(code: u8) {
 ///
 /// # Errors
 /// What the kernel said; `EINVAL` where it makes no sense.
-pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered, Errno> {
+pub fn perform(request: &Request) -> Result<Answered, Errno> {
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
     let io = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let fd = match request {
         Request::File { path: bytes } => File::open(path(bytes)).map_err(io)?.into(),
-        Request::Directory { path: bytes } => {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            rustix::fs::open(path(bytes), flags, Mode::empty())?
-        }
+        Request::Directory { path: bytes } => directory_at(&path(bytes))?,
         Request::Link { path: bytes } => {
             let target = std::fs::read_link(path(bytes)).map_err(io)?;
             return Ok((Answer::Link(target.into_os_string().into_vec()), Vec::new()));
@@ -290,12 +296,17 @@ pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered,
         }
         Request::Task { tid, thread_of: None } => pidfd::open_process(*tid)?,
         Request::Task { tid, thread_of: Some(pid) } => pidfd::open_thread(*tid, *pid)?,
-        &Request::Event { ref attr, tid, cpu, is_of_cgroup, is_led } => {
-            let attr = attr_bytes::from_bytes(attr).ok_or(Errno::INVAL)?;
-            let mut beside = beside.iter().copied();
-            let cgroup = is_of_cgroup.then(|| beside.next().ok_or(Errno::INVAL)).transpose()?;
-            let leader = is_led.then(|| beside.next().ok_or(Errno::INVAL)).transpose()?;
-            open::open(&attr, tid, cpu, cgroup, leader)?
+        &Request::Event { ref attr, ref leader, tid, cpu, ref cgroup } => {
+            let whole = |bytes: &Vec<u8>| attr_bytes::from_bytes(bytes).ok_or(Errno::INVAL);
+            let (attr, leader) = (whole(attr)?, leader.as_ref().map(whole).transpose()?);
+            let group = cgroup.as_ref().map(|bytes| directory_at(&path(bytes))).transpose()?;
+            let open = |attr: &perf_event_attr, leader: Option<&OwnedFd>| {
+                let (group, leader) = (group.as_ref().map(AsFd::as_fd), leader.map(AsFd::as_fd));
+                open::open(attr, tid, cpu, group, leader)
+            };
+            let leader = leader.map(|leader| open(&leader, None)).transpose()?;
+            let event = open(&attr, leader.as_ref())?;
+            return Ok((Answer::Opened, [event].into_iter().chain(leader).collect()));
         }
         Request::Connection { .. }
         | Request::Object(_)
@@ -305,6 +316,11 @@ pub fn perform(request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Answered,
         | Request::Ending { .. } => return Err(Errno::INVAL),
     };
     Ok((Answer::Opened, vec![fd]))
+}
+
+fn directory_at(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 #[cfg(test)]
@@ -335,16 +351,13 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_done_as_by_the_kernel() {
         let path = b"/proc/self/status".to_vec();
-        let (answer, files) = perform(&Request::File { path }, &[]).unwrap();
+        let (answer, files) = perform(&Request::File { path }).unwrap();
         assert_eq!((answer, files.len()), (Answer::Opened, 1));
-        let absent = perform(&Request::File { path: b"/proc/no/such".to_vec() }, &[]);
+        let absent = perform(&Request::File { path: b"/proc/no/such".to_vec() });
         assert_eq!(absent.unwrap_err(), Errno::NOENT);
         let own = i32::try_from(std::process::id()).unwrap();
-        let (_, mut tasks) = perform(&Request::Task { tid: own, thread_of: None }, &[]).unwrap();
+        let (_, mut tasks) = perform(&Request::Task { tid: own, thread_of: None }).unwrap();
         assert!(!pidfd::has_ended(tasks.pop().unwrap()));
-        assert_eq!(
-            perform(&Request::CommandEnd { is_asked: true }, &[]).unwrap_err(),
-            Errno::INVAL
-        );
+        assert_eq!(perform(&Request::CommandEnd { is_asked: true }).unwrap_err(), Errno::INVAL);
     }
 }

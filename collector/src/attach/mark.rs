@@ -36,7 +36,7 @@ impl Marks {
         // `kernel/events/core.c`).
         let output = self.0.outputs.first()?;
         let place = EventPlace::Task { tid: pid, cpu: output.cpu };
-        let mark = access::event(&attr::mark(), place, None).ok()?;
+        let mark = access::event(&attr::mark(), place).ok()?;
         open::set_output(mark.as_fd(), output.side_band.as_fd()).ok()?;
         Some(mark)
     }

@@ -23,9 +23,10 @@ use crate::system::procfs::Procfs;
 use crate::target::Watched;
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::record::Record;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashSet;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -168,7 +169,7 @@ impl<'a> Attacher<'a> {
     }
 
     /// Opens events on every CPU, for all tasks or for those of `group`.
-    pub(crate) fn cpus(&mut self, group: Option<BorrowedFd<'_>>) -> Result<(), Error> {
+    pub(crate) fn cpus(&mut self, group: Option<&Path>) -> Result<(), Error> {
         let place = |cpu| match group {
             Some(group) => EventPlace::Cgroup { group, cpu },
             None => EventPlace::Cpu(cpu),
@@ -311,7 +312,7 @@ impl<'a> Attacher<'a> {
             return Ok(true);
         }
         let inherit = matches!(place, EventPlace::Task { .. });
-        match access::event(&attr::side_band(self.features, inherit), place, None) {
+        match access::event(&attr::side_band(self.features, inherit), place) {
             Ok(fd) => {
                 set_output(&fd, &self.rings.outputs[cpu_idx].side_band)?;
                 self.attached.side_band.push(OpenSideBand { fd, pid, cpu });
@@ -361,7 +362,7 @@ impl<'a> Attacher<'a> {
     fn is_off(&mut self, place: EventPlace<'_>, cpu: i32) -> bool {
         let attr = attr::side_band(KernelFeatures::default(), false);
         let is_whole = !matches!(place, EventPlace::Task { .. });
-        let is_off = is_whole && matches!(access::event(&attr, place, None), Err(Errno::NODEV));
+        let is_off = is_whole && matches!(access::event(&attr, place), Err(Errno::NODEV));
         if is_off && !self.attached.offline.contains(&cpu) {
             self.attached.offline.push(cpu);
         }
@@ -427,11 +428,7 @@ impl<'a> Attacher<'a> {
 
 /// Side-band event of the kernel on one CPU, if it gives one.
 pub(crate) fn machine_on(output: &CpuOutputs, features: KernelFeatures) -> Option<OpenSideBand> {
-    let fd = match access::event(
-        &attr::machine_side_band(features),
-        EventPlace::Cpu(output.cpu),
-        None,
-    ) {
+    let fd = match access::event(&attr::machine_side_band(features), EventPlace::Cpu(output.cpu)) {
         Ok(fd) => fd,
         Err(errno) => {
             tracing::debug!(cpu = output.cpu, %errno, "the kernel does not tell of itself");
@@ -455,7 +452,7 @@ pub(crate) fn kernel_features() -> KernelFeatures {
 
     let is_known = |attr: &attr::perf_event_attr| {
         !matches!(
-            access::event(attr, EventPlace::own_thread(-1), None),
+            access::event(attr, EventPlace::own_thread(-1)),
             Err(Errno::INVAL | Errno::TOOBIG)
         )
     };
@@ -467,9 +464,8 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     };
     let binding = Binding::default();
     let none = KernelFeatures::default();
-    let is_allowed = |attr: &attr::perf_event_attr| {
-        access::event(attr, EventPlace::own_thread(-1), None).is_ok()
-    };
+    let is_allowed =
+        |attr: &attr::perf_event_attr| access::event(attr, EventPlace::own_thread(-1)).is_ok();
     let with_build_id = KernelFeatures { build_id: true, ..none };
     let with_namespaces = KernelFeatures { namespaces: true, ..none };
     KernelFeatures {

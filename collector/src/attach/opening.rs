@@ -15,7 +15,7 @@ use crate::event::attr::{
 };
 use crate::event::meaning::counter_skid;
 use dataspace_proto::event::{EventKind, SkidModel};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 /// `config` of `mem-loads-aux`, for events whose PMU does not name it (Linux
@@ -40,23 +40,22 @@ pub(crate) fn open_planned(
     features: KernelFeatures,
     place: EventPlace<'_>,
 ) -> Result<Opened<OwnedFd>, Errno> {
-    open_with(plan, binding, features, |attr, leader: Option<&OwnedFd>| {
-        access::event(attr, place, leader.map(AsFd::as_fd))
+    open_with(plan, binding, features, |attr, leader| {
+        let (event, leader) = access::led_event(attr, leader, place)?;
+        Ok(Opened { event, leader })
     })
 }
 
-/// As [`open_planned`], with `open` for the system call.
+/// As [`open_planned`], with `open` for the system calls: of an event, and before it of its leader.
 pub(crate) fn open_with<F>(
     plan: &mut EventPlan,
     binding: Binding,
     features: KernelFeatures,
-    mut open: impl FnMut(&perf_event_attr, Option<&F>) -> Result<F, Errno>,
+    mut open: impl FnMut(&perf_event_attr, Option<&perf_event_attr>) -> Result<Opened<F>, Errno>,
 ) -> Result<Opened<F>, Errno> {
     let mut once = |source: &EventSource| {
         let leader = attr::leader(source, binding, features);
-        let leader = leader.map(|leader| open(&leader, None)).transpose()?;
-        let event = open(&attr::sampled(source, binding, features), leader.as_ref())?;
-        Ok(Opened { event, leader })
+        open(&attr::sampled(source, binding, features), leader.as_ref())
     };
     if plan.is_settled {
         return once(&plan.source);

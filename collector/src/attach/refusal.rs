@@ -121,12 +121,11 @@ impl<'a> Request<'a> {
     /// `perf_event_open()` one of a PMU with `PERF_PMU_CAP_NO_INTERRUPT` with `EOPNOTSUPP`.
     fn only_counts(&self) -> bool {
         let Some(source) = self.source.filter(|_| self.counter().is_some()) else { return false };
-        let opens =
-            |place, period| access::event(&attr::bare(&source, period), place, None).is_ok();
+        let opens = |place, period| access::event(&attr::bare(&source, period), place).is_ok();
         // A user who may not see the kernel opens nothing of a PMU that cannot leave it out. But its own
         // check, which refuses the period, comes first.
         let passes = |place, period| {
-            let opened = access::event(&attr::bare_of_user(&source, period), place, None);
+            let opened = access::event(&attr::bare_of_user(&source, period), place);
             matches!(opened, Ok(_) | Err(Errno::OPNOTSUPP))
         };
         // Some count on whole CPUs only.

@@ -156,7 +156,7 @@ fn owner(cpu: i32, n_pages: usize, procfs: &Procfs) -> Result<OwnedFd, Error> {
     let ring_bytes = n_pages * rustix::param::page_size();
     let attr = attr::ring_owner(u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX));
     let pid = getpid().as_raw_nonzero().get();
-    access::event(&attr, EventPlace::Task { tid: pid, cpu }, None)
+    access::event(&attr, EventPlace::Task { tid: pid, cpu })
         .map_err(|errno| refusal::Request::new("any event", pid, pid, procfs).error(errno))
 }
 

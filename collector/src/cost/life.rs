@@ -71,13 +71,13 @@ impl Heritage {
         let (mut events, mut outputs) = (Vec::new(), Vec::new());
         for &cpu in cpus {
             let place = EventPlace::own_thread(cpu);
-            let output = access::event(&attr::ring_owner(1), place, None)?;
+            let output = access::event(&attr::ring_owner(1), place)?;
             // Before there is a ring nothing can be sent to it.
             let ring = MappedRing::new(output.as_fd(), RING_PAGES)?;
             let sampled = plans.iter().filter(|plan| plan.is_on(cpu));
             let attrs = sampled.map(|plan| attr::sampled(&plan.source, binding, features));
             for attr in attrs.chain([attr::side_band(features, true)]) {
-                let event = access::event(&attr, place, None)?;
+                let event = access::event(&attr, place)?;
                 open::set_output(event.as_fd(), output.as_fd())?;
                 events.push(event);
             }

@@ -128,7 +128,7 @@ fn extra(
     let last_ns = began_ns + MAX_WARM_UP.as_nanos() as u64;
     while n_runs < N_RUNS || thread_cpu_ns() < end_ns.min(last_ns) {
         n_runs += 1;
-        let fd = access::event(&attr, EventPlace::own_thread(-1), None).ok()?;
+        let fd = access::event(&attr, EventPlace::own_thread(-1)).ok()?;
         let mut ring = MappedRing::new(fd.as_fd(), RING_PAGES).ok()?;
         let with = time(&mut work);
         open::disable(fd.as_fd()).ok()?;

@@ -5,7 +5,7 @@ use crate::access;
 use crate::error::Error;
 use crate::system::cgroup::Cgroup;
 use crate::target::Coverage;
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Interval at which a unit's group that is gone is looked for elsewhere: all groups of the machine are gone through.
@@ -15,7 +15,6 @@ const SEARCH: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct GroupWatch {
     group: Cgroup,
-    directory: OwnedFd,
     identity: Option<(u64, u64)>,
     /// Time when it was removed, or looked for elsewhere last.
     gone_since: Option<Instant>,
@@ -43,15 +42,15 @@ impl GroupWatch {
     }
 
     fn open(group: Cgroup) -> Result<Self, Error> {
-        let directory = access::directory(&group.path)
+        access::directory(&group.path)
             .map_err(|errno| Error::System { call: "opening the control group", errno })?;
         let identity = group.identity();
-        Ok(Self { group, directory, identity, gone_since: None })
+        Ok(Self { group, identity, gone_since: None })
     }
 
-    /// Its directory, by which the kernel knows it.
-    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
+    /// Its directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.group.path
     }
 
     /// Its name, for a person.

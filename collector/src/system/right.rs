@@ -15,6 +15,9 @@ const OF_KERNEL: [&str; 2] = ["kallsyms", "modules"];
 /// Files of a task. Some it shows to everybody, but not where `/proc` is mounted with `hidepid`.
 const OF_TASK: [&str; 7] = ["cgroup", "comm", "exe", "maps", "ns/mnt", "stat", "status"];
 
+/// Those of them that are links.
+const OF_TASK_LINKS: [&str; 2] = ["/exe", "/ns/mnt"];
+
 /// A file of any task: times, by which a worker measures on a child of its own what events cost.
 const OF_ANY_TASK: &str = "schedstat";
 
@@ -34,6 +37,8 @@ pub struct KernelFile {
     pub path: PathBuf,
     /// The right that it takes.
     pub right: Right,
+    /// True for a link to what is a process's, and no file of the kernel.
+    pub is_link: bool,
 }
 
 /// Right that it takes to be shown a file.
@@ -58,7 +63,7 @@ impl KernelFile {
         if !is_plain || !path.is_absolute() || path.as_os_str().as_bytes().contains(&0) {
             return None;
         }
-        let file = |right| Some(Self { path: path.to_path_buf(), right });
+        let file = |right| Some(Self { path: path.to_path_buf(), right, is_link: false });
         if let Some(below) = of_proc {
             return of_proc_file(below.to_str()?, own_pid);
         }
@@ -78,7 +83,10 @@ impl KernelFile {
 
 fn of_proc_file(below: &str, own_pid: i32) -> Option<KernelFile> {
     let (first, rest) = below.split_once('/').unwrap_or((below, ""));
-    let file = |path: &str, right| Some(KernelFile { path: Procfs::default().path(path), right });
+    let file = |path: &str, right| {
+        let is_link = OF_TASK_LINKS.iter().any(|link| path.ends_with(link));
+        Some(KernelFile { path: Procfs::default().path(path), right, is_link })
+    };
     if rest.is_empty() && OF_MACHINE.contains(&first) {
         return file(below, Right::None);
     }

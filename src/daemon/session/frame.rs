@@ -17,7 +17,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// One of `figures`, without objects.
     pub(crate) fn of(figures: Figures) -> Self {
-        let event = Sealed::of(crate::worker::sealed(b"").unwrap()).unwrap();
+        let event = Sealed::seal(Sealed::blank().unwrap()).unwrap();
         Self { event, figures, made: Instant::now() }
     }
 }

@@ -13,7 +13,7 @@ use dataspace_proto::api::{ErrorCode, SessionState};
 use dataspace_proto::worker::{self as proto, Ask, Flag, Reply, SessionRequest, Viewer};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -235,7 +235,7 @@ impl Keeper {
         let (hosted, wished) =
             self.staff.host(self.session.id, self.request(warning)?).map_err(no_worker)?;
         self.session.is_hosted(wished);
-        match self.ask(&hosted, Ask::Attach)?.0 {
+        match self.ask(&hosted, Ask::Attach, &[])? {
             Reply::Attached(_) => {}
             Reply::NotAttached { code, message } => {
                 return Err(Unattached::Error(code_of(code), cut(&message)));
@@ -279,7 +279,7 @@ impl Keeper {
             let is_given_up = self.session.is_given_up.load(Ordering::Acquire);
             let is_leaving = self.is_to_leave() || is_given_up;
             if is_leaving {
-                self.ask(hosted, Ask::Stop)?;
+                self.ask(hosted, Ask::Stop, &[])?;
             } else if is_wished {
                 std::thread::sleep(MIN_SPACING.saturating_sub(published.elapsed()));
             }
@@ -308,7 +308,7 @@ impl Keeper {
     }
 
     fn standing(&self, hosted: &Hosted) -> Result<proto::Standing, Lost> {
-        match self.ask(hosted, Ask::Glance)?.0 {
+        match self.ask(hosted, Ask::Glance, &[])? {
             Reply::Standing(standing) => {
                 hosted.heard(&standing);
                 Ok(standing)
@@ -318,12 +318,13 @@ impl Keeper {
     }
 
     fn snapshot(&self, hosted: &Hosted) -> Result<Frame, Lost> {
-        match self.ask(hosted, Ask::Snapshot)? {
-            (Reply::Snapshot(figures), Some(file)) => {
+        let file = Sealed::blank().map_err(|error| Lost(format!("no file for it: {error}")))?;
+        match self.ask(hosted, Ask::Snapshot, &[file.as_fd()])? {
+            Reply::Snapshot(figures) => {
                 let lost = |why: String| Lost(format!("its snapshot is none: {}", cut(&why)));
                 let figures = serde_json::from_slice(&figures);
                 let figures = figures.map_err(|error| lost(error.to_string()))?;
-                let event = Sealed::of(file).map_err(|error| lost(error.to_string()))?;
+                let event = Sealed::seal(file).map_err(|error| lost(error.to_string()))?;
                 Ok(Frame { event, figures, made: Instant::now() })
             }
             _ => Err(Lost(NO_REPLY.to_owned())),
@@ -331,13 +332,13 @@ impl Keeper {
     }
 
     /// The worker's reply. It is told meanwhile if the session is to end, and given up where it does not reply at all.
-    fn ask(&self, hosted: &Hosted, ask: Ask) -> Result<(Reply, Option<OwnedFd>), Lost> {
+    fn ask(&self, hosted: &Hosted, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<Reply, Lost> {
         let lost = |errno: Errno| match errno {
             Errno::PIPE | Errno::CONNRESET => Lost("it is gone".to_owned()),
             errno => Lost(errno.to_string()),
         };
         let connection = hosted.connection();
-        connection.put(&ask).map_err(lost)?;
+        connection.put(&ask, beside).map_err(lost)?;
         let began = Instant::now();
         let patience = if ask == Ask::Attach { OPENING_PATIENCE } else { PATIENCE };
         let mut told = None;
@@ -359,8 +360,7 @@ impl Keeper {
             }
         }
         let gone = || Lost("it is gone".to_owned());
-        let (reply, mut beside) = connection.receive().map_err(lost)?.ok_or_else(gone)?;
-        Ok((reply, beside.pop()))
+        connection.receive_alone().map_err(lost)?.ok_or_else(gone)
     }
 
     /// Reason for which a process of the target is not its user's any more.

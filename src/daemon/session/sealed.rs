@@ -4,8 +4,7 @@
 use bytes::Bytes;
 use dataspace_proto::worker::{EVENT_TEXT, MAX_MADE_BYTES};
 use rustix::fd::OwnedFd;
-use rustix::fs::{SealFlags, fcntl_get_seals};
-use rustix::io::Errno;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -14,8 +13,9 @@ use std::sync::{Arc, Weak};
 /// Bytes that go out at once.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Seals without which a file may change, or be none in memory: a read could wait for ever.
-const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::WRITE);
+/// Seals after which nobody changes a file.
+const SEALS: SealFlags =
+    SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::WRITE).union(SealFlags::SEAL);
 
 /// A part of such a file; each piece that is taken is taken off it.
 #[derive(Clone, Debug)]
@@ -26,14 +26,21 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// All of the file of `fd`, which comes from a worker.
+    /// A file in memory for a worker to write to: none of its own is taken, for any other file can hold who closes it.
     ///
     /// # Errors
-    /// Where it is no such file, or longer than they may be.
-    pub(crate) fn of(fd: OwnedFd) -> io::Result<Self> {
-        if !fcntl_get_seals(&fd)?.contains(SEALS) {
-            return Err(Errno::PERM.into());
-        }
+    /// What the kernel said.
+    pub(crate) fn blank() -> io::Result<OwnedFd> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        Ok(memfd_create("made", flags)?)
+    }
+
+    /// All of the [`blank`](Self::blank) file `fd`, as a worker has left it.
+    ///
+    /// # Errors
+    /// Where it can still be written to, or is longer than they may be.
+    pub(crate) fn seal(fd: OwnedFd) -> io::Result<Self> {
+        fcntl_add_seals(&fd, SEALS)?;
         let file = File::from(fd);
         let end = file.metadata()?.len();
         let most = MAX_MADE_BYTES + (EVENT_TEXT.0.len() + EVENT_TEXT.1.len()) as u64;
@@ -80,32 +87,31 @@ impl Sealed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
 
-    fn memory_file(bytes: &[u8], seals: SealFlags) -> OwnedFd {
-        let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    fn written(bytes: &[u8]) -> OwnedFd {
+        let fd = Sealed::blank().unwrap();
         rustix::io::write(&fd, bytes).unwrap();
-        fcntl_add_seals(&fd, seals).unwrap();
         fd
     }
 
     #[test]
-    fn only_what_cannot_change_is_handed_on() {
-        assert!(Sealed::of(memory_file(b"x", SEALS)).is_ok());
-        assert!(Sealed::of(memory_file(b"x", SealFlags::WRITE)).is_err());
-        assert!(Sealed::of(tempfile::tempfile().unwrap().into()).is_err());
-        assert!(Sealed::of(rustix::pipe::pipe().unwrap().0).is_err());
-        let long = memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
+    fn what_is_handed_on_changes_no_more() {
+        let file = written(b"x");
+        let of_worker = File::from(file.try_clone().unwrap());
+        let sealed = Sealed::seal(file).unwrap();
+        assert_eq!(sealed.len(), 1);
+        assert!(of_worker.set_len(0).is_err() && of_worker.set_len(9).is_err());
+        assert!(of_worker.write_at(b"y", 0).is_err());
+        let long = Sealed::blank().unwrap();
         rustix::fs::ftruncate(&long, MAX_MADE_BYTES + 1000).unwrap();
-        fcntl_add_seals(&long, SEALS).unwrap();
-        assert!(Sealed::of(long).is_err());
+        assert!(Sealed::seal(long).is_err());
     }
 
     #[test]
     fn pieces_make_the_whole() {
         let json: Vec<u8> = (0..150_000u32).map(|n| n as u8).collect();
         let event = [EVENT_TEXT.0, &json, EVENT_TEXT.1].concat();
-        let sealed = Sealed::of(memory_file(&event, SEALS)).unwrap();
+        let sealed = Sealed::seal(written(&event)).unwrap();
         let all = |mut part: Sealed| {
             let mut bytes = Vec::new();
             while let Some(piece) = part.next_piece().unwrap() {
@@ -116,7 +122,7 @@ mod tests {
         };
         assert_eq!(all(sealed.clone()), event);
         assert_eq!(all(sealed.json()), json);
-        let short = Sealed::of(memory_file(b"x", SEALS)).unwrap();
+        let short = Sealed::seal(written(b"x")).unwrap();
         assert_eq!(short.json().len(), 0);
     }
 }

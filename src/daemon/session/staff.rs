@@ -81,7 +81,7 @@ pub(crate) struct Worker {
     service: Mutex<Option<Service>>,
     /// Its sessions.
     n_hosted: AtomicUsize,
-    /// How it stood when one of them was asked last.
+    /// Its state when one of them was asked last.
     standing: Mutex<Standing>,
     /// The bound that it was told.
     told_bytes: AtomicU64,
@@ -236,7 +236,7 @@ impl Staff {
             if told.abs_diff(bound) >= STEP_BYTES || (told == 0) != (bound == 0) {
                 let max_bytes = Some(bound).filter(|bound| *bound != 0);
                 // One that does not read is told again.
-                if worker.control.send_now(&Order::Memory { max_bytes }).is_ok() {
+                if worker.control.send_now(&Order::Memory { max_bytes }, &[]).is_ok() {
                     worker.told_bytes.store(bound, Ordering::Relaxed);
                 }
             }
@@ -359,7 +359,7 @@ impl Hosted {
 
     /// Tells it something while it is busy.
     pub(crate) fn flag(&self, flag: Flag) {
-        let _ = self.worker.control.send_now(&Order::Flag { session: self.session, flag });
+        let _ = self.worker.control.send_now(&Order::Flag { session: self.session, flag }, &[]);
     }
 
     /// Takes note of how it stands.

@@ -7,6 +7,7 @@ use crate::sys::open;
 use crate::system::machine::fixture::Fixture;
 use crate::system::tracefs::Tracefs;
 use perf_event_open_sys::bindings as abi;
+use rustix::fd::AsFd as _;
 
 const BINDING: Binding = Binding { inherit: true, enable_on_exec: false, is_cpu_wide: false };
 const FEATURES: KernelFeatures =
@@ -62,11 +63,15 @@ struct Kernel<'a> {
 
 impl Kernel<'_> {
     fn open(&mut self, plan: &mut EventPlan) -> Result<Opened<u64>, Errno> {
-        open_with(plan, BINDING, FEATURES, |attr, leader: Option<&u64>| {
-            let call = call(attr, leader.is_some());
+        let mut one = |attr: &perf_event_attr, has_leader| {
+            let call = call(attr, has_leader);
             let refused = (self.refuses)(&call);
             self.calls.push(call.clone());
             refused.map_or(Ok(call.config), Err)
+        };
+        open_with(plan, BINDING, FEATURES, |attr, leader| {
+            let leader = leader.map(|leader| one(leader, false)).transpose()?;
+            Ok(Opened { event: one(attr, leader.is_some())?, leader })
         })
     }
 }
