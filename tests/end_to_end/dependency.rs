@@ -53,7 +53,9 @@ fn collector_and_analyzer_do_not_know_each_other() {
         let packages = metadata["packages"].as_array().unwrap();
         let package = packages.iter().find(|package| package["name"] == name).unwrap();
         let dependencies = package["dependencies"].as_array().unwrap();
-        dependencies.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+        // Tests and benches may need more than the crate.
+        let own = dependencies.iter().filter(|it| it["kind"].is_null());
+        own.map(|it| it["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(!needs("dataspace-collector").contains(&"dataspace-analyzer".to_owned()));
     assert!(!needs("dataspace-analyzer").contains(&"dataspace-collector".to_owned()));
