@@ -18,7 +18,7 @@ const SECRET: [&str; 9] =
 /// The account of what was handed out.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
-    /// Processes that are workers.
+    /// Processes that are workers in the attacker's hands.
     workers: Mutex<Vec<u32>>,
     kinds: Mutex<BTreeMap<String, u64>>,
 }
@@ -46,7 +46,7 @@ impl Judge {
         OwnedFd::from(theirs).into()
     }
 
-    /// Process `pid` is a worker.
+    /// Process `pid` is a worker in the attacker's hands.
     pub(crate) fn knows(&self, pid: u32) {
         self.workers.lock().unwrap().push(pid);
     }
@@ -74,7 +74,8 @@ impl Judge {
                 let pid = field("Pid:").and_then(|pid| pid.parse().ok());
                 // Below 0 it has ended.
                 let is_his = pid.is_none_or(|pid: i32| pid <= 0 || self.is_his(pid.unsigned_abs()));
-                return if is_his { kind("tasks") } else { Err(format!("task {pid:?}")) };
+                let status = || read_to_string(format!("/proc/{}/status", pid.unwrap_or_default()));
+                return if is_his { kind("tasks") } else { Err(format!("task {:?}", status())) };
             }
             _ if link.starts_with("socket:") => return kind("connections"),
             _ if link.starts_with("mnt:") => return kind("namespaces"),
@@ -114,11 +115,14 @@ impl Judge {
         Ok(())
     }
 
-    /// Tells whether process `pid` is the user's, one of the workers, or gone.
+    /// Tells whether process or thread `pid` is the user's, of one of the workers, or gone.
     fn is_his(&self, pid: u32) -> bool {
         let Ok(status) = read_to_string(format!("/proc/{pid}/status")) else { return true };
-        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+        let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let uids = field("Uid:").unwrap_or_default();
         let is_his = uids.split_whitespace().all(|uid| uid == USER.to_string());
-        is_his || self.workers.lock().unwrap().contains(&pid)
+        // It may be the id of one of its threads.
+        let process = field("Tgid:").and_then(|pid| pid.parse().ok());
+        is_his || process.is_some_and(|pid| self.workers.lock().unwrap().contains(&pid))
     }
 }

@@ -44,6 +44,9 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(30);
 /// wishes for, since one may come after another's.
 const MAX_ANSWER: Duration = Duration::from_secs(60);
 
+/// What the daemon's memory may grow by in KiB after a tenth of the time: pieces that threads keep for later.
+const MAX_GROWTH_KIB: u64 = 32 << 10;
+
 /// Clients that ask at a time.
 const N_CLIENTS: usize = 3;
 
@@ -120,6 +123,8 @@ fn fight(time: Duration, seed: u64) {
     while began.elapsed() < time {
         std::thread::sleep(Duration::from_millis(100));
         assert!(daemon.process.try_wait().unwrap().is_none(), "{}", daemon.log());
+        // One that is caught takes nobody along, but is an error of ours.
+        assert!(!daemon.log().contains("panicked"), "{}", daemon.log());
         assert!(!clients.iter().any(|client| client.is_finished()), "a client failed");
         if settled.is_none() && began.elapsed() > time / 10 {
             settled = Some(size(daemon.process.id()));
@@ -132,10 +137,13 @@ fn fight(time: Duration, seed: u64) {
     is_over.store(true, Ordering::Release);
     let n_attached = attacker.join().unwrap();
     clients.into_iter().for_each(|client| client.join().unwrap());
-    print(&judge, began.elapsed(), &answers, size(daemon.process.id()));
+    let ended = size(daemon.process.id());
+    print(&judge, began.elapsed(), &answers, ended);
     println!(
         "{n_attached} sessions of the taken worker; the daemon's size at a tenth: {settled:?}"
     );
+    let settled_kib = settled.map_or(0, |(resident_kib, ..)| resident_kib);
+    assert!(ended.0 <= settled_kib + MAX_GROWTH_KIB, "the daemon's memory grew");
 
     let session = daemon.session(&spared);
     let snapshot = daemon.get(&format!("/v1/sessions/{spared}/snapshot"));
@@ -160,7 +168,8 @@ fn listen_at(path: &Path) -> OwnedFd {
 fn employ(listener: &OwnedFd, cast: &Cast) {
     let mut is_first = true;
     while let Ok(connection) = accept(listener) {
-        let mut command = if std::mem::take(&mut is_first) {
+        let is_honest = std::mem::take(&mut is_first);
+        let mut command = if is_honest {
             support::dataspace(&["worker"])
         } else {
             let seed = cast.seed.fetch_add(1, Ordering::Relaxed).to_string();
@@ -169,7 +178,9 @@ fn employ(listener: &OwnedFd, cast: &Cast) {
             command
         };
         let mut child = command.stdin(connection).spawn().unwrap();
-        cast.judge.knows(child.id());
+        if !is_honest {
+            cast.judge.knows(child.id());
+        }
         std::thread::spawn(move || child.wait());
     }
 }

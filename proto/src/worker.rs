@@ -168,3 +168,12 @@ pub struct Figures {
     /// The objects with the most samples of their own, then all others together.
     pub objects: Vec<(String, u64)>,
 }
+
+impl Figures {
+    /// Objects of one session that have a series of their own, and the one that stands for all others. With 16 sessions
+    /// that makes 336 series.
+    pub const MAX_OBJECTS: usize = 21;
+
+    /// The longest name of an object, in characters: C++ templates have names of kilobytes.
+    pub const MAX_NAME_CHARS: usize = 200;
+}

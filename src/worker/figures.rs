@@ -9,15 +9,9 @@ use dataspace_proto::window::Window;
 use dataspace_proto::worker::Figures;
 use std::collections::{BTreeMap, HashMap};
 
-/// Objects of one session that have a series of their own. With 16 sessions that makes 320 series.
-const MAX_OBJECTS: usize = 20;
-
 /// Objects are counted over the longest window of at most so many seconds: those between two scrapes, where
 /// nobody told Prometheus otherwise.
 const WINDOW_S: u16 = 60;
-
-/// The longest name of an object, in characters: C++ templates have names of kilobytes.
-const MAX_NAME_CHARS: usize = 200;
 
 /// The object that stands for all without a series of their own.
 const OTHER: &str = "other";
@@ -52,7 +46,7 @@ fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
             *sum = sum.saturating_add(samples(line));
         }
     }
-    let selection = Selection { limit: Some(MAX_OBJECTS), filter: String::new() };
+    let selection = Selection { limit: Some(Figures::MAX_OBJECTS - 1), filter: String::new() };
     let wanted =
         WantedObjects { selection: &selection, sampled_in: Some(window), has_total: false };
     let mut top = select(objects, wanted, |idxs| {
@@ -62,7 +56,7 @@ fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
             let parts = of_parts.get(&line.id).copied().unwrap_or(0);
             let own = samples(line).saturating_sub(parts);
             if own > 0 {
-                let name = visible(&line.object).chars().take(MAX_NAME_CHARS).collect();
+                let name = visible(&line.object).chars().take(Figures::MAX_NAME_CHARS).collect();
                 let sum = by_name.entry(name).or_default();
                 *sum = sum.saturating_add(own);
             }
@@ -105,7 +99,7 @@ mod tests {
             snapshot.objects.push(line);
         }
         let many = top(&snapshot, Window::All);
-        assert_eq!(many.len(), MAX_OBJECTS.min(many.len() - 1) + 1);
+        assert!(many.len() <= Figures::MAX_OBJECTS, "{many:?}");
         let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), many.len(), "no series is there twice");
         assert_eq!(many.last().unwrap().0, OTHER);

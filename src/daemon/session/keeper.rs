@@ -1,6 +1,6 @@
 //! The thread of a session: attaches, attaches again, and publishes snapshots.
 
-use super::frame::Frame;
+use super::frame::{Frame, cut};
 use super::sealed::Sealed;
 use super::staff::{Hosted, Staff};
 use super::{Owner, Session};
@@ -40,9 +40,6 @@ const SHORT: &str = "memory is short (memory_max): it goes on when there is memo
 
 /// Reason to give a worker up whose words make no sense.
 const NO_REPLY: &str = "its reply is none to what it was asked";
-
-/// Longest text that a worker makes for a person.
-const MAX_TEXT_CHARS: usize = 500;
 
 /// Reason of a session that ended because of memory.
 const ENDED_FOR_MEMORY: &str = "memory was short (memory_max), and giving up all else was not enough: it was \
@@ -325,7 +322,7 @@ impl Keeper {
                 let figures = serde_json::from_slice(&figures);
                 let figures = figures.map_err(|error| lost(error.to_string()))?;
                 let event = Sealed::seal(file).map_err(|error| lost(error.to_string()))?;
-                Ok(Frame { event, figures, made: Instant::now() })
+                Ok(Frame::made(event, figures))
             }
             _ => Err(Lost(NO_REPLY.to_owned())),
         }
@@ -370,11 +367,6 @@ impl Keeper {
             Standing::Own | Standing::Gone => None,
         })
     }
-}
-
-/// As much of a worker's text as a line of a log has room for.
-fn cut(text: &str) -> String {
-    text.chars().take(MAX_TEXT_CHARS).collect()
 }
 
 /// Kind of a failure that has the exit code `code`.

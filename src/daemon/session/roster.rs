@@ -504,6 +504,24 @@ mod tests {
     }
 
     #[test]
+    fn few_users_leave_places_for_those_who_have_none() {
+        let roster =
+            roster(Limits { sessions: 16, sessions_per_user: 8, ..Limits::default() }, &[]);
+        let mut n_of_users = 0;
+        for id in 0..24 {
+            let of = user(7 + id as u32 / 8);
+            if roster.lock().make_room(&of).is_ok() {
+                let session = Session::idle(id, None, Owner::requesting(&of));
+                roster.lock().sessions.insert(id, session);
+                n_of_users += 1;
+            }
+        }
+        // Three users could have 24. Of 16 a quarter is left to those who see all, of the rest one to who has none.
+        assert!(n_of_users < 12, "{n_of_users}");
+        assert!(roster.lock().make_room(&user(99)).is_ok());
+    }
+
+    #[test]
     fn a_session_that_is_about_to_end_is_not_shown_but_counts() {
         let (peer, other) = (user(7), user(8));
         let session = Session::idle(1, None, Owner::requesting(&peer));
