@@ -152,17 +152,21 @@ impl Drop for Flood {
     }
 }
 
-/// Time on a CPU in ns of the threads of `pid` whose name `is_meant`: the first number of
-/// `schedstat` (Linux `Documentation/scheduler/sched-stats.rst`).
-fn cpu_ns(pid: u32, is_meant: impl Fn(&str) -> bool) -> f64 {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+/// Time on a CPU in ns of the threads of `pid` and of its children whose name `is_meant`: the first number of
+/// `schedstat` (Linux `Documentation/scheduler/sched-stats.rst`). The worker is a child of ours.
+fn cpu_ns(pid: u32, is_meant: impl Fn(&str) -> bool + Copy) -> f64 {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    let of_children =
+        children.split_whitespace().map(|child| cpu_ns(child.parse().unwrap(), is_meant));
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0.0 };
     let of_task = |task: std::io::Result<std::fs::DirEntry>| {
         let path = task.ok()?.path();
         let name = std::fs::read_to_string(path.join("comm")).ok()?;
         let stat = std::fs::read_to_string(path.join("schedstat")).ok()?;
         is_meant(name.trim()).then(|| stat.split(' ').next()?.parse::<f64>().ok())?
     };
-    tasks.filter_map(of_task).sum()
+    tasks.filter_map(of_task).sum::<f64>() + of_children.sum::<f64>()
 }
 
 fn run_ours(program: &Path, n_calls: u64, n_pages: u64) -> Option<Run> {

@@ -3,9 +3,10 @@
 
 scale.py DATASPACE [CASE…] [--seconds N]
 
-Cases: threads (10,000 in one process), processes (1,000), mappings (50,000 in one process), storm
-(fork and exec as fast as the machine goes, for N seconds; 600 by default). Prints one line a case, and
-for the storm one line each tenth of it; nothing is asserted. Wants root, gcc and a machine at rest.
+Cases: threads (10,000 in one process), processes (1,000), mappings (50,000 in one process), sessions
+(of a daemon: one, twenty of root, twenty of as many users), storm (fork and exec as fast as the machine
+goes, for N seconds; 600 by default). Prints one line a case, and for the storm one line each tenth of
+it; nothing is asserted. Wants root, gcc and a machine at rest.
 """
 import argparse
 import json
@@ -117,10 +118,54 @@ def storm(dataspace, program, seconds):
             print(beside.communicate()[1].decode().strip())
 
 
+def proportional_mb(pid):
+    """Memory of a process in MB, with its share of what it has together with others."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def tree(pid):
+    """A process and its descendants."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    others = [int(child) for task in os.listdir(f"/proc/{pid}/task") if task != str(pid)
+              for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    return [pid] + [one for child in [*map(int, children), *others] for one in tree(child)]
+
+
+def sessions(dataspace, directory):
+    """How long attaching takes, and the memory of a daemon and its workers after ten seconds."""
+    # Users may go there.
+    directory.chmod(0o755)
+    chase = directory / "chase"
+    source = HERE.parent.parent / "tests/programs/chase.c"
+    subprocess.run(["gcc", "-O2", "-g", "-o", chase, source], check=True)
+    for name, users in (("one", [0]), ("20 of root", [0] * 20), ("20 of users", range(70_000, 70_020))):
+        socket = directory / "sock"
+        daemon = subprocess.Popen([dataspace, "daemon", "--socket", socket], stderr=subprocess.DEVNULL)
+        while not socket.exists():
+            time.sleep(0.01)
+        targets = [subprocess.Popen(["nice", "-n", "19", chase, "1"], stdin=subprocess.PIPE, user=user,
+                                    group=user, stdout=subprocess.DEVNULL) for user in users]
+        time.sleep(1)
+        took = []
+        for user, target in zip(users, targets):
+            began = time.monotonic()
+            subprocess.run([dataspace, "attach", "--socket", socket, "-p", str(target.pid)], user=user,
+                           group=user, check=True, stdout=subprocess.DEVNULL)
+            took.append((time.monotonic() - began) * 1e3)
+        time.sleep(10)
+        memory = [proportional_mb(pid) for pid in tree(daemon.pid)]
+        print(f"{name}: attached in {min(took):.0f} to {max(took):.0f} ms; daemon {memory[0]:.1f} MB, "
+              f"{len(memory) - 1} others {sum(memory[1:]):.1f} MB", flush=True)
+        for process in (daemon, *targets):
+            process.terminate()
+            process.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("dataspace")
-    parser.add_argument("cases", nargs="*", default=["threads", "processes", "mappings", "storm"])
+    parser.add_argument("cases", nargs="*", default=["threads", "processes", "mappings", "sessions", "storm"])
     parser.add_argument("--seconds", type=int, default=600)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -131,6 +176,8 @@ def main():
                     one_process(options.dataspace, program, "threads", N_THREADS)
                 case "mappings":
                     one_process(options.dataspace, program, "mappings", N_MAPPINGS)
+                case "sessions":
+                    sessions(options.dataspace, Path(directory))
                 case "processes":
                     many_processes(options.dataspace, program)
                 case "storm":

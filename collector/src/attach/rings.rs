@@ -6,11 +6,13 @@ use crate::error::Error;
 use crate::event::attr;
 use crate::record::ring::{Joint, RingReader};
 use crate::sys::mmap::MappedRing;
+use crate::system::machine::Machine;
 use crate::system::procfs::Procfs;
 use perf_event_open_sys::bindings as abi;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::getpid;
+use rustix::process::{Resource, getpid, getrlimit};
+use std::path::Path;
 use std::sync::Arc;
 
 /// 512 KiB a CPU: 1,000 samples with registers and 256 bytes of stack, so a tenth of a
@@ -138,6 +140,20 @@ impl Sizes {
         let next = Self { sample, side_band: halve(self.side_band) };
         (next.sample < self.sample || next.side_band < self.side_band).then_some(next)
     }
+}
+
+/// Sessions of the usual size whose rings a process without privileges may lock, beside no others of its user; at least
+/// one, which makes do with smaller ones.
+#[must_use]
+pub fn n_sessions_that_fit() -> usize {
+    let Some(limit_bytes) = getrlimit(Resource::Memlock).current else { return usize::MAX };
+    let procfs = Procfs::default();
+    let n_cpus = Machine::read(Path::new("/")).online_cpus.len().max(1);
+    // Linux `kernel/events/core.c`, perf_mmap: this much is nobody's limit.
+    let free_kb = procfs.sysctl("kernel/perf_event_mlock_kb").unwrap_or(0).unsigned_abs();
+    let may_kb = limit_bytes / 1024 + free_kb * n_cpus as u64;
+    let wanted_kb = kb_each_cpu(SAMPLE_PAGES, side_band_pages(n_cpus)).unsigned_abs();
+    usize::try_from(may_kb / (wanted_kb * n_cpus as u64)).map_or(usize::MAX, |n| n.max(1))
 }
 
 /// Samples that `ring` holds.

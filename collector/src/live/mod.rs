@@ -16,6 +16,7 @@ pub mod synthetic;
 mod tally;
 
 pub use crate::attach::mark::Marks;
+pub use crate::attach::rings::n_sessions_that_fit;
 pub use crate::sys::clock::thread_cpu_ns;
 pub use parts::{Heard, Outcome};
 

@@ -118,7 +118,7 @@ impl Roster {
         let session = {
             let mut state = self.lock();
             // Of his worker's memory: what another user's takes, or says that it takes, is not his concern.
-            let is_short = self.staff.standing(options.viewer.as_ref()).is_short;
+            let is_short = self.staff.shortage(options.viewer.as_ref()).is_short;
             check_memory(peer, self.staff.memory(), is_short, state.n_held())?;
             state.make_room(peer)?;
             state.check_name(peer, spec.name.as_deref())?;
@@ -158,7 +158,7 @@ impl Roster {
     /// one who sees all, else one of the configuration, which only waits; of these the youngest. One of the
     /// configuration stays, and of others the last, unless more memory is taken than should be.
     pub(crate) fn give_up_one(&self, viewer: Option<&Viewer>) {
-        let is_above = self.staff.standing(viewer).is_above;
+        let is_above = self.staff.shortage(viewer).is_above;
         let session = {
             let mut state = self.lock();
             if state.is_memory_to_come(Instant::now()) {

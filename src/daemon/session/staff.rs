@@ -1,11 +1,13 @@
-//! The daemon's workers: one for each user who may see only his own, and one for all who see all. Who hangs, grows or
-//! crashes is ended, and his sessions begin anew with another.
+//! The daemon's workers: one for each user who may see only his own, and one for all who see all; more where one may not
+//! lock memory enough for their rings. Who hangs, grows or crashes is ended, and his sessions begin anew with another.
 
 use super::worker_log;
 use crate::broker::{self, Service, Terms, wire::Connection};
 use crate::file_source::FilePolicy;
 use crate::lock::lock;
 use crate::memory_bound::MemoryState;
+use dataspace_collector::access::worker;
+use dataspace_collector::live::n_sessions_that_fit;
 use dataspace_collector::quota::counts::Counts;
 use dataspace_collector::system::memory;
 use dataspace_collector::system::procfs::Procfs;
@@ -14,7 +16,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd as _;
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -55,9 +56,11 @@ pub(crate) enum Workplace {
 #[derive(Debug)]
 pub(crate) struct Staff {
     /// Those that there are. Held for a moment only: clients wait for it.
-    workers: Mutex<HashMap<Option<Viewer>, Arc<Worker>>>,
-    /// Held while a worker begins, so that no user has two.
+    workers: Mutex<Vec<Arc<Worker>>>,
+    /// Held while a worker begins, so that no user has more than his sessions need.
     beginning: Mutex<()>,
+    /// Sessions that one worker has at most: its rings are memory that it locks.
+    capacity: usize,
     /// Processes of each user's, those that were given up among them.
     n_living: Mutex<Counts<Option<u32>>>,
     workplace: Workplace,
@@ -89,12 +92,31 @@ pub(crate) struct Worker {
     above_since: Mutex<Option<Instant>>,
 }
 
+/// Want of memory in a user's workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    /// It is short.
+    pub(crate) is_short: bool,
+    /// They have more than they should.
+    pub(crate) is_above: bool,
+}
+
 impl Staff {
     /// Nobody yet.
     pub(crate) fn new(workplace: Workplace) -> Arc<Self> {
+        let capacity = match workplace {
+            // Each is a user of its own. Where all are one, another worker has no more.
+            Workplace::Child if rustix::process::geteuid().is_root() => {
+                worker::raise_lock_limit();
+                n_sessions_that_fit()
+            }
+            // The unit has its own limit.
+            Workplace::Child | Workplace::Socket(_) => usize::MAX,
+        };
         Arc::new(Self {
             workers: Mutex::default(),
             beginning: Mutex::default(),
+            capacity,
             n_living: Mutex::default(),
             workplace,
             max_bytes: AtomicU64::new(0),
@@ -104,31 +126,39 @@ impl Staff {
         })
     }
 
-    /// The worker for sessions of `viewer`, or of those who see all; a new one where there is none.
+    /// A worker for one session more of `viewer`, or of those who see all; a new one where no other has room.
     ///
     /// # Errors
     /// Where there is no process for it.
     fn worker(self: &Arc<Self>, viewer: Option<&Viewer>) -> io::Result<Arc<Worker>> {
-        let key = viewer.cloned();
         let beginning = lock(&self.beginning);
-        let known = lock(&self.workers).get(&key).cloned();
-        if let Some(worker) = known {
-            return Ok(worker);
+        let has_room = |it: &&Arc<Worker>| it.n_hosted.load(Ordering::Acquire) < self.capacity;
+        let of_viewer = self.workers_of(viewer);
+        if let Some(worker) = of_viewer.iter().find(has_room) {
+            worker.n_hosted.fetch_add(1, Ordering::AcqRel);
+            return Ok(Arc::clone(worker));
         }
         let uid = viewer.map(|viewer| viewer.uid);
-        if lock(&self.n_living).of(&uid) >= MAX_LIVING {
+        if lock(&self.n_living).of(&uid) >= of_viewer.len() + MAX_LIVING {
             return Err(io::Error::other("those that were given up have not ended"));
         }
-        let worker = self.begin(key.clone())?;
+        let worker = self.begin(viewer.cloned())?;
+        worker.n_hosted.fetch_add(1, Ordering::AcqRel);
         let mut workers = lock(&self.workers);
         // It may have ended already, before it is known: whoever says so waits for this lock.
         if !worker.is_gone.load(Ordering::Acquire) {
-            workers.insert(key, Arc::clone(&worker));
+            workers.push(Arc::clone(&worker));
         }
         drop(workers);
         drop(beginning);
         self.share_memory();
         Ok(worker)
+    }
+
+    /// The workers of `viewer`, or of those who see all.
+    fn workers_of(&self, viewer: Option<&Viewer>) -> Vec<Arc<Worker>> {
+        let workers = lock(&self.workers);
+        workers.iter().filter(|worker| worker.viewer.as_ref() == viewer).cloned().collect()
     }
 
     fn begin(self: &Arc<Self>, viewer: Option<Viewer>) -> io::Result<Arc<Worker>> {
@@ -181,9 +211,16 @@ impl Staff {
         worker.is_gone.store(true, Ordering::Release);
         // Nobody else is to have what it was given a way to.
         drop(lock(&worker.service).take());
-        let mut workers = lock(&self.workers);
-        if workers.get(&worker.viewer).is_some_and(|one| Arc::ptr_eq(one, worker)) {
-            workers.remove(&worker.viewer);
+        lock(&self.workers).retain(|one| !Arc::ptr_eq(one, worker));
+    }
+
+    /// Lets an idle worker go whose user has another one: it was only there for its rings.
+    fn let_go(&self, worker: &Arc<Worker>) {
+        // While one begins nobody is let go.
+        let Ok(_beginning) = self.beginning.try_lock() else { return };
+        if worker.is_idle() && self.workers_of(worker.viewer.as_ref()).len() > 1 {
+            lock(&self.workers).retain(|one| !Arc::ptr_eq(one, worker));
+            worker.control.hang_up();
         }
     }
 
@@ -196,20 +233,19 @@ impl Staff {
         session: u64,
         request: SessionRequest,
     ) -> io::Result<(Hosted, Connection)> {
-        let worker = self.worker(request.viewer.as_ref())?;
         let (followed, theirs) = Connection::pair()?;
         let (wished, their_wished) = Connection::pair()?;
+        let worker = self.worker(request.viewer.as_ref())?;
+        let hosted = Hosted { staff: Arc::clone(self), worker, session, followed };
         let beside = [theirs.into(), their_wished.into()];
         let order = Order::Begin { session, request };
-        if let Err(errno) = worker.control.hand_over(&order, &beside) {
+        if let Err(errno) = hosted.worker.control.hand_over(&order, &beside) {
             if errno != Errno::MSGSIZE {
-                worker.end();
-                self.has_ended(&worker);
+                hosted.give_up();
             }
             return Err(errno.into());
         }
-        worker.n_hosted.fetch_add(1, Ordering::AcqRel);
-        Ok((Hosted { staff: Arc::clone(self), worker, session, followed }, wished))
+        Ok((hosted, wished))
     }
 
     /// Bounds the memory of all workers and of this process together.
@@ -221,10 +257,14 @@ impl Staff {
     /// Shares memory out by what each worker has: the one that has most is bounded first.
     pub(crate) fn share_memory(&self) {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
-        let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
+        let workers = lock(&self.workers).clone();
         let taken: Vec<u64> = workers.iter().map(|worker| worker.resident_bytes()).collect();
+        // Who has no session does not grow.
+        let growth = |worker: &Worker| if worker.is_idle() { 0 } else { GROWTH_BYTES };
+        let wanted = workers.iter().zip(&taken).map(|(worker, taken)| taken + growth(worker));
+        let wanted: Vec<u64> = wanted.collect();
         let left = max_bytes.saturating_sub(memory::resident_bytes());
-        for ((worker, share), taken) in workers.iter().zip(shares(left, &taken)).zip(taken) {
+        for ((worker, share), taken) in workers.iter().zip(shares(left, wanted)).zip(taken) {
             // No bound is one, too.
             let bound = if max_bytes == 0 { 0 } else { share.max(1) };
             if worker.is_above_for_long(taken, bound) {
@@ -246,7 +286,7 @@ impl Staff {
     /// State of the bound on memory, if there is one.
     pub(crate) fn memory(&self) -> Option<MemoryState> {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
-        let workers: Vec<Arc<Worker>> = lock(&self.workers).values().cloned().collect();
+        let workers = lock(&self.workers).clone();
         let n_sessions = self.n_sessions_given_up.load(Ordering::Relaxed);
         let mut state = MemoryState::of(max_bytes, self.resident_bytes(), n_sessions);
         for worker in workers {
@@ -260,20 +300,25 @@ impl Staff {
     pub(crate) fn resident_bytes(&self) -> u64 {
         let workers = lock(&self.workers);
         let own = memory::resident_bytes();
-        workers.values().fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
+        workers.iter().fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
     }
 
-    /// State of `viewer`'s worker when it was asked last.
-    pub(crate) fn standing(&self, viewer: Option<&Viewer>) -> Standing {
-        let workers = lock(&self.workers);
-        workers.get(&viewer.cloned()).map(|it| lock(&it.standing).clone()).unwrap_or_default()
+    /// Tells whether a worker of `viewer` has too little memory, and whether more than it should, when it was asked last.
+    pub(crate) fn shortage(&self, viewer: Option<&Viewer>) -> Shortage {
+        let mut shortage = Shortage::default();
+        for worker in self.workers_of(viewer) {
+            let standing = lock(&worker.standing);
+            shortage.is_short |= standing.is_short;
+            shortage.is_above |= standing.is_above;
+        }
+        shortage
     }
 
     /// Tells whether there is a bound and somebody to share it, or who still has to hear that there is none.
     pub(crate) fn has_memory_to_share(&self) -> bool {
         let is_bounded = self.max_bytes.load(Ordering::Relaxed) != 0;
         let is_told = |worker: &Arc<Worker>| worker.told_bytes.load(Ordering::Relaxed) != 0;
-        lock(&self.workers).values().any(|worker| is_bounded || is_told(worker))
+        lock(&self.workers).iter().any(|worker| is_bounded || is_told(worker))
     }
 
     /// Comes back when a session is to be given up, with the viewer of whom that is to be.
@@ -320,6 +365,11 @@ impl Worker {
 
     fn resident_bytes(&self) -> u64 {
         memory::resident_bytes_of(self.pid)
+    }
+
+    /// Tells whether it has no session.
+    fn is_idle(&self) -> bool {
+        self.n_hosted.load(Ordering::Acquire) == 0
     }
 
     /// Tells whether it has had more than twice what it may, `taken` of `bound` (0: no bound), for long: it gives memory
@@ -380,14 +430,15 @@ impl Drop for Hosted {
         if self.worker.n_hosted.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut standing = lock(&self.worker.standing);
             (standing.is_short, standing.is_above) = (false, false);
+            drop(standing);
+            self.staff.let_go(&self.worker);
         }
     }
 }
 
-/// Shares of `max_bytes` for workers that have `taken` so much: each has what it has and room to grow as long as that is
-/// there, else those that have most get the same, and no others less than they have.
-fn shares(max_bytes: u64, taken: &[u64]) -> Vec<u64> {
-    let wanted: Vec<u64> = taken.iter().map(|taken| taken + GROWTH_BYTES).collect();
+/// Shares of `max_bytes` for workers that have `wanted` so much: what they have, and room to grow. Each gets that as long
+/// as it is there, else those that want most get the same, and no others less than they want.
+fn shares(max_bytes: u64, wanted: Vec<u64>) -> Vec<u64> {
     let all: u64 = wanted.iter().sum();
     let n = wanted.len().max(1) as u64;
     if all <= max_bytes {
@@ -421,28 +472,50 @@ mod tests {
         let pid = own.as_raw_nonzero().get();
         let user = Viewer { uid: 4_000_005, gid: 4_000_005, groups: Vec::new() };
         let worker = Arc::new(Worker::new(Some(user.clone()), control, pid, process));
-        lock(&staff.workers).insert(Some(user.clone()), worker);
+        lock(&staff.workers).push(worker);
         let begin = |session| {
             let request = SessionRequest { viewer: Some(user.clone()), ..Default::default() };
             staff.host(session, request).unwrap().0
         };
         let (one, other) = (begin(1), begin(2));
         one.heard(&Standing { is_short: true, is_above: true, ..Default::default() });
-        assert!(staff.standing(Some(&user)).is_short);
-        assert!(!staff.standing(None).is_short, "whatever another user's worker says");
+        assert!(staff.shortage(Some(&user)).is_short);
+        assert!(!staff.shortage(None).is_short, "whatever another user's worker says");
         drop(one);
-        assert!(staff.standing(Some(&user)).is_short);
+        assert!(staff.shortage(Some(&user)).is_short);
         // Who would say that it is not any more?
         drop(other);
-        assert_eq!(staff.standing(Some(&user)), Standing::default());
+        assert_eq!(staff.shortage(Some(&user)), Shortage::default());
+    }
+
+    #[test]
+    fn a_worker_has_no_more_sessions_than_its_rings_have_room_for() {
+        let mut staff = Staff::new(Workplace::Child);
+        Arc::get_mut(&mut staff).unwrap().capacity = 2;
+        let own = rustix::process::getpid();
+        let connections: Vec<_> = (0..2).map(|_| Connection::pair().unwrap()).collect();
+        let mut theirs = Vec::new();
+        for (control, other) in connections {
+            let process = pidfd_open(own, PidfdFlags::empty()).unwrap();
+            let worker = Worker::new(None, control, own.as_raw_nonzero().get(), process);
+            lock(&staff.workers).push(Arc::new(worker));
+            theirs.push(other);
+        }
+        let begin = |session| staff.host(session, SessionRequest::default()).unwrap().0;
+        let hosted: Vec<Hosted> = (1..4).map(begin).collect();
+        assert!(Arc::ptr_eq(&hosted[0].worker, &hosted[1].worker));
+        assert!(!Arc::ptr_eq(&hosted[0].worker, &hosted[2].worker));
+        // One that is idle stays only where it is the only one.
+        drop(hosted);
+        assert_eq!(staff.workers_of(None).len(), 1);
     }
 
     #[test]
     fn who_has_most_is_bounded_first() {
         const MIB: u64 = 1 << 20;
         let shares = |max: u64, taken: &[u64]| -> Vec<u64> {
-            let taken: Vec<u64> = taken.iter().map(|mib| mib * MIB).collect();
-            shares(max * MIB, &taken).iter().map(|bytes| bytes / MIB).collect()
+            let wanted = taken.iter().map(|mib| mib * MIB + GROWTH_BYTES).collect();
+            shares(max * MIB, wanted).iter().map(|bytes| bytes / MIB).collect()
         };
         assert_eq!(shares(300, &[10]), [300]);
         // There is room for all to grow: what is left is for whoever comes first.
