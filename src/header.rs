@@ -104,8 +104,8 @@ pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
 
 /// Time in which nothing was seen, contradictions, and the costs on both sides.
 pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
-    let Accounting { attributed, conflicts, voted, throttled_ns, invisible_ns, outside, .. } =
-        snapshot.accounting;
+    let Accounting { attributed, conflicts, voted, by_frequency, .. } = snapshot.accounting;
+    let Accounting { throttled_ns, invisible_ns, outside, .. } = snapshot.accounting;
     let cost = snapshot.cost;
     let gap_ns = snapshot.governance.as_ref().map_or(0, |governance| governance.gap_ns);
     let mut segments = Vec::new();
@@ -118,9 +118,11 @@ pub(crate) fn cost(snapshot: &Snapshot) -> Vec<Segment> {
     }
     let rate = if attributed == 0 { "none".into() } else { percent(conflicts, attributed) };
     segments.push(Segment::new(format!("conflicts {rate}"), Tone::Plain));
-    if voted > 0 {
-        let rate = percent(voted, attributed);
-        segments.push(Segment::new(format!("named by votes {rate}"), Tone::Plain));
+    for (n_named, how) in [(voted, "votes"), (by_frequency, "frequency")] {
+        if n_named > 0 {
+            let rate = percent(n_named, attributed);
+            segments.push(Segment::new(format!("named by {how} {rate}"), Tone::Plain));
+        }
     }
     if cost.own_cpu_ns > 0 || cost.own_rss_bytes > 0 {
         let cpu = ratio(cost.own_cpu_ns, snapshot.elapsed_ns) * 100.0;

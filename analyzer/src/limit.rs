@@ -181,6 +181,12 @@ pub const MAX_CALLING_BYTES: u64 = 32 << 20;
 /// compiler's code one in fifty does.
 pub const MAX_CALLS: usize = 1 << 21;
 
+/// Instructions of one way into an instruction whose samples tell how often it was taken.
+pub const MAX_ARRIVAL_INSTRUCTIONS: usize = 16;
+
+/// Instructions that are looked at to see whether a way comes from a loop.
+pub const MAX_LOOP_INSTRUCTIONS: usize = 1 << 12;
+
 /// Steps back that one sample may take over all ways of its trail; what is left then counts as
 /// possible. A step takes about 20 ns.
 pub const MAX_STEPS_A_SAMPLE: u32 = 1024;
@@ -403,6 +409,9 @@ pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
 /// Samples that wait for debug information: about 45 MB, or a third of a second of the highest rate
 /// the kernel can give. What comes above is `over_budget`.
 pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
+
+/// Time that a sample waits for others that tell which of its possible triggers is likely.
+pub const WEIGHING_TIME_NS: u64 = 1_000_000_000;
 
 /// Resolved IPs kept by the analyzer, over all load objects: about 300 bytes each without trails.
 pub const MAX_SITES: usize = 1 << 16;

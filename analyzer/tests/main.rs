@@ -12,6 +12,7 @@ mod container;
 mod cut_short;
 mod flow;
 mod frame;
+mod frequency;
 mod fuzz;
 mod hostile;
 mod hunting;

@@ -64,6 +64,10 @@ pub struct Accounting {
     /// Samples named after the votes of typed instructions (they are in `attributed`).
     #[serde(default)]
     pub voted: u64,
+    /// Samples with several possible triggers, named after the one that by far runs most often (they are in
+    /// `attributed`).
+    #[serde(default)]
+    pub by_frequency: u64,
     /// Samples that events took beside what was asked for: of other processes, or of a level or a
     /// kind of access that an event cannot leave out (they are not in `kernel`).
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -153,6 +153,9 @@ pub struct SampleLine {
     /// Number of calls further out to the function that knows the type, where the trigger's own does not.
     #[serde(default)]
     pub calls_out: Option<u8>,
+    /// True if several instructions may have been the trigger, and this one runs by far most often.
+    #[serde(default)]
+    pub frequency: bool,
 }
 
 mod hex {

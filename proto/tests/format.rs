@@ -59,6 +59,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         cgroup: Some("/a".into()),
         votes: None,
         calls_out: None,
+        frequency: false,
     };
     let json = serde_json::to_string(&line).unwrap();
     let expected = concat!(
@@ -73,7 +74,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""hops":1,"blocked":null,"region":"memory3","instruction_latency":7,"#,
         r#""retire_latency":null,"page_size":4096,"code_page_size":null,"phys_addr":"0x1000","#,
         r#""cgroup_id":77,"cgroup":"/a","votes":null,"#,
-        r#""calls_out":null}"#
+        r#""calls_out":null,"frequency":false}"#
     );
     assert_eq!(json, expected);
     let back: SampleLine = serde_json::from_str(&json).unwrap();
@@ -137,7 +138,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""events":[{"name":"cpu-clock","skid":"after-one","period":3}],"elapsed_ns":9,"#,
         r#""truncated":false,"accounting":{"kernel":4,"attributed":1,"#,
         r#""unknown":{"unresolvable":1},"not_memory":1,"#,
-        r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"voted":0,"#,
+        r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"voted":0,"by_frequency":0,"#,
         r#""throttled_ns":0,"invisible_ns":0},"#,
         r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"warnings":[],"#,
         r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,

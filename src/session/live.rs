@@ -252,6 +252,8 @@ impl AnalyzerThread {
     /// Lets the worker finish what samples wait for, up to a deadline.
     fn drain(&mut self) {
         let began = Instant::now();
+        self.analyzer.settle(&mut Unobserved);
+        self.send_requests();
         while self.analyzer.n_pending() != 0 {
             let is_hurried = self.is_hurried.load(Ordering::Acquire);
             let time = if is_hurried { HURRIED_DEADLINE } else { DRAIN_DEADLINE };

@@ -12,6 +12,7 @@ use dataspace_collector::perf_data::read::{Recording, RecordingError};
 use dataspace_proto::record::Record;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,18 +56,24 @@ impl Replay {
                 Err(error) => break Err(error),
             };
             self.analyzer.apply(&record, observer);
-            // Answered at once, samples are decided in the order in which they come.
-            while let Some(request) = self.analyzer.next_request() {
-                let response = index_worker::answer(&mut self.worker, &request);
-                self.analyzer.answer(response, observer);
-            }
+            self.answer_all(observer);
             if look(self, observer).is_break() {
                 break Ok(());
             }
         };
+        self.analyzer.settle(observer);
+        self.answer_all(observer);
         let collected = Box::new(self.recording.collected());
         self.analyzer.apply(&Record::Collected(collected), observer);
         result
+    }
+
+    /// Answers at once what samples wait for.
+    fn answer_all<O: Observer>(&mut self, observer: &mut O) {
+        while let Some(request) = self.analyzer.next_request() {
+            let response = index_worker::answer(&mut self.worker, &request);
+            self.analyzer.answer(response, observer);
+        }
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -82,7 +89,7 @@ impl Replay {
         mut self,
         line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<String>> {
-        let mut lines = Lines { line, failed: None };
+        let mut lines = Lines { line, failed: None, held: BTreeMap::new(), n_lines: 0 };
         let result = self.run(&mut lines, |_, lines| is_over(lines.failed.is_some()));
         if let Some(error) = lines.failed {
             return Err(error);
@@ -96,18 +103,43 @@ const fn is_over(is_over: bool) -> ControlFlow<()> {
     if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Turns decided samples into lines.
+/// Lines that are held back at most for the sake of order.
+const MAX_HELD: usize = 1 << 14;
+
+/// Turns decided samples into lines, in the order of time.
 struct Lines<'a> {
     line: &'a mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
     failed: Option<anyhow::Error>,
+    /// Lines younger than a sample that waits for others, by time and number.
+    held: BTreeMap<(u64, u64), SampleLine>,
+    n_lines: u64,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, line: &SampleLine) {
+        if self.failed.is_none()
+            && let Err(error) = (self.line)(line)
+        {
+            self.failed = Some(error);
+        }
+    }
 }
 
 impl Observer for Lines<'_> {
     fn decided(&mut self, analyzer: &Analyzer, decided: Decided<'_>) {
-        if self.failed.is_none()
-            && let Err(error) = (self.line)(&analyzer.sample_line(decided))
+        let line = analyzer.sample_line(decided);
+        let oldest_ns = analyzer.oldest_unweighed_ns().unwrap_or(u64::MAX);
+        if self.held.is_empty() && line.time_ns <= oldest_ns {
+            return self.write(&line);
+        }
+        self.n_lines += 1;
+        self.held.insert((line.time_ns, self.n_lines), line);
+        while let Some(((time_ns, _), line)) = self.held.first_key_value()
+            && (*time_ns <= oldest_ns || self.held.len() > MAX_HELD)
         {
-            self.failed = Some(error);
+            let line = line.clone();
+            self.held.pop_first();
+            self.write(&line);
         }
     }
 }

@@ -68,13 +68,15 @@ pub(crate) struct Grounds {
     pub(crate) votes: u32,
     /// Number of calls out to the code that knows the type; 0 for the trigger's own function.
     pub(crate) calls_out: u8,
+    /// Of several triggers that it may have had, this is the one by far most often taken.
+    pub(crate) is_by_frequency: bool,
 }
 
 impl Grounds {
     /// The word of one witness.
     const fn of(witness: Witness) -> Self {
         let (witnesses, against) = (Witnesses::only(witness), Witnesses(0));
-        Self { witnesses, against, votes: 0, calls_out: 0 }
+        Self { witnesses, against, votes: 0, calls_out: 0, is_by_frequency: false }
     }
 
     /// All that two claims for one object rest on.
@@ -84,6 +86,7 @@ impl Grounds {
             against: self.against.and(other.against),
             votes: self.votes.max(other.votes),
             calls_out: self.calls_out.max(other.calls_out),
+            is_by_frequency: self.is_by_frequency || other.is_by_frequency,
         }
     }
 
@@ -128,6 +131,12 @@ impl Claim {
     /// The same, for what does not vote: it is not its instruction alone that says so.
     pub(crate) fn without_vote(self) -> Self {
         Self { placing: self.placing.min(Placing::Part), ..self }
+    }
+
+    /// The same, for a trigger that is likely and not certain. It does not vote.
+    pub(crate) fn by_frequency(self) -> Self {
+        let grounds = Grounds { is_by_frequency: true, ..self.grounds };
+        Self { grounds, ..self.without_vote() }
     }
 
     /// The claim that two make together, whichever comes first.

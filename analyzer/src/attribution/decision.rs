@@ -2,18 +2,22 @@
 
 use crate::attribution::choice::{Choice, choose};
 use crate::attribution::claim::{Claim, Placing, Witness};
+use crate::attribution::frequency::Likely;
 use crate::attribution::recent_site::KnownCode;
 use crate::attribution::search::{self, Search, TriggerCandidate};
-use crate::attribution::verdict::{Attribution, Located, Verdict};
-use crate::attribution::world::World;
+use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
+use crate::attribution::world::{Meaning, World};
+use crate::index::call_site::CallSite;
 use crate::index::question::Needs;
+use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
+use crate::x86_64::edge::Entrances;
 use crate::x86_64::state::State;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
-use dataspace_proto::register::Registers;
+use dataspace_proto::register::{Register, Registers};
 use dataspace_proto::sample_line::AddressSource;
 
 impl World {
@@ -22,20 +26,28 @@ impl World {
         &mut self,
         code: KnownCode,
         sample: &Sample,
-        kind: EventKind,
+        meaning: Meaning,
         registers: &Registers,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
+        let kind = meaning.kind;
         let KnownCode { object, bias, site } = code;
         let mut search = self.search.take().unwrap_or_default();
         let outcome = self.sites.lend(site);
         let attribution = match &outcome {
             Ok(past) => {
                 let located = Located { sample, kind, registers, object, bias, site, past };
-                self.attribute_by(&mut search, located)
+                let decided = self.attribute_by(&mut search, located).map_err(Wait::from);
+                match decided {
+                    Ok(it) if it.verdict == Verdict::Unknown(Reason::Unresolvable) => {
+                        self.by_frequency(&mut search, located, it, meaning.is_last)
+                    }
+                    decided => decided,
+                }
             }
             Err(reason) => {
                 let unknown = Attribution::unknown(*reason);
-                self.by_sampled_address(sample, Attribution { site: Some(site), ..unknown })
+                let unknown = Attribution { site: Some(site), ..unknown };
+                self.by_sampled_address(sample, unknown).map_err(Wait::from)
             }
         };
         self.sites.give_back(site, outcome);
@@ -79,6 +91,9 @@ impl World {
                 verdict: Verdict::NotMemory,
                 ..unknown(Reason::Unspecified)
             }),
+            Choice::Unknown(Reason::Blocked) if sample.addr.is_none() => {
+                self.by_return_address(search, located, unknown(Reason::Blocked))
+            }
             Choice::Unknown(reason) => {
                 if search.survivors.is_empty() {
                     // A base that is not right any more contradicts everything.
@@ -87,6 +102,83 @@ impl World {
                 self.by_sampled_address(sample, unknown(reason))
             }
         }
+    }
+
+    /// The answer for a sample at a function's first instruction: the call that the sampled return address stands
+    /// after, if it is a call of this function. It has just written that address.
+    fn by_return_address(
+        &mut self,
+        search: &Search,
+        located: Located<'_>,
+        blocked: Attribution,
+    ) -> Result<Attribution, Needs> {
+        let Located { sample, registers, object, past, .. } = located;
+        let (Some(stack), Some(here)) = (registers.get(Register::Rsp), past.trail.nodes.first())
+        else {
+            return Ok(blocked);
+        };
+        let is_called = search.outside == Entrances::ENTRY && past.trail.reach == 1;
+        let read = sample.stack.word(Avma(stack), Avma(stack)).filter(|_| is_called);
+        let Some(return_address) = read.map(Avma) else { return Ok(blocked) };
+        let Some((_, call, caller)) = self.call_site(sample.pid, return_address)? else {
+            return Ok(blocked);
+        };
+        let leads_here = |site: &CallSite| site.written == Some(here.svma);
+        if caller == object && call.onward.iter().any(leads_here) {
+            // The function that was called went on here by a jump.
+            return Ok(Attribution { verdict: Verdict::NotMemory, ..blocked });
+        }
+        if caller != object || !leads_here(&call) {
+            return Ok(blocked);
+        }
+        let named = self.names.stack();
+        Ok(Attribution {
+            trigger: Some(Avma(return_address.0.wrapping_sub(call.length.into()))),
+            access: Some(Access::Store),
+            size: Some(RETURN_ADDRESS_BYTES.into()),
+            addr: Some((Avma(stack), AddressSource::Computed)),
+            verdict: Verdict::Attributed(Claim::of(Witness::Instruction, named, Placing::Part)),
+            ..blocked
+        })
+    }
+
+    /// The answer for the likely one of several possible triggers, where nothing in the sample tells which it was.
+    fn by_frequency(
+        &mut self,
+        search: &mut Search,
+        located: Located<'_>,
+        unresolvable: Attribution,
+        is_last: bool,
+    ) -> Result<Attribution, Wait> {
+        let Located { sample, object, site, past, .. } = located;
+        let is_whole = !search.outside.is_any() && !search.is_cut && sample.addr.is_none();
+        let is_weighed = matches!(located.kind, EventKind::Clock | EventKind::Other);
+        if past.trail.arrivals.is_empty() || !is_whole || !is_weighed {
+            return Ok(unresolvable);
+        }
+        let trigger = match self.sites.likely_trigger(site, object, past, is_last) {
+            Likely::Trigger(trigger) => trigger,
+            Likely::Nobody => return Ok(unresolvable),
+            Likely::Open => return Err(Wait::Samples(site)),
+        };
+        search.survivors.retain(|survivor| survivor.trigger == trigger);
+        if search.survivors.is_empty() {
+            // The registers say that it was not this one.
+            return Ok(unresolvable);
+        }
+        if search.survivors.iter().all(|survivor| survivor.access.is_none()) {
+            let trigger = located.trigger_avma(trigger);
+            return Ok(Attribution { trigger, verdict: Verdict::NotMemory, ..unresolvable });
+        }
+        let found = match search.only() {
+            Some(only) => self.attribute_access(located, only)?,
+            None => self.attribute_several(search, located, false)?,
+        };
+        let verdict = match found.verdict {
+            Verdict::Attributed(claim) => Verdict::Attributed(claim.by_frequency()),
+            verdict => verdict,
+        };
+        Ok(Attribution { verdict, ..found })
     }
 
     /// The answer that all that is left agrees on.

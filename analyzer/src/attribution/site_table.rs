@@ -1,5 +1,6 @@
 //! Answers of workers: resolved IPs, and variables by address.
 
+use crate::attribution::frequency::Traffic;
 use crate::attribution::name_table::NamedIdx;
 use crate::bytes::file::LoadObjectIdx;
 use crate::elf::data_symbol::DataPlace;
@@ -31,6 +32,10 @@ struct KnownSite {
     site: Site,
     /// The name that was last made for it, and which of its accesses that is for.
     named: Option<(AccessIdx, NamedIdx)>,
+    /// Samples that were there.
+    n_samples: u64,
+    /// Its likely trigger, and the number of samples from which on that is weighed anew.
+    likely: (Option<u8>, u64),
 }
 
 /// Number of a trigger in its site, and of one of its accesses.
@@ -43,6 +48,8 @@ pub(crate) struct SiteTable {
     /// Nodes of all their trails.
     n_nodes: usize,
     of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
+    /// Empty but while a likely trigger is looked for.
+    pub(crate) traffic: Vec<Traffic>,
     /// The scopes of all sites, each once: so two are seen to be one without a look at the text.
     scopes: FxHashSet<Arc<Scope>>,
 }
@@ -61,6 +68,29 @@ impl SiteTable {
     /// Notes a name.
     pub(crate) fn set_named(&mut self, idx: SiteIdx, access: AccessIdx, named: NamedIdx) {
         self.sites[idx.0 as usize].named = Some((access, named));
+    }
+
+    /// Counts a sample.
+    pub(crate) fn count(&mut self, idx: SiteIdx) {
+        self.sites[idx.0 as usize].n_samples += 1;
+    }
+
+    /// Number of samples that were there.
+    pub(crate) fn n_samples(&self, idx: SiteIdx) -> u64 {
+        self.sites[idx.0 as usize].n_samples
+    }
+
+    /// Its likely trigger; the outer `None` where that is to be weighed anew.
+    #[allow(clippy::option_option, reason = "the two levels are two facts, told above")]
+    pub(crate) fn likely(&self, idx: SiteIdx) -> Option<Option<u8>> {
+        let KnownSite { n_samples, likely: (likely, until), .. } = &self.sites[idx.0 as usize];
+        (n_samples < until).then_some(*likely)
+    }
+
+    /// Notes what is likely until it has an eighth more samples.
+    pub(crate) fn set_likely(&mut self, idx: SiteIdx, likely: Option<u8>) {
+        let known = &mut self.sites[idx.0 as usize];
+        known.likely = (likely, known.n_samples + known.n_samples / 8 + 1);
     }
 
     /// The names are other ones now.
@@ -105,7 +135,7 @@ impl SiteTable {
         }
         let idx = SiteIdx(self.sites.len() as u32);
         self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
-        self.sites.push(KnownSite { site, named: None });
+        self.sites.push(KnownSite { site, named: None, n_samples: 0, likely: (None, 0) });
         self.of_query.insert((object, query), idx);
     }
 }

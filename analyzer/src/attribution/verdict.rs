@@ -3,6 +3,7 @@
 use crate::attribution::claim::Claim;
 use crate::attribution::site_table::SiteIdx;
 use crate::bytes::file::LoadObjectIdx;
+use crate::index::question::Needs;
 use crate::index::site::Past;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
@@ -11,6 +12,21 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::AddressSource;
+
+/// What an attribution waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// A worker's answer.
+    Answer(Needs),
+    /// Other samples, which tell how often the ways to this one's IP are taken.
+    Samples(SiteIdx),
+}
+
+impl From<Needs> for Wait {
+    fn from(needs: Needs) -> Self {
+        Self::Answer(needs)
+    }
+}
 
 /// The account that a sample goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@ use crate::attribution::recent_site::{CodePlace, RecentSites};
 use crate::attribution::resumption;
 use crate::attribution::search::Search;
 use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
-use crate::attribution::verdict::{Attribution, Verdict};
+use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::vote::Votes;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::CallSite;
 use crate::index::named_code::KernelCode;
-use crate::index::question::Needs;
 use crate::index::site::{Site, SiteQuery};
 use crate::process::made_code::{MadeCode, named_code};
 use crate::process::table::ProcessTable;
@@ -46,6 +45,8 @@ pub(crate) struct Meaning {
     pub(crate) skid: SkidModel,
     /// The user chose the skid model, for all events.
     pub(crate) is_forced: bool,
+    /// The sample waits for no others any more.
+    pub(crate) is_last: bool,
 }
 
 /// Everything that attribution reads, and learns from samples on the way.
@@ -147,13 +148,13 @@ impl World {
         }
     }
 
-    /// Attributes one sample, or says which question has to be answered first.
+    /// Attributes one sample, or says what has to come first.
     pub(crate) fn attribute(
         &mut self,
         sample: &Sample,
         meaning: Meaning,
-    ) -> Result<Attribution, Needs> {
-        let Meaning { kind, skid: model, is_forced } = meaning;
+    ) -> Result<Attribution, Wait> {
+        let Meaning { kind, skid: model, is_forced, is_last: _ } = meaning;
         if sample.mode == CpuMode::Guest {
             // Its addresses are of its own memory.
             return Ok(Attribution::unknown(Reason::Guest));
@@ -164,7 +165,7 @@ impl World {
             false => (Some(sample.ip), &sample.registers),
         };
         let Some(ip) = ip else {
-            return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+            return Ok(self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel))?);
         };
         if registers.abi == RegisterAbi::Bits32 {
             return Ok(Attribution::unknown(Reason::UnsupportedMachine));
@@ -178,7 +179,8 @@ impl World {
             match resumption::is_resumed(registers) {
                 // An interrupt or a system call: the kernel's own time.
                 Some(false) => {
-                    return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+                    let unknown = Attribution::unknown(Reason::Kernel);
+                    return Ok(self.by_sampled_address(sample, unknown)?);
                 }
                 Some(true) => Skid::Exact,
                 None => Skid::KernelEntry,
@@ -187,17 +189,17 @@ impl World {
             resumption::skid(model, sample, registers, is_forced, kind)
         };
         match self.site(CodePlace { pid: sample.pid, ip, skid }) {
-            Ok(code) => self.attribute_at(code, sample, kind, registers),
-            Err(NotLocated::Needs(needs)) => Err(needs),
+            Ok(code) => self.attribute_at(code, sample, meaning, registers),
+            Err(NotLocated::Needs(needs)) => Err(needs.into()),
             Err(NotLocated::Unknown(reason)) => {
                 if reason == Reason::JitCode
                     && let Some(needs) = self.made_code.needs(sample, ip, &mut self.processes)
                 {
-                    return Err(needs);
+                    return Err(needs.into());
                 }
                 // The kernel at work on an address space that is not set up yet, as in exec.
                 let reason = if is_kernel { Reason::Kernel } else { reason };
-                self.by_sampled_address(sample, Attribution::unknown(reason))
+                Ok(self.by_sampled_address(sample, Attribution::unknown(reason))?)
             }
         }
     }

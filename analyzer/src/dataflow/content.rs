@@ -113,6 +113,12 @@ impl Address {
         }
     }
 
+    /// Points at nothing known. Nobody accesses that: who says characters of the same address says more.
+    pub(crate) fn is_void(&self) -> bool {
+        let Origin::Object(layout) = &self.origin else { return false };
+        matches!(layout.innermost_element().shape, Shape::Scalar(ScalarKind::Opaque))
+    }
+
     /// Moves the address; whole elements do not count.
     pub(crate) fn shifted(mut self, by: i64) -> Self {
         self.offset = self.offset.shifted(by);
@@ -399,6 +405,7 @@ fn join_addresses(first: Address, second: Address) -> Content {
         return Content::Address(first);
     }
     match (first.is_erased(), second.is_erased()) {
+        (true, true) if second.is_void() => Content::Address(first),
         (true, _) => Content::Address(second),
         (_, true) => Content::Address(first),
         _ => Content::Top,
@@ -439,6 +446,7 @@ pub(crate) fn either(first: &Address, second: &Address) -> Option<Better> {
     match (first.is_erased(), second.is_erased()) {
         (false, true) => return Some(Better::First),
         (true, false) => return Some(Better::Second),
+        (true, true) if first.is_void() && !second.is_void() => return Some(Better::Second),
         (true, true) => return Some(Better::First),
         (false, false) => {}
     }

@@ -100,7 +100,9 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
         (Content::Address(first), Content::Address(second)) => {
             let is_located =
                 matches!(first.origin, Origin::Static | Origin::Thread | Origin::Frame(_));
-            if is_located || second.is_erased() && !first.is_erased() {
+            let says_less =
+                second.is_erased() && !first.is_erased() || second.is_void() && !first.is_void();
+            if is_located || says_less {
                 return made;
             }
             // A member's address keeps the object around it.

@@ -65,7 +65,11 @@ impl LoadObjectIndex {
         if !matches!(function.exit(at), Exit::Call(_)) || call.end != behind.0 {
             return None;
         }
-        let site = self.site_of(Svma(call.start), &function)?;
+        let length = (call.end - call.start) as u8;
+        let Some(site) = self.site_of(Svma(call.start), &function) else {
+            let written = function.exit(at).target();
+            return Some(CallSite { written, length, ..CallSite::default() });
+        };
         let onward = match &site.callee {
             CalleeAddress::At(starts) => match **starts {
                 [start] => self.onward(start),
@@ -74,7 +78,8 @@ impl LoadObjectIndex {
             _ => None,
         };
         let frame = self.frames.step_at(inside);
-        Some(CallSite { frame, onward: onward.unwrap_or_default(), ..site })
+        let onward = onward.unwrap_or_default();
+        Some(CallSite { frame, onward, length, ..site })
     }
 
     /// The call, or jump to another function, at `at`.
@@ -84,6 +89,7 @@ impl LoadObjectIndex {
         let mut arguments = contents.map(|(passed, sum)| Passed { sum, ..passed });
         Some(CallSite {
             callee: self.target(callee),
+            written: function.index_of(at).and_then(|at| function.exit(at).target()),
             arguments: std::array::from_fn(|_| arguments.next().unwrap_or_default()),
             entries: self.entries(function),
             ..CallSite::default()

@@ -45,6 +45,10 @@ pub struct CallSite {
     pub frame: Option<FrameStep>,
     /// The entries of the calling function.
     pub entries: Arc<Entries>,
+    /// The target that is written out in the instruction.
+    pub written: Option<Svma>,
+    /// Length of the instruction in bytes.
+    pub length: u8,
     /// The calls that the called function makes in the last place, by a jump that leaves no frame.
     pub onward: Vec<CallSite>,
 }

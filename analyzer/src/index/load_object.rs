@@ -26,6 +26,7 @@ use crate::index::thread_access::{self, ThreadLink};
 use crate::index::type_path::{TypePath, is_own_place};
 use crate::known::mangling;
 use crate::limit;
+use crate::types::data_object::DataObject;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::call_table::CallTable;
 use crate::x86_64::function::FunctionCode;
@@ -245,6 +246,20 @@ impl LoadObjectIndex {
         Trigger { svma, accesses }
     }
 
+    /// The section of the table from which an instruction reads where a `switch` goes on: it has no other name, and the
+    /// register that counts in it is often overwritten.
+    fn jump_table(&mut self, svma: Svma, memory: &access::MemoryAccess) -> Option<TypeAnswer> {
+        if memory.role != access::Role::Operand {
+            return None;
+        }
+        let function = self.function(svma).ok()?;
+        let table = function.jump_table(function.index_of(svma)?)?;
+        let section = self.code.image.loaded_section(table).filter(|it| !it.is_writable)?;
+        let object = DataObject::made(&section.name, Some("-"), section.file_bytes);
+        let offset = table.offset_from(section.start)?;
+        Some(TypeAnswer::Object(Arc::new(PlacedObject { object, offset })))
+    }
+
     /// Notes which bits of its written-out operand an instruction uses.
     fn note_bits(&mut self, svma: Svma, memory: &mut [access::MemoryAccess]) {
         let Some(operand) = memory.first_mut().filter(|it| it.role == access::Role::Operand) else {
@@ -293,7 +308,12 @@ impl LoadObjectIndex {
             let thread_link = self.thread_link(svma, &memory);
             let debug = self.debug.as_mut();
             let by_link = thread_link.and_then(|link| link.answer(debug?, &memory));
-            let answer = by_link.unwrap_or(answer);
+            let answer = match by_link.unwrap_or(answer) {
+                TypeAnswer::Unknown(reason) => {
+                    self.jump_table(svma, &memory).unwrap_or(TypeAnswer::Unknown(reason))
+                }
+                answer => answer,
+            };
             typed.push(TypedAccess {
                 memory,
                 answer,

@@ -1,6 +1,6 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
-use crate::attribution::verdict::{Attribution, Verdict};
+use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::code_names::Names;
@@ -18,6 +18,7 @@ use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::{Record, Sample};
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::window::WindowLengths;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Settings of the analysis.
@@ -39,6 +40,7 @@ pub(crate) struct Counts {
     pub(crate) not_memory: u64,
     pub(crate) conflicts: u64,
     pub(crate) voted: u64,
+    pub(crate) by_frequency: u64,
     pub(crate) unknown: [u64; N_REASONS],
 }
 
@@ -76,6 +78,10 @@ pub struct Analyzer {
     charges: ChargeTable,
     pub(crate) cgroups: CgroupTable,
     pub(crate) parked: Parking,
+    /// Samples that wait for others to tell which of their possible triggers is likely, in order of time.
+    pub(crate) unweighed: VecDeque<Sample>,
+    /// No sample waits for others any more.
+    is_settled: bool,
     /// Nothing is asked of workers.
     pub(crate) is_short_of_memory: bool,
     pub(crate) totals: Totals,
@@ -101,6 +107,8 @@ impl Analyzer {
             charges: ChargeTable::default(),
             cgroups: CgroupTable::default(),
             parked: Parking::default(),
+            unweighed: VecDeque::new(),
+            is_settled: false,
             is_short_of_memory: false,
             totals: Totals::new(config.windows),
             counts: Counts::default(),
@@ -117,6 +125,7 @@ impl Analyzer {
         if let Some(time_ns) = record.time_ns().filter(|time_ns| *time_ns != 0) {
             self.first_time_ns.get_or_insert(time_ns);
             self.last_time_ns = self.last_time_ns.max(time_ns);
+            self.weigh(observer);
         }
         match record {
             Record::Machine(machine) => self.machine = *machine,
@@ -181,10 +190,37 @@ impl Analyzer {
         }
     }
 
-    /// Samples that wait for a worker.
+    /// Samples that wait for a worker, or for other samples.
     #[must_use]
-    pub const fn n_pending(&self) -> usize {
-        self.parked.n_samples()
+    pub fn n_pending(&self) -> usize {
+        self.parked.n_samples() + self.unweighed.len()
+    }
+
+    /// Time of the oldest sample that waits for others.
+    #[must_use]
+    pub fn oldest_unweighed_ns(&self) -> Option<u64> {
+        self.unweighed.front().map(|sample| sample.time_ns)
+    }
+
+    /// No more samples come: those that wait for others are decided, unless a worker has to be asked first.
+    pub fn settle(&mut self, observer: &mut dyn Observer) {
+        self.is_settled = true;
+        self.weigh(observer);
+    }
+
+    /// Decides the samples that have waited long enough for others.
+    fn weigh(&mut self, observer: &mut dyn Observer) {
+        while let Some(sample) = self.unweighed.front().filter(|sample| self.is_last(sample)) {
+            let sample = *sample;
+            self.unweighed.pop_front();
+            self.attempt(&sample, observer);
+        }
+    }
+
+    /// Tells whether a sample waits for no others any more.
+    fn is_last(&self, sample: &Sample) -> bool {
+        let waited_ns = self.last_time_ns.saturating_sub(sample.time_ns);
+        self.is_settled || waited_ns >= limit::WEIGHING_TIME_NS
     }
 
     /// The session's events so far.
@@ -215,8 +251,17 @@ impl Analyzer {
         }
         match self.world.attribute(sample, self.meaning(sample)) {
             // Not moved: reading what was just written in other widths holds a processor up.
-            Ok(ref attribution) => self.decide(sample, attribution, observer),
-            Err(needs) => self.park(sample, needs, observer),
+            Ok(ref attribution) => {
+                if let Some(site) = attribution.site.filter(|_| !self.is_last(sample)) {
+                    self.world.sites.count(site);
+                }
+                self.decide(sample, attribution, observer);
+            }
+            Err(Wait::Answer(needs)) => self.park(sample, needs, observer),
+            Err(Wait::Samples(site)) => {
+                self.world.sites.count(site);
+                self.unweighed.push_back(*sample);
+            }
         }
     }
 
@@ -228,11 +273,14 @@ impl Analyzer {
             kind: event.map_or(EventKind::Other, |event| event.kind),
             skid: self.config.skid.unwrap_or(skid),
             is_forced: self.config.skid.is_some(),
+            is_last: self.is_short_of_memory
+                || self.n_pending() >= limit::MAX_PENDING_SAMPLES
+                || self.is_last(sample),
         }
     }
 
     fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {
-        if self.is_short_of_memory || self.parked.is_full() {
+        if self.is_short_of_memory || self.n_pending() >= limit::MAX_PENDING_SAMPLES {
             self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
             return;
         }
@@ -261,6 +309,7 @@ impl Analyzer {
                 self.counts.attributed += 1;
                 self.counts.conflicts += u64::from(evidence == Evidence::Conflict);
                 self.counts.voted += u64::from(claim.grounds.votes != 0);
+                self.counts.by_frequency += u64::from(claim.grounds.is_by_frequency);
                 let totals = &mut self.totals;
                 (self.charges.object(claim.named, &self.world.names, totals), Some(evidence))
             }

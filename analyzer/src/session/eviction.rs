@@ -32,7 +32,8 @@ impl Analyzer {
 
     /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
     pub fn give_up_pending(&mut self, observer: &mut dyn Observer) {
-        for sample in self.parked.take_all() {
+        let unweighed = std::mem::take(&mut self.unweighed);
+        for sample in self.parked.take_all().chain(unweighed) {
             self.decide(&sample, &Attribution::unknown(Reason::OverBudget), observer);
         }
     }

@@ -100,6 +100,7 @@ impl Analyzer {
             },
             conflicts: self.counts.conflicts,
             voted: self.counts.voted,
+            by_frequency: self.counts.by_frequency,
             outside: collected.outside,
             throttled_ns: collected.throttled_ns,
             invisible_ns: collected.invisible_ns,
@@ -166,6 +167,7 @@ impl Analyzer {
             cgroup_id: sample.cgroup.map(NonZeroU64::get),
             cgroup: sample.cgroup.and_then(|id| self.cgroups.path(id.get())),
             votes: claim.map(|claim| claim.grounds.votes).filter(|votes| *votes != 0),
+            frequency: claim.is_some_and(|claim| claim.grounds.is_by_frequency),
             calls_out: claim.map(|claim| claim.grounds.calls_out).filter(|calls| *calls != 0),
         }
     }

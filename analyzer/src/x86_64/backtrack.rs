@@ -1,6 +1,7 @@
 //! From the reported IP back to the instructions that may have caused the sample.
 
 use super::access::{self, MemoryAccess};
+use super::arrival::Arrival;
 use super::effect::{self, Effect, RegisterPart};
 use super::flags::Condition;
 use super::function::FunctionCode;
@@ -346,8 +347,26 @@ impl<'a> Walk<'a> {
                 triggers.push((step.node.svma, accesses));
             }
         }
+        let arrivals = if reach == 1 { self.arrivals() } else { Box::default() };
         let nodes = self.steps.into_iter().map(|step| step.node).collect();
-        (Trail { nodes, reach }, triggers)
+        (Trail { nodes, reach, arrivals }, triggers)
+    }
+
+    /// The ways into the first instruction, where there are several.
+    fn arrivals(&self) -> Box<[Arrival]> {
+        let Some(here) = self.steps.first() else { return Box::default() };
+        let mut from: Vec<u16> = here.node.ways.iter().map(|way| way.from).collect();
+        from.sort_unstable();
+        from.dedup();
+        if from.len() < 2 {
+            return Box::default();
+        }
+        let arrivals = from.into_iter().filter_map(|from| {
+            let from = &self.steps[usize::from(from)];
+            let here = Arc::ptr_eq(&from.function, &here.function).then_some(here.index);
+            Some(Arrival::new(from.node.trigger?, &from.function, from.index, here))
+        });
+        arrivals.collect()
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Flow<'a> {
     indirect: Vec<u32>,
     /// Jump and target of each edge of an indirect jump.
     indirect_edges: FxHashSet<(u32, u32)>,
+    /// Instructions that read a jump's target from a table, with the table's address.
+    table_reads: Vec<(u32, u64)>,
     work: Vec<u32>,
     /// Some indirect jump leads to places that are not known.
     has_unknown_jumps: bool,
@@ -61,6 +63,7 @@ impl<'a> Flow<'a> {
             returns: Vec::new(),
             indirect: Vec::new(),
             indirect_edges: FxHashSet::default(),
+            table_reads: Vec::new(),
             work: Vec::new(),
             has_unknown_jumps: false,
             reaches_invalid: false,
@@ -181,6 +184,8 @@ impl<'a> Flow<'a> {
             let is_reached = self.sort();
             let mut tracer = Tracer::new(self.view(&is_reached), self.image);
             let found = tracer.resolve(&self.indirect, with_all_tables);
+            let reads = tracer.reads;
+            self.table_reads.extend(reads);
             let n_before = self.indirect_edges.len();
             let mut is_whole = true;
             for (jump, targets) in found {
@@ -319,7 +324,14 @@ impl<'a> Flow<'a> {
         let pick = |idx: &u32| self.sweep.instructions[*idx as usize];
         let instructions = order.iter().map(pick).collect();
         let entrances = order.iter().map(|idx| self.entrances[*idx as usize]).collect();
-        FunctionCode::assemble(instructions, &self.edges, entrances)
+        for (read, _) in &mut self.table_reads {
+            *read = rank[*read as usize];
+        }
+        self.table_reads.sort_unstable();
+        self.table_reads.dedup();
+        let mut function = FunctionCode::assemble(instructions, &self.edges, entrances);
+        function.table_reads = self.table_reads;
+        function
     }
 }
 

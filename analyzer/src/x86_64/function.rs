@@ -20,6 +20,8 @@ pub struct FunctionCode {
     offsets: Vec<u32>,
     predecessors: Vec<Predecessor>,
     entrances: Vec<Entrances>,
+    /// Instructions that read a jump's target from a table, with the table's address, in order.
+    pub(super) table_reads: Vec<(u32, u64)>,
 }
 
 impl FunctionCode {
@@ -61,7 +63,7 @@ impl FunctionCode {
             entrance.is_unknown |= n > limit::MAX_PREDECESSORS || n == 0 && !entrance.is_any();
         }
         offsets.push(predecessors.len() as u32);
-        Self { instructions, offsets, predecessors, entrances }
+        Self { instructions, offsets, predecessors, entrances, table_reads: Vec::new() }
     }
 
     /// Returns the number of its instructions.
@@ -99,6 +101,15 @@ impl FunctionCode {
     #[must_use]
     pub fn code(&self, index: usize) -> Option<Range<u64>> {
         self.instruction(index).map(|here| here.ip()..here.next_ip())
+    }
+
+    /// Returns the table from which the instruction at `index` reads where a jump leads.
+    pub(crate) fn jump_table(&self, index: usize) -> Option<Svma> {
+        let first = self.table_reads.partition_point(|(read, _)| (*read as usize) < index);
+        let mut reads = self.table_reads[first..].iter().take_while(|it| it.0 as usize == index);
+        // One that may be in two tables is in neither for certain.
+        let (_, table) = reads.next().filter(|_| reads.next().is_none())?;
+        Some(Svma(*table))
     }
 
     /// Tells where control goes from the instruction at `index`.

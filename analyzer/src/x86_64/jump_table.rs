@@ -33,6 +33,8 @@ pub(super) struct Tracer<'a> {
     image: &'a dyn ImageBytes,
     definitions: Definitions<'a>,
     tables: Tables<'a>,
+    /// Instructions that read a jump's target from a table, with the table's address.
+    pub(super) reads: Vec<(u32, u64)>,
 }
 
 impl<'a> Tracer<'a> {
@@ -40,7 +42,7 @@ impl<'a> Tracer<'a> {
         let has_numbers = image.is_at_fixed_addresses();
         let references = view.reached().filter_map(|here| table_address(here, has_numbers));
         let tables = Tables::new(view.sweep, image, references);
-        Self { view, image, definitions: Definitions::new(view), tables }
+        Self { view, image, definitions: Definitions::new(view), tables, reads: Vec::new() }
     }
 
     /// Traces `jumps`. With `with_all_tables` those that cannot be traced get the targets in every
@@ -142,7 +144,11 @@ impl<'a> Tracer<'a> {
         let mut targets = Vec::new();
         for (table, index) in self.tables_of(at, load) {
             let n_entries = self.n_entries(at, index);
-            targets.extend(self.tables.pointers(table, n_entries));
+            let found = self.tables.pointers(table, n_entries);
+            if !found.is_empty() {
+                self.reads.push((at, table));
+            }
+            targets.extend(found);
         }
         match (targets.is_empty(), self.tables.is_exhausted()) {
             (_, true) => Trace::Lost,
@@ -224,7 +230,11 @@ impl<'a> Tracer<'a> {
                 let own = anchors.is_empty() || anchors.contains(&table);
                 let from = if own { std::slice::from_ref(&table) } else { &anchors };
                 for anchor in from {
-                    targets.extend(self.tables.distances(table, *anchor, n_bytes, n_entries));
+                    let found = self.tables.distances(table, *anchor, n_bytes, n_entries);
+                    if !found.is_empty() {
+                        self.reads.push((at, table));
+                    }
+                    targets.extend(found);
                 }
             }
         }

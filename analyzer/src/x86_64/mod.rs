@@ -4,6 +4,7 @@ pub mod abi;
 pub mod access;
 pub(crate) mod action;
 pub mod arithmetic;
+pub mod arrival;
 pub mod backtrack;
 pub mod bit_use;
 pub mod call_table;

@@ -1,6 +1,7 @@
 //! The code that may have run before a reported IP, in a form that a sample's registers can be
 //! walked back along.
 
+use super::arrival::Arrival;
 use super::effect::Effect;
 use super::flags::Condition;
 use crate::x86_64::edge::Entrances;
@@ -13,6 +14,8 @@ pub struct Trail {
     pub nodes: Box<[Node]>,
     /// Greatest distance back to the trigger, in instructions; 0 where it is the first node itself.
     pub reach: u32,
+    /// The ways into the first one, where it can have been reached from several that may be the trigger.
+    pub arrivals: Box<[Arrival]>,
 }
 
 /// One instruction of a trail.

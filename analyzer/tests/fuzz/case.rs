@@ -206,6 +206,8 @@ impl Cases {
             let record = Record::Sample(sample(image, random, event));
             let began = Instant::now();
             analyzer.apply(&record, &mut answers);
+            // None waits for others.
+            analyzer.settle(&mut answers);
             while let Some(request) = analyzer.next_request() {
                 analyzer.answer(worker.answer(&request), &mut answers);
             }

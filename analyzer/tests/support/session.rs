@@ -266,6 +266,10 @@ impl Session {
     pub(crate) fn one(&mut self, sample: Sample) -> SampleLine {
         let before = self.lines.0.len();
         self.apply(&Record::Sample(sample));
+        if self.lines.0.len() == before {
+            // It would wait for others.
+            self.analyzer.settle(&mut self.lines);
+        }
         assert_eq!(self.lines.0.len(), before + 1, "one sample, one answer");
         self.lines.0.last().cloned().unwrap()
     }

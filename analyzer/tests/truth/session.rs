@@ -172,6 +172,7 @@ fn one(
     sample: Sample,
 ) -> Result<SampleLine> {
     analyzer.apply(&Record::Sample(sample), last);
+    analyzer.settle(last);
     while let Some(request) = analyzer.next_request() {
         analyzer.answer(worker.answer(&request), last);
     }

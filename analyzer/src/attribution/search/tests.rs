@@ -98,7 +98,10 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
     let mut registers = Registers::default();
     registers.set(Register::Rdi, 0x5000);
     let state = State::sampled(&registers, 0, None);
-    let past = Past { trail: Trail { nodes: Box::default(), reach: 0 }, triggers: Vec::new() };
+    let past = Past {
+        trail: Trail { nodes: Box::default(), reach: 0, arrivals: Box::default() },
+        triggers: Vec::new(),
+    };
     let fit = |is_repeated: bool, kind, sampled| {
         let node = Node {
             svma: Svma(0x1000),

@@ -177,7 +177,7 @@ impl World {
 
     /// The call that returns to `return_address`, and the load object it is in.
     #[allow(clippy::type_complexity, reason = "three things that are found together")]
-    fn call_site(
+    pub(crate) fn call_site(
         &self,
         pid: i32,
         return_address: Avma,

@@ -1,0 +1,75 @@
+//! Ways into an instruction, each with code that runs as often as it is taken: samples there tell how often that can be.
+
+use crate::limit;
+use crate::x86_64::exit::Exit;
+use crate::x86_64::function::FunctionCode;
+use dataspace_proto::address::Svma;
+
+/// A way into an instruction that has several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Number of the trigger that it comes from.
+    pub trigger: u8,
+    /// Instructions through which everybody came who took it: each ran as often as it was taken, at least.
+    pub through: Box<[Svma]>,
+    /// It comes by a direct jump, which waits for nothing but its own code.
+    pub is_jump: bool,
+    /// It comes from a loop that the instruction is in.
+    pub is_round: bool,
+    /// It comes from a loop, be it this one or another.
+    pub is_in_loop: bool,
+}
+
+impl Arrival {
+    /// The way from the instruction at `from` to that at `here`, which may be of another function (`None`).
+    pub(super) fn new(
+        trigger: u8,
+        function: &FunctionCode,
+        from: usize,
+        here: Option<usize>,
+    ) -> Self {
+        let (is_round, is_in_loop) = before(function, from, here);
+        let is_jump = matches!(function.exit(from), Exit::Jump(_) | Exit::Branch(_));
+        Self { trigger, through: through(function, from, here), is_jump, is_round, is_in_loop }
+    }
+}
+
+/// The instructions that led to the one at `from` alone, nearest first.
+fn through(function: &FunctionCode, from: usize, here: Option<usize>) -> Box<[Svma]> {
+    let mut through = Vec::new();
+    let mut at = from;
+    // The samples at `here` are those that are to be told apart.
+    while Some(at) != here && through.len() < limit::MAX_ARRIVAL_INSTRUCTIONS {
+        through.extend(function.svma(at));
+        let [only] = function.predecessors(at) else { break };
+        if function.entrances(at).is_any() || only.from as usize == from {
+            break;
+        }
+        at = only.from as usize;
+    }
+    through.into_boxed_slice()
+}
+
+/// Tells whether the instructions at `here` and at `from` can run before that at `from`. Where there are too many to
+/// look at, it may be in any loop.
+fn before(function: &FunctionCode, from: usize, here: Option<usize>) -> (bool, bool) {
+    let mut is_seen = vec![false; function.n_instructions()];
+    let mut next = vec![from];
+    let mut n_left = limit::MAX_LOOP_INSTRUCTIONS;
+    while let Some(at) = next.pop() {
+        for before in function.predecessors(at) {
+            let before = before.from as usize;
+            if is_seen.get(before) != Some(&false) {
+                continue;
+            }
+            if n_left == 0 {
+                return (false, true);
+            }
+            n_left -= 1;
+            is_seen[before] = true;
+            next.push(before);
+        }
+    }
+    let is_before = |index: usize| is_seen.get(index) == Some(&true);
+    (here.is_some_and(is_before), is_before(from))
+}
