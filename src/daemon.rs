@@ -177,8 +177,8 @@ async fn until_asked_to_end(
                 look_after(daemon, notices);
                 continue;
             }
-            viewer = daemon.staff.session_wanted() => {
-                daemon.roster.give_up_one(viewer.as_ref());
+            shortage = daemon.staff.session_wanted() => {
+                daemon.roster.give_up_one(&shortage);
                 continue;
             }
             _ = sharing.tick(), if daemon.staff.has_memory_to_share() => {
@@ -194,7 +194,7 @@ async fn until_asked_to_end(
                 _ = signals.terminate.recv() => return,
                 _ = signals.interrupt.recv() => return,
                 _ = beat.tick() => look_after(daemon, notices),
-                viewer = daemon.staff.session_wanted() => daemon.roster.give_up_one(viewer.as_ref()),
+                shortage = daemon.staff.session_wanted() => daemon.roster.give_up_one(&shortage),
                 _ = sharing.tick(), if daemon.staff.has_memory_to_share() => daemon.staff.share_memory(),
             }
         }

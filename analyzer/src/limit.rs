@@ -410,9 +410,6 @@ pub const MAX_UNIT_ENTRIES: usize = 1 << 27;
 /// the kernel can give. What comes above is `over_budget`.
 pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
 
-/// Time that a sample waits for others that tell which of its possible triggers is likely.
-pub const WEIGHING_TIME_NS: u64 = 1_000_000_000;
-
 /// Resolved IPs kept by the analyzer, over all load objects: about 300 bytes each without trails.
 pub const MAX_SITES: usize = 1 << 16;
 

@@ -19,7 +19,7 @@ use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
-use dataspace_proto::worker::{MAX_MADE_BYTES, Reply, Viewer, Wish};
+use dataspace_proto::worker::{MAX_MADE_BYTES, Reply, Wish};
 use frame::Frame;
 use keeper::Keeper;
 use sealed::Sealed;
@@ -393,11 +393,6 @@ impl Session {
 
     fn is_going(&self) -> bool {
         self.is_leaving() || self.is_given_up.load(Ordering::Acquire)
-    }
-
-    /// Tells whether the worker of `viewer`, or of those who see all, does it.
-    pub(crate) fn is_of_worker(&self, viewer: Option<&Viewer>) -> bool {
-        self.worker_user() == viewer.map(|viewer| viewer.uid)
     }
 
     /// The user whose worker does it; `None`: the one of those who see all.

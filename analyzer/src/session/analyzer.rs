@@ -21,6 +21,9 @@ use dataspace_proto::window::WindowLengths;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Time that a sample waits for others that tell which of its possible triggers is likely.
+const WEIGHING_TIME_NS: u64 = 1_000_000_000;
+
 /// Settings of the analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
@@ -220,7 +223,7 @@ impl Analyzer {
     /// Tells whether a sample waits for no others any more.
     fn is_last(&self, sample: &Sample) -> bool {
         let waited_ns = self.last_time_ns.saturating_sub(sample.time_ns);
-        self.is_settled || waited_ns >= limit::WEIGHING_TIME_NS
+        self.is_settled || waited_ns >= WEIGHING_TIME_NS
     }
 
     /// The session's events so far.

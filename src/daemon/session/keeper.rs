@@ -222,7 +222,7 @@ impl Keeper {
     }
 
     fn open(&self, warning: Option<String>) -> Result<Hosted, Unattached> {
-        if self.staff.shortage(self.viewer().as_ref()).is_short {
+        if self.staff.is_short(self.viewer().as_ref()) {
             return Err(Unattached::Short);
         }
         let no_worker = |error: io::Error| {

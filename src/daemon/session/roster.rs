@@ -2,7 +2,7 @@
 
 use super::spec;
 use super::spec::Planned;
-use super::staff::Staff;
+use super::staff::{Shortage, Staff};
 use super::{Beginning, Owner, Session, Status};
 use crate::daemon::client::pace::Pace;
 use crate::daemon::client::peer::{Peer, Rank};
@@ -10,7 +10,6 @@ use crate::daemon::limit::Limits;
 use crate::lock::lock;
 use crate::memory_bound::MemoryState;
 use dataspace_proto::api::{ApiError, ErrorCode, Origin, SessionSpec, SessionState};
-use dataspace_proto::worker::Viewer;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -118,7 +117,7 @@ impl Roster {
         let session = {
             let mut state = self.lock();
             // Of his worker's memory: what another user's takes, or says that it takes, is not his concern.
-            let is_short = self.staff.shortage(options.viewer.as_ref()).is_short;
+            let is_short = self.staff.is_short(options.viewer.as_ref());
             check_memory(peer, self.staff.memory(), is_short, state.n_held())?;
             state.make_room(peer)?;
             state.check_name(peer, spec.name.as_deref())?;
@@ -153,18 +152,17 @@ impl Roster {
         Err(ApiError { code, message })
     }
 
-    /// Gives up a session whose worker's memory is short, that of `viewer` or of those who see all: the one that is missed
-    /// least: one that was asked for by a user, else by
-    /// one who sees all, else one of the configuration, which only waits; of these the youngest. One of the
-    /// configuration stays, and of others the last, unless more memory is taken than should be.
-    pub(crate) fn give_up_one(&self, viewer: Option<&Viewer>) {
-        let is_above = self.staff.shortage(viewer).is_above;
+    /// Gives up one of the sessions of a worker whose memory is short: the one that is missed least: one that was asked
+    /// for by a user, else by one who sees all, else one of the configuration, which only waits; of these the youngest.
+    /// One of the configuration stays, and of others the last, unless more memory is taken than should be.
+    pub(crate) fn give_up_one(&self, shortage: &Shortage) {
         let session = {
             let mut state = self.lock();
             if state.is_memory_to_come(Instant::now()) {
                 return;
             }
-            state.least_missed(is_above, |session| session.is_of_worker(viewer)).cloned()
+            let is_meant = |session: &Session| shortage.sessions.contains(&session.id);
+            state.least_missed(shortage.is_above, is_meant).cloned()
         };
         let Some(session) = session else { return };
         let Session { id, spec, .. } = &*session;

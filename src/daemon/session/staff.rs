@@ -67,7 +67,7 @@ pub(crate) struct Staff {
     /// Bound on memory of all together; 0: none.
     max_bytes: AtomicU64,
     /// Workers in which a session is to be given up.
-    short: Mutex<Vec<Option<Viewer>>>,
+    short: Mutex<Vec<Arc<Worker>>>,
     short_news: Notify,
     n_sessions_given_up: AtomicU64,
 }
@@ -82,8 +82,10 @@ pub(crate) struct Worker {
     is_gone: AtomicBool,
     /// The broker's, while it is wanted.
     service: Mutex<Option<Service>>,
-    /// Its sessions.
+    /// Number of its sessions, one that is about to begin among them.
     n_hosted: AtomicUsize,
+    /// Their numbers.
+    sessions: Mutex<Vec<u64>>,
     /// Its state when one of them was asked last.
     standing: Mutex<Standing>,
     /// The bound that it was told.
@@ -92,12 +94,12 @@ pub(crate) struct Worker {
     above_since: Mutex<Option<Instant>>,
 }
 
-/// Want of memory in a user's workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Want of memory in a worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shortage {
-    /// It is short.
-    pub(crate) is_short: bool,
-    /// They have more than they should.
+    /// Its sessions, of which one is to be given up.
+    pub(crate) sessions: Vec<u64>,
+    /// It has more than it should.
     pub(crate) is_above: bool,
 }
 
@@ -236,6 +238,7 @@ impl Staff {
         let (followed, theirs) = Connection::pair()?;
         let (wished, their_wished) = Connection::pair()?;
         let worker = self.worker(request.viewer.as_ref())?;
+        lock(&worker.sessions).push(session);
         let hosted = Hosted { staff: Arc::clone(self), worker, session, followed };
         let beside = [theirs.into(), their_wished.into()];
         let order = Order::Begin { session, request };
@@ -303,15 +306,9 @@ impl Staff {
         workers.iter().fold(own, |sum, worker| sum.saturating_add(worker.resident_bytes()))
     }
 
-    /// Tells whether a worker of `viewer` has too little memory, and whether more than it should, when it was asked last.
-    pub(crate) fn shortage(&self, viewer: Option<&Viewer>) -> Shortage {
-        let mut shortage = Shortage::default();
-        for worker in self.workers_of(viewer) {
-            let standing = lock(&worker.standing);
-            shortage.is_short |= standing.is_short;
-            shortage.is_above |= standing.is_above;
-        }
-        shortage
+    /// Tells whether a worker of `viewer` had too little memory when it was asked last.
+    pub(crate) fn is_short(&self, viewer: Option<&Viewer>) -> bool {
+        self.workers_of(viewer).iter().any(|worker| lock(&worker.standing).is_short)
     }
 
     /// Tells whether there is a bound and somebody to share it, or who still has to hear that there is none.
@@ -321,11 +318,12 @@ impl Staff {
         lock(&self.workers).iter().any(|worker| is_bounded || is_told(worker))
     }
 
-    /// Comes back when a session is to be given up, with the viewer of whom that is to be.
-    pub(crate) async fn session_wanted(&self) -> Option<Viewer> {
+    /// Comes back when a session is to be given up.
+    pub(crate) async fn session_wanted(&self) -> Shortage {
         loop {
-            if let Some(viewer) = lock(&self.short).pop() {
-                return viewer;
+            if let Some(worker) = lock(&self.short).pop() {
+                let is_above = lock(&worker.standing).is_above;
+                return Shortage { sessions: lock(&worker.sessions).clone(), is_above };
             }
             self.short_news.notified().await;
         }
@@ -336,10 +334,10 @@ impl Staff {
         self.n_sessions_given_up.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn heard(&self, worker: &Worker, standing: Standing) {
+    fn heard(&self, worker: &Arc<Worker>, standing: Standing) {
         let before = std::mem::replace(&mut *lock(&worker.standing), standing.clone());
         if standing.n_short > before.n_short {
-            lock(&self.short).push(worker.viewer.clone());
+            lock(&self.short).push(Arc::clone(worker));
             self.short_news.notify_one();
         }
     }
@@ -347,8 +345,8 @@ impl Staff {
 
 impl Worker {
     fn new(viewer: Option<Viewer>, control: Connection, pid: i32, process: OwnedFd) -> Self {
-        let (is_gone, service, n_hosted, standing) = Default::default();
-        let (told_bytes, above_since) = Default::default();
+        let (is_gone, service, n_hosted, sessions) = Default::default();
+        let (standing, told_bytes, above_since) = Default::default();
         Self {
             viewer,
             control,
@@ -357,6 +355,7 @@ impl Worker {
             is_gone,
             service,
             n_hosted,
+            sessions,
             standing,
             told_bytes,
             above_since,
@@ -426,6 +425,7 @@ impl Hosted {
 
 impl Drop for Hosted {
     fn drop(&mut self) {
+        lock(&self.worker.sessions).retain(|session| *session != self.session);
         // Nobody is left to say that its memory is short no longer.
         if self.worker.n_hosted.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut standing = lock(&self.worker.standing);
@@ -479,13 +479,13 @@ mod tests {
         };
         let (one, other) = (begin(1), begin(2));
         one.heard(&Standing { is_short: true, is_above: true, ..Default::default() });
-        assert!(staff.shortage(Some(&user)).is_short);
-        assert!(!staff.shortage(None).is_short, "whatever another user's worker says");
+        assert!(staff.is_short(Some(&user)));
+        assert!(!staff.is_short(None), "whatever another user's worker says");
         drop(one);
-        assert!(staff.shortage(Some(&user)).is_short);
+        assert!(staff.is_short(Some(&user)));
         // Who would say that it is not any more?
         drop(other);
-        assert_eq!(staff.shortage(Some(&user)), Shortage::default());
+        assert!(!staff.is_short(Some(&user)));
     }
 
     #[test]
