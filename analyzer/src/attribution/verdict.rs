@@ -13,7 +13,7 @@ use dataspace_proto::record::Sample;
 use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::AddressSource;
 
-/// What an attribution waits for.
+/// Reason that an attribution has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// A worker's answer.
