@@ -33,7 +33,7 @@ __attribute__((noinline)) static struct cell *chase(struct cell *cell, long n)
     return cell;
 }
 
-/* Behind the slow load is a place that a jump leads to as well, and neither flags nor registers
+/* Behind the slow load is a place that a jump leads to as well, seven times of eight, and neither flags nor registers
  * tell which way it was reached. */
 __attribute__((noinline)) static struct cell *join(struct cell *cell, long n)
 {
@@ -49,7 +49,7 @@ __attribute__((noinline)) static struct cell *join(struct cell *cell, long n)
                      "lea 0b(%%rip), %%rcx\n"
                      "lea 1b(%%rip), %%rax\n"
                      "test $7, %[n]\n"
-                     "cmovnz %%rax, %%rcx\n"
+                     "cmovz %%rax, %%rcx\n"
                      "test %%rsp, %%rsp\n"
                      "jmp *%%rcx\n"
                      "3:"
