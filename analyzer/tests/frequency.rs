@@ -2,6 +2,7 @@
 
 use crate::support::program::Program;
 use crate::support::session::{CLOCK, Session, object, sample, with};
+use dataspace_analyzer::limit;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Record;
 use dataspace_proto::sample_line::SampleLine;
@@ -101,6 +102,22 @@ fn few_samples_are_decided_by_the_structure_of_the_loop() {
     it.sampled(it.check - 2, 1);
     it.sampled(it.check, 20);
     assert!(it.decided().iter().all(|line| object(line) == "unresolvable"));
+}
+
+#[test]
+fn as_many_samples_wait_as_are_allowed() {
+    let mut it = Loop::new();
+    let Loop { session, code, check, .. } = &mut it;
+    let record = Record::Sample(sample(CLOCK, code[*check].ip(), &with(&[])));
+    // No worker answers.
+    for n_waiting in 0..limit::MAX_PENDING_SAMPLES {
+        assert_eq!(session.analyzer.n_pending(), n_waiting);
+        session.analyzer.apply(&record, &mut session.lines);
+    }
+    assert!(session.lines.0.is_empty());
+    session.analyzer.apply(&record, &mut session.lines);
+    assert_eq!(session.analyzer.n_pending(), limit::MAX_PENDING_SAMPLES);
+    assert_eq!(object(&session.lines.0[0]), "over_budget");
 }
 
 #[test]

@@ -126,10 +126,9 @@ def proportional_mb(pid):
 
 def tree(pid):
     """A process and its descendants."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    others = [int(child) for task in os.listdir(f"/proc/{pid}/task") if task != str(pid)
-              for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
-    return [pid] + [one for child in [*map(int, children), *others] for one in tree(child)]
+    children = [int(child) for task in os.listdir(f"/proc/{pid}/task")
+                for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    return [pid] + [one for child in children for one in tree(child)]
 
 
 def sessions(dataspace, directory):

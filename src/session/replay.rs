@@ -134,11 +134,11 @@ impl Observer for Lines<'_> {
         }
         self.n_lines += 1;
         self.held.insert((line.time_ns, self.n_lines), line);
-        while let Some(((time_ns, _), line)) = self.held.first_key_value()
-            && (*time_ns <= oldest_ns || self.held.len() > MAX_HELD)
-        {
-            let line = line.clone();
-            self.held.pop_first();
+        let is_due = |time_ns, n_held| time_ns <= oldest_ns || n_held > MAX_HELD;
+        let mut n_held = self.held.len();
+        while let Some(first) = self.held.first_entry().filter(|it| is_due(it.key().0, n_held)) {
+            let line = first.remove();
+            n_held -= 1;
             self.write(&line);
         }
     }

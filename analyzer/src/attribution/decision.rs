@@ -131,15 +131,27 @@ impl World {
         if caller != object || !leads_here(&call) {
             return Ok(blocked);
         }
+        let trigger = Some(Avma(return_address.0.wrapping_sub(call.length.into())));
+        let addr = Some((Avma(stack), AddressSource::Computed));
+        Ok(Attribution { trigger, ..self.of_return_address(located, Access::Store, addr) })
+    }
+
+    /// The answer for an access to a return address.
+    fn of_return_address(
+        &mut self,
+        located: Located<'_>,
+        access: Access,
+        addr: Option<(Avma, AddressSource)>,
+    ) -> Attribution {
         let named = self.names.stack();
-        Ok(Attribution {
-            trigger: Some(Avma(return_address.0.wrapping_sub(call.length.into()))),
-            access: Some(Access::Store),
+        Attribution {
+            access: Some(access),
             size: Some(RETURN_ADDRESS_BYTES.into()),
-            addr: Some((Avma(stack), AddressSource::Computed)),
+            addr,
+            site: Some(located.site),
             verdict: Verdict::Attributed(Claim::of(Witness::Instruction, named, Placing::Part)),
-            ..blocked
-        })
+            ..Attribution::unknown(Reason::Unresolvable)
+        }
     }
 
     /// The answer for the likely one of several possible triggers, where nothing in the sample tells which it was.
@@ -277,16 +289,10 @@ impl World {
     fn attribute_return(&mut self, search: &Search, located: Located<'_>) -> Attribution {
         let stack = search.returned;
         let sampled = located.sample.addr.map(|addr| (addr, AddressSource::Sampled));
-        let read = stack.map(|stack| (Avma(stack.wrapping_sub(8)), AddressSource::Computed));
-        let named = self.names.stack();
-        Attribution {
-            access: Some(Access::Load),
-            size: Some(8),
-            addr: sampled.or(read),
-            site: Some(located.site),
-            verdict: Verdict::Attributed(Claim::of(Witness::Instruction, named, Placing::Part)),
-            ..Attribution::unknown(Reason::Unresolvable)
-        }
+        let read = stack.map(|stack| {
+            (Avma(stack.wrapping_sub(RETURN_ADDRESS_BYTES.into())), AddressSource::Computed)
+        });
+        self.of_return_address(located, Access::Load, sampled.or(read))
     }
 
     /// The thread's block of the load object that the code is of, if the code tells what the base

@@ -72,14 +72,13 @@ impl SiteTable {
         past: &Past,
         is_last: bool,
     ) -> Likely {
-        if let Some(Some(trigger)) = self.likely(site) {
-            return Likely::Trigger(trigger);
-        }
         let n_samples = self.n_samples(site);
         let is_last = is_last || n_samples >= ENOUGH_SAMPLES;
         let none = if is_last { Likely::Nobody } else { Likely::Open };
-        if !is_last && self.likely(site).is_some() {
-            return none;
+        match self.likely(site) {
+            Some(Some(trigger)) => return Likely::Trigger(trigger),
+            Some(None) if !is_last => return none,
+            _ => {}
         }
         let mut traffic = std::mem::take(&mut self.traffic);
         traffic.clear();

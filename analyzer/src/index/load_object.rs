@@ -21,12 +21,11 @@ use crate::index::question::{Answer, Question};
 use crate::index::site::{
     FrameSlot, LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
 };
-use crate::index::static_data::{DataRange, StaticData};
+use crate::index::static_data::{DataRange, StaticData, of_section};
 use crate::index::thread_access::{self, ThreadLink};
 use crate::index::type_path::{TypePath, is_own_place};
 use crate::known::mangling;
 use crate::limit;
-use crate::types::data_object::DataObject;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::call_table::CallTable;
 use crate::x86_64::function::FunctionCode;
@@ -255,8 +254,7 @@ impl LoadObjectIndex {
         let function = self.function(svma).ok()?;
         let table = function.jump_table(function.index_of(svma)?)?;
         let section = self.code.image.loaded_section(table).filter(|it| !it.is_writable)?;
-        let object = DataObject::made(&section.name, Some("-"), section.file_bytes);
-        let offset = table.offset_from(section.start)?;
+        let (object, offset) = (of_section(section), table.offset_from(section.start)?);
         Some(TypeAnswer::Object(Arc::new(PlacedObject { object, offset })))
     }
 
@@ -309,8 +307,8 @@ impl LoadObjectIndex {
             let debug = self.debug.as_mut();
             let by_link = thread_link.and_then(|link| link.answer(debug?, &memory));
             let answer = match by_link.unwrap_or(answer) {
-                TypeAnswer::Unknown(reason) => {
-                    self.jump_table(svma, &memory).unwrap_or(TypeAnswer::Unknown(reason))
+                unknown @ TypeAnswer::Unknown(_) => {
+                    self.jump_table(svma, &memory).unwrap_or(unknown)
                 }
                 answer => answer,
             };

@@ -130,10 +130,7 @@ impl StaticData<'_> {
                 Some(Text { is_literal: true, start, .. }) => {
                     (start, DataObject::made("string_literal", Some("-"), 0))
                 }
-                _ => {
-                    let made = DataObject::made(&section.name, Some("-"), section.file_bytes);
-                    (section.start, made)
-                }
+                _ => (section.start, of_section(section)),
             }
         };
         let untyped = UntypedObject { start, object, is_made: is_slot };
@@ -197,6 +194,11 @@ struct Text {
     start: Svma,
     end: Svma,
     is_literal: bool,
+}
+
+/// The object that stands for all of a section that cannot be written to, where nothing in it has a name.
+pub(crate) fn of_section(section: &Section) -> DataObject {
+    DataObject::made(&section.name, Some("-"), section.file_bytes)
 }
 
 fn reads_as_text(text: &str) -> bool {

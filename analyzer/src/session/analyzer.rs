@@ -199,6 +199,11 @@ impl Analyzer {
         self.parked.n_samples() + self.unweighed.len()
     }
 
+    /// Tells whether the next sample that waits would be one too many.
+    fn is_full(&self) -> bool {
+        self.n_pending() >= limit::MAX_PENDING_SAMPLES
+    }
+
     /// Time of the oldest sample that waits for others.
     #[must_use]
     pub fn oldest_unweighed_ns(&self) -> Option<u64> {
@@ -276,14 +281,12 @@ impl Analyzer {
             kind: event.map_or(EventKind::Other, |event| event.kind),
             skid: self.config.skid.unwrap_or(skid),
             is_forced: self.config.skid.is_some(),
-            is_last: self.is_short_of_memory
-                || self.n_pending() >= limit::MAX_PENDING_SAMPLES
-                || self.is_last(sample),
+            is_last: self.is_short_of_memory || self.is_full() || self.is_last(sample),
         }
     }
 
     fn park(&mut self, sample: &Sample, needs: Needs, observer: &mut dyn Observer) {
-        if self.is_short_of_memory || self.n_pending() >= limit::MAX_PENDING_SAMPLES {
+        if self.is_short_of_memory || self.is_full() {
             self.decide(sample, &Attribution::unknown(Reason::OverBudget), observer);
             return;
         }

@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -82,9 +82,7 @@ pub(crate) struct Worker {
     is_gone: AtomicBool,
     /// The broker's, while it is wanted.
     service: Mutex<Option<Service>>,
-    /// Number of its sessions, one that is about to begin among them.
-    n_hosted: AtomicUsize,
-    /// Their numbers.
+    /// Its sessions, those that are about to begin among them.
     sessions: Mutex<Vec<u64>>,
     /// Its state when one of them was asked last.
     standing: Mutex<Standing>,
@@ -128,16 +126,17 @@ impl Staff {
         })
     }
 
-    /// A worker for one session more of `viewer`, or of those who see all; a new one where no other has room.
+    /// A worker for `session` of `viewer`, or of those who see all, which is one of its own from now on; a new one where
+    /// no other has room.
     ///
     /// # Errors
     /// Where there is no process for it.
-    fn worker(self: &Arc<Self>, viewer: Option<&Viewer>) -> io::Result<Arc<Worker>> {
+    fn worker(self: &Arc<Self>, viewer: Option<&Viewer>, session: u64) -> io::Result<Arc<Worker>> {
         let beginning = lock(&self.beginning);
-        let has_room = |it: &&Arc<Worker>| it.n_hosted.load(Ordering::Acquire) < self.capacity;
+        let has_room = |it: &&Arc<Worker>| lock(&it.sessions).len() < self.capacity;
         let of_viewer = self.workers_of(viewer);
         if let Some(worker) = of_viewer.iter().find(has_room) {
-            worker.n_hosted.fetch_add(1, Ordering::AcqRel);
+            lock(&worker.sessions).push(session);
             return Ok(Arc::clone(worker));
         }
         let uid = viewer.map(|viewer| viewer.uid);
@@ -145,7 +144,7 @@ impl Staff {
             return Err(io::Error::other("those that were given up have not ended"));
         }
         let worker = self.begin(viewer.cloned())?;
-        worker.n_hosted.fetch_add(1, Ordering::AcqRel);
+        lock(&worker.sessions).push(session);
         let mut workers = lock(&self.workers);
         // It may have ended already, before it is known: whoever says so waits for this lock.
         if !worker.is_gone.load(Ordering::Acquire) {
@@ -237,8 +236,7 @@ impl Staff {
     ) -> io::Result<(Hosted, Connection)> {
         let (followed, theirs) = Connection::pair()?;
         let (wished, their_wished) = Connection::pair()?;
-        let worker = self.worker(request.viewer.as_ref())?;
-        lock(&worker.sessions).push(session);
+        let worker = self.worker(request.viewer.as_ref(), session)?;
         let hosted = Hosted { staff: Arc::clone(self), worker, session, followed };
         let beside = [theirs.into(), their_wished.into()];
         let order = Order::Begin { session, request };
@@ -345,8 +343,8 @@ impl Staff {
 
 impl Worker {
     fn new(viewer: Option<Viewer>, control: Connection, pid: i32, process: OwnedFd) -> Self {
-        let (is_gone, service, n_hosted, sessions) = Default::default();
-        let (standing, told_bytes, above_since) = Default::default();
+        let (is_gone, service, sessions, standing) = Default::default();
+        let (told_bytes, above_since) = Default::default();
         Self {
             viewer,
             control,
@@ -354,7 +352,6 @@ impl Worker {
             process,
             is_gone,
             service,
-            n_hosted,
             sessions,
             standing,
             told_bytes,
@@ -368,7 +365,7 @@ impl Worker {
 
     /// Tells whether it has no session.
     fn is_idle(&self) -> bool {
-        self.n_hosted.load(Ordering::Acquire) == 0
+        lock(&self.sessions).is_empty()
     }
 
     /// Tells whether it has had more than twice what it may, `taken` of `bound` (0: no bound), for long: it gives memory
@@ -427,7 +424,7 @@ impl Drop for Hosted {
     fn drop(&mut self) {
         lock(&self.worker.sessions).retain(|session| *session != self.session);
         // Nobody is left to say that its memory is short no longer.
-        if self.worker.n_hosted.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.worker.is_idle() {
             let mut standing = lock(&self.worker.standing);
             (standing.is_short, standing.is_above) = (false, false);
             drop(standing);
