@@ -2,11 +2,13 @@
 
 mod bounded_map;
 mod code_name;
+mod code_pointer;
 mod frame;
 mod totals;
 
 pub(crate) use bounded_map::BoundedMap;
 pub use code_name::*;
+pub use code_pointer::*;
 pub use frame::*;
 pub use totals::*;
 
@@ -92,9 +94,6 @@ pub const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 /// Jumps between functions that are kept of one load object: 32 bytes each. gcc's own compiler has
 /// about 150,000, most of them from and to parts that were moved away.
 pub const MAX_CROSSINGS: usize = 1 << 20;
-
-/// Relocations of one load object that point at code: 24 bytes each.
-pub const MAX_CODE_POINTERS: usize = 1 << 21;
 
 /// Landing pads of one function; there is one for each call at most.
 pub const MAX_LANDING_PADS: usize = 1 << 16;

@@ -91,7 +91,7 @@ impl World {
     }
 
     /// The claim of those who are asked where neither instruction nor variables tell: the callers or, rather
-    /// than bytes that they pass, votes.
+    /// than bytes that the instruction or they themselves know of, votes.
     fn further(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
         let passed = self.passed(asked)?;
         if passed.is_some_and(|claim| claim.is_before(Witness::Votes)) {
@@ -99,7 +99,8 @@ impl World {
         }
         let sample = asked.located.sample;
         let memory = Some(&asked.typed.memory);
-        Ok(asked.avma().and_then(|avma| self.voted(sample, avma, memory)).or(passed))
+        let voted = asked.avma().and_then(|avma| self.voted(sample, avma, memory));
+        Ok(voted.or_else(|| self.pointed_bytes(asked)).or(passed))
     }
 
     /// Attributes a sample without a trigger by its address alone.

@@ -17,7 +17,9 @@ pub(crate) enum Witness {
     Caller,
     /// Votes of typed code for what lies on the heap: no testimony of this access, and so no conflict.
     Votes,
-    /// Bytes that callers pass: anything may lie there.
+    /// Bytes that the instruction's pointer leads to: anything may lie there.
+    PointedBytes,
+    /// Bytes that callers pass.
     PassedBytes,
 }
 
@@ -56,6 +58,7 @@ impl Witnesses {
 }
 
 const INSTRUCTION: Witnesses = Witnesses::only(Witness::Instruction);
+const POINTED_BYTES: Witnesses = Witnesses::only(Witness::PointedBytes);
 
 /// Grounds that a claim rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +98,10 @@ impl Grounds {
         if self.against != Witnesses::default() {
             return Evidence::Conflict;
         }
-        match (self.witnesses == INSTRUCTION, self.witnesses.contains(INSTRUCTION)) {
-            (true, _) => Evidence::Type,
-            (_, true) => Evidence::Both,
-            (_, false) => Evidence::Address,
+        match self.witnesses {
+            INSTRUCTION | POINTED_BYTES => Evidence::Type,
+            several if several.contains(INSTRUCTION) => Evidence::Both,
+            _ => Evidence::Address,
         }
     }
 }
@@ -185,6 +188,7 @@ mod tests {
             Just(Witness::ComputedAddress),
             Just(Witness::Caller),
             Just(Witness::Votes),
+            Just(Witness::PointedBytes),
             Just(Witness::PassedBytes),
         ];
         let placing =

@@ -7,17 +7,15 @@ use crate::attribution::recent_site::KnownCode;
 use crate::attribution::search::{self, Search, TriggerCandidate};
 use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
 use crate::attribution::world::{Meaning, World};
-use crate::index::call_site::CallSite;
 use crate::index::question::Needs;
 use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
-use crate::x86_64::edge::Entrances;
 use crate::x86_64::state::State;
 use dataspace_proto::address::Avma;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
-use dataspace_proto::register::{Register, Registers};
+use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::AddressSource;
 
 impl World {
@@ -104,40 +102,8 @@ impl World {
         }
     }
 
-    /// The answer for a sample at a function's first instruction: the call that the sampled return address stands
-    /// after, if it is a call of this function. It has just written that address.
-    fn by_return_address(
-        &mut self,
-        search: &Search,
-        located: Located<'_>,
-        blocked: Attribution,
-    ) -> Result<Attribution, Needs> {
-        let Located { sample, registers, object, past, .. } = located;
-        let (Some(stack), Some(here)) = (registers.get(Register::Rsp), past.trail.nodes.first())
-        else {
-            return Ok(blocked);
-        };
-        let is_called = search.outside == Entrances::ENTRY && past.trail.reach == 1;
-        let read = sample.stack.word(Avma(stack), Avma(stack)).filter(|_| is_called);
-        let Some(return_address) = read.map(Avma) else { return Ok(blocked) };
-        let Some((_, call, caller)) = self.call_site(sample.pid, return_address)? else {
-            return Ok(blocked);
-        };
-        let leads_here = |site: &CallSite| site.written == Some(here.svma);
-        if caller == object && call.onward.iter().any(leads_here) {
-            // The function that was called went on here by a jump.
-            return Ok(Attribution { verdict: Verdict::NotMemory, ..blocked });
-        }
-        if caller != object || !leads_here(&call) {
-            return Ok(blocked);
-        }
-        let trigger = Some(Avma(return_address.0.wrapping_sub(call.length.into())));
-        let addr = Some((Avma(stack), AddressSource::Computed));
-        Ok(Attribution { trigger, ..self.of_return_address(located, Access::Store, addr) })
-    }
-
     /// The answer for an access to a return address.
-    fn of_return_address(
+    pub(crate) fn of_return_address(
         &mut self,
         located: Located<'_>,
         access: Access,
@@ -194,7 +160,7 @@ impl World {
     }
 
     /// The answer that all that is left agrees on.
-    fn attribute_left(
+    pub(crate) fn attribute_left(
         &mut self,
         search: &Search,
         located: Located<'_>,

@@ -10,6 +10,7 @@ use crate::bytes::file::LoadObjectIdx;
 use crate::index::site::{Past, SiteQuery};
 use crate::x86_64::arrival::Arrival;
 use crate::x86_64::backtrack::Skid;
+use dataspace_proto::address::Svma;
 
 /// Samples at the IP for each that another trigger may have had of them.
 const SAMPLES_FOR_ONE: u64 = 100;
@@ -43,6 +44,9 @@ pub(crate) struct Traffic {
     trigger: u8,
     is_round: bool,
     is_in_loop: bool,
+    is_access: bool,
+    /// It is a jump that takes as long as others of its code are seen to take.
+    is_measured: bool,
     /// There is code of which samples can tell.
     is_seen: bool,
     n_samples: u64,
@@ -91,18 +95,37 @@ impl SiteTable {
     }
 
     fn traffic_of(&self, arrival: &Arrival, object: LoadObjectIdx, past: &Past) -> Traffic {
-        let n_samples = arrival.through.iter().filter_map(|ip| {
-            let query = SiteQuery { ip: *ip, skid: Skid::AfterOne };
-            Some(self.n_samples(self.find(object, query)?))
-        });
-        let n_samples: u64 = n_samples.sum();
+        let n_samples_at = |ips: &[Svma]| -> u64 {
+            let sites = ips.iter().filter_map(|ip| {
+                let query = SiteQuery { ip: *ip, skid: Skid::AfterOne };
+                Some(self.n_samples(self.find(object, query)?))
+            });
+            sites.sum()
+        };
+        let n_samples = n_samples_at(&arrival.through);
         let trigger = past.triggers.get(usize::from(arrival.trigger));
         let is_access = trigger.is_some_and(|trigger| !trigger.accesses.is_empty());
         let each = (n_samples + 1) * ONE / (arrival.through.len() as u64).max(1);
-        let at_most = each * longest_wait(arrival.is_jump, is_access);
+        // What waits in its code for memory tells nothing of how long a jump takes.
+        let is_measured = arrival.is_jump && !arrival.quiet.is_empty();
+        let at_most = if is_measured {
+            (n_samples_at(&arrival.quiet) + 1) * ONE / arrival.quiet.len() as u64
+        } else {
+            each * longest_wait(arrival.is_jump, is_access)
+        };
         let Arrival { trigger, is_round, is_in_loop, .. } = *arrival;
         let is_seen = !arrival.through.is_empty();
-        Traffic { trigger, is_round, is_in_loop, is_seen, n_samples, each, at_most }
+        Traffic {
+            trigger,
+            is_round,
+            is_in_loop,
+            is_access,
+            is_measured,
+            is_seen,
+            n_samples,
+            each,
+            at_most,
+        }
     }
 }
 
@@ -110,12 +133,17 @@ impl SiteTable {
 fn by_traffic(traffic: &[Traffic], n_samples: u64) -> Option<u8> {
     let sum = |count: fn(&Traffic) -> u64| traffic.iter().map(count).sum::<u64>();
     let (each, at_most) = (sum(|it| it.each), sum(|it| it.at_most));
-    let likely = traffic.iter().max_by_key(|it| it.each)?;
-    let (each, at_most) = (each - likely.each, at_most - likely.at_most);
-    let is_rare = at_most * SAMPLES_FOR_ONE <= n_samples * ONE;
-    let is_told = likely.n_samples != 0 && likely.each >= each * LEAST_RATIO;
-    let is_told = is_told || structured(traffic) == Some(likely.trigger);
-    (is_rare && is_told).then_some(likely.trigger)
+    let is_likely = |likely: &&Traffic| {
+        let (each, at_most) = (each - likely.each, at_most - likely.at_most);
+        let is_rare = at_most * SAMPLES_FOR_ONE <= n_samples * ONE;
+        let is_oftener = likely.n_samples != 0 && likely.each >= each * LEAST_RATIO;
+        let mut others = traffic.iter().filter(|it| it.trigger != likely.trigger);
+        // Only one of them can wait.
+        let is_slower = likely.is_access && others.all(|it| it.is_measured);
+        is_rare && (is_oftener || is_slower || structured(traffic) == Some(likely.trigger))
+    };
+    let mut likely = traffic.iter().filter(is_likely);
+    likely.next().filter(|_| likely.next().is_none()).map(|it| it.trigger)
 }
 
 /// The one way of a loop, beside others that have no sample and come from no loop.

@@ -5,6 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod claim;
 pub(crate) mod code_place;
 pub(crate) mod decision;
+pub(crate) mod entry;
 pub(crate) mod frequency;
 pub(crate) mod name_table;
 pub mod recent_site;

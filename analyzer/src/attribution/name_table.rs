@@ -38,6 +38,7 @@ impl NamedIdx {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NameKey {
     Object { site: SiteIdx, trigger: u8, access: u8 },
+    Bytes { site: SiteIdx, trigger: u8, access: u8 },
     Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
     Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },

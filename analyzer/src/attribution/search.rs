@@ -7,7 +7,7 @@ use crate::x86_64::access::Role;
 use crate::x86_64::edge::Entrances;
 use crate::x86_64::state::{Contradiction, State};
 use crate::x86_64::trail::{Node, Way};
-use dataspace_proto::address::Avma;
+use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::register::Register;
@@ -115,7 +115,7 @@ impl Search {
                 break;
             }
             self.n_steps_left = self.n_steps_left.saturating_sub(1);
-            is_possible |= self.follow(walk, way, state, depth);
+            is_possible |= self.follow(walk, (way, node.svma), state, depth);
         }
         is_possible
     }
@@ -133,10 +133,18 @@ impl Search {
         node.entrances.is_any()
     }
 
-    fn follow(&mut self, walk: &WalkBack<'_>, way: &Way, after: &State, depth: u32) -> bool {
+    /// Follows a way back from the instruction at an address.
+    fn follow(
+        &mut self,
+        walk: &WalkBack<'_>,
+        (way, to): (&Way, Svma),
+        after: &State,
+        depth: u32,
+    ) -> bool {
         let Some(from) = walk.past.trail.nodes.get(usize::from(way.from)) else { return true };
         let mut before = *after;
-        if walk.undo(from, way, &mut before).is_err() {
+        let is_led_here = way.leap.is_none_or(|leap| leap.assume(&mut before, to).is_ok());
+        if !is_led_here || walk.undo(from, way, &mut before).is_err() {
             return false;
         }
         // What cannot have been reached is no trigger: not if the flags contradict the only `je` that leads

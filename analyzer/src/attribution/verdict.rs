@@ -5,7 +5,7 @@ use crate::attribution::site_table::SiteIdx;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::Needs;
 use crate::index::site::Past;
-use dataspace_proto::address::Avma;
+use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
@@ -88,6 +88,11 @@ pub(crate) struct Located<'a> {
 }
 
 impl Located<'_> {
+    /// The reported IP in the file's terms.
+    pub(crate) fn ip(self) -> Option<Svma> {
+        self.past.trail.nodes.first().map(|here| here.svma)
+    }
+
     /// The address of a trigger in the process.
     pub(crate) fn trigger_avma(self, trigger: u8) -> Option<Avma> {
         let trigger = self.past.triggers.get(usize::from(trigger))?;

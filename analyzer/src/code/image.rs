@@ -88,7 +88,30 @@ impl CodeImage {
 
     /// The pointer that a stub of the linkage table at `svma` jumps through.
     pub(crate) fn linkage_slot(&self, svma: Svma) -> Option<Svma> {
-        scan::linkage_slot(svma, &self.bytes_at(svma, 16)?)
+        Some(self.linkage_jump(svma)?.1)
+    }
+
+    /// The jump of the stub of the linkage table at `svma`, and the pointer that it goes by.
+    pub(crate) fn linkage_jump(&self, svma: Svma) -> Option<(Svma, Svma)> {
+        scan::linkage_jump(svma, &self.bytes_at(svma, 16)?)
+    }
+
+    /// The places in its data where a pointer to the code at `target` lies.
+    pub(crate) fn places_of(&self, target: Svma) -> Vec<Svma> {
+        let mut places: Vec<Svma> = self.pointers().places_of(target).collect();
+        if self.is_at_fixed_addresses() {
+            let data = self.image.segments.iter().filter(|segment| !segment.is_executable);
+            for segment in data {
+                let n_bytes = segment.file_bytes.min(limit::MAX_POINTER_DATA_BYTES) as usize;
+                let bytes = self.bytes_at(segment.start, n_bytes).unwrap_or_default();
+                let words = bytes.as_chunks::<8>().0.iter().zip((0..).step_by(8));
+                let found = words.filter(|(word, _)| u64::from_le_bytes(**word) == target.0);
+                places.extend(found.map(|(_, into)| segment.start.plus(into)));
+            }
+        }
+        places.sort_unstable();
+        places.truncate(limit::MAX_PLACES_OF_POINTER);
+        places
     }
 }
 

@@ -1,12 +1,13 @@
 //! Signatures: what the functions that are called take and return, as far as the debug information tells.
 
-use super::content::{Address, Content, Origin};
+use super::content::{Address, Content, Origin, PointerName};
 use super::typing::Typing;
-use super::value::Call;
+use super::value::{Call, Definition, ValueIdx};
 use crate::dwarf::code::passing::{Passing, Word};
+use crate::known::language;
 use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::{Layout, ScalarKind, Shape};
-use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
+use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS, POINTER_BYTES};
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
@@ -61,13 +62,36 @@ impl Typing<'_, '_> {
         self.around.function.exit(call.at as usize).target()
     }
 
-    /// The type of the function that a value is the address of.
-    fn pointed_function(&self, call: &Call) -> Option<DieRef> {
-        let Content::Address(address) = self.of(call.callee?) else { return None };
+    /// The type of the function that a value is the address of, or the declaration of the virtual one.
+    fn pointed_function(&mut self, call: &Call) -> Option<DieRef> {
+        let callee = call.callee?;
+        if let Some((class, slot)) = self.virtual_slot(callee) {
+            // The slot's own type is that of no function: it returns `int`, whatever that returns.
+            return self.around.debug.virtual_function(class.die?, slot);
+        }
+        let Content::Address(address) = self.of(callee) else { return None };
         match &address.origin {
             Origin::Object(layout) if !layout.is_aggregate() => layout.die,
             _ => None,
         }
+    }
+
+    /// The slot that a function's address was read from, in the table of virtual functions that objects of a class
+    /// begin with.
+    fn virtual_slot(&self, callee: ValueIdx) -> Option<(Arc<Layout>, u64)> {
+        let Definition::Loaded { address, .. } = self.graph.definition(callee)? else {
+            return None;
+        };
+        let (table, None) = (address.base?, address.index) else { return None };
+        let Content::Address(table) = self.of(table) else { return None };
+        let Origin::Object(slots) = &table.origin else { return None };
+        if &*slots.innermost().name != language::VIRTUAL_SLOT {
+            return None;
+        }
+        let Some(PointerName::Member(object, at)) = &table.name else { return None };
+        let class = beginning_at(object, *at)?;
+        let slot = u64::try_from(address.displacement).ok()? / u64::from(POINTER_BYTES);
+        Some((class, slot))
     }
 
     /// Finds the content of each argument register for `call`, which is of `callee`. Each look back asks.
@@ -145,4 +169,21 @@ impl Typing<'_, '_> {
             }
         }
     }
+}
+
+/// The outermost class that begins at an offset of an object.
+fn beginning_at(object: &Arc<Layout>, at: u64) -> Option<Arc<Layout>> {
+    let element = object.innermost_element();
+    if at == 0 {
+        return Some(element);
+    }
+    let path = element.descend(at, POINTER_BYTES.into())?;
+    let mut start = 0;
+    for (_, part, member) in element.walk(&path.steps) {
+        start += member.map_or(0, |member| member.offset);
+        if start == at && part.is_aggregate() {
+            return Some(Arc::clone(part));
+        }
+    }
+    None
 }

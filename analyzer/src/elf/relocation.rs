@@ -43,6 +43,12 @@ impl CodePointers {
         Some(Svma(self.by_place[idx].1))
     }
 
+    /// The places at which an address is written.
+    pub(crate) fn places_of(&self, address: Svma) -> impl Iterator<Item = Svma> {
+        let is_it = move |it: &&(u64, u64)| it.1 == address.0;
+        self.by_place.iter().filter(is_it).map(|(place, _)| Svma(*place))
+    }
+
     /// The addresses between two others, without the first.
     pub(crate) fn inside(&self, start: Svma, end: Svma) -> &[u64] {
         let from = self.addresses.partition_point(|address| *address <= start.0);

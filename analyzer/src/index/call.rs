@@ -6,7 +6,7 @@ use crate::dataflow::{
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
 use crate::index::call_site::{CallSite, CalleeAddress, Handed, Passed, PassedPointer};
-use crate::index::entry_name::{self, Detour, Entries, EntryNames};
+use crate::index::entry_name::{self, Detour, EnteredFunction, Entries, EntryNames};
 use crate::index::load_object::LoadObjectIndex;
 use crate::index::site::OwnedRoot;
 use crate::index::type_path::owned_root;
@@ -52,6 +52,48 @@ impl LoadObjectIndex {
         Some(Arc::new(Handed { sum, frame, entries }))
     }
 
+    /// Finds by what the function at `start` can be entered from afar.
+    pub(crate) fn entry(&mut self, start: Svma) -> EnteredFunction {
+        let names = self.names().at(start).to_vec();
+        let may_come_back = self.comes_back(start) != Some(false);
+        EnteredFunction { names, held_at: self.code.places_of(start), may_come_back }
+    }
+
+    /// Tells whether jumps out of the function at `start` lead back to it in the end; `None` where that is not known.
+    /// Functions of other load objects do not jump here.
+    fn comes_back(&mut self, start: Svma) -> Option<bool> {
+        let mut left_to = vec![start];
+        let mut next = 0;
+        while let Some(at) = left_to.get(next) {
+            let function = self.function(*at).ok()?;
+            let inside = function.leaps();
+            for at in 0..function.n_instructions() {
+                let exit = function.exit(at);
+                let target = match (exit, function.destination(at)) {
+                    (Exit::Indirect, None) if inside.contains(&(at as u32)) => continue,
+                    (Exit::Indirect, None) => return None,
+                    (Exit::Indirect, Some(_)) => continue,
+                    (Exit::Jump(target) | Exit::Branch(target), _) => Svma(target),
+                    _ => continue,
+                };
+                if function.index_of(target).is_some() || self.code.linkage_slot(target).is_some() {
+                    continue;
+                }
+                if target == start {
+                    return Some(true);
+                }
+                if !left_to.contains(&target) {
+                    left_to.push(target);
+                }
+            }
+            next += 1;
+            if left_to.len() > limit::MAX_LEFT_TO {
+                return None;
+            }
+        }
+        Some(false)
+    }
+
     /// Finds what is known of the call that returns to `behind`.
     pub(crate) fn call_site(&mut self, behind: Svma) -> CallSite {
         self.find_call_site(behind).unwrap_or_default()
@@ -66,10 +108,9 @@ impl LoadObjectIndex {
             return None;
         }
         let length = (call.end - call.start) as u8;
-        let Some(site) = self.site_of(Svma(call.start), &function) else {
-            let written = function.exit(at).target();
-            return Some(CallSite { written, length, ..CallSite::default() });
-        };
+        let (written, pointer) = (function.exit(at).target(), function.pointer(at));
+        let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
+        let site = self.site_of(Svma(call.start), &function).unwrap_or_default();
         let onward = match &site.callee {
             CalleeAddress::At(starts) => match **starts {
                 [start] => self.onward(start),
@@ -79,7 +120,7 @@ impl LoadObjectIndex {
         };
         let frame = self.frames.step_at(inside);
         let onward = onward.unwrap_or_default();
-        Some(CallSite { frame, onward, length, ..site })
+        Some(CallSite { frame, onward, length, written, pointer, stub, ..site })
     }
 
     /// The call, or jump to another function, at `at`.

@@ -8,6 +8,7 @@ use crate::index::site::OwnedRoot;
 use crate::types::data_object::Root;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use crate::x86_64::abi::N_ARGUMENTS;
+use crate::x86_64::pointer::CodePointer;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
@@ -47,6 +48,10 @@ pub struct CallSite {
     pub entries: Arc<Entries>,
     /// The target that is written out in the instruction.
     pub written: Option<Svma>,
+    /// The pointer that it goes by, if it is not written out.
+    pub pointer: Option<CodePointer>,
+    /// The jump of the linkage stub that it goes through.
+    pub stub: Option<Svma>,
     /// Length of the instruction in bytes.
     pub length: u8,
     /// The calls that the called function makes in the last place, by a jump that leaves no frame.

@@ -27,6 +27,17 @@ pub struct Entries {
     pub detours: Vec<Detour>,
 }
 
+/// A function that begins at a reported IP.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EnteredFunction {
+    /// The names by which other load objects call it.
+    pub names: Vec<Arc<str>>,
+    /// Places in the data of its load object where the file has a pointer to it.
+    pub held_at: Vec<Svma>,
+    /// It may be entered again before it returns, by a jump of a function that it went on to by a jump.
+    pub may_come_back: bool,
+}
+
 /// A function that ends with a jump to another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detour {
@@ -74,6 +85,11 @@ impl EntryNames {
     /// The stubs that may jump to `start`.
     pub(crate) fn stubs(&self, start: Svma) -> &[Svma] {
         self.stubs.get(&start).map_or(&[], |stubs| stubs)
+    }
+
+    /// The names of the function at `start`.
+    pub(crate) fn at(&self, start: Svma) -> &[Arc<str>] {
+        self.of.get(&start).map_or(&[], |names| names)
     }
 
     fn add(&mut self, at: Svma, name: Option<Arc<str>>) {

@@ -28,6 +28,7 @@ use crate::known::mangling;
 use crate::limit;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::call_table::CallTable;
+use crate::x86_64::edge::Entrances;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::{access, bit_use};
 use dataspace_proto::address::Svma;
@@ -199,7 +200,10 @@ impl LoadObjectIndex {
     fn past(&mut self, query: SiteQuery) -> Result<Past, Reason> {
         let (trail, triggers) = backtrack::trail(self, query.ip, query.skid)?;
         let triggers = triggers.into_iter().map(|code| self.trigger(code)).collect();
-        Ok(Past { trail, triggers })
+        let here = trail.nodes.first().filter(|_| trail.reach == 1);
+        let entered = here.filter(|it| it.ways.is_empty() && it.entrances == Entrances::ENTRY);
+        let entry = entered.map(|here| Box::new(self.entry(here.svma)));
+        Ok(Past { trail, triggers, entry })
     }
 
     pub(crate) fn calls(&mut self) -> &CallTable {
@@ -283,6 +287,7 @@ impl LoadObjectIndex {
         for memory in memory {
             let mut live_here = Arc::default();
             let mut is_perhaps_variable = false;
+            let mut bytes = None;
             let answer = match (&mut self.debug, &mut flow) {
                 (Some(debug), Some(flow)) => {
                     let image = &self.code;
@@ -293,6 +298,9 @@ impl LoadObjectIndex {
                     if matches!(answer, TypeAnswer::Unknown(_)) {
                         let live = live.get_or_insert_with(|| Arc::new(path.live_objects()));
                         live_here = Arc::clone(live);
+                    }
+                    if !matches!(answer, TypeAnswer::Object(_)) {
+                        bytes = path.bytes(&memory).map(Arc::new);
                     }
                     answer
                 }
@@ -319,6 +327,7 @@ impl LoadObjectIndex {
                 is_perhaps_variable,
                 live: live_here,
                 thread_link,
+                bytes,
                 handed: None,
             });
         }

@@ -3,6 +3,7 @@
 
 use crate::dataflow::Congruence;
 use crate::index::call_site::Handed;
+use crate::index::entry_name::EnteredFunction;
 use crate::index::thread_access::ThreadLink;
 use crate::limit;
 use crate::types::data_object::{DataObject, PointerMember, Root};
@@ -40,6 +41,8 @@ pub struct Past {
     pub trail: Trail,
     /// Those that may be the trigger.
     pub triggers: Vec<Trigger>,
+    /// The function that begins here, where only a caller can have the trigger.
+    pub entry: Option<Box<EnteredFunction>>,
 }
 
 impl Past {
@@ -76,6 +79,8 @@ pub struct TypedAccess {
     pub live: Arc<Vec<LiveObject>>,
     /// The place in the thread's storage that its base register tells.
     pub thread_link: Option<ThreadLink>,
+    /// For an access that may not be typed by itself: the bytes that its pointer leads to.
+    pub bytes: Option<Arc<PlacedObject>>,
     /// For an access that is not typed by itself: what a caller can tell of it.
     pub handed: Option<Arc<Handed>>,
 }

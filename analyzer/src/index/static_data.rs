@@ -118,11 +118,11 @@ impl StaticData<'_> {
             let start = section.start.plus(into - into % SLOT_BYTES);
             range.narrow((start, start.plus(SLOT_BYTES)));
             (start, self.slot(at))
-        } else if section.is_writable {
+        } else if section.is_writable && section.name != RELOCATED_CONSTANTS {
             // A variable of the program, whose name is not known.
             return;
         } else {
-            let text = self.text(at, section, range);
+            let text = self.text(at, section, range).filter(|_| !section.is_writable);
             if let Some(text) = &text {
                 range.narrow((text.start, text.end));
             }
@@ -196,7 +196,7 @@ struct Text {
     is_literal: bool,
 }
 
-/// The object that stands for all of a section that cannot be written to, where nothing in it has a name.
+/// The object that stands for all of a section that the program does not write to, where nothing in it has a name.
 pub(crate) fn of_section(section: &Section) -> DataObject {
     DataObject::made(&section.name, Some("-"), section.file_bytes)
 }
@@ -205,6 +205,9 @@ fn reads_as_text(text: &str) -> bool {
     let n_letters = text.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
     text.len() >= MIN_LITERAL_BYTES && n_letters * 2 >= text.len()
 }
+
+/// Constants with pointers in them, which nobody writes to but the loader (`-z relro`).
+const RELOCATED_CONSTANTS: &str = ".data.rel.ro";
 
 /// Slots hold one pointer each.
 const SLOT_BYTES: u64 = 8;

@@ -11,7 +11,7 @@ use crate::index::pointed;
 use crate::index::site::{IndexedAnswer, LiveObject, OwnedRoot, PlacedObject, TypeAnswer};
 use crate::known::hashbrown;
 use crate::types::data_object::{self, Root};
-use crate::types::layout::{Layout, ScalarKind, Shape};
+use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
 use crate::x86_64::abi::{FRAME_POINTER, STACK_POINTER};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
@@ -148,6 +148,30 @@ impl<'a> TypePath<'a> {
         let is_bytes = matches!(declared.shape, Shape::Scalar(ScalarKind::Byte));
         let root = owned_root(address.name.as_ref());
         is_bytes.then(|| named(&declared, root.borrow(), 0, access))
+    }
+
+    /// The bytes or scalars that the pointer of an access leads to, where that is a member. Where in them the access
+    /// goes, and as what, is not known.
+    pub(crate) fn bytes(&mut self, access: &MemoryAccess) -> Option<PlacedObject> {
+        let is_plain = access.role == Role::Operand && access.address.segment == SegmentBase::Flat;
+        let Target { address, .. } = is_plain.then(|| self.target(access))?.ok()?;
+        let (Origin::Object(layout), Some(PointerName::Member(..))) =
+            (&address.origin, &address.name)
+        else {
+            return None;
+        };
+        let element = layout.innermost_element();
+        let is_owned = match &element.shape {
+            Shape::Scalar(kind) => *kind != ScalarKind::Opaque,
+            Shape::Aggregate { kind, .. } => *kind == AggregateKind::Union,
+            Shape::Array { .. } => false,
+        };
+        if !is_owned || address.has(Doubt::Owner) || address.has(Doubt::Beyond) {
+            return None;
+        }
+        let root = owned_root(address.name.as_ref());
+        let (object, offset) = data_object::name(&element, root.borrow(), 0, element.size)?;
+        Some(PlacedObject { object, offset })
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.

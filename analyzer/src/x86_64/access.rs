@@ -196,6 +196,29 @@ fn segment(register: Register) -> SegmentBase {
     }
 }
 
+/// Tells whether the instruction may touch memory.
+pub(super) fn is_of_memory(instruction: &Instruction) -> bool {
+    let is_memory = |kind: OpKind| !is_register_or_number(kind);
+    instruction.is_stack_instruction()
+        || (0..instruction.op_count()).any(|operand| is_memory(instruction.op_kind(operand)))
+}
+
+const fn is_register_or_number(kind: OpKind) -> bool {
+    !matches!(
+        kind,
+        OpKind::Memory
+            | OpKind::MemorySegSI
+            | OpKind::MemorySegESI
+            | OpKind::MemorySegRSI
+            | OpKind::MemorySegDI
+            | OpKind::MemorySegEDI
+            | OpKind::MemorySegRDI
+            | OpKind::MemoryESDI
+            | OpKind::MemoryESEDI
+            | OpKind::MemoryESRDI
+    )
+}
+
 /// Tells whether the instruction only asks for a line.
 fn is_prefetch(instruction: &Instruction) -> bool {
     use iced_x86::Mnemonic as M;
@@ -277,7 +300,7 @@ fn role(instruction: &Instruction, memory: &UsedMemory) -> Role {
     if instruction.is_stack_instruction() { Role::StackSlot } else { Role::Operand }
 }
 
-fn address_register(register: Register) -> Option<AddressRegister> {
+pub(super) fn address_register(register: Register) -> Option<AddressRegister> {
     let full = register.full_register();
     if full == Register::None || full == Register::RIP {
         return None;

@@ -1,5 +1,6 @@
 //! Ways into an instruction, each with code that runs as often as it is taken: samples there tell how often that can be.
 
+use super::access;
 use crate::limit;
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
@@ -12,6 +13,8 @@ pub struct Arrival {
     pub trigger: u8,
     /// Instructions through which everybody came who took it: each ran as often as it was taken, at least.
     pub through: Box<[Svma]>,
+    /// Those of them before which one ran that waits neither for memory nor for a condition.
+    pub quiet: Box<[Svma]>,
     /// It comes by a direct jump, which waits for nothing but its own code.
     pub is_jump: bool,
     /// It comes from a loop that the instruction is in.
@@ -30,24 +33,33 @@ impl Arrival {
     ) -> Self {
         let (is_round, is_in_loop) = before(function, from, here);
         let is_jump = matches!(function.exit(from), Exit::Jump(_) | Exit::Branch(_));
-        Self { trigger, through: through(function, from, here), is_jump, is_round, is_in_loop }
+        let through = through(function, from, here);
+        let is_quiet = |pair: &&[usize]| {
+            let before = function.instruction(pair[1]);
+            let is_branch = matches!(function.exit(pair[1]), Exit::Branch(_));
+            before.is_some_and(|before| !access::is_of_memory(before)) && !is_branch
+        };
+        let quiet = through.windows(2).filter(is_quiet).filter_map(|pair| function.svma(pair[0]));
+        let quiet = quiet.collect();
+        let through = through.iter().filter_map(|at| function.svma(*at)).collect();
+        Self { trigger, through, quiet, is_jump, is_round, is_in_loop }
     }
 }
 
 /// The instructions that led to the one at `from` alone, nearest first.
-fn through(function: &FunctionCode, from: usize, here: Option<usize>) -> Box<[Svma]> {
+fn through(function: &FunctionCode, from: usize, here: Option<usize>) -> Vec<usize> {
     let mut through = Vec::new();
     let mut at = from;
     // The samples at `here` are those that are to be told apart.
     while Some(at) != here && through.len() < limit::MAX_ARRIVAL_INSTRUCTIONS {
-        through.extend(function.svma(at));
+        through.push(at);
         let [only] = function.predecessors(at) else { break };
         if function.entrances(at).is_any() || only.from as usize == from {
             break;
         }
         at = only.from as usize;
     }
-    through.into_boxed_slice()
+    through
 }
 
 /// Tells whether the instructions at `here` and at `from` can run before that at `from`. Where there are too many to

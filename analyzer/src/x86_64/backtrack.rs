@@ -5,6 +5,7 @@ use super::arrival::Arrival;
 use super::effect::{self, Effect, RegisterPart};
 use super::flags::Condition;
 use super::function::FunctionCode;
+use super::pointer::{CodePointer, Leap};
 use super::trail::{BranchCondition, Node, Trail, Way};
 use crate::limit;
 use crate::x86_64::edge::{Entrances, Predecessor};
@@ -175,7 +176,7 @@ impl<'a> Walk<'a> {
             if !step.node.is_end {
                 let mut ways = Vec::new();
                 if next == 0 && is_repeated(&step.instruction) {
-                    ways.push(Way { from: 0, condition: None, is_round: true });
+                    ways.push(Way { from: 0, condition: None, leap: None, is_round: true });
                 }
                 if !self.find_ways(next, &mut ways) {
                     // One that cannot be shown may have been the one.
@@ -223,7 +224,8 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let Some(from) = self.node(function, index, depth) else { return false };
         let condition = condition(&self.steps[usize::from(from)].instruction, is_taken);
-        ways.push(Way { from, condition, is_round: false });
+        let leap = if is_taken { leap(function, index) } else { None };
+        ways.push(Way { from, condition, leap, is_round: false });
         true
     }
 
@@ -420,6 +422,16 @@ fn exits(function: &FunctionCode, entry: Svma) -> Option<Exits> {
 fn condition(before: &Instruction, is_taken: bool) -> Option<BranchCondition> {
     let condition = Condition::of(before).filter(|_| before.is_jcc_short_or_near())?;
     Some(BranchCondition { condition, is_taken })
+}
+
+/// Returns the pointer by which the jump at `index` found where it leads.
+fn leap(function: &FunctionCode, index: usize) -> Option<Leap> {
+    match function.pointer(index)? {
+        CodePointer::Register(register) => Some(Leap::Register(register)),
+        CodePointer::Memory(entry) => {
+            Some(Leap::Table { entry, table: function.jump_table(index)? })
+        }
+    }
 }
 
 /// Returns the effects of one round of a repeated string instruction.

@@ -2,6 +2,7 @@
 
 use super::exit::{Destination, Exit};
 use super::flow::Flow;
+use super::pointer::CodePointer;
 use crate::limit;
 use crate::x86_64::edge::{Entrances, Predecessor};
 use crate::x86_64::image_bytes::ImageBytes;
@@ -9,6 +10,7 @@ use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use iced_x86::Instruction;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// A function's flow graph: the instructions of all its parts, and the ways from one to another.
@@ -120,6 +122,17 @@ impl FunctionCode {
     /// Returns the target of the call or jump at `index`, as far as it is written out.
     pub(crate) fn destination(&self, index: usize) -> Option<Destination> {
         Destination::of(self.instruction(index)?)
+    }
+
+    /// Lists the indirect jumps that lead to other places of the function.
+    pub(crate) fn leaps(&self) -> FxHashSet<u32> {
+        let taken = self.predecessors.iter().filter(|from| from.is_taken).map(|it| it.from);
+        taken.filter(|from| self.exit(*from as usize) == Exit::Indirect).collect()
+    }
+
+    /// Returns the pointer by which the call or jump at `index` goes.
+    pub(crate) fn pointer(&self, index: usize) -> Option<CodePointer> {
+        CodePointer::of(self.instruction(index)?)
     }
 
     /// The instruction at `index`; `None` for bytes that are none.

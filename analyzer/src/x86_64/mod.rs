@@ -20,6 +20,7 @@ mod guard;
 pub mod image_bytes;
 mod jump_table;
 pub mod outline;
+pub mod pointer;
 pub(crate) mod scan;
 pub mod state;
 mod sweep;

@@ -23,13 +23,13 @@ pub(crate) fn direct_exits(start: Svma, code: &[u8]) -> impl Iterator<Item = (Sv
     })
 }
 
-/// The pointer that a stub of a linkage table jumps through.
-pub(crate) fn linkage_slot(start: Svma, code: &[u8]) -> Option<Svma> {
+/// The jump of a stub of a linkage table, and the pointer that it goes by.
+pub(crate) fn linkage_jump(start: Svma, code: &[u8]) -> Option<(Svma, Svma)> {
     let mut stub = decoder(start, code).into_iter().take(2);
     let jump = stub.find(|here| here.flow_control() != FlowControl::Next)?;
     let is_slot =
         jump.flow_control() == FlowControl::IndirectBranch && jump.is_ip_rel_memory_operand();
-    is_slot.then(|| Svma(jump.memory_displacement64()))
+    is_slot.then(|| (Svma(jump.ip()), Svma(jump.memory_displacement64())))
 }
 
 /// The numbers that `code` puts into registers or memory, up to bytes that do not decode. Where code has

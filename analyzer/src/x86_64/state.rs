@@ -5,7 +5,7 @@ mod undo;
 use super::access::{AddressOperand, AddressRegister, RegisterLoss, SegmentBase};
 use super::effect::RegisterPart;
 use super::flags::FlagSet;
-use dataspace_proto::address::Avma;
+use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::register::{N_REGISTERS, Register, Registers};
 
 /// Proof that what was assumed on the way back cannot have happened: the registers say otherwise.
@@ -103,6 +103,12 @@ impl State {
     /// It cannot have had it.
     pub fn assume_value(&mut self, register: Register, value: u64) -> Result<(), Contradiction> {
         self.learn(RegisterPart::whole(register), value, u64::MAX)
+    }
+
+    /// The address in the process of the code at `svma`.
+    #[must_use]
+    pub const fn avma(&self, svma: Svma) -> Avma {
+        Avma(svma.0.wrapping_add(self.bias))
     }
 
     /// The effective address (SDM volume 1, section 3.7.5).

@@ -5,6 +5,7 @@ use super::arrival::Arrival;
 use super::effect::Effect;
 use super::flags::Condition;
 use crate::x86_64::edge::Entrances;
+use crate::x86_64::pointer::Leap;
 use dataspace_proto::address::Svma;
 
 /// The instructions that may have run before the one at a reported IP, by the ways between them.
@@ -44,6 +45,8 @@ pub struct Way {
     pub from: u16,
     /// Condition that the flags must have met.
     pub condition: Option<BranchCondition>,
+    /// The pointer that an indirect jump went by.
+    pub leap: Option<Leap>,
     /// The instruction is a repeated one that was interrupted between two rounds.
     pub is_round: bool,
 }

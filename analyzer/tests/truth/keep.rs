@@ -7,7 +7,7 @@ use std::io::{Error, Result};
 use std::path::Path;
 
 /// Changes when the form does.
-const MAGIC: u64 = 0x7472_7574_6800_0002;
+const MAGIC: u64 = 0x7472_7574_6800_0003;
 
 /// Writes a trace.
 pub(crate) fn write(trace: &Trace, path: &Path) -> Result<()> {

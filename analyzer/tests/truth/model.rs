@@ -85,7 +85,11 @@ impl Model {
             Self::AfterOne | Self::AfterOneAddressed => &pick.next,
             Self::RandomAddressed | Self::Random => &pick.later,
         };
-        sample(state, addr.filter(|_| self.is_addressed()))
+        let mut sample = sample(state, addr.filter(|_| self.is_addressed()));
+        if matches!(self, Self::AfterOne | Self::AfterOneAddressed) {
+            sample.stack.set(&state.top_of_stack().to_le_bytes());
+        }
+        sample
     }
 }
 

@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 /// The trap flag of single-stepping, which no sample shows.
 const TRAP_FLAG: u64 = 1 << 8;
 
-/// The registers before an instruction; `FS` stands behind those that a sample carries.
+/// The registers before an instruction, after those that a sample carries `FS`, and the word that the stack pointer
+/// leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) [u64; N_REGISTERS + 1]);
+pub(crate) struct State(pub(crate) [u64; N_REGISTERS + 2]);
 
 impl State {
     pub(crate) fn of(regs: &user_regs_struct) -> Self {
@@ -46,6 +47,15 @@ impl State {
 
     pub(crate) const fn ip(&self) -> u64 {
         self.get(Register::Rip)
+    }
+
+    pub(crate) const fn top_of_stack(&self) -> u64 {
+        self.0[N_REGISTERS + 1]
+    }
+
+    pub(crate) const fn with_top_of_stack(mut self, word: u64) -> Self {
+        self.0[N_REGISTERS + 1] = word;
+        self
     }
 
     pub(crate) const fn fs_base(&self) -> u64 {

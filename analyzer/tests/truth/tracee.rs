@@ -127,7 +127,11 @@ impl Tracee {
 
     /// The registers as they are.
     pub(crate) fn state(&self) -> Result<State> {
-        Ok(State::of(&self.registers()?))
+        let registers = self.registers()?;
+        let mut word = [0; 8];
+        // Nothing is there where a test has put the stack pointer elsewhere.
+        let _ = self.memory.read_exact_at(&mut word, registers.rsp);
+        Ok(State::of(&registers).with_top_of_stack(u64::from_le_bytes(word)))
     }
 
     pub(crate) fn registers(&self) -> Result<user_regs_struct> {

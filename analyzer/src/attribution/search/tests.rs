@@ -93,6 +93,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
         is_perhaps_variable: false,
         live: Arc::default(),
         thread_link: None,
+        bytes: None,
         handed: None,
     };
     let mut registers = Registers::default();
@@ -101,6 +102,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
     let past = Past {
         trail: Trail { nodes: Box::default(), reach: 0, arrivals: Box::default() },
         triggers: Vec::new(),
+        entry: None,
     };
     let fit = |is_repeated: bool, kind, sampled| {
         let node = Node {

@@ -5,6 +5,7 @@ use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::search::{Survivor, TriggerCandidate};
 use crate::attribution::site_table::SiteIdx;
+use crate::attribution::verdict::Located;
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::index::site::{PlacedObject, TypeAnswer};
@@ -65,6 +66,16 @@ impl World {
         let named = self.names.whole(key, answer);
         self.sites.set_named(site, (trigger, access), named);
         named
+    }
+
+    /// The claim of instruction and debug information where they know but whose bytes an access is to.
+    pub(crate) fn pointed_bytes(&mut self, asked: Asked<'_>) -> Option<Claim> {
+        let Asked { located: Located { site, .. }, candidate, typed, .. } = asked;
+        let answer = typed.bytes.as_ref().filter(|_| self.paths != Paths::Address)?;
+        let Survivor { trigger, access, .. } = *candidate.survivor;
+        let key = NameKey::Bytes { site, trigger, access: access.unwrap_or(0) };
+        let named = self.names.whole(key, answer);
+        Some(Claim::of(Witness::PointedBytes, named, Placing::Somewhere))
     }
 
     /// The object around the data address that another register points at.

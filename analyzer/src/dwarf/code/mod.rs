@@ -7,3 +7,4 @@ pub mod kept;
 pub(crate) mod landing_pad;
 pub(crate) mod passing;
 pub mod scope;
+mod virtual_function;

@@ -1,0 +1,56 @@
+//! Virtual functions of C++ classes, by their slots in the tables that objects point to.
+
+use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::unit::reader::Entry;
+use crate::limit;
+use crate::types::die::DieRef;
+use gimli::{AttributeValue, Operation};
+
+impl DebugInfo {
+    /// The declaration of the function in a slot of a class's table (DWARF 5, section 5.7.8), by the class itself or one
+    /// that it begins with.
+    pub(crate) fn virtual_function(&mut self, class: DieRef, slot: u64) -> Option<DieRef> {
+        let mut next = Some(class);
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            let class = next.take()?;
+            let unit = self.unit(class.unit)?;
+            let mut tree = unit.unit.entries_tree(Some(class.offset)).ok()?;
+            let mut children = tree.root().ok()?.children();
+            let mut base = None;
+            while let Ok(Some(child)) = children.next() {
+                let entry = child.entry();
+                match entry.tag() {
+                    gimli::DW_TAG_subprogram
+                        if slot_of(entry, unit.unit.encoding()) == Some(slot) =>
+                    {
+                        return Some(DieRef { unit: class.unit, offset: entry.offset() });
+                    }
+                    gimli::DW_TAG_inheritance if base.is_none() && is_first(entry) => {
+                        base = entry.attr_value(gimli::DW_AT_type);
+                    }
+                    _ => {}
+                }
+            }
+            next = base.and_then(|base| self.reference(class.unit, &base));
+        }
+        None
+    }
+}
+
+fn slot_of(entry: &Entry, encoding: gimli::Encoding) -> Option<u64> {
+    match entry.attr_value(gimli::DW_AT_vtable_elem_location)? {
+        AttributeValue::Exprloc(expression) => {
+            match expression.operations(encoding).next().ok()?? {
+                Operation::UnsignedConstant { value } => Some(value),
+                _ => None,
+            }
+        }
+        value => value.udata_value(),
+    }
+}
+
+/// Tells whether a base class lies where the class begins.
+fn is_first(base: &Entry) -> bool {
+    let place = base.attr_value(gimli::DW_AT_data_member_location);
+    place.is_none_or(|place| place.udata_value() == Some(0))
+}

@@ -1,0 +1,13 @@
+//! Limits of pointers to code that lie in a load object's data.
+
+/// Relocations of one load object that point at code: 24 bytes each.
+pub const MAX_CODE_POINTERS: usize = 1 << 21;
+
+/// Places where a pointer to one function lies: in the method tables of classes that inherit it.
+pub const MAX_PLACES_OF_POINTER: usize = 1 << 10;
+
+/// Data of a load object at fixed addresses that is searched for pointers to one function: a few milliseconds.
+pub const MAX_POINTER_DATA_BYTES: u64 = 16 << 20;
+
+/// Functions that one goes on to by jumps, which are looked through for one that leads back to it.
+pub const MAX_LEFT_TO: usize = 16;
