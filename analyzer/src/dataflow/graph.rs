@@ -3,7 +3,7 @@
 
 use super::by_place::ByPlace;
 use super::transfer::Transfer;
-use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, ValueIdx};
+use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
 use crate::limit;
 use crate::x86_64::exit::Exit;
@@ -45,8 +45,8 @@ pub(crate) struct ValueGraph {
     /// The value that another one turned out to be.
     same: Vec<ValueIdx>,
     pub(crate) stores: Vec<Store>,
-    /// Accesses to memory through one register: the register's value, the displacement and the number of bytes.
-    pub(crate) accesses: Vec<(ValueIdx, i64, u8)>,
+    /// Accesses to memory through one register: the register's value, and what is accessed from there.
+    pub(crate) accesses: Vec<(ValueIdx, Touched)>,
     pub(crate) calls: Vec<Call>,
     /// Pairs that are compared or subtracted.
     pub(crate) compared: Vec<(ValueIdx, ValueIdx)>,

@@ -274,11 +274,11 @@ struct Keeper<'a> {
 impl<'a> Keeper<'a> {
     fn new(graph: &'a ValueGraph, contents: Contents) -> Self {
         let mut accesses: FxHashMap<ValueIdx, Accesses> = FxHashMap::default();
-        for (base, displacement, n_bytes) in &graph.accesses {
+        for (base, touched) in &graph.accesses {
             let base = graph.canonical(*base);
             if contents.parts.contains_key(&base) {
                 let known = accesses.entry(base).or_insert(Accesses::None);
-                *known = known.with(*displacement, *n_bytes);
+                *known = known.with(touched.displacement, touched.n_bytes);
             }
         }
         let content = Content::Unknown;

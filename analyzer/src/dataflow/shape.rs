@@ -4,34 +4,36 @@ use super::content::{Address, Content, Origin, PointerName};
 use super::doubt::{Doubt, Standing};
 use super::extent::has_part;
 use super::hint::Hints;
-use super::typing::Typing;
-use super::value::{Definition, ValueIdx};
+use super::typing::{Surroundings, Typing};
+use super::value::{Definition, Touched, ValueIdx};
 use crate::dwarf::layout::kept::Container;
 use crate::limit;
 use crate::types::descent::Path;
 use crate::types::layout::{Layout, Shape};
+use crate::types::value_kind::ValueKind;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 impl Typing<'_, '_> {
     /// Pointers through which memory outside the object is accessed that they are known to be to.
     pub(super) fn hints_of_shapes(&mut self, hints: &mut Hints) {
-        let mut accesses: FxHashMap<ValueIdx, Vec<(i64, u8)>> = FxHashMap::default();
-        for (base, displacement, n_bytes) in &self.graph.accesses {
+        let mut accesses: FxHashMap<ValueIdx, Vec<Touched>> = FxHashMap::default();
+        for (base, touched) in &self.graph.accesses {
             let found = accesses.entry(self.graph.canonical(*base)).or_default();
             if found.len() < limit::MAX_SHAPE_ACCESSES {
-                found.push((*displacement, *n_bytes));
+                found.push(*touched);
             }
         }
         for (value, accesses) in accesses {
             let Content::Address(address) = self.of(value).clone() else { continue };
             let is_outside = accesses
                 .iter()
-                .any(|(displacement, _)| address.clone().displaced(*displacement).is_outside());
+                .any(|touched| address.clone().displaced(touched.displacement).is_outside());
             if !is_outside || address.has(Doubt::Which) || address.offset.step != 0 {
                 continue;
             }
-            let is_before = |(displacement, _): &(i64, u8)| {
-                let place = address.clone().displaced(*displacement);
+            let is_before = |touched: &Touched| {
+                let place = address.clone().displaced(touched.displacement);
                 !place.is_outside() || place.is_last_of_range()
             };
             if accesses.iter().all(is_before) {
@@ -51,34 +53,34 @@ impl Typing<'_, '_> {
     fn around_part(
         &mut self,
         address: &Address,
-        accesses: &[(i64, u8)],
+        accesses: &[Touched],
         is_given: bool,
     ) -> Option<Address> {
         let Origin::Object(layout) = &address.origin else { return None };
-        let unit = self.around.scope.unit;
         let part = layout.innermost_element();
-        let known = self.around.debug.containers_of(unit, &part);
+        let known = containers_of(self.around, &part);
         let is_link = self.is_link(&part);
-        let places: Vec<(i64, u8)> = accesses
+        let places: Vec<Touched> = accesses
             .iter()
-            .flat_map(|(displacement, n_bytes)| {
+            .flat_map(|touched| {
                 let starts = address.offset.starts().iter();
-                starts.map(move |start| (start.wrapping_add(*displacement), *n_bytes))
+                starts.map(move |start| {
+                    let displacement = start.wrapping_add(touched.displacement);
+                    Touched { displacement, ..*touched }
+                })
             })
             .collect();
-        if !is_link
-            && !is_given
-            && places.iter().all(|(offset, n_bytes)| is_element(&part, *offset, *n_bytes))
-        {
+        if !is_link && !is_given && places.iter().all(|touched| is_element(&part, *touched)) {
             return None;
         }
         let fits = |container: &&Container, is_strict: bool| {
             let is_telling =
-                |(offset, _): &(i64, u8)| is_telling(container, *offset, &part, is_link);
+                |touched: &Touched| is_telling(container, touched.displacement, &part, is_link);
             places.iter().any(is_telling)
-                && places.iter().all(|(offset, n_bytes)| {
-                    into_container(container, *offset).is_some_and(|offset| {
-                        has_leaf(&container.layout, offset, *n_bytes, is_strict)
+                && reaches_over(container, &places)
+                && places.iter().all(|touched| {
+                    into_container(container, touched.displacement).is_some_and(|offset| {
+                        has_leaf(&container.layout, offset, *touched, is_strict)
                     })
                 })
         };
@@ -96,7 +98,7 @@ impl Typing<'_, '_> {
                 fitting = made_alike;
             }
         }
-        let container = innermost(&fitting)?;
+        let container = innermost(&at_one_place(&fitting))?;
         let offset = address.offset.clone().shifted(container.offset.cast_signed());
         let origin = Origin::Object(container.layout.clone());
         let doubts = address.doubts.without(Doubt::Whole);
@@ -133,11 +135,11 @@ impl Typing<'_, '_> {
         if places.len() < 2 || are_elements(&places) {
             return None;
         }
-        let (unit, debug) = (self.around.scope.unit, &mut *self.around.debug);
+        let around = &mut *self.around;
         // The part that the fewest types have: a list's link is in all of them, a lock in a few.
         let known = places.iter().filter(|(_, layout)| layout.is_aggregate());
         let (at, known) = known
-            .map(|(at, layout)| (*at, debug.containers_of(unit, layout)))
+            .map(|(at, layout)| (*at, containers_of(around, layout)))
             .min_by_key(|(_, known)| known.len())?;
         let has_all = |container: &&Container| {
             places.iter().all(|(offset, layout)| {
@@ -153,6 +155,19 @@ impl Typing<'_, '_> {
     }
 }
 
+/// The types that have one like `part` inside of them: of the function's unit or, where link-time optimisation put the
+/// function into one without types, of the unit that the part is of.
+fn containers_of(around: &mut Surroundings<'_>, part: &Layout) -> Arc<[Container]> {
+    let unit = around.scope.unit;
+    let known = around.debug.containers_of(unit, part);
+    match part.die {
+        Some(die) if known.is_empty() && die.unit != unit => {
+            around.debug.containers_of(die.unit, part)
+        }
+        _ => known,
+    }
+}
+
 /// Tells whether parts are of one type and whole elements apart: any array has such.
 fn are_elements(parts: &[(i64, &Layout)]) -> bool {
     let Some((start, first)) = parts.first() else { return true };
@@ -165,6 +180,18 @@ fn are_elements(parts: &[(i64, &Layout)]) -> bool {
 /// Computes the offset in a container of what lies `offset` bytes from its part.
 fn into_container(container: &Container, offset: i64) -> Option<u64> {
     u64::try_from(offset.checked_add_unsigned(container.offset)?).ok()
+}
+
+/// Of containers those that have the part at one place only, if there are any: in a collection of them what lies beyond
+/// one is the next.
+fn at_one_place<'c>(containers: &[&'c Container]) -> Vec<&'c Container> {
+    let n_places = |it: &Container| {
+        let is_it = |other: &&&Container| other.layout.fingerprint == it.layout.fingerprint;
+        containers.iter().filter(is_it).count()
+    };
+    let single: Vec<&Container> =
+        containers.iter().copied().filter(|it| n_places(it) == 1).collect();
+    if single.is_empty() { containers.to_vec() } else { single }
 }
 
 /// Of containers inside of each other the innermost, in which the part is as well; of several that lie
@@ -185,11 +212,28 @@ fn innermost<'c>(containers: &[&'c Container]) -> Option<&'c Container> {
     })
 }
 
+/// Tells whether accesses go beyond the member of a container that the part is in, or that is the part: else what they
+/// tell of is that member's type.
+fn reaches_over(container: &Container, places: &[Touched]) -> bool {
+    let Shape::Aggregate { kind, members } = &container.layout.shape else { return true };
+    let around = members.iter().find(|member| {
+        let (start, end) = member.byte_range();
+        (start..end).contains(&container.offset)
+    });
+    let Some(around) = around.filter(|_| !kind.has_arms()) else { return true };
+    let (start, end) = around.byte_range();
+    let is_beyond = |touched: &Touched| {
+        into_container(container, touched.displacement)
+            .is_none_or(|into| !(start..end).contains(&into))
+    };
+    places.iter().any(is_beyond)
+}
+
 /// Tells whether an access is to a whole member of an object or of the one before it, as behind a pointer
 /// that ends a range.
-fn is_element(part: &Layout, offset: i64, n_bytes: u8) -> bool {
+fn is_element(part: &Layout, touched: Touched) -> bool {
     let Some(size) = i64::try_from(part.size).ok().filter(|size| *size > 0) else { return false };
-    has_leaf(part, offset.rem_euclid(size).unsigned_abs(), n_bytes, true)
+    has_leaf(part, touched.displacement.rem_euclid(size).unsigned_abs(), touched, true)
 }
 
 /// Tells whether an access so far from a part speaks for the container. What begins where the part ends is as
@@ -213,16 +257,28 @@ fn is_in_part(layout: &Layout, offset: u64, own: u64, part: &Layout) -> bool {
     layout.walk(&path.steps).any(|(_, around, _)| around.fingerprint == part.fingerprint)
 }
 
-/// Tells whether a member begins at `offset` that an access of so many bytes is to.
-fn has_leaf(layout: &Layout, offset: u64, n_bytes: u8, is_strict: bool) -> bool {
-    let n_bytes = u64::from(n_bytes);
+/// Tells whether a member begins at `offset` that such an access is to.
+fn has_leaf(layout: &Layout, offset: u64, touched: Touched, is_strict: bool) -> bool {
+    let n_bytes = u64::from(touched.n_bytes);
     let is_inside = offset.checked_add(n_bytes).is_some_and(|end| end <= layout.size);
     if !is_inside && !layout.holds(offset) {
         return false;
     }
-    let is_begun = |path: &Path<'_>| path.into == 0 && !path.leaf.is_aggregate();
+    // Compilers move floats through general registers, and no integers through those of floats.
+    let is_of_kind = |path: &Path<'_>| match path.leaf.shape {
+        Shape::Scalar(kind) => touched.kind != ValueKind::Float || touched.kind.fits(kind),
+        _ => true,
+    };
+    let is_begun =
+        |path: &Path<'_>| path.into == 0 && !path.leaf.is_aggregate() && is_of_kind(path);
     // Vectors take several members at once.
-    let fits = |path: &Path<'_>| !is_strict || path.leaf.size == n_bytes || n_bytes > 8;
+    let is_bit_field = |path: &Path<'_>| {
+        let member = layout.walk(&path.steps).last().and_then(|(_, _, member)| member);
+        member.is_some_and(|member| member.bits.is_some())
+    };
+    let fits = |path: &Path<'_>| {
+        !is_strict || path.leaf.size == n_bytes || n_bytes > 8 || is_bit_field(path)
+    };
     let is_found = layout.descend(offset, 1).is_some_and(|path| is_begun(&path) && fits(&path));
     let arms = || layout.candidates(offset, n_bytes).paths;
     is_found || arms().iter().any(|path| is_begun(path) && fits(path))
@@ -239,9 +295,17 @@ mod tests {
         let node = structure("node", 16, &[("id", 0, &long), ("a", 8, &int), ("b", 12, &int)]);
         for offset in (-32..32).step_by(2) {
             let into = i64::rem_euclid(offset, 16);
-            assert_eq!(is_element(&node, offset, 8), into == 0, "{offset}");
-            assert_eq!(is_element(&node, offset, 4), into == 8 || into == 12, "{offset}");
+            let touched =
+                |n_bytes| Touched { displacement: offset, n_bytes, kind: ValueKind::Unknown };
+            assert_eq!(is_element(&node, touched(8)), into == 0, "{offset}");
+            assert_eq!(is_element(&node, touched(4)), into == 8 || into == 12, "{offset}");
         }
-        assert!(!is_element(&structure("empty", 0, &[]), 0, 8), "nothing has nothing beside it");
+        assert!(
+            !is_element(
+                &structure("empty", 0, &[]),
+                Touched { displacement: 0, n_bytes: 8, kind: ValueKind::Unknown }
+            ),
+            "nothing has nothing beside it"
+        );
     }
 }

@@ -310,7 +310,8 @@ fn fillers_and_prefetches_access_nothing() {
         0x4f, 0x40, 0x48, 0x8b, 0x47, 0x08, 0xc3,
     ];
     let graph = graph(&code);
-    let accesses: Vec<(i64, u8)> = graph.accesses.iter().map(|(_, at, n)| (*at, *n)).collect();
+    let accesses: Vec<(i64, u8)> =
+        graph.accesses.iter().map(|(_, it)| (it.displacement, it.n_bytes)).collect();
     assert_eq!(accesses, [(8, 8)]);
 }
 

@@ -2,7 +2,7 @@
 
 use super::graph::ValueGraph;
 use super::sum::number;
-use super::value::{Definition, Place, Slot, Store, Sum, ValueIdx};
+use super::value::{Definition, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::variable::location::Base;
 use crate::x86_64::abi::{POINTER_BYTES, RETURNED, STACK_POINTER};
 use crate::x86_64::access::{AddressOperand, SegmentBase};
@@ -126,7 +126,8 @@ impl<'a> Transfer<'a> {
             && let Some(n_bytes) = u8::try_from(operand.n_bytes).ok().filter(|n| *n != 0)
             && !operand.is_address
         {
-            self.graph.accesses.push((base, displacement, n_bytes));
+            let touched = Touched { displacement, n_bytes, kind: operand.kind };
+            self.graph.accesses.push((base, touched));
         }
     }
 

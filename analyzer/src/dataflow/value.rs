@@ -2,6 +2,7 @@
 
 use crate::dwarf::code::frame::FrameRule;
 use crate::dwarf::variable::location::Base;
+use crate::types::value_kind::ValueKind;
 use crate::x86_64::abi::{FRAME_POINTER, N_ARGUMENTS};
 use dataspace_proto::address::Svma;
 
@@ -103,6 +104,14 @@ pub(crate) enum Definition {
     Number,
     /// Anything else.
     Opaque,
+}
+
+/// Bytes that are accessed so far from where a value points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Touched {
+    pub(crate) displacement: i64,
+    pub(crate) n_bytes: u8,
+    pub(crate) kind: ValueKind,
 }
 
 /// A value that is written to memory outside the frame.

@@ -268,7 +268,7 @@ fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access)
 }
 
 /// Vectors of numbers are what copies are made with; a single one is what it says.
-const fn value_kind(size: MemorySize) -> ValueKind {
+pub(super) const fn value_kind(size: MemorySize) -> ValueKind {
     match size {
         MemorySize::Float32 | MemorySize::Float64 => ValueKind::Float,
         _ => ValueKind::Unknown,

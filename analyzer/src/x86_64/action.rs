@@ -7,6 +7,7 @@ use super::abi::POINTER_BYTES;
 use super::access::AddressOperand;
 use super::arithmetic::Operation;
 use super::exit::Exit;
+use crate::types::value_kind::ValueKind;
 
 /// Lanes of eight bytes that are followed in a vector register.
 pub(crate) const N_LANES: u8 = 4;
@@ -43,6 +44,7 @@ pub(crate) struct Reading {
 pub(crate) struct MemoryOperand {
     pub(crate) address: AddressOperand,
     pub(crate) n_bytes: u32,
+    pub(crate) kind: ValueKind,
     /// Only the address is computed, and the memory not touched.
     pub(crate) is_address: bool,
 }

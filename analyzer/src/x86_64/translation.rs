@@ -86,6 +86,7 @@ fn reading(here: &Instruction) -> Reading {
     let operand = (is_address || access::touches_operand(here)).then(|| MemoryOperand {
         address: access::operand(here),
         n_bytes: here.memory_size().size() as u32,
+        kind: access::value_kind(here.memory_size()),
         is_address,
     });
     let pops = here.mnemonic() == Mnemonic::Pop;

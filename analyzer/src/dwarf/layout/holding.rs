@@ -26,6 +26,8 @@ struct NamedAggregate {
     offset: u32,
     /// The hash of its own name; `None` where it has none, and may be called by another.
     name: Option<u32>,
+    /// The `typedef` by which one without a name is called.
+    typedef: Option<u32>,
     size: u64,
 }
 
@@ -42,8 +44,9 @@ enum PartRole {
 
 impl HolderIndex {
     pub(super) fn of(unit: &ParsedUnit) -> Self {
+        let nameless = NamedAggregate { offset: 0, name: None, typedef: None, size: 0 };
         let aggregates =
-            unit.aggregates().map(|at| NamedAggregate { offset: at.0 as u32, name: None, size: 0 });
+            unit.aggregates().map(|at| NamedAggregate { offset: at.0 as u32, ..nameless });
         let mut reading = HoldingScan {
             unit,
             aggregates: aggregates.collect(),
@@ -60,7 +63,8 @@ impl HolderIndex {
         Self { aggregates: aggregates.into(), held: held.into(), open: open.into() }
     }
 
-    /// The aggregates, in the order of the unit, that may have one like `part` inside of them.
+    /// The aggregates, in the order of the unit, that may have one like `part` inside of them. No pointer leads to one
+    /// without a name: what is around it has one.
     pub(super) fn holders_of(&self, part: &Layout) -> impl Iterator<Item = UnitOffset> {
         let names = own_names(&part.name);
         let is_it = |named: &NamedAggregate| {
@@ -83,8 +87,14 @@ impl HolderIndex {
                 }
             }
         }
-        let holders = is_holder.into_iter().zip(&self.aggregates);
-        holders.filter(|(is_it, _)| *is_it).map(|(_, named)| UnitOffset(named.offset as usize))
+        let holders = is_holder.into_iter().zip(&self.aggregates).filter(|(is_it, _)| *is_it);
+        holders.filter_map(|(_, named)| {
+            let offset = match named.name {
+                Some(_) => named.offset,
+                None => named.typedef?,
+            };
+            Some(UnitOffset(offset as usize))
+        })
     }
 }
 
@@ -147,6 +157,7 @@ impl HoldingScan<'_> {
                 }
                 // Members of the variants of Rust's `enum Shape { Circle(Point) }` are parts of the enum.
                 gimli::DW_TAG_variant_part | gimli::DW_TAG_variant => around.push((depth, holder)),
+                gimli::DW_TAG_typedef => self.note_typedef(offset)?,
                 _ => {
                     if let Some(holder) = holder {
                         self.add_part(holder, offset)?;
@@ -167,6 +178,17 @@ impl HoldingScan<'_> {
         let (_, Attributes { name, size, .. }) = self.attributes(offset)?;
         if let Some(named) = self.aggregates.get_mut(at as usize) {
             (named.name, named.size) = (name, size.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    fn note_typedef(&mut self, offset: UnitOffset) -> gimli::Result<()> {
+        let (_, Attributes { made_from, .. }) = self.attributes(offset)?;
+        if let Some(gimli::AttributeValue::UnitRef(of)) = made_from
+            && let Some(at) = self.place_of(of)
+            && let Some(named) = self.aggregates.get_mut(at as usize)
+        {
+            named.typedef.get_or_insert(offset.0 as u32);
         }
         Ok(())
     }
@@ -249,7 +271,7 @@ impl HoldingScan<'_> {
     }
 }
 
-/// Tells whether an entry is an aggregate, or tells what one is made from or for.
+/// Tells whether an entry is an aggregate, or tells what one is made from or for, or called.
 fn is_of_aggregate(met: &Met) -> bool {
-    is_aggregate(met.tag) || is_part(met.tag)
+    is_aggregate(met.tag) || is_part(met.tag) || met.tag == gimli::DW_TAG_typedef
 }
