@@ -10,6 +10,7 @@ mod backtracking;
 mod circles;
 mod container;
 mod cut_short;
+mod derived;
 mod flow;
 mod frame;
 mod frequency;

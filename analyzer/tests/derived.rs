@@ -1,0 +1,54 @@
+//! Objects that are passed as what they begin with, and what virtual functions return.
+
+use crate::support::program::{Program, has_memory_operand, has_tool};
+use crate::support::session::{Hand, Session, object, with};
+use dataspace_proto::register::Register::{Rax, Rdi, Rsp};
+
+const HEAP: u64 = 0x7000_1234_5000;
+const STACK: u64 = 0x7ffd_1234_5000;
+
+/// A pointer to the heap in the registers of a first argument and of a result.
+fn hand() -> Hand {
+    with(&[(Rdi, HEAP), (Rax, HEAP), (Rsp, STACK)])
+}
+
+/// What the last access at this displacement in a function is to.
+fn answer(program: &Program, function: &str, displacement: u64) -> String {
+    let is_it = |it: &iced_x86::Instruction| {
+        has_memory_operand(it) && it.memory_displacement64() == displacement
+    };
+    let access = program.function(function).into_iter().rfind(is_it).unwrap();
+    object(&Session::new(program).exact(access.ip(), &hand())).to_owned()
+}
+
+#[test]
+fn what_a_base_is_passed_for_is_told_by_what_is_touched_beyond_it() {
+    // Link-time optimisation puts functions into a unit without types.
+    for flags in ["-O2 -g", "-O2 -g -flto -ffat-lto-objects -fno-ipa-icf"] {
+        let program = Program::c("derived.c", flags);
+        let read = |function, member| answer(&program, function, program.truth(member));
+        assert_eq!(read("read_real", "real.value"), "{structure:real}.{double value}", "{flags}");
+        assert_eq!(read("read_text", "text.hash"), "{structure:text}.{long_int hash}", "{flags}");
+        assert_eq!(
+            read("read_text", "text.length"),
+            "{structure:text}.{long_int length}",
+            "{flags}"
+        );
+        let items = "{structure:list}.{array[1]:pointer+void items}";
+        assert_eq!(read("read_list", "list.items"), items, "{flags}");
+        // A text's length lies there as well.
+        assert_eq!(read("read_length", "sized.n_items"), "unidentified", "{flags}");
+    }
+}
+
+#[test]
+fn a_virtual_function_returns_what_its_class_declares() {
+    for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
+        let program = Program::compile(compiler, "virtual.cpp", "-O2 -g -fno-devirtualize");
+        for function in ["_Z10read_firstPK6Source", "_Z9read_lastPK5Chain"] {
+            let name = answer(&program, function, program.truth("Node.key"));
+            let right = ["{structure:Node}.{long_int key}", "{structure:Node}.{long key}"];
+            assert!(right.contains(&&*name), "{name} {compiler} {function}");
+        }
+    }
+}
