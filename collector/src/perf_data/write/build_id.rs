@@ -1,6 +1,6 @@
 //! The table of build-ids at a recording's end, gathered from the mappings that passed.
 
-use super::file_note::{FileNotes, Mapped};
+use super::file_note::{self, FileNotes, Mapped};
 use crate::perf_data::format::build_id::{
     FIELD_BYTES, KERNEL, MAX_BUILD_ID_BYTES, MISC_HAS_LEN, NAME_ALIGN,
 };
@@ -16,6 +16,8 @@ const MAX_FILES: usize = 1 << 16;
 /// In an MMAP2: pid, tid, address, length and offset come before.
 const IDENTITY_AT: usize = 32;
 const PROT_EXEC: u32 = 4;
+/// The name that the kernel gives the vdso's mapping.
+const VDSO: &[u8] = b"[vdso]";
 
 /// Files by path; of two that had one path, the later.
 #[derive(Debug)]
@@ -96,7 +98,12 @@ impl BuildIdTable {
 
     /// Has the file at `path` looked at, which the mapping in `payload` is of, by its inode.
     fn ask(&mut self, payload: &[u8], field: &[u8], path: &[u8]) -> Option<()> {
-        // What is in no file has another name: `[vdso]`, `//anon`.
+        if path == VDSO && !self.by_path.contains_key(path) {
+            let id = BuildId::new(&file_note::of_vdso()?)?;
+            self.insert(path.into(), id);
+            return Some(());
+        }
+        // What else is in no file has another name: `//anon`.
         if !path.starts_with(b"/") || path.starts_with(b"//") {
             return None;
         }
@@ -193,6 +200,23 @@ mod tests {
         ids.write(&mut bytes);
         assert_eq!(bytes.0.len() as u64, ids.n_bytes());
         assert_eq!(bytes.0.len(), 2 * (8 + 4 + 24 + 64 + 4));
+    }
+
+    #[test]
+    fn the_vdso_is_listed_with_the_note_that_it_has() {
+        let Some(vdso) = crate::system::memory::vdso() else {
+            eprintln!("not run: this process has no vdso");
+            return;
+        };
+        let mut ids = BuildIdTable::new();
+        let payload = mmap2(0, PROT_EXEC, b"[vdso]\0\0");
+        ids.see(&RawRecord { kind: abi::PERF_RECORD_MMAP2, misc: 0, payload: &payload });
+        ids.see(&RawRecord { kind: abi::PERF_RECORD_MMAP2, misc: 0, payload: &payload });
+        let id = ids.by_path[VDSO];
+        let id = &id.bytes[..usize::from(id.len)];
+        let note = [b"GNU\0", id].concat();
+        assert!(vdso.windows(note.len()).any(|part| part == note), "{id:x?}");
+        assert_eq!(ids.n_bytes(), entry_bytes(VDSO));
     }
 
     #[test]

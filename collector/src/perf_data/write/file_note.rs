@@ -7,6 +7,7 @@
 use crate::access;
 use crate::record::decode::{Cursor, NATIVE};
 use crate::system::host::gnu_build_id;
+use crate::system::memory;
 use crate::system::procfs::Procfs;
 use dataspace_proto::broker::{FilePlace, FileRoot};
 use std::collections::HashSet;
@@ -114,7 +115,17 @@ fn build_id(procfs: &Procfs, mapped: &Mapped) -> Option<Vec<u8>> {
         Some(opened) => opened.ok().filter(|file| is_it(file, *inode)),
         None => open_here(path, *inode),
     };
-    [very, named].iter().zip(&paths).find_map(|place| of_elf(&open(place)?))
+    [very, named].iter().zip(&paths).find_map(|place| of_file(&open(place)?))
+}
+
+/// The build-id of the vdso, which is in no file and the same for all processes.
+pub(super) fn of_vdso() -> Option<Vec<u8>> {
+    let vdso = memory::vdso()?;
+    of_elf(|bytes, at| {
+        let at = usize::try_from(at).ok()?;
+        bytes.copy_from_slice(vdso.get(at..)?.get(..bytes.len())?);
+        Some(())
+    })
 }
 
 fn is_it(file: &File, inode: u64) -> bool {
@@ -128,10 +139,14 @@ fn open_here(path: &Path, inode: u64) -> Option<File> {
     is_it(&there, inode).then(|| File::open(Procfs::default().own_file(&there)).ok())?
 }
 
-/// Build-id in the notes of an ELF file of this machine's byte order.
-fn of_elf(file: &File) -> Option<Vec<u8>> {
+fn of_file(file: &File) -> Option<Vec<u8>> {
+    of_elf(|bytes, at| file.read_exact_at(bytes, at).ok())
+}
+
+/// Build-id in the notes of an ELF file of this machine's byte order, of which `read` fills bytes from an offset on.
+fn of_elf(read: impl Fn(&mut [u8], u64) -> Option<()>) -> Option<Vec<u8>> {
     let mut header = [0; 64];
-    file.read_exact_at(&mut header, 0).ok()?;
+    read(&mut header, 0)?;
     let is_wide = match header.strip_prefix(b"\x7fELF")?.first()? {
         1 => false,
         2 => true,
@@ -151,13 +166,13 @@ fn of_elf(file: &File) -> Option<Vec<u8>> {
         let mut segment = [0; 56];
         let at = segments_at.checked_add(number * n_bytes)?;
         let segment = segment.get_mut(..usize::from(n_bytes as u16).min(56))?;
-        file.read_exact_at(segment, at).ok()?;
+        read(segment, at)?;
         if word(segment, 0)? != u64::from(PT_NOTE) {
             continue;
         }
         let (at, len) = (address(segment, 8, 4)?, address(segment, 32, 16)?);
         let mut notes = vec![0; len.min(MAX_NOTE_BYTES) as usize];
-        let id = file.read_exact_at(&mut notes, at).ok().and_then(|()| gnu_build_id(&notes));
+        let id = read(&mut notes, at).and_then(|()| gnu_build_id(&notes));
         if id.is_some() {
             return id;
         }
@@ -227,10 +242,10 @@ mod tests {
             let mut bytes = vec![fill; 4096];
             bytes[..5].copy_from_slice(b"\x7fELF\x02");
             std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(of_elf(&File::open(&path).unwrap()), None);
+            assert_eq!(of_file(&File::open(&path).unwrap()), None);
             bytes[4] = 1;
             std::fs::write(&path, &bytes[..100]).unwrap();
-            assert_eq!(of_elf(&File::open(&path).unwrap()), None);
+            assert_eq!(of_file(&File::open(&path).unwrap()), None);
         }
     }
 }
