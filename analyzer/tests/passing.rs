@@ -103,6 +103,23 @@ fn no_return_address_but_that_of_a_call_names_anything() {
     }
 }
 
+#[test]
+fn what_lies_in_a_callers_frame_is_of_the_stack() {
+    let program = Program::c("passing.c", FLAGS);
+    let mut session = Session::new(&program);
+    let behind = behind_call(&program, "pass_void");
+    let mut at = |pointer| {
+        // `walk` has pushed a register, and its caller left eight bytes free below its return address.
+        let mut sample = with_stack(walk(&program), &[0, behind, 0, 0]);
+        sample.registers.set(Rdi, pointer);
+        session.one(sample).object
+    };
+    assert_eq!(at(STACK + 16).as_deref(), Some("<Stack>"));
+    assert_eq!(at(STACK + 24).as_deref(), Some("<Stack>"), "the address to return to");
+    assert_eq!(at(STACK + 32), None, "whose frame that is, nobody knows");
+    assert_eq!(at(STACK - 64), None, "below the stack");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -97,6 +97,9 @@ impl World {
         if passed.is_some_and(|claim| claim.is_before(Witness::Votes)) {
             return Ok(passed);
         }
+        if let Some(stack) = self.outer_frame(asked)? {
+            return Ok(Some(stack));
+        }
         let sample = asked.located.sample;
         let memory = Some(&asked.typed.memory);
         let voted = asked.avma().and_then(|avma| self.voted(sample, avma, memory));

@@ -120,7 +120,9 @@ impl LoadObjectIndex {
         };
         let frame = self.frames.step_at(inside);
         let onward = onward.unwrap_or_default();
-        Some(CallSite { frame, onward, length, written, pointer, stub, ..site })
+        let scope = self.debug.as_mut().and_then(|debug| debug.function_at(inside));
+        let variables = self.frame_slots(scope.as_deref(), inside);
+        Some(CallSite { frame, onward, variables, length, written, pointer, stub, ..site })
     }
 
     /// The call, or jump to another function, at `at`.

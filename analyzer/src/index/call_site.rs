@@ -4,7 +4,7 @@
 use crate::dataflow::{ArgumentSum, Derived};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::entry_name::Entries;
-use crate::index::site::OwnedRoot;
+use crate::index::site::{FrameSlot, OwnedRoot};
 use crate::types::data_object::Root;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
 use crate::x86_64::abi::N_ARGUMENTS;
@@ -46,6 +46,8 @@ pub struct CallSite {
     pub frame: Option<FrameStep>,
     /// The entries of the calling function.
     pub entries: Arc<Entries>,
+    /// Variables in the calling function's frame.
+    pub variables: Vec<FrameSlot>,
     /// The target that is written out in the instruction.
     pub written: Option<Svma>,
     /// The pointer that it goes by, if it is not written out.

@@ -350,7 +350,11 @@ impl LoadObjectIndex {
     }
 
     /// The variables that are seen in the frame at `svma`; none where they are too many to be kept for each access.
-    fn frame_slots(&mut self, function: Option<&FunctionScope>, svma: Svma) -> Vec<FrameSlot> {
+    pub(crate) fn frame_slots(
+        &mut self,
+        function: Option<&FunctionScope>,
+        svma: Svma,
+    ) -> Vec<FrameSlot> {
         let (Some(debug), Some(function)) = (&mut self.debug, function) else { return Vec::new() };
         let cfa = self.frames.cfa_at(svma);
         let mut slots = Vec::new();

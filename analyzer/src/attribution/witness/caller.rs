@@ -12,7 +12,7 @@ use crate::dataflow::ArgumentSum;
 use crate::dwarf::code::frame::{FrameStep, SavedRegister};
 use crate::index::call_site::{CallSite, Link, PassedPointer, Spot};
 use crate::index::question::{Needs, Question};
-use crate::index::site::{OwnedRoot, TypedAccess};
+use crate::index::site::{FrameSlot, OwnedRoot, TypedAccess};
 use crate::limit;
 use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS_BYTES, STACK_POINTER};
 use crate::x86_64::state::State;
@@ -55,14 +55,34 @@ impl<'a> StackWalk<'a> {
         })
     }
 
-    /// Steps to the caller's frame and gives the address to return to. Frames only ever lie further up.
-    fn step(&mut self, step: &FrameStep) -> Option<Avma> {
+    /// The end of the frame.
+    fn end(&self, step: &FrameStep) -> Option<u64> {
         let base = match step.cfa.register {
             STACK_POINTER => self.stack_pointer,
             FRAME_POINTER => self.frame_pointer?,
             _ => return None,
         };
-        let cfa = base.wrapping_add_signed(step.cfa.offset);
+        Some(base.wrapping_add_signed(step.cfa.offset))
+    }
+
+    /// Tells whether a variable of the frame is at an address, or may be.
+    fn has_variable(&self, variables: &[FrameSlot], avma: Avma) -> bool {
+        variables.iter().any(|slot| {
+            let base = match slot.base.dwarf {
+                Some(STACK_POINTER) => Some(self.stack_pointer),
+                Some(FRAME_POINTER) => self.frame_pointer,
+                _ => None,
+            };
+            base.is_none_or(|base| {
+                let into = avma.0.wrapping_sub(base.wrapping_add_signed(slot.offset));
+                into < slot.layout.size
+            })
+        })
+    }
+
+    /// Steps to the caller's frame and gives the address to return to. Frames only ever lie further up.
+    fn step(&mut self, step: &FrameStep) -> Option<Avma> {
+        let cfa = self.end(step)?;
         let saved = cfa.checked_sub(RETURN_ADDRESS_BYTES.into())?;
         if saved < self.stack_pointer {
             return None;
@@ -142,6 +162,32 @@ impl World {
             entries = Arc::clone(&call.entries);
         }
         Ok(bytes.map(|it| it.0))
+    }
+
+    /// The claim of the frames further up: an address in one of them, at which no variable is described, is of the
+    /// stack, as it is in the function's own frame.
+    pub(crate) fn outer_frame(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
+        let Asked { located, candidate, typed, .. } = asked;
+        let (Some(handed), Some(avma)) = (&typed.handed, asked.avma()) else { return Ok(None) };
+        let walk = StackWalk::new(located, candidate.state).filter(|_| self.paths != Paths::Type);
+        let Some(mut walk) = walk else { return Ok(None) };
+        let mut frame = handed.frame;
+        for _ in 1..=limit::MAX_CALLS_OUT {
+            let is_further = walk.end(&frame).is_some_and(|end| avma.0 >= end);
+            let Some(return_address) = is_further.then(|| walk.step(&frame)).flatten() else {
+                break;
+            };
+            let found = self.call_site(located.sample.pid, return_address)?;
+            let Some((_, call, _)) = found else { break };
+            let Some(step) = call.frame else { break };
+            if walk.end(&step).is_some_and(|end| avma.0 < end) {
+                let is_free = !walk.has_variable(&call.variables, avma);
+                let claim = || Claim::of(Witness::Caller, self.names.stack(), Placing::Part);
+                return Ok(is_free.then(claim));
+            }
+            frame = step;
+        }
+        Ok(None)
     }
 
     /// The answer of one call on a sum of its callee's arguments.
