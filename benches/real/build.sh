@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the real programs, with debug information, from crates that bundle their source.
 # usage: build.sh DIR [PROGRAM…]      (JOBS=2; CARGO=cargo; PROGRAM: sqlite lua zstd rocksdb boa, or X-clang)
+#        build.sh DIR redis nginx go   Debian's sources: as root, with `deb-src` in apt's list; wrk and golang-go
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
@@ -90,10 +91,48 @@ boa() {
     cp "$dir/objects/boa/release/boa" "$dir/bin/boa"
 }
 
+# The source of a Debian package, unpacked as DIR/NAME.
+debian() {
+    [ -d "$dir/$1" ] && return
+    (cd "$dir" && apt-get source -q "$1" && mv "$(find . -maxdepth 1 -type d -name "$1-[0-9]*")" "$1")
+}
+
+redis() {
+    debian redis
+    nice -n 10 make -s -C "$dir/redis/src" -j "$jobs" MALLOC=libc OPT=-O2 redis-server redis-benchmark
+    ln -sf "$dir/redis/src/redis-server" "$dir/bin/redis"
+}
+
+nginx() {
+    debian nginx
+    (cd "$dir/nginx" && ./configure --with-cc-opt='-O2 -g' --prefix="$dir/nginx/root" >/dev/null &&
+        nice -n 10 make -s -j "$jobs" >/dev/null && make -s install >/dev/null)
+    sed -i 's/listen  *80;/listen 7780;/' "$dir/nginx/root/conf/nginx.conf"
+    ln -sf "$dir/nginx/root/sbin/nginx" "$dir/bin/nginx"
+}
+
+# Go's own compiler, with debug information, at work on a package of the standard library again and again.
+go() {
+    mkdir -p "$dir/go"
+    root=$(command go env GOROOT)
+    (cd "$root/src" && command go build -o "$dir/bin/go" cmd/compile &&
+        command go list -export -deps -f '{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}' go/types \
+            >"$dir/go/imports")
+    cat >"$dir/go/run.sh" <<SCRIPT
+#!/bin/sh
+cd "$root/src"
+while :; do
+    GOMAXPROCS=1 "$dir/bin/go" -p go/types -o "$dir/go/out" -complete -importcfg "$dir/go/imports" \$(ls go/types/*.go | grep -v _test)
+done
+SCRIPT
+    chmod +x "$dir/go/run.sh"
+}
+
 [ $# -gt 0 ] || set -- sqlite lua zstd rocksdb boa
 for program in "$@"; do
     case $program in
     *-clang) "${program%-clang}" clang clang++ -clang ;;
+    redis | nginx | go) "$program" ;;
     *) "$program" gcc g++ "" ;;
     esac
     ls -l "$dir/bin/$program"

@@ -8,9 +8,12 @@ import sys
 import compare
 import cost
 import recording
+import wait
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ["sqlite", "lua", "zstd", "rocksdb", "boa"]
+# Those that are only looked at while they run: servers with a load, what comes as a package.
+RUNNING = ["redis", "nginx", "python", "go"]
 
 
 def command(program, folder):
@@ -62,6 +65,39 @@ def judge(options):
                    "perf scalar %", "our scalar %", "in the program itself", "perf unknown %", "ours unknown %"], lines)
 
 
+def running(options, program):
+    """A program at work for longer than it is looked at."""
+    folder = options.dir
+    redis = f"{folder}/redis/src"
+    if program == "redis":
+        return wait.Running([f"{redis}/redis-server", "--port", "7777", "--save", ""],
+                            f"{redis}/redis-benchmark -p 7777 -q -n 20000 -r 10000 -P 16"
+                            " -t set,get,incr,lpush,lrange,hset,sadd,zadd")
+    if program == "nginx":
+        return wait.Running([f"{folder}/nginx/root/sbin/nginx", "-g", "daemon off; master_process off;"],
+                            "wrk -t1 -c50 -d30 http://127.0.0.1:7780/")
+    if program == "python":
+        return wait.Running(["/usr/bin/python3", f"{HERE}/programs/work.py", "100000"])
+    if program == "go":
+        return wait.Running([f"{folder}/go/run.sh"])
+    return wait.Running([*command(program, folder)[:-1], "100000"])
+
+
+def waits(options):
+    """The table of samples on memory without an object, and before it the places."""
+    os.makedirs(f"{options.dir}/data", exist_ok=True)
+    lines = []
+    for program in options.programs:
+        path = f"{options.dir}/data/{program}.wait.data"
+        if not os.path.exists(path) or options.again:
+            wait.record(options.dataspace, path, running(options, program), options.seconds)
+        found = wait.Waits(program, path, options.dataspace)
+        lines.append(found.line(f"{options.dir}/peer"))
+        found.details(options.misses)
+    print("\nSamples of user code that touch memory, live, by the event that this machine has:\n")
+    compare.table(["program", "samples", "perf unknown %", "ours unknown %", "named by frequency %", "why"], lines)
+
+
 def draw(options):
     """Named samples for a person to check."""
     for comparison in comparisons(options):
@@ -103,9 +139,10 @@ def costs(options):
 def main():
     """What was typed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["record", "judge", "draw", "cost"])
+    parser.add_argument("what", choices=["record", "judge", "draw", "cost", "wait"])
     parser.add_argument("dir", help="where build.sh and peer.sh put their products")
-    parser.add_argument("programs", nargs="*", default=PROGRAMS)
+    parser.add_argument("programs", nargs="*")
+    parser.add_argument("--seconds", type=int, default=20, help="how long a running program is looked at")
     parser.add_argument("--dataspace", default="target/release/dataspace")
     parser.add_argument("--paths", help="restrict to one path: type or address")
     parser.add_argument("--again", action="store_true", help="record what is recorded already, measure perf again")
@@ -114,10 +151,10 @@ def main():
     parser.add_argument("--runs", type=int, default=3, help="runs of ours, the median is shown")
     parser.add_argument("--peer-runs", type=int, default=1, help="runs of perf")
     options = parser.parse_args()
-    options.programs = options.programs or PROGRAMS
+    options.programs = options.programs or PROGRAMS + (RUNNING if options.what == "wait" else [])
     options.dir = os.path.abspath(options.dir)
     try:
-        {"record": record, "judge": judge, "draw": draw, "cost": costs}[options.what](options)
+        {"record": record, "judge": judge, "draw": draw, "cost": costs, "wait": waits}[options.what](options)
     except BrokenPipeError:
         # Whoever read it has seen enough; what is still buffered goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -56,17 +56,17 @@ def _ns(seconds):
     return int(whole) * 10**9 + int(fraction.ljust(9, "0"))
 
 
-def samples(path):
+def samples(path, fields="pid,tid,time,ip,iregs"):
     """All samples whose IP lies in a mapped file, in time order, and how many there are in all."""
     mappings = _mappings(path)
     listing = subprocess.Popen(
-        ["perf", "script", "-G", "-i", path, "--ns", "-F", "pid,tid,time,ip,iregs"],
+        ["perf", "script", "-G", "-i", path, "--ns", "-F", fields],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
     found, total = [], 0
     for line in listing.stdout:
         words = line.split()
-        if len(words) < 4:
+        if len(words) < 3:
             continue
         total += 1
         pid, tid = (int(word) for word in words[0].split("/"))
