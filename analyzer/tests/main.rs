@@ -11,6 +11,7 @@ mod circles;
 mod container;
 mod cut_short;
 mod derived;
+mod entered;
 mod flow;
 mod frame;
 mod frequency;

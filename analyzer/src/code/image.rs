@@ -20,6 +20,8 @@ pub(crate) struct CodeImage {
     pub(crate) file: Arc<dyn FileBytes>,
     pub(crate) image: ElfImage,
     pointers: OnceCell<CodePointers>,
+    /// Code, and where in the data a pointer to it lies; in order.
+    held: OnceCell<Vec<(Svma, Svma)>>,
     linkage: OnceCell<LinkageTable>,
     crossings: OnceCell<Option<Crossings>>,
     dead_ends: DeadEnds,
@@ -28,8 +30,9 @@ pub(crate) struct CodeImage {
 impl CodeImage {
     pub(crate) fn new(file: Arc<dyn FileBytes>, image: ElfImage) -> Self {
         let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
-        let (crossings, dead_ends) = (OnceCell::new(), DeadEnds::default());
-        Self { file, image, pointers, linkage, crossings, dead_ends }
+        let (held, crossings) = (OnceCell::new(), OnceCell::new());
+        let dead_ends = DeadEnds::default();
+        Self { file, image, pointers, held, linkage, crossings, dead_ends }
     }
 
     pub(crate) fn pointers(&self) -> &CodePointers {
@@ -96,22 +99,31 @@ impl CodeImage {
         scan::linkage_jump(svma, &self.bytes_at(svma, 16)?)
     }
 
-    /// The places in its data where a pointer to the code at `target` lies.
+    /// The places in its data where the file has a pointer to the code at `target`, in order.
     pub(crate) fn places_of(&self, target: Svma) -> Vec<Svma> {
-        let mut places: Vec<Svma> = self.pointers().places_of(target).collect();
+        let held = self.held.get_or_init(|| self.find_held());
+        let first = held.partition_point(|(held, _)| *held < target);
+        let places = held[first..].iter().take_while(|(held, _)| *held == target);
+        places.take(limit::MAX_PLACES_OF_POINTER).map(|(_, place)| *place).collect()
+    }
+
+    fn find_held(&self) -> Vec<(Svma, Svma)> {
+        let mut held: Vec<(Svma, Svma)> = self.pointers().all().collect();
         if self.is_at_fixed_addresses() {
-            let data = self.image.segments.iter().filter(|segment| !segment.is_executable);
-            for segment in data {
-                let n_bytes = segment.file_bytes.min(limit::MAX_POINTER_DATA_BYTES) as usize;
-                let bytes = self.bytes_at(segment.start, n_bytes).unwrap_or_default();
-                let words = bytes.as_chunks::<8>().0.iter().zip((0..).step_by(8));
-                let found = words.filter(|(word, _)| u64::from_le_bytes(**word) == target.0);
-                places.extend(found.map(|(_, into)| segment.start.plus(into)));
+            // The loader writes no such pointers: they are there.
+            let mut n_left = limit::MAX_POINTER_DATA_BYTES;
+            for segment in self.image.segments.iter().filter(|segment| !segment.is_executable) {
+                let n_bytes = segment.file_bytes.min(n_left);
+                n_left -= n_bytes;
+                let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
+                let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+                let placed = words.zip((0..).step_by(8)).filter(|(word, _)| *word != 0);
+                let found = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
+                held.extend(found.filter(|(target, _)| self.image.is_code(*target)));
             }
         }
-        places.sort_unstable();
-        places.truncate(limit::MAX_PLACES_OF_POINTER);
-        places
+        held.sort_unstable();
+        held
     }
 }
 

@@ -43,10 +43,9 @@ impl CodePointers {
         Some(Svma(self.by_place[idx].1))
     }
 
-    /// The places at which an address is written.
-    pub(crate) fn places_of(&self, address: Svma) -> impl Iterator<Item = Svma> {
-        let is_it = move |it: &&(u64, u64)| it.1 == address.0;
-        self.by_place.iter().filter(is_it).map(|(place, _)| Svma(*place))
+    /// All addresses, each with the place at which it is written.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Svma, Svma)> {
+        self.by_place.iter().map(|(place, address)| (Svma(*address), Svma(*place)))
     }
 
     /// The addresses between two others, without the first.

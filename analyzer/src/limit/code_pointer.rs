@@ -6,7 +6,8 @@ pub const MAX_CODE_POINTERS: usize = 1 << 21;
 /// Places where a pointer to one function lies: in the method tables of classes that inherit it.
 pub const MAX_PLACES_OF_POINTER: usize = 1 << 10;
 
-/// Data of a load object at fixed addresses that is searched for pointers to one function: a few milliseconds.
+/// Data of a load object at fixed addresses that is searched for pointers to code, once: some ten milliseconds, and 32 MB
+/// where it is nothing but such pointers.
 pub const MAX_POINTER_DATA_BYTES: u64 = 16 << 20;
 
 /// Functions that one goes on to by jumps, which are looked through for one that leads back to it.
