@@ -84,9 +84,13 @@ class Waits:
 
     def details(self, n_sites):
         """The functions and instructions whose waits have no object, heaviest first."""
-        scope = lambda line: line["scope"] or {}
-        sites = Counter((line["reason"], os.path.basename(scope(line).get("object") or "?"),
-                         scope(line).get("function"), line["ip"]) for line in self.unknown)
+        sites = Counter(map(place, self.unknown))
         print(f"\n## {self.program}: {len(sites)} places without an object")
         for (reason, module, function, ip), n in sites.most_common(n_sites):
             print(f"  {self.percent(n):5.2f}% {reason} {module} {function} {ip}")
+
+
+def place(line):
+    """Why and where a sample has no object."""
+    scope = line["scope"] or {}
+    return line["reason"], os.path.basename(scope.get("object") or "?"), scope.get("function"), line["ip"]

@@ -60,7 +60,8 @@ fn recorder(path: &Path) -> Recorder {
 /// if the same file was mapped again.
 fn of_tasks<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
     let text = |record: &Record| match record {
-        Record::Mmap(mmap) if mmap.time_ns == 0 => {
+        // Of the vdso only the recording's table has one.
+        Record::Mmap(mmap) if mmap.time_ns == 0 || &*mmap.path == b"[vdso]" => {
             format!("{:?}", Mmap { identity: FileIdentity::None, ..(**mmap).clone() })
         }
         record => format!("{record:?}"),
