@@ -24,6 +24,7 @@ pub(crate) enum Choice {
 }
 
 /// Weighs what is left, and drops what the sample rules out.
+#[inline(always)]
 pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -> Choice {
     // What is only known to be within a range can be nothing but an access, or the event would
     // tell nothing at all.

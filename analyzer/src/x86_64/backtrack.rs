@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
     fn keep_round(&mut self) {
         if let Some(here) = self.steps.first_mut() {
             let rounds = here.node.ways.iter().filter(|way| way.is_round);
-            here.node.ways = rounds.copied().collect();
+            here.node.ways = rounds.cloned().collect();
             here.node.entrances = Entrances::default();
         }
     }
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let Some(from) = self.node(function, index, depth) else { return false };
         let condition = condition(&self.steps[usize::from(from)].instruction, is_taken);
-        let leap = if is_taken { leap(function, index) } else { None };
+        let leap = if is_taken { leap(function, index).map(Box::new) } else { None };
         ways.push(Way { from, condition, leap, is_round: false });
         true
     }

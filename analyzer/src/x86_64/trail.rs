@@ -39,14 +39,14 @@ pub struct Node {
 }
 
 /// A way from one instruction to the next in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The node that ran before.
     pub from: u16,
     /// Condition that the flags must have met.
     pub condition: Option<BranchCondition>,
-    /// The pointer that an indirect jump went by.
-    pub leap: Option<Leap>,
+    /// The pointer that an indirect jump went by. Few ways have one, and each sample walks along many.
+    pub leap: Option<Box<Leap>>,
     /// The instruction is a repeated one that was interrupted between two rounds.
     pub is_round: bool,
 }
