@@ -4,24 +4,15 @@ use crate::support::program::Program;
 use crate::support::session::{CLOCK, Session, sample, with};
 use dataspace_proto::register::Register::{Rax, Rdi, Rdx, Rsp};
 use dataspace_proto::sample_line::SampleLine;
-use iced_x86::{FlowControl, Instruction};
 
 const STACK: u64 = 0x7ffd_1234_5000;
 const HEAP: u64 = 0x5555_1000;
 const BUILDS: [&str; 2] =
     ["-O2 -g -fPIE -pie -fcf-protection=none", "-O2 -g -fno-pie -no-pie -fcf-protection=none"];
 
-/// The only call in a function.
-fn call_in(program: &Program, caller: &str) -> Instruction {
-    let is_call = |it: &Instruction| {
-        matches!(it.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
-    };
-    program.only(caller, is_call)
-}
-
 /// The answer for a sample at `function` after the call in `caller`, with `pointer` in each register that may have it.
 fn entered(program: &Program, function: &str, caller: &str, pointer: u64) -> SampleLine {
-    let behind = call_in(program, caller).next_ip();
+    let behind = program.call_in(caller).next_ip();
     let ip = program.truth(&format!("&{function}"));
     let hand = with(&[(Rsp, STACK), (Rax, pointer), (Rdi, pointer), (Rdx, pointer)]);
     let mut sample = sample(CLOCK, ip, &hand);
@@ -37,7 +28,7 @@ fn a_call_is_the_trigger_that_is_seen_to_have_led_to_the_function() {
             let line = entered(&program, "stop", caller, pointer);
             (line.object.map(|it| it.to_string()), line.trigger)
         };
-        let call = |caller| Some(call_in(&program, caller).ip());
+        let call = |caller| Some(program.call_in(caller).ip());
         let stack = Some("<Stack>".to_owned());
         assert_eq!(at("by_name", HEAP), (stack.clone(), call("by_name")), "{flags}");
         let (stop, operations) = (program.truth("&stop"), program.truth("&operations"));

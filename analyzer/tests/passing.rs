@@ -25,11 +25,7 @@ fn with_stack(ip: u64, words: &[u64]) -> Sample {
 
 /// Where the only call of a function returns to.
 fn behind_call(program: &Program, name: &str) -> u64 {
-    let is_call = |it: &iced_x86::Instruction| {
-        let flow = it.flow_control();
-        matches!(flow, iced_x86::FlowControl::Call | iced_x86::FlowControl::IndirectCall)
-    };
-    program.only(name, is_call).next_ip()
+    program.call_in(name).next_ip()
 }
 
 fn walk(program: &Program) -> u64 {

@@ -10,7 +10,6 @@ use crate::dwarf::layout::kept::Container;
 use crate::limit;
 use crate::types::descent::Path;
 use crate::types::layout::{Layout, Shape};
-use crate::types::value_kind::ValueKind;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -266,7 +265,7 @@ fn has_leaf(layout: &Layout, offset: u64, touched: Touched, is_strict: bool) -> 
     }
     // Compilers move floats through general registers, and no integers through those of floats.
     let is_of_kind = |path: &Path<'_>| match path.leaf.shape {
-        Shape::Scalar(kind) => touched.kind != ValueKind::Float || touched.kind.fits(kind),
+        Shape::Scalar(kind) => touched.kind.fits(kind),
         _ => true,
     };
     let is_begun =
@@ -288,6 +287,7 @@ fn has_leaf(layout: &Layout, offset: u64, touched: Touched, is_strict: bool) -> 
 mod tests {
     use super::*;
     use crate::types::sample::{number, structure};
+    use crate::types::value_kind::ValueKind;
 
     #[test]
     fn an_element_is_touched_where_a_member_of_it_or_of_one_beside_it_is_whole() {

@@ -198,13 +198,12 @@ fn segment(register: Register) -> SegmentBase {
 
 /// Tells whether the instruction may touch memory.
 pub(super) fn is_of_memory(instruction: &Instruction) -> bool {
-    let is_memory = |kind: OpKind| !is_register_or_number(kind);
-    instruction.is_stack_instruction()
-        || (0..instruction.op_count()).any(|operand| is_memory(instruction.op_kind(operand)))
+    instruction.is_stack_instruction() || instruction.op_kinds().any(is_memory)
 }
 
-const fn is_register_or_number(kind: OpKind) -> bool {
-    !matches!(
+/// Tells whether an operand is in memory, written out or implied.
+const fn is_memory(kind: OpKind) -> bool {
+    matches!(
         kind,
         OpKind::Memory
             | OpKind::MemorySegSI

@@ -198,6 +198,12 @@ impl Program {
         }
     }
 
+    /// The only call in a function.
+    pub(crate) fn call_in(&self, name: &str) -> Instruction {
+        use iced_x86::FlowControl::{Call, IndirectCall};
+        self.only(name, |here| matches!(here.flow_control(), Call | IndirectCall))
+    }
+
     /// The only instruction of a function with a memory operand at `displacement` from a register
     /// other than rsp and rbp.
     pub(crate) fn access(&self, name: &str, displacement: u64) -> Instruction {

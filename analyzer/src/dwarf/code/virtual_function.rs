@@ -13,23 +13,21 @@ impl DebugInfo {
         let mut next = Some(class);
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let class = next.take()?;
-            let unit = self.unit(class.unit)?;
-            let mut tree = unit.unit.entries_tree(Some(class.offset)).ok()?;
-            let mut children = tree.root().ok()?.children();
-            let mut base = None;
-            while let Ok(Some(child)) = children.next() {
-                let entry = child.entry();
-                match entry.tag() {
-                    gimli::DW_TAG_subprogram
-                        if slot_of(entry, unit.unit.encoding()) == Some(slot) =>
-                    {
-                        return Some(DieRef { unit: class.unit, offset: entry.offset() });
-                    }
-                    gimli::DW_TAG_inheritance if base.is_none() && is_first(entry) => {
-                        base = entry.attr_value(gimli::DW_AT_type);
-                    }
-                    _ => {}
+            let encoding = self.unit(class.unit)?.unit.encoding();
+            let (mut found, mut base) = (None, None);
+            let is_wanted =
+                |tag| matches!(tag, gimli::DW_TAG_subprogram | gimli::DW_TAG_inheritance);
+            self.for_each_child(class, is_wanted, |_, entry| match entry.tag() {
+                gimli::DW_TAG_subprogram if slot_of(entry, encoding) == Some(slot) => {
+                    found.get_or_insert(DieRef { unit: class.unit, offset: entry.offset() });
                 }
+                gimli::DW_TAG_inheritance if base.is_none() && is_first(entry) => {
+                    base = entry.attr_value(gimli::DW_AT_type);
+                }
+                _ => {}
+            });
+            if found.is_some() {
+                return found;
             }
             next = base.and_then(|base| self.reference(class.unit, &base));
         }
