@@ -35,9 +35,24 @@ fn a_call_is_the_trigger_that_is_seen_to_have_led_to_the_function() {
         assert_eq!(at("by_register", stop), (stack, call("by_register")), "{flags}");
         assert_eq!(at("by_register", stop + 1), (None, None), "another function: {flags}");
         let member = "{structure:operations}.{pointer+function stop}".to_owned();
-        assert_eq!(at("by_member", operations), (Some(member), call("by_member")), "{flags}");
+        let by_member = (Some(member), call("by_member"));
+        assert_eq!(at("by_member", operations), by_member, "{flags}");
         assert_eq!(at("by_member", operations - 8), (None, None), "that is `start`: {flags}");
-        assert_eq!(at("by_member", HEAP), (None, None), "nobody knows what is there: {flags}");
+        assert_eq!(at("by_member", HEAP), by_member, "no jump leads there: {flags}");
+    }
+}
+
+#[test]
+fn a_jump_by_a_pointer_that_may_hold_the_function_may_have_led_to_it() {
+    for flags in BUILDS {
+        let program = Program::c("entered.c", flags);
+        let at = |pointer| {
+            let line = entered(&program, "slow", "by_brakes", pointer);
+            line.object.map(|it| it.to_string())
+        };
+        let member = "{structure:brakes}.{pointer+function slow}".to_owned();
+        assert_eq!(at(program.truth("&brakes")), Some(member), "it was the call: {flags}");
+        assert_eq!(at(HEAP), None, "`open` may hold it: {flags}");
     }
 }
 

@@ -7,8 +7,11 @@ use crate::attribution::recent_site::{CodePlace, KnownCode};
 use crate::attribution::search::{SampledAccess, Search};
 use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::World;
+use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::{CallSite, CalleeAddress};
-use crate::index::entry_name::EnteredFunction;
+use crate::index::entry_name::{ComesBack, EnteredFunction};
+use crate::index::pointer_jump::{JumpSite, PointerJump};
+use crate::index::prototype::Prototype;
 use crate::index::question::Needs;
 use crate::index::site::Past;
 use crate::x86_64::backtrack::Skid;
@@ -18,6 +21,7 @@ use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::memory::Access;
 use dataspace_proto::register::Register;
 use dataspace_proto::sample_line::AddressSource;
+use std::ops::Range;
 
 /// The way to a function's first instruction.
 enum Led {
@@ -25,8 +29,85 @@ enum Led {
     Call,
     /// The instruction at this address, by a pointer that it read.
     Through(Avma),
+    /// One of these jumps of the same load object, by a pointer that it read.
+    OneOf(Vec<Svma>),
     /// The function that was called, which went on here by a jump.
     Jump,
+}
+
+/// Function that a call reached first, as far as it is known.
+#[derive(Clone, Copy)]
+enum Reached<'a> {
+    /// The one that begins here.
+    Function(Svma),
+    /// One that a pointer leads to, at this place, and takes what is told.
+    Pointed(Option<Svma>, Option<&'a Prototype>),
+    /// Any.
+    Any,
+}
+
+impl Reached<'_> {
+    /// Tells whether it may be the function of this jump.
+    fn may_be(self, jump: &JumpSite) -> bool {
+        match (self, jump.function, &jump.prototype) {
+            (Self::Function(start), Some(function), _) => start == function,
+            (Self::Pointed(_, Some(pointed)), Some(_), Some(taken)) => {
+                taken.may_be_called_as(pointed)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Tells of each jump whether its function may run after the call, before the called one returns: the called one, or
+/// another that such a jump may lead to.
+fn reached(jumps: &[PointerJump], first: Reached<'_>) -> Vec<bool> {
+    let mut are_reached = vec![false; jumps.len()];
+    let mut work = vec![first];
+    while let Some(from) = work.pop() {
+        for (jump, is_reached) in jumps.iter().zip(&mut are_reached) {
+            let may_be = || !jump.are_few() || jump.sites.iter().any(|site| from.may_be(site));
+            if !*is_reached && may_be() {
+                *is_reached = true;
+                work.push(Reached::Pointed(None, jump.pointed.as_deref()));
+            }
+        }
+    }
+    are_reached
+}
+
+/// The jumps of other functions that may have led to the sample, each by a pointer in memory, and whether the file has this
+/// function there; `None` where there may be others.
+fn possible_jumps<'a>(
+    entry: &'a EnteredFunction,
+    first: Reached<'_>,
+    located: Located<'_>,
+) -> Option<Vec<(&'a PointerJump, bool)>> {
+    /// No program has anything before this address (`vm.mmap_min_addr`), or after that one.
+    const USER: Range<u64> = 0x1_0000..1 << 47;
+    let Located { sample, registers, bias, .. } = located;
+    let jumps = entry.jumps.as_ref().filter(|jumps| !jumps.are_written)?;
+    let state = State::sampled(registers, bias, None);
+    let mut general = Register::ALL.iter().filter(|register| **register != Register::Rip);
+    if general.any(|register| registers.get(*register) == Some(sample.ip.0)) {
+        // A jump by this register may have led here.
+        return None;
+    }
+    let are_reached = reached(&jumps.by_pointer, first);
+    let mut possible = Vec::new();
+    for (at, jump) in jumps.perhaps() {
+        let place = state.effective_address(&jump.operand).ok()?;
+        let in_file = Svma(place.0.wrapping_sub(bias));
+        let is_held = entry.held_at.binary_search(&in_file).is_ok();
+        let is_elsewhere = !is_held && entry.pointers.binary_search(&in_file).is_ok();
+        // What the call went by leads to one function: the call led there too.
+        let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
+        let is_reached = is_held || are_reached.get(at) == Some(&true);
+        if USER.contains(&place.0) && !is_elsewhere && !is_calls && is_reached {
+            possible.push((jump, is_held));
+        }
+    }
+    Some(possible)
 }
 
 impl World {
@@ -43,8 +124,7 @@ impl World {
             return Ok(blocked);
         };
         // The loader's own way into a function that is called for the first time.
-        let is_resolved = registers.get(Register::R11) == Some(sample.ip.0);
-        if entry.may_come_back || is_resolved {
+        if registers.get(Register::R11) == Some(sample.ip.0) {
             return Ok(blocked);
         }
         let read = sample.stack.word(Avma(stack), Avma(stack));
@@ -53,16 +133,7 @@ impl World {
             return Ok(blocked);
         };
         let at = Avma(return_address.0.wrapping_sub(call.length.into()));
-        let here = located.ip();
-        let leads_here = |site: &CallSite| caller == located.object && site.written == here;
-        let led = if leads_here(&call) {
-            Some(Led::Call)
-        } else if call.onward.iter().any(leads_here) {
-            Some(Led::Jump)
-        } else {
-            self.led_by_pointer(&call, at, entry, located)
-        };
-        match led {
+        match self.way(&call, at, caller, entry, located) {
             Some(Led::Call) => {
                 let addr = Some((Avma(stack), AddressSource::Computed));
                 let found = self.of_return_address(located, Access::Store, addr);
@@ -70,8 +141,76 @@ impl World {
             }
             Some(Led::Jump) => Ok(Attribution { verdict: Verdict::NotMemory, ..blocked }),
             Some(Led::Through(at)) => self.at_pointer(search, located, at, blocked),
+            Some(Led::OneOf(jumps)) => self.at_one_of(search, located, &jumps, blocked),
             None => Ok(blocked),
         }
+    }
+
+    /// The way by which the function was entered, after the call at `at`; `None` where several are possible.
+    fn way(
+        &self,
+        call: &CallSite,
+        at: Avma,
+        caller: LoadObjectIdx,
+        entry: &EnteredFunction,
+        located: Located<'_>,
+    ) -> Option<Led> {
+        let here = located.ip();
+        let leads_here = |site: &CallSite| caller == located.object && site.written == here;
+        let seen = if leads_here(call) {
+            Some(Led::Call)
+        } else if call.onward.iter().any(leads_here) {
+            Some(Led::Jump)
+        } else {
+            self.led_by_pointer(call, at, entry, located)
+        };
+        match (seen, &entry.comes_back) {
+            (Some(led), ComesBack::Never) => Some(led),
+            (_, ComesBack::ByJump) => None,
+            (Some(led), ComesBack::ByPointer(pointed)) => {
+                let place = self.place_of_pointer(call, at, located);
+                let reached = Reached::Pointed(place, pointed.as_deref());
+                possible_jumps(entry, reached, located)?.is_empty().then_some(led)
+            }
+            (None, _) => self.only_way(call, (at, caller), entry, located),
+        }
+    }
+
+    /// The way by which the function was entered, where nothing shows that the call at `at` led here: all other ways are
+    /// ruled out.
+    fn only_way(
+        &self,
+        call: &CallSite,
+        (at, caller): (Avma, LoadObjectIdx),
+        entry: &EnteredFunction,
+        located: Located<'_>,
+    ) -> Option<Led> {
+        let is_known = call.stub.is_some() || call.callee != CalleeAddress::Unknown;
+        let place = self.place_of_pointer(call, at, located).filter(|_| !is_known);
+        let place = place.filter(|place| entry.pointers.binary_search(place).is_err());
+        let place = place.filter(|_| match (&entry.prototype, &call.pointed) {
+            (Some(taken), Some(pointed)) => taken.may_be_called_as(pointed),
+            _ => true,
+        });
+        let reached = match (place, call.written) {
+            (Some(_), _) => Reached::Pointed(place, call.pointed.as_deref()),
+            (None, Some(written)) if caller == located.object && call.stub.is_none() => {
+                Reached::Function(written)
+            }
+            _ => Reached::Any,
+        };
+        let jumps = possible_jumps(entry, reached, located)?;
+        if place.is_some() {
+            return jumps.is_empty().then_some(Led::Through(at));
+        }
+        let [(jump, true)] = *jumps else { return None };
+        let mut sites: Vec<Svma> = jump.sites.iter().map(|site| site.at).collect();
+        let near = jump.sites.iter().filter(|site| reached.may_be(site)).map(|site| site.at);
+        // After more than one jump it is any of them.
+        if near.clone().next().is_some() {
+            sites = near.collect();
+        }
+        jump.are_few().then_some(Led::OneOf(sites))
     }
 
     /// Tells whether the call at `at` led here by a pointer: one that still has this address, one of this function's name,
@@ -83,25 +222,51 @@ impl World {
         entry: &EnteredFunction,
         located: Located<'_>,
     ) -> Option<Led> {
-        let Located { sample, registers, bias, .. } = located;
-        let (_, bias_of_call) = self.locate(sample.pid, at).ok()?;
+        let Located { sample, registers, .. } = located;
         let is_named = matches!(&call.callee, CalleeAddress::Named(it) if entry.names.contains(it));
         if let Some(stub) = call.stub {
+            let (_, bias_of_call) = self.locate(sample.pid, at).ok()?;
             let jump = Avma(stub.0.wrapping_add(bias_of_call));
             return is_named.then_some(Led::Through(jump));
         }
-        match call.pointer? {
-            CodePointer::Register(register) => {
-                (registers.get(register) == Some(sample.ip.0)).then_some(Led::Call)
-            }
-            CodePointer::Memory(operand) => {
-                let state = State::sampled(registers, bias_of_call, None);
-                let place = state.effective_address(&operand).ok()?;
-                let place = Svma(place.0.wrapping_sub(bias));
-                let is_held = entry.held_at.binary_search(&place).is_ok();
-                (is_named || is_held).then_some(Led::Through(at))
+        if let CodePointer::Register(register) = call.pointer? {
+            return (registers.get(register) == Some(sample.ip.0)).then_some(Led::Call);
+        }
+        let place = self.place_of_pointer(call, at, located)?;
+        let is_held = entry.held_at.binary_search(&place).is_ok();
+        (is_named || is_held).then_some(Led::Through(at))
+    }
+
+    /// Where the pointer was that the call at `at` went by, as an address of the load object of the sample's code.
+    fn place_of_pointer(&self, call: &CallSite, at: Avma, located: Located<'_>) -> Option<Svma> {
+        let Some(CodePointer::Memory(operand)) = call.pointer else { return None };
+        let (_, bias) = self.locate(located.sample.pid, at).ok()?;
+        let place =
+            State::sampled(located.registers, bias, None).effective_address(&operand).ok()?;
+        Some(Svma(place.0.wrapping_sub(located.bias)))
+    }
+
+    /// The answer for one of the jumps at `jumps`, if it is the same for all.
+    fn at_one_of(
+        &mut self,
+        search: &mut Search,
+        located: Located<'_>,
+        jumps: &[Svma],
+        blocked: Attribution,
+    ) -> Result<Attribution, Needs> {
+        let mut only: Option<Attribution> = None;
+        for jump in jumps {
+            let at = Avma(jump.0.wrapping_add(located.bias));
+            let found = self.at_pointer(search, located, at, blocked)?;
+            match only {
+                None => only = Some(found),
+                Some(known) if known.verdict == found.verdict => {
+                    only = Some(Attribution { trigger: None, ..known });
+                }
+                Some(_) => return Ok(blocked),
             }
         }
+        Ok(only.unwrap_or(blocked))
     }
 
     /// The answer for the instruction at `at`, which has just led here by a pointer that it read.

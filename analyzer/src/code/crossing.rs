@@ -17,6 +17,12 @@ pub(crate) struct Crossings {
     by_source: Vec<(u64, u64)>,
     /// Targets of calls.
     called: Vec<u64>,
+    /// Functions that others jump to where they begin.
+    jumped_to: Vec<u64>,
+    /// Jumps by pointers in memory.
+    by_pointer: Vec<u64>,
+    /// There are more than are kept.
+    is_cut: bool,
 }
 
 /// Starts of functions, sorted: each an address, and whether it is entered from elsewhere.
@@ -40,16 +46,24 @@ impl Crossings {
 
     fn search_function(&mut self, start: u64, code: &[u8], starts: &FunctionStarts) {
         let end = start + code.len() as u64;
-        for (source, exit) in scan::direct_exits(Svma(start), code) {
-            let Some(Svma(target)) = exit.target() else { continue };
-            if (start..end).contains(&target) || is_entered(target, starts) {
+        for (source, exit) in scan::exits(Svma(start), code) {
+            let Some(Svma(target)) = exit.target() else {
+                self.by_pointer.push(source.0);
+                continue;
+            };
+            if (start..end).contains(&target) {
                 continue;
             }
-            if self.by_target.len() >= limit::MAX_CROSSINGS {
+            let kept = [&self.jumped_to, &self.by_pointer].map(Vec::len);
+            let is_full = self.by_target.len().max(kept[0]).max(kept[1]) >= limit::MAX_CROSSINGS;
+            if is_full {
+                self.is_cut = true;
                 return;
             }
             match exit {
+                Exit::Call(_) if is_entered(target, starts) => {}
                 Exit::Call(_) => self.called.push(target),
+                _ if is_entered(target, starts) => self.jumped_to.push(target),
                 _ => self.by_target.push((target, source.0)),
             }
         }
@@ -59,8 +73,10 @@ impl Crossings {
     pub(crate) fn finish(mut self) -> Self {
         self.by_target.sort_unstable();
         self.by_target.dedup();
-        self.called.sort_unstable();
-        self.called.dedup();
+        for targets in [&mut self.called, &mut self.jumped_to] {
+            targets.sort_unstable();
+            targets.dedup();
+        }
         self.by_source = self.by_target.iter().map(|(target, source)| (*source, *target)).collect();
         self.by_source.sort_unstable();
         self
@@ -74,6 +90,16 @@ impl Crossings {
     /// Source and target of the jumps that stand between two addresses.
     pub(crate) fn leaving(&self, start: Svma, end: Svma) -> &[(u64, u64)] {
         between(&self.by_source, start, end)
+    }
+
+    /// Tells whether another function jumps to the one at `start`; `None` if not all jumps were kept.
+    pub(crate) fn jumps_to(&self, start: Svma) -> Option<bool> {
+        (!self.is_cut).then(|| self.jumped_to.binary_search(&start.0).is_ok())
+    }
+
+    /// Returns the jumps by pointers in memory, inside of functions and out of them; `None` if not all were kept.
+    pub(crate) fn by_pointer(&self) -> Option<&[u64]> {
+        (!self.is_cut).then_some(&self.by_pointer)
     }
 
     /// Returns the call targets between two addresses.
@@ -116,5 +142,20 @@ mod tests {
         assert!(tail_call.leading_into(Svma(0), Svma(u64::MAX)).is_empty());
         let cold = search(&vec![(0x1000, true), (0x1008, false)]);
         assert_eq!(cold.leading_into(Svma(0), Svma(u64::MAX)), [(0x1008, 0x1000)]);
+    }
+
+    #[test]
+    fn jumps_onto_functions_and_by_pointers_are_told() {
+        // 1000: jmp 100c  1005: jmp *8(%rdi)  1008: jmp *%rax  100a: jmp 100a  100c: call 1000  1011: ret
+        let code = [
+            0xe9, 7, 0, 0, 0, 0xff, 0x67, 8, 0xff, 0xe0, 0xeb, 0xfe, 0xe8, 0xef, 0xff, 0xff, 0xff,
+            0xc3,
+        ];
+        let mut found = Crossings::default();
+        found.search(Svma(0x1000), &code, &vec![(0x1000, true), (0x100a, true), (0x100c, true)]);
+        let found = found.finish();
+        let is_jumped_to = [0x1000, 0x100a, 0x100c].map(|start| found.jumps_to(Svma(start)));
+        assert_eq!(is_jumped_to, [Some(false), Some(false), Some(true)]);
+        assert_eq!(found.by_pointer(), Some(&[0x1005][..]));
     }
 }

@@ -5,7 +5,7 @@ use crate::code::crossing::{Crossings, FunctionStarts};
 use crate::code::noreturn::DeadEnds;
 use crate::elf::image::ElfImage;
 use crate::elf::linkage::LinkageTable;
-use crate::elf::relocation::CodePointers;
+use crate::elf::relocation::{self, CodePointers};
 use crate::known::compiler::COLD;
 use crate::limit;
 use crate::x86_64::exit::Destination;
@@ -22,6 +22,7 @@ pub(crate) struct CodeImage {
     pointers: OnceCell<CodePointers>,
     /// Code, and where in the data a pointer to it lies; in order.
     held: OnceCell<Vec<(Svma, Svma)>>,
+    places: OnceCell<Arc<[Svma]>>,
     linkage: OnceCell<LinkageTable>,
     crossings: OnceCell<Option<Crossings>>,
     dead_ends: DeadEnds,
@@ -30,9 +31,9 @@ pub(crate) struct CodeImage {
 impl CodeImage {
     pub(crate) fn new(file: Arc<dyn FileBytes>, image: ElfImage) -> Self {
         let (pointers, linkage) = (OnceCell::new(), OnceCell::new());
-        let (held, crossings) = (OnceCell::new(), OnceCell::new());
+        let (held, places, crossings) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let dead_ends = DeadEnds::default();
-        Self { file, image, pointers, held, linkage, crossings, dead_ends }
+        Self { file, image, pointers, held, places, linkage, crossings, dead_ends }
     }
 
     pub(crate) fn pointers(&self) -> &CodePointers {
@@ -107,23 +108,71 @@ impl CodeImage {
         places.take(limit::MAX_PLACES_OF_POINTER).map(|(_, place)| *place).collect()
     }
 
+    /// The pointer to code that the file has at `place` in its data.
+    pub(crate) fn pointer_at(&self, place: Svma) -> Option<Svma> {
+        let in_file = || {
+            let word = self.bytes_at(place, 8)?;
+            let target = Svma(u64::from_le_bytes(word.try_into().ok()?));
+            self.image.is_code(target).then_some(target)
+        };
+        let is_fixed = self.is_at_fixed_addresses();
+        self.pointers().at(place).or_else(|| is_fixed.then(in_file).flatten())
+    }
+
+    /// The code that the pointer at `place` leads to, where only the loader writes.
+    pub(crate) fn loaded_pointer(&self, place: Svma) -> Option<Svma> {
+        let section = self.image.loaded_section(place)?;
+        let is_kept = [".got", ".data.rel.ro"].iter().any(|name| section.name.starts_with(name));
+        self.pointer_at(place).filter(|_| is_kept)
+    }
+
+    /// Tells whether data of the load object has the address of the variable at `place`.
+    pub(crate) fn is_pointed_at(&self, place: Svma) -> bool {
+        // The table of symbols is not data.
+        let is_data = |at: Svma| {
+            let section = self.image.loaded_section(at);
+            section.is_some_and(|it| it.is_writable || it.name.starts_with(".rodata"))
+        };
+        let words = || self.words(|target| target == place);
+        relocation::has_target(&self.image, self.file.as_ref(), place)
+            || words().iter().any(|(_, at)| is_data(*at))
+    }
+
+    /// The places in its data where the file has a pointer to code, in order.
+    pub(crate) fn places_of_pointers(&self) -> Arc<[Svma]> {
+        let places = self.places.get_or_init(|| {
+            let held = self.held.get_or_init(|| self.find_held());
+            let mut places: Vec<Svma> = held.iter().map(|(_, place)| *place).collect();
+            places.sort_unstable();
+            places.into()
+        });
+        Arc::clone(places)
+    }
+
     fn find_held(&self) -> Vec<(Svma, Svma)> {
         let mut held: Vec<(Svma, Svma)> = self.pointers().all().collect();
         if self.is_at_fixed_addresses() {
             // The loader writes no such pointers: they are there.
-            let mut n_left = limit::MAX_POINTER_DATA_BYTES;
-            for segment in self.image.segments.iter().filter(|segment| !segment.is_executable) {
-                let n_bytes = segment.file_bytes.min(n_left);
-                n_left -= n_bytes;
-                let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
-                let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-                let placed = words.zip((0..).step_by(8)).filter(|(word, _)| *word != 0);
-                let found = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
-                held.extend(found.filter(|(target, _)| self.image.is_code(*target)));
-            }
+            held.extend(self.words(|target| self.image.is_code(target)));
         }
         held.sort_unstable();
         held
+    }
+
+    /// The words of its data that may be such an address, each with its place.
+    fn words(&self, is_asked: impl Fn(Svma) -> bool) -> Vec<(Svma, Svma)> {
+        let mut found = Vec::new();
+        let mut n_left = limit::MAX_POINTER_DATA_BYTES;
+        for segment in self.image.segments.iter().filter(|segment| !segment.is_executable) {
+            let n_bytes = segment.file_bytes.min(n_left);
+            n_left -= n_bytes;
+            let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
+            let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+            let placed = words.zip((0..).step_by(8)).filter(|(word, _)| *word != 0);
+            let here = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
+            found.extend(here.filter(|(target, _)| is_asked(*target)));
+        }
+        found
     }
 }
 

@@ -233,18 +233,26 @@ impl ArgumentSums {
     /// Finds the function that the call or jump at `svma` calls.
     pub(crate) fn callee(&self, svma: Svma) -> Option<Destination> {
         let at = self.function.index_of(svma)?;
-        let pointed = || {
-            let value = self.graph.call_at(at as u32)?.callee?;
-            match self.graph.definition(value)? {
-                Definition::Loaded {
-                    address: Sum { index: None, is_static: true, displacement, .. },
-                    n_bytes: POINTER_BYTES,
-                } => Some(Destination::Slot(Svma(displacement.cast_unsigned()))),
-                Definition::StaticAddress(svma) => Some(Destination::Code(*svma)),
-                _ => None,
-            }
-        };
+        let pointed = || self.pointed(self.graph.call_at(at as u32)?.callee?);
         self.function.destination(at).or_else(pointed)
+    }
+
+    /// Finds the function whose address a register, by its DWARF number, holds before the instruction at `svma`.
+    pub(crate) fn function_in(&mut self, svma: Svma, number: u16) -> Option<Destination> {
+        let at = self.function.index_of(svma)? as u32;
+        let value = self.graph.before(at, Place::Register(u8::try_from(number).ok()?));
+        self.pointed(value)
+    }
+
+    fn pointed(&self, value: ValueIdx) -> Option<Destination> {
+        match self.graph.definition(value)? {
+            Definition::Loaded {
+                address: Sum { index: None, is_static: true, displacement, .. },
+                n_bytes: POINTER_BYTES,
+            } => Some(Destination::Slot(Svma(displacement.cast_unsigned()))),
+            Definition::StaticAddress(svma) => Some(Destination::Code(*svma)),
+            _ => None,
+        }
     }
 }
 

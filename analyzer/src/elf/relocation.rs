@@ -55,3 +55,10 @@ impl CodePointers {
         self.addresses.get(from..to).unwrap_or(&[])
     }
 }
+
+/// Tells whether a relocation writes the address `target`.
+pub(crate) fn has_target(image: &ElfImage, file: &dyn FileBytes, target: Svma) -> bool {
+    let bytes = image.section_bytes(file, ".rela.dyn");
+    let mut all = entries::<Rela64<LittleEndian>>(&bytes).iter();
+    all.any(|entry| entry.r_addend.get(LittleEndian).cast_unsigned() == target.0)
+}

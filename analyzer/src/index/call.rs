@@ -6,8 +6,9 @@ use crate::dataflow::{
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
 use crate::index::call_site::{CallSite, CalleeAddress, Handed, Passed, PassedPointer};
-use crate::index::entry_name::{self, Detour, EnteredFunction, Entries, EntryNames};
+use crate::index::entry_name::{self, ComesBack, Detour, EnteredFunction, Entries, EntryNames};
 use crate::index::load_object::LoadObjectIndex;
+use crate::index::pointer_jump::JumpCache;
 use crate::index::site::OwnedRoot;
 use crate::index::type_path::owned_root;
 use crate::limit::{self, BoundedMap};
@@ -26,6 +27,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct CallCache {
     names: Option<EntryNames>,
+    pub(crate) jumps: JumpCache,
     /// By the function's first instruction.
     sums: FxHashMap<Svma, Option<Box<ArgumentSums>>>,
     n_values: usize,
@@ -54,25 +56,51 @@ impl LoadObjectIndex {
 
     /// Finds by what the function at `start` can be entered from afar.
     pub(crate) fn entry(&mut self, start: Svma) -> EnteredFunction {
-        let names = self.names().at(start).to_vec();
-        let may_come_back = self.comes_back(start) != Some(false);
-        EnteredFunction { names, held_at: self.code.places_of(start), may_come_back }
+        EnteredFunction {
+            names: self.names().at(start).to_vec(),
+            held_at: self.code.places_of(start),
+            pointers: self.code.places_of_pointers(),
+            prototype: self.prototype_at(start),
+            comes_back: self.comes_back(start).unwrap_or_default(),
+            jumps: self.jumps_onto(start),
+        }
     }
 
     /// Tells whether jumps out of the function at `start` lead back to it in the end; `None` where that is not known.
     /// Functions of other load objects do not jump here.
-    fn comes_back(&mut self, start: Svma) -> Option<bool> {
+    fn comes_back(&mut self, start: Svma) -> Option<ComesBack> {
         let mut left_to = vec![start];
         let mut next = 0;
+        let mut comes_back = ComesBack::Never;
         while let Some(at) = left_to.get(next) {
             let function = self.function(*at).ok()?;
             let inside = function.leaps();
             for at in 0..function.n_instructions() {
                 let exit = function.exit(at);
                 let target = match (exit, function.destination(at)) {
-                    (Exit::Indirect, None) if inside.contains(&(at as u32)) => continue,
-                    (Exit::Indirect, None) => return None,
-                    (Exit::Indirect, Some(_)) => continue,
+                    (Exit::Indirect, _) if inside.contains(&(at as u32)) => continue,
+                    (Exit::Indirect, Some(Destination::Slot(slot)))
+                        if self.code.linkage().at(slot).is_some() =>
+                    {
+                        continue;
+                    }
+                    (Exit::Indirect, Some(Destination::Slot(slot)))
+                        if let Some(target) = self.code.loaded_pointer(slot) =>
+                    {
+                        target
+                    }
+                    (Exit::Indirect, _) => {
+                        let pointed = function.svma(at).zip(function.pointer(at));
+                        let pointed = pointed.and_then(|(at, by)| self.pointed_prototype(at, by));
+                        comes_back = match comes_back {
+                            ComesBack::Never => ComesBack::ByPointer(pointed),
+                            ComesBack::ByPointer(known) if known == pointed => {
+                                ComesBack::ByPointer(known)
+                            }
+                            _ => ComesBack::ByPointer(None),
+                        };
+                        continue;
+                    }
                     (Exit::Jump(target) | Exit::Branch(target), _) => Svma(target),
                     _ => continue,
                 };
@@ -80,7 +108,7 @@ impl LoadObjectIndex {
                     continue;
                 }
                 if target == start {
-                    return Some(true);
+                    return None;
                 }
                 if !left_to.contains(&target) {
                     left_to.push(target);
@@ -91,7 +119,7 @@ impl LoadObjectIndex {
                 return None;
             }
         }
-        Some(false)
+        Some(comes_back)
     }
 
     /// Finds what is known of the call that returns to `behind`.
@@ -109,6 +137,7 @@ impl LoadObjectIndex {
         }
         let length = (call.end - call.start) as u8;
         let (written, pointer) = (function.exit(at).target(), function.pointer(at));
+        let pointed = pointer.and_then(|by| self.pointed_prototype(Svma(call.start), by));
         let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
         let site = self.site_of(Svma(call.start), &function).unwrap_or_default();
         let onward = match &site.callee {
@@ -122,7 +151,7 @@ impl LoadObjectIndex {
         let onward = onward.unwrap_or_default();
         let scope = self.debug.as_mut().and_then(|debug| debug.function_at(inside));
         let variables = self.frame_slots(scope.as_deref(), inside);
-        Some(CallSite { frame, onward, variables, length, written, pointer, stub, ..site })
+        Some(CallSite { frame, onward, variables, length, written, pointer, pointed, stub, ..site })
     }
 
     /// The call, or jump to another function, at `at`.
@@ -148,7 +177,7 @@ impl LoadObjectIndex {
         Some(jumps.into_iter().filter_map(|jump| self.site_of(jump, &function)).collect())
     }
 
-    fn names(&mut self) -> &EntryNames {
+    pub(crate) fn names(&mut self) -> &EntryNames {
         let (code, frames) = (&self.code, &self.frames);
         self.call_cache.names.get_or_insert_with(|| EntryNames::load(code, frames))
     }
@@ -223,7 +252,7 @@ impl LoadObjectIndex {
         jumps
     }
 
-    fn with_sums<T>(
+    pub(crate) fn with_sums<T>(
         &mut self,
         function: &Arc<FunctionCode>,
         ask: impl FnOnce(&mut ArgumentSums) -> T,

@@ -4,6 +4,7 @@
 use crate::dataflow::{ArgumentSum, Derived};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::entry_name::Entries;
+use crate::index::prototype::Prototype;
 use crate::index::site::{FrameSlot, OwnedRoot};
 use crate::types::data_object::Root;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
@@ -52,6 +53,8 @@ pub struct CallSite {
     pub written: Option<Svma>,
     /// The pointer that it goes by, if it is not written out.
     pub pointer: Option<CodePointer>,
+    /// What the functions take that this pointer may lead to.
+    pub(crate) pointed: Option<Arc<Prototype>>,
     /// The jump of the linkage stub that it goes through.
     pub stub: Option<Svma>,
     /// Length of the instruction in bytes.

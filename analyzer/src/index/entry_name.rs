@@ -5,6 +5,8 @@ use crate::code::image::CodeImage;
 use crate::dataflow::Derived;
 use crate::dwarf::code::frame::FrameTable;
 use crate::elf::linkage::{DynamicSymbols, LinkageSlot};
+use crate::index::pointer_jump::PointerJump;
+use crate::index::prototype::Prototype;
 use crate::limit;
 use crate::x86_64::abi::N_ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
@@ -13,7 +15,7 @@ use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
 use object::LittleEndian;
 use object::elf;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Entries of a function: where it is entered, and by which names.
@@ -34,8 +36,45 @@ pub struct EnteredFunction {
     pub names: Vec<Arc<str>>,
     /// Places in the data of its load object where the file has a pointer to it.
     pub held_at: Vec<Svma>,
-    /// It may be entered again before it returns, by a jump of a function that it went on to by a jump.
-    pub may_come_back: bool,
+    /// Places there where it has a pointer to any code, in order.
+    pub pointers: Arc<[Svma]>,
+    /// What it takes.
+    pub(crate) prototype: Option<Arc<Prototype>>,
+    /// A function that it went on to by a jump may enter it again before it returns.
+    pub(crate) comes_back: ComesBack,
+    /// Other ways in than a call; `None` where they are not known.
+    pub jumps: Option<JumpsTo>,
+}
+
+/// By what a function may be entered again before it returns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum ComesBack {
+    /// By nothing.
+    Never,
+    /// By a jump that goes by a pointer, or after one, which may lead to what takes this.
+    ByPointer(Option<Arc<Prototype>>),
+    /// By jumps that are written out, or that is not known.
+    #[default]
+    ByJump,
+}
+
+/// Jumps of other functions to where a function begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JumpsTo {
+    /// There are some that are written out.
+    pub are_written: bool,
+    /// The load object's jumps by pointers in memory.
+    pub by_pointer: Arc<[PointerJump]>,
+    /// Those of them that do not lead here, by their place in the list.
+    pub elsewhere: Vec<u16>,
+}
+
+impl JumpsTo {
+    /// The jumps by pointers that may lead here, with their places in the list.
+    pub(crate) fn perhaps(&self) -> impl Iterator<Item = (usize, &PointerJump)> {
+        let all = self.by_pointer.iter().enumerate();
+        all.filter(|(at, _)| !self.elsewhere.contains(&(*at as u16)))
+    }
 }
 
 /// A function that ends with a jump to another one.
@@ -53,6 +92,8 @@ pub struct Detour {
 #[derive(Debug, Default)]
 pub(crate) struct EntryNames {
     of: FxHashMap<Svma, Vec<Arc<str>>>,
+    /// Variables that other load objects find by name.
+    variables: FxHashSet<Svma>,
     /// Stubs of the linkage table by the functions that the loader may have them jump to.
     stubs: FxHashMap<Svma, Vec<Svma>>,
 }
@@ -76,10 +117,23 @@ impl EntryNames {
                         names.add(*choice, name());
                     }
                 }
+                elf::STT_OBJECT => {
+                    names.variables.insert(at);
+                }
                 _ => {}
             }
         }
         names
+    }
+
+    /// Where the functions begin that have names.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = Svma> {
+        self.of.keys().copied()
+    }
+
+    /// Tells whether other load objects find the variable at `place` by a name.
+    pub(crate) fn is_exported(&self, place: Svma) -> bool {
+        self.variables.contains(&place)
     }
 
     /// The stubs that may jump to `start`.

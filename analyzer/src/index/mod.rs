@@ -9,6 +9,8 @@ pub(crate) mod flow_cache;
 pub mod load_object;
 pub mod named_code;
 pub(crate) mod pointed;
+pub mod pointer_jump;
+pub mod prototype;
 pub mod question;
 pub mod site;
 pub mod static_data;

@@ -72,7 +72,7 @@ impl LoadObjectIndex {
     fn callees(&self, caller: &Known) -> Vec<Svma> {
         let n_bytes = usize::try_from(caller.n_bytes).unwrap_or(0);
         let bytes = self.code.bytes_at(caller.start, n_bytes).unwrap_or_default();
-        let exits = scan::direct_exits(caller.start, &bytes);
+        let exits = scan::exits(caller.start, &bytes);
         let leaving = exits.filter(|(_, exit)| !matches!(exit, Exit::Branch(_)));
         let targets = leaving.filter_map(|(_, exit)| exit.target());
         let mut targets: Vec<Svma> = targets.filter(|target| !caller.holds(*target)).collect();

@@ -12,3 +12,13 @@ pub const MAX_POINTER_DATA_BYTES: u64 = 16 << 20;
 
 /// Functions that one goes on to by jumps, which are looked through for one that leads back to it.
 pub const MAX_LEFT_TO: usize = 16;
+
+/// Jumps by pointers of one load object that are told apart, by where the pointer is: each is compared with a sample that
+/// is at a function's first instruction.
+pub const MAX_POINTER_JUMPS: usize = 256;
+
+/// Jumps by one pointer that are asked what they touch.
+pub const MAX_ALIKE_JUMPS: usize = 8;
+
+/// Static pointers that are followed from one to another, each with a pass over the code.
+pub const MAX_STATIC_POINTERS: usize = 4;

@@ -1,26 +1,126 @@
 //! Linear scans: code of which no flow graph is made, read from its first byte to its last.
 
+use super::abi::POINTER_BYTES;
+use super::access::{self, AddressOperand};
 use super::exit::Exit;
+use super::pointer::CodePointer;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
 
 fn decoder(start: Svma, code: &[u8]) -> Decoder<'_> {
     Decoder::with_ip(64, code, start.0, DecoderOptions::NONE)
 }
 
-/// The branches, jumps and calls in `code` whose target is written out, by where they are.
-pub(crate) fn direct_exits(start: Svma, code: &[u8]) -> impl Iterator<Item = (Svma, Exit)> {
+/// The branches, jumps and calls in `code` whose target is written out, and the jumps by pointers in memory
+/// ([`Exit::Indirect`]), by where they are.
+pub(crate) fn exits(start: Svma, code: &[u8]) -> impl Iterator<Item = (Svma, Exit)> {
     let mut decoder = decoder(start, code);
     let mut here = Instruction::default();
     std::iter::from_fn(move || {
         while decoder.can_decode() {
             decoder.decode_out(&mut here);
-            if here.op0_kind() == OpKind::NearBranch64 {
+            let is_exit = match here.op0_kind() {
+                OpKind::NearBranch64 => true,
+                OpKind::Memory => here.flow_control() == FlowControl::IndirectBranch,
+                _ => false,
+            };
+            if is_exit {
                 return Some((Svma(here.ip()), Exit::of(&here)));
             }
         }
         None
     })
+}
+
+/// The operand of the jump by a pointer in memory at `svma`.
+pub(crate) fn pointer_jump(svma: Svma, code: &[u8]) -> Option<AddressOperand> {
+    match CodePointer::of(&decoder(svma, code).decode())? {
+        CodePointer::Memory(operand) => Some(operand),
+        CodePointer::Register(_) => None,
+    }
+}
+
+/// The instructions in `code` that refer to an address between `places`: with a static operand there, of which the
+/// access is told, or with the address as a number.
+pub(crate) fn references(
+    start: Svma,
+    code: &[u8],
+    places: Range<u64>,
+) -> impl Iterator<Item = (Svma, Reference)> {
+    let mut decoder = decoder(start, code);
+    let mut here = Instruction::default();
+    std::iter::from_fn(move || {
+        while decoder.can_decode() {
+            decoder.decode_out(&mut here);
+            if let Some(reference) = Reference::of(&here, &places) {
+                return Some((Svma(here.ip()), reference));
+            }
+        }
+        None
+    })
+}
+
+/// An instruction's reference to a place in data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// The place.
+    pub(crate) to: Svma,
+    /// The bytes from there on that it reads or writes.
+    n_bytes: u64,
+    /// What it does there.
+    pub(crate) use_: Use,
+}
+
+/// What an instruction does with a place in data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It goes there, or reads it.
+    Read,
+    /// It puts the register with this DWARF number there.
+    Put(u16),
+    /// It puts this number there.
+    PutNumber(Svma),
+    /// Anything else: it forms its address, or writes it in another way.
+    Other,
+}
+
+impl Reference {
+    fn of(here: &Instruction, places: &Range<u64>) -> Option<Self> {
+        let number = || (1..here.op_count()).find_map(|operand| here.try_immediate(operand).ok());
+        let has_operand = (0..here.op_count()).any(|it| here.op_kind(it) == OpKind::Memory);
+        let has_register = !here.is_ip_rel_memory_operand()
+            && [here.memory_base(), here.memory_index()].iter().any(|it| *it != Register::None);
+        let at = here.memory_displacement64();
+        if !has_operand || has_register || !places.contains(&at) {
+            // What is counted from an address begins there.
+            let is_base = has_operand && has_register && places.contains(&at);
+            let to = number().filter(|to| places.contains(to)).or(is_base.then_some(at))?;
+            return Some(Self { to: Svma(to), n_bytes: 0, use_: Use::Other });
+        }
+        let is_word = here.memory_size().size() == usize::from(POINTER_BYTES);
+        let reads = |operand: u32| here.op_kind(operand) == OpKind::Memory;
+        let use_ = match here.mnemonic() {
+            Mnemonic::Mov if reads(1) => Use::Read,
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push => Use::Read,
+            Mnemonic::Call | Mnemonic::Jmp => Use::Read,
+            Mnemonic::Mov if is_word => match (here.op1_kind(), number()) {
+                (OpKind::Register, _) => {
+                    let register = access::address_register(here.op1_register());
+                    register.and_then(|it| it.dwarf).map_or(Use::Other, Use::Put)
+                }
+                (_, Some(number)) => Use::PutNumber(Svma(number)),
+                _ => Use::Other,
+            },
+            _ => Use::Other,
+        };
+        Some(Self { to: Svma(at), n_bytes: here.memory_size().size() as u64, use_ })
+    }
+
+    /// Tells whether the pointer at `place` is what it refers to, or a part of that.
+    pub(crate) fn reaches(&self, place: Svma) -> bool {
+        self.to >= place || self.to.0.saturating_add(self.n_bytes) > place.0
+    }
 }
 
 /// The jump of a stub of a linkage table, and the pointer that it goes by.
@@ -43,4 +143,38 @@ pub(crate) fn addresses(start: Svma, code: &[u8]) -> impl Iterator<Item = Svma> 
         Mnemonic::Mov if here.op_count() == 2 => here.try_immediate(1).ok().map(Svma),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_refers_to_a_pointer_is_told_from_what_changes_it() {
+        // At 1000, each with the place 2000 as its operand or number, or near it:
+        let code = [
+            &[0x48, 0x8b, 0x05, 0xf9, 0x0f, 0, 0][..], // mov 2000(%rip),%rax
+            &[0x48, 0x89, 0x05, 0xf2, 0x0f, 0, 0],     // mov %rax,2000(%rip)
+            &[0x48, 0x8d, 0x0d, 0xeb, 0x0f, 0, 0],     // lea 2000(%rip),%rcx
+            &[0x0f, 0x11, 0x05, 0xdc, 0x0f, 0, 0],     // movups %xmm0,1ff8(%rip)
+            &[0xff, 0x25, 0xde, 0x0f, 0, 0],           // jmp *2000(%rip)
+            &[0x48, 0xc7, 0x05, 0xd3, 0x0f, 0, 0, 0, 0x30, 0, 0], // movq $0x3000,2000(%rip)
+            &[0x48, 0x89, 0x05, 0xc4, 0x0f, 0, 0],     // mov %rax,1ff8(%rip)
+            &[0xbf, 0, 0x20, 0, 0],                    // mov $0x2000,%edi
+        ]
+        .concat();
+        let found = references(Svma(0x1000), &code, 0x1fc0..0x2008);
+        let reaching = found.filter(|(_, reference)| reference.reaches(Svma(0x2000)));
+        let told: Vec<(u64, Use)> = reaching.map(|(at, it)| (at.0, it.use_)).collect();
+        let expected = [
+            (0x1000, Use::Read),
+            (0x1007, Use::Put(0)),
+            (0x100e, Use::Other),
+            (0x1015, Use::Other),
+            (0x101c, Use::Read),
+            (0x1022, Use::PutNumber(Svma(0x3000))),
+            (0x1034, Use::Other),
+        ];
+        assert_eq!(told, expected);
+    }
 }

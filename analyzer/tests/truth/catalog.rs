@@ -12,6 +12,7 @@ pub(crate) const SOURCES: &[(Language, &[&str])] = &[
             "calls",
             "control",
             "floats",
+            "handlers",
             "interpreter",
             "list",
             "local",
