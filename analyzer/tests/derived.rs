@@ -42,6 +42,18 @@ fn what_a_base_is_passed_for_is_told_by_what_is_touched_beyond_it() {
 }
 
 #[test]
+fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
+    for flags in ["-O1 -g", "-O2 -g"] {
+        let program = Program::c("counted.c", flags);
+        let tag = "{structure:table}.{union:value array[]}";
+        assert_eq!(answer(&program, "read_tag", 3), tag, "{flags}");
+        let size = "{structure:malloc_chunk}.{long_unsigned_int mchunk_size}";
+        let into = program.truth("malloc_chunk.mchunk_size");
+        assert_eq!(answer(&program, "read_next", into), size, "{flags}");
+    }
+}
+
+#[test]
 fn a_virtual_function_returns_what_its_class_declares() {
     for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
         let program = Program::compile(compiler, "virtual.cpp", "-O2 -g -fno-devirtualize");

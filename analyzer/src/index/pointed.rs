@@ -3,7 +3,7 @@
 use crate::dataflow::{Address, Doubt};
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, named, owned_root};
-use crate::known::rust_std;
+use crate::known::{malloc, rust_std};
 use crate::types::data_object::Root;
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::x86_64::access::MemoryAccess;
@@ -31,6 +31,11 @@ pub(crate) fn answer(
         return unknown;
     }
     let root = owned_root(address.name.as_ref());
+    let is_counted = index.is_some() || address.offset.step != 0;
+    if is_counted && *element.name == *malloc::CHUNK {
+        let place = address.offset.starts().first().and_then(|start| u64::try_from(*start).ok());
+        return place.map_or(unknown, |place| named(&element, root.borrow(), place, access));
+    }
     if let Shape::Scalar(kind) = element.shape {
         // Characters and void are what C calls any storage: a wider access tells nothing. Programs that
         // read raw data in words say `unsigned char`.
@@ -47,6 +52,11 @@ pub(crate) fn answer(
             return unknown;
         }
         return named(&element, root.borrow(), 0, access);
+    }
+    // Bytes that are counted from a union are of it, or lie beside it.
+    let is_union = matches!(element.shape, Shape::Aggregate { kind: AggregateKind::Union, .. });
+    if is_union && size < element.size && index.is_some_and(|it| it.counts_within(element.size)) {
+        return unknown;
     }
     // From where objects end, other things may be counted upwards.
     let is_before = address.offset.only().is_some_and(|offset| offset < 0);

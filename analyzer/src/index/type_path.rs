@@ -170,8 +170,8 @@ impl<'a> TypePath<'a> {
             return None;
         }
         let root = owned_root(address.name.as_ref());
-        let (object, offset) = data_object::name(&element, root.borrow(), 0, element.size)?;
-        Some(PlacedObject { object, offset })
+        let object = data_object::pointed(&element, root.borrow());
+        Some(PlacedObject { object, offset: 0 })
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.
@@ -220,7 +220,7 @@ impl<'a> TypePath<'a> {
             };
         };
         let index_content = self.register(index.register);
-        match (base_content, index_content) {
+        match numbered(base_content, index_content) {
             (Content::Address(_), Content::Address(_)) => Err(Reason::Unidentified),
             (Content::Address(address), other) => {
                 counted(&address.displaced(displacement), &other, index)
@@ -382,6 +382,20 @@ fn counted(address: &Address, content: &Content, index: Index) -> Result<Target,
     })
 }
 
+/// Takes the one of two addends for a number that comes from a union of pointers and other things, where the other one is
+/// an address for certain.
+fn numbered(base: Content, index: Content) -> (Content, Content) {
+    let is_certain = |content: &Content| match content {
+        Content::Address(address) => Some(!matches!(address.origin, Origin::Arms(_))),
+        _ => None,
+    };
+    match (is_certain(&base), is_certain(&index)) {
+        (Some(true), Some(false)) => (base, Content::Unknown),
+        (Some(false), Some(true)) => (Content::Unknown, index),
+        _ => (base, index),
+    }
+}
+
 /// Tells whether a variable that is said to be in memory at a register lives there. A scalar outside the
 /// frame does not: gcc says of `t = p->next` that `t` is where `next` is.
 pub(crate) fn is_own_place(layout: &Layout, register: u16, cfa: Option<CfaRule>) -> bool {
@@ -422,6 +436,11 @@ pub(crate) struct Index {
 impl Index {
     const fn of(register: AddressRegister, scale: u8) -> Self {
         Self { register, scale, number: Congruence::ANY }
+    }
+
+    /// Tells whether it goes over objects of this many bytes, or parts of them.
+    pub(crate) fn counts_within(&self, n_bytes: u64) -> bool {
+        !self.number.times(i64::from(self.scale)).step().is_multiple_of(n_bytes)
     }
 
     pub(crate) fn answer(

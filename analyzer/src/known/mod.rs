@@ -7,6 +7,7 @@ pub(crate) mod language;
 pub(crate) mod libcxx;
 pub(crate) mod libstdcxx;
 pub(crate) mod loader;
+pub(crate) mod malloc;
 pub(crate) mod mangling;
 pub(crate) mod noreturn;
 pub(crate) mod rust_std;

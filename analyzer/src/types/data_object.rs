@@ -259,6 +259,11 @@ pub fn name_as(
     Some((part(&element, root, &path, candidates), into))
 }
 
+/// The name of what a pointer leads to where it is not known what of that is touched, and as what.
+pub(crate) fn pointed(layout: &Arc<Layout>, root: Root<'_>) -> DataObject {
+    scalar(layout, &layout.innermost_element(), root)
+}
+
 /// Distance into the element of `layout`. An array of aggregates is named after its element: every
 /// element is the same data object.
 fn into_element(layout: &Layout, element: &Layout, offset: u64) -> Option<u64> {

@@ -1,0 +1,25 @@
+/* Addresses that are counted in bytes: by a union that is a number there, and from one piece of a heap to the next. */
+#include "truth.h"
+
+union value { void *pointer; struct pair *pair; long number; };
+struct pair { long first, second; };
+struct table { unsigned n_values; union value *array; };
+/* As glibc's malloc has it: the next one lies after as many bytes as it says. */
+struct malloc_chunk { size_t mchunk_prev_size, mchunk_size; struct malloc_chunk *fd, *bk; };
+
+FUNCTION unsigned read_tag(struct table *table, union value *key) {
+    return ((unsigned char *)table->array)[key->number + 3];
+}
+FUNCTION size_t read_next(struct malloc_chunk *chunk) {
+    struct malloc_chunk *next = (struct malloc_chunk *)((char *)chunk + (chunk->mchunk_size & ~(size_t)7));
+    return next->mchunk_size & 1;
+}
+
+int main(void) {
+    union value values[4] = {{0}}, key = { .number = 5 };
+    struct table table = {4, values};
+    struct malloc_chunk chunks[2] = {{0, sizeof chunks[0], 0, 0}, {0, 1, 0, 0}};
+    printf("malloc_chunk.mchunk_size %zu\n", offsetof(struct malloc_chunk, mchunk_size));
+    print_image();
+    return read_tag(&table, &key) + (int)read_next(chunks) == 100;
+}
