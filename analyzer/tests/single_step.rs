@@ -69,7 +69,9 @@ fn faults(outcomes: &[Outcome]) -> Vec<String> {
     for ((_, model), tally) in listing::grouped(outcomes, |_| String::new()) {
         let wrong = percent(tally.wrong, tally.answered);
         let limit = match model {
-            Model::Exact | Model::AfterOne | Model::AfterOneAddressed => MAX_WRONG_AFTER_ONE,
+            Model::Exact | Model::AfterOne | Model::AfterWait | Model::AfterOneAddressed => {
+                MAX_WRONG_AFTER_ONE
+            }
             Model::RandomAddressed => MAX_WRONG_RANDOM_ADDRESSED,
             Model::Random => MAX_WRONG_RANDOM,
         };
@@ -96,7 +98,8 @@ fn faults(outcomes: &[Outcome]) -> Vec<String> {
     }
     for ((name, model), tally) in listing::grouped(outcomes, |it| it.build.source.name.to_owned()) {
         let wrong = percent(tally.wrong, tally.answered);
-        if model == Model::AfterOne && wrong > MAX_WRONG_AFTER_ONE_IN_A_PROGRAM {
+        let is_clock = matches!(model, Model::AfterOne | Model::AfterWait);
+        if is_clock && wrong > MAX_WRONG_AFTER_ONE_IN_A_PROGRAM {
             faults.push(format!("{name}: {wrong:.2} % of the answers are wrong"));
         }
     }

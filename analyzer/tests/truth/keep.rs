@@ -7,7 +7,7 @@ use std::io::{Error, Result};
 use std::path::Path;
 
 /// Changes when the form does.
-const MAGIC: u64 = 0x7472_7574_6800_0003;
+const MAGIC: u64 = 0x7472_7574_6800_0004;
 
 /// Writes a trace.
 pub(crate) fn write(trace: &Trace, path: &Path) -> Result<()> {
@@ -21,7 +21,7 @@ pub(crate) fn write(trace: &Trace, path: &Path) -> Result<()> {
         put(&mut out, *ip);
         out.extend_from_slice(bytes);
     }
-    for picks in [&trace.any, &trace.memory] {
+    for picks in [&trace.any, &trace.memory, &trace.waits] {
         put(&mut out, picks.len() as u64);
         for pick in picks {
             put(&mut out, pick.previous_ip);
@@ -73,7 +73,7 @@ fn parse(bytes: &mut &[u8]) -> Option<Trace> {
         };
         (0..n_picks).map(pick).collect::<Option<Vec<_>>>()
     };
-    Some(Trace { n_steps, maps, code, any: picks()?, memory: picks()? })
+    Some(Trace { n_steps, maps, code, any: picks()?, memory: picks()?, waits: picks()? })
 }
 
 fn put(out: &mut Vec<u8>, value: u64) {

@@ -2,6 +2,7 @@
 //! trigger is known, and the analyzer's answers judged by it.
 
 pub(crate) mod build;
+pub(crate) mod cache;
 pub(crate) mod catalog;
 pub(crate) mod judge;
 pub(crate) mod keep;

@@ -20,6 +20,8 @@ pub(crate) enum Model {
     Exact,
     /// One instruction later, as a clock reports it.
     AfterOne,
+    /// The same of what a program waits for.
+    AfterWait,
     /// One instruction later, with the data address.
     AfterOneAddressed,
     /// One to eight instructions later, with the data address.
@@ -32,9 +34,10 @@ pub(crate) enum Model {
 const RANGE: u32 = crate::truth::step::MAX_SKID as u32;
 
 impl Model {
-    pub(crate) const ALL: [Model; 5] = [
+    pub(crate) const ALL: [Model; 6] = [
         Model::Exact,
         Model::AfterOne,
+        Model::AfterWait,
         Model::AfterOneAddressed,
         Model::RandomAddressed,
         Model::Random,
@@ -44,10 +47,16 @@ impl Model {
         match self {
             Self::Exact => "exact",
             Self::AfterOne => "after-one",
+            Self::AfterWait => "after-wait",
             Self::AfterOneAddressed => "after-one+addr",
             Self::RandomAddressed => "random+addr",
             Self::Random => "random",
         }
+    }
+
+    /// Whether its samples are those of a clock, which says nothing of memory.
+    pub(crate) const fn is_clock(self) -> bool {
+        matches!(self, Self::Exact | Self::AfterOne | Self::AfterWait)
     }
 
     const fn is_addressed(self) -> bool {
@@ -58,6 +67,7 @@ impl Model {
     pub(crate) fn picks(self, trace: &Trace) -> &[Pick] {
         match self {
             Self::Exact | Self::AfterOne => &trace.any,
+            Self::AfterWait => &trace.waits,
             Self::AfterOneAddressed | Self::RandomAddressed | Self::Random => &trace.memory,
         }
     }
@@ -70,7 +80,7 @@ impl Model {
     pub(crate) fn event(self) -> Event {
         let (kind, skid) = match self {
             Self::Exact => (EventKind::Clock, SkidModel::Exact),
-            Self::AfterOne => (EventKind::Clock, SkidModel::AfterOne),
+            Self::AfterOne | Self::AfterWait => (EventKind::Clock, SkidModel::AfterOne),
             Self::AfterOneAddressed => (EventKind::Memory, SkidModel::AfterOne),
             Self::RandomAddressed => (EventKind::Memory, SkidModel::Unknown(RANGE)),
             Self::Random => (EventKind::Other, SkidModel::Unknown(RANGE)),
@@ -82,11 +92,11 @@ impl Model {
     pub(crate) fn sample(self, pick: &Pick, addr: Option<u64>) -> Sample {
         let state = match self {
             Self::Exact => &pick.at,
-            Self::AfterOne | Self::AfterOneAddressed => &pick.next,
+            Self::AfterOne | Self::AfterWait | Self::AfterOneAddressed => &pick.next,
             Self::RandomAddressed | Self::Random => &pick.later,
         };
         let mut sample = sample(state, addr.filter(|_| self.is_addressed()));
-        if matches!(self, Self::AfterOne | Self::AfterOneAddressed) {
+        if matches!(self, Self::AfterOne | Self::AfterWait | Self::AfterOneAddressed) {
             sample.stack.set(&state.top_of_stack().to_le_bytes());
         }
         sample

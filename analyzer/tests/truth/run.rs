@@ -88,7 +88,7 @@ fn one(plan: &Plan<'_>, build: &Build) -> Result<Outcome> {
         for pick in model.picks(&trace) {
             let truth = Truth::of(pick, &trace, &mut factory);
             // Nobody knows which of its addresses a gather would be sampled with.
-            if *model != Model::Exact && *model != Model::AfterOne && truth.addr.is_none() {
+            if !model.is_clock() && truth.addr.is_none() {
                 continue;
             }
             let noted = plan.has_misses.then_some(&mut misses);

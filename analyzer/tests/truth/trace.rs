@@ -1,8 +1,10 @@
 //! Single-steps a program from `main` to its end and keeps an even choice of its steps.
 
+use crate::truth::cache::Cache;
 use crate::truth::operand::{self, Touch};
 use crate::truth::step::{MAX_SKID, Pick, Random, Reservoir, State};
 use crate::truth::tracee::{self, Outcome, Tracee};
+use dataspace_proto::register::Register;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory};
 use std::collections::{HashMap, VecDeque};
 use std::io::{Error, Result};
@@ -34,6 +36,9 @@ pub(crate) struct Trace {
     pub(crate) any: Vec<Pick>,
     /// A choice of the steps that touch memory at an address that is known.
     pub(crate) memory: Vec<Pick>,
+    /// A choice of those that a program would wait for until `main` returns: all that runs but once, at the end, would
+    /// weigh as much as the program.
+    pub(crate) waits: Vec<Pick>,
 }
 
 /// The instruction in `bytes` at `ip`.
@@ -53,6 +58,9 @@ struct Stepper {
     touches: HashMap<u64, Touch>,
     factory: InstructionInfoFactory,
     window: VecDeque<State>,
+    cache: Cache,
+    /// Of each state of the window, whether its instruction waits.
+    waits: VecDeque<bool>,
 }
 
 impl Stepper {
@@ -64,6 +72,8 @@ impl Stepper {
             touches: HashMap::new(),
             factory: InstructionInfoFactory::new(),
             window: VecDeque::new(),
+            cache: Cache::default(),
+            waits: VecDeque::new(),
         }
     }
 
@@ -72,13 +82,20 @@ impl Stepper {
         let mut random = Random::seeded(self.n_picks as u64);
         let mut any = Reservoir::new(self.n_picks);
         let mut memory = Reservoir::new(self.n_picks);
+        let mut waits = Reservoir::new(self.n_picks);
         let mut signal = None;
         let mut promised = None;
+        let mut returned = None;
+        let mut is_in_main = true;
         loop {
             let state = self.tracee.state()?;
+            let top = (state.top_of_stack(), state.get(Register::Rsp) + 8);
+            is_in_main &= (state.ip(), state.get(Register::Rsp)) != *returned.get_or_insert(top);
             self.see(state.ip())?;
             check(promised, &state)?;
             promised = self.promise(&state);
+            let is_waited_for = is_in_main && self.is_waited_for(&state);
+            self.waits.push_back(is_waited_for);
             self.window.push_back(state);
             if self.window.len() == MAX_SKID + 2 {
                 let pick = Pick::of(&self.window, &mut random);
@@ -86,7 +103,11 @@ impl Stepper {
                 if self.touches.get(&pick.at.ip()).is_some_and(|touch| *touch != Touch::None) {
                     memory.offer(&mut random, &pick);
                 }
+                if self.waits.get(1) == Some(&true) {
+                    waits.offer(&mut random, &pick);
+                }
                 self.window.pop_front();
+                self.waits.pop_front();
             }
             self.trace.n_steps += 1;
             if self.trace.n_steps == MAX_STEPS {
@@ -99,12 +120,24 @@ impl Stepper {
                     signal = Some(other);
                     promised = None;
                     self.window.clear();
+                    self.waits.clear();
                 }
                 Outcome::Ended => break,
             }
         }
         (self.trace.any, self.trace.memory) = (any.picks, memory.picks);
+        self.trace.waits = waits.picks;
         Ok(self.trace)
+    }
+
+    /// Whether a line that the instruction touches is not in the cache.
+    fn is_waited_for(&mut self, state: &State) -> bool {
+        let is_none = self.touches.get(&state.ip()).is_none_or(|touch| *touch == Touch::None);
+        let bytes = self.trace.code.get(&state.ip()).filter(|_| !is_none);
+        let Some(instruction) = bytes.map(|bytes| decode(state.ip(), bytes)) else { return false };
+        let addresses = operand::addresses(&instruction, state, &mut self.factory);
+        // Each is touched, whether or not one before it is missed.
+        addresses.into_iter().filter(|at| self.cache.misses(*at)).count() != 0
     }
 
     /// What the next load must bring, asked of the program's memory every so many steps.
