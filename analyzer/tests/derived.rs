@@ -50,6 +50,8 @@ fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
         let size = "{structure:malloc_chunk}.{long_unsigned_int mchunk_size}";
         let into = program.truth("malloc_chunk.mchunk_size");
         assert_eq!(answer(&program, "read_next", into), size, "{flags}");
+        let next = "{structure:head}.{long_int next}";
+        assert_eq!(answer(&program, "read_head", 16u64.wrapping_neg()), next, "{flags}");
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -
         return Choice::Left { has_return, has_rival };
     }
     let n_silent = search.survivors.iter().filter(|survivor| survivor.access.is_none()).count();
+    // Jumps that were not looked at are as silent as those that were.
+    let is_by_jumps = reach == 1 && search.outside.is_by_jumps && n_silent != 0;
     if is_memory_only && n_silent != 0 {
         search.survivors.retain(|survivor| survivor.access.is_some());
     }
@@ -51,8 +53,9 @@ pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -
     // At a function's first instruction the trigger may be in a caller, and those that call through
     // pointers are not seen.
     let is_called = outside.is_entry || outside.is_landing_pad || outside.is_return && reach > 1;
-    if outside.is_unknown || search.is_cut || is_called {
-        let is_blocked = is_called && !outside.is_unknown && !search.is_cut;
+    let is_unknown = outside.is_unknown && !is_by_jumps;
+    if is_unknown || search.is_cut || is_called {
+        let is_blocked = is_called && !is_unknown && !search.is_cut;
         let is_alone = search.survivors.is_empty() && !has_return || reach > 1;
         let is_blocked = is_blocked && is_alone;
         return Choice::Unknown(if is_blocked { Reason::Blocked } else { Reason::Unresolvable });
@@ -71,7 +74,7 @@ pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -
         _ if n_silent < search.survivors.len() || has_return => {
             Choice::Unknown(Reason::Unresolvable)
         }
-        _ => Choice::NotMemory(only_trigger(&search.survivors)),
+        _ => Choice::NotMemory(only_trigger(&search.survivors).filter(|_| !is_by_jumps)),
     }
 }
 

@@ -8,11 +8,10 @@ use crate::attribution::search::{SampledAccess, Search};
 use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
-use crate::index::call_site::{CallSite, CalleeAddress};
-use crate::index::entry_name::{ComesBack, EnteredFunction};
-use crate::index::pointer_jump::{JumpSite, PointerJump};
-use crate::index::prototype::Prototype;
-use crate::index::question::Needs;
+use crate::index::call_site::{CallForm, CalleeAddress};
+use crate::index::entered::{ComesBack, EnteredFunction, JumpSite, PointerJump, WaysIn};
+use crate::index::function_type::FunctionType;
+use crate::index::question::{Needs, Question};
 use crate::index::site::Past;
 use crate::x86_64::backtrack::Skid;
 use crate::x86_64::pointer::CodePointer;
@@ -22,6 +21,7 @@ use dataspace_proto::memory::Access;
 use dataspace_proto::register::Register;
 use dataspace_proto::sample_line::AddressSource;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The way to a function's first instruction.
 enum Led {
@@ -41,7 +41,7 @@ enum Reached<'a> {
     /// The one that begins here.
     Function(Svma),
     /// One that a pointer leads to, at this place, and takes what is told.
-    Pointed(Option<Svma>, Option<&'a Prototype>),
+    Pointed(Option<Svma>, Option<&'a FunctionType>),
     /// Any.
     Any,
 }
@@ -49,7 +49,7 @@ enum Reached<'a> {
 impl Reached<'_> {
     /// Tells whether it may be the function of this jump.
     fn may_be(self, jump: &JumpSite) -> bool {
-        match (self, jump.function, &jump.prototype) {
+        match (self, jump.function, &jump.function_type) {
             (Self::Function(start), Some(function), _) => start == function,
             (Self::Pointed(_, Some(pointed)), Some(_), Some(taken)) => {
                 taken.may_be_called_as(pointed)
@@ -76,38 +76,53 @@ fn reached(jumps: &[PointerJump], first: Reached<'_>) -> Vec<bool> {
     are_reached
 }
 
-/// The jumps of other functions that may have led to the sample, each by a pointer in memory, and whether the file has this
-/// function there; `None` where there may be others.
-fn possible_jumps<'a>(
-    entry: &'a EnteredFunction,
-    first: Reached<'_>,
-    located: Located<'_>,
-) -> Option<Vec<(&'a PointerJump, bool)>> {
-    /// No program has anything before this address (`vm.mmap_min_addr`), or after that one.
-    const USER: Range<u64> = 0x1_0000..1 << 47;
-    let Located { sample, registers, bias, .. } = located;
-    let jumps = entry.jumps.as_ref().filter(|jumps| !jumps.are_written)?;
-    let state = State::sampled(registers, bias, None);
-    let mut general = Register::ALL.iter().filter(|register| **register != Register::Rip);
-    if general.any(|register| registers.get(*register) == Some(sample.ip.0)) {
-        // A jump by this register may have led here.
-        return None;
+/// A sample at a function's first instruction, and the call that the return address on its stack stands after.
+#[derive(Clone, Copy)]
+struct AtEntry<'a> {
+    located: Located<'a>,
+    entered: &'a EnteredFunction,
+    call: &'a CallForm,
+    /// The address of the call, and its load object.
+    at: Avma,
+    caller: LoadObjectIdx,
+    return_address: Avma,
+}
+
+impl AtEntry<'_> {
+    /// A jump by a register may have led here: it has this address.
+    fn is_in_register(self) -> bool {
+        let Located { sample, registers, .. } = self.located;
+        let mut general = Register::ALL.iter().filter(|register| **register != Register::Rip);
+        general.any(|register| registers.get(*register) == Some(sample.ip.0))
     }
-    let are_reached = reached(&jumps.by_pointer, first);
-    let mut possible = Vec::new();
-    for (at, jump) in jumps.perhaps() {
-        let place = state.effective_address(&jump.operand).ok()?;
-        let in_file = Svma(place.0.wrapping_sub(bias));
-        let is_held = entry.held_at.binary_search(&in_file).is_ok();
-        let is_elsewhere = !is_held && entry.pointers.binary_search(&in_file).is_ok();
-        // What the call went by leads to one function: the call led there too.
-        let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
-        let is_reached = is_held || are_reached.get(at) == Some(&true);
-        if USER.contains(&place.0) && !is_elsewhere && !is_calls && is_reached {
-            possible.push((jump, is_held));
+
+    /// The jumps of other functions that may have led here, each by a pointer in memory, and whether the file has this
+    /// function there; `None` where a place is not known.
+    fn possible_jumps<'w>(
+        self,
+        ways: &'w WaysIn,
+        first: Reached<'_>,
+    ) -> Option<Vec<(&'w PointerJump, bool)>> {
+        /// No program has anything before this address (`vm.mmap_min_addr`), or after that one.
+        const USER: Range<u64> = 0x1_0000..1 << 47;
+        let Located { registers, bias, .. } = self.located;
+        let state = State::sampled(registers, bias, None);
+        let are_reached = reached(&ways.jumps, first);
+        let mut possible = Vec::new();
+        for (at, jump) in ways.perhaps() {
+            let place = state.effective_address(&jump.operand).ok()?;
+            let in_file = Svma(place.0.wrapping_sub(bias));
+            let is_held = self.entered.held_at.binary_search(&in_file).is_ok();
+            let is_elsewhere = !is_held && self.entered.pointers.binary_search(&in_file).is_ok();
+            // What the call went by leads to one function: the call led there too.
+            let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
+            let is_reached = is_held || are_reached.get(at) == Some(&true);
+            if USER.contains(&place.0) && !is_elsewhere && !is_calls && is_reached {
+                possible.push((jump, is_held));
+            }
         }
+        Some(possible)
     }
-    Some(possible)
 }
 
 impl World {
@@ -120,7 +135,7 @@ impl World {
         blocked: Attribution,
     ) -> Result<Attribution, Needs> {
         let Located { sample, registers, past, .. } = located;
-        let (Some(stack), Some(entry)) = (registers.get(Register::Rsp), &past.entry) else {
+        let (Some(stack), Some(entered)) = (registers.get(Register::Rsp), &past.entry) else {
             return Ok(blocked);
         };
         // The loader's own way into a function that is called for the first time.
@@ -129,11 +144,15 @@ impl World {
         }
         let read = sample.stack.word(Avma(stack), Avma(stack));
         let Some(return_address) = read.map(Avma) else { return Ok(blocked) };
-        let Some((_, call, caller)) = self.call_site(sample.pid, return_address)? else {
+        let Some((caller, after)) = self.return_place(sample.pid, return_address)? else {
             return Ok(blocked);
         };
+        let Some(call) = self.call_forms.find(caller, after).map(Arc::clone) else {
+            return Err(Needs { object: caller, question: Question::CallForm(after) });
+        };
         let at = Avma(return_address.0.wrapping_sub(call.length.into()));
-        match self.way(&call, at, caller, entry, located) {
+        let entry = AtEntry { located, entered, call: &call, at, caller, return_address };
+        match self.way(entry)? {
             Some(Led::Call) => {
                 let addr = Some((Avma(stack), AddressSource::Computed));
                 let found = self.of_return_address(located, Access::Store, addr);
@@ -146,84 +165,93 @@ impl World {
         }
     }
 
-    /// The way by which the function was entered, after the call at `at`; `None` where several are possible.
-    fn way(
-        &self,
-        call: &CallSite,
-        at: Avma,
-        caller: LoadObjectIdx,
-        entry: &EnteredFunction,
-        located: Located<'_>,
-    ) -> Option<Led> {
+    /// The way by which the function was entered; `None` where several are possible.
+    fn way(&self, entry: AtEntry<'_>) -> Result<Option<Led>, Needs> {
+        let AtEntry { located, entered, call, .. } = entry;
         let here = located.ip();
-        let leads_here = |site: &CallSite| caller == located.object && site.written == here;
-        let seen = if leads_here(call) {
+        let leads_here = |target: Option<Svma>| entry.caller == located.object && target == here;
+        let seen = if leads_here(call.written) {
             Some(Led::Call)
-        } else if call.onward.iter().any(leads_here) {
+        } else if call.onward.iter().any(|target| leads_here(Some(*target))) {
             Some(Led::Jump)
         } else {
-            self.led_by_pointer(call, at, entry, located)
+            self.led_by_pointer(entry)
         };
-        match (seen, &entry.comes_back) {
-            (Some(led), ComesBack::Never) => Some(led),
-            (_, ComesBack::ByJump) => None,
-            (Some(led), ComesBack::ByPointer(pointed)) => {
-                let place = self.place_of_pointer(call, at, located);
-                let reached = Reached::Pointed(place, pointed.as_deref());
-                possible_jumps(entry, reached, located)?.is_empty().then_some(led)
+        let is_only_called = entered.is_only_called && !entry.is_in_register();
+        match entered.comes_back {
+            ComesBack::Never if seen.is_some() => return Ok(seen),
+            ComesBack::Never | ComesBack::ByPointer if is_only_called => {}
+            _ => return Ok(None),
+        }
+        let Some(here) = here else { return Ok(None) };
+        let Some(ways) = self.ways_in.find(located.object, here) else {
+            return Err(Needs { object: located.object, question: Question::WaysIn(here) });
+        };
+        let Some(ways) = &**ways else { return Ok(None) };
+        match seen {
+            Some(led) => {
+                let first = Reached::Pointed(self.place_of_pointer(entry), ways.onward.as_deref());
+                let jumps = entry.possible_jumps(ways, first);
+                Ok(jumps.is_some_and(|jumps| jumps.is_empty()).then_some(led))
             }
-            (None, _) => self.only_way(call, (at, caller), entry, located),
+            None => self.only_way(entry, ways),
         }
     }
 
-    /// The way by which the function was entered, where nothing shows that the call at `at` led here: all other ways are
-    /// ruled out.
-    fn only_way(
-        &self,
-        call: &CallSite,
-        (at, caller): (Avma, LoadObjectIdx),
-        entry: &EnteredFunction,
-        located: Located<'_>,
-    ) -> Option<Led> {
+    /// The way by which the function was entered, where nothing shows that the call led here: all other ways are ruled
+    /// out.
+    fn only_way(&self, entry: AtEntry<'_>, ways: &WaysIn) -> Result<Option<Led>, Needs> {
+        let AtEntry { located, entered, call, at, .. } = entry;
         let is_known = call.stub.is_some() || call.callee != CalleeAddress::Unknown;
-        let place = self.place_of_pointer(call, at, located).filter(|_| !is_known);
-        let place = place.filter(|place| entry.pointers.binary_search(place).is_err());
-        let place = place.filter(|_| match (&entry.prototype, &call.pointed) {
-            (Some(taken), Some(pointed)) => taken.may_be_called_as(pointed),
-            _ => true,
-        });
-        let reached = match (place, call.written) {
-            (Some(_), _) => Reached::Pointed(place, call.pointed.as_deref()),
-            (None, Some(written)) if caller == located.object && call.stub.is_none() => {
+        let place = self.place_of_pointer(entry).filter(|_| !is_known);
+        let mut place = place.filter(|place| entered.pointers.binary_search(place).is_err());
+        let mut site = None;
+        if place.is_some() {
+            let first = Reached::Pointed(place, None);
+            if entry.possible_jumps(ways, first).is_some_and(|jumps| jumps.is_empty()) {
+                return Ok(Some(Led::Through(at)));
+            }
+            site = self.call_site(located.sample.pid, entry.return_address)?;
+        }
+        let pointed = site.as_ref().and_then(|(_, site, _)| site.pointed.as_deref());
+        if let (Some(taken), Some(pointed)) = (&ways.function_type, pointed) {
+            place = place.filter(|_| taken.may_be_called_as(pointed));
+        }
+        let first = match (place, call.written) {
+            (Some(_), _) => Reached::Pointed(place, pointed),
+            (None, Some(written)) if entry.caller == located.object && call.stub.is_none() => {
                 Reached::Function(written)
             }
             _ => Reached::Any,
         };
-        let jumps = possible_jumps(entry, reached, located)?;
+        let Some(jumps) = entry.possible_jumps(ways, first) else { return Ok(None) };
         if place.is_some() {
-            return jumps.is_empty().then_some(Led::Through(at));
+            return Ok(jumps.is_empty().then_some(Led::Through(at)));
         }
-        let [(jump, true)] = *jumps else { return None };
+        let [(jump, true)] = *jumps else { return Ok(None) };
         let mut sites: Vec<Svma> = jump.sites.iter().map(|site| site.at).collect();
-        let near = jump.sites.iter().filter(|site| reached.may_be(site)).map(|site| site.at);
+        let near = jump.sites.iter().filter(|site| first.may_be(site)).map(|site| site.at);
         // After more than one jump it is any of them.
         if near.clone().next().is_some() {
             sites = near.collect();
         }
-        jump.are_few().then_some(Led::OneOf(sites))
+        Ok(jump.are_few().then_some(Led::OneOf(sites)))
     }
 
-    /// Tells whether the call at `at` led here by a pointer: one that still has this address, one of this function's name,
-    /// or one that the file has with this address.
-    fn led_by_pointer(
-        &self,
-        call: &CallSite,
-        at: Avma,
-        entry: &EnteredFunction,
-        located: Located<'_>,
-    ) -> Option<Led> {
+    /// Tells whether the call led here by a pointer: one that still has this address, one of this function's name, or one
+    /// that the file has with this address.
+    fn led_by_pointer(&self, entry: AtEntry<'_>) -> Option<Led> {
+        let AtEntry { located, entered, call, at, .. } = entry;
         let Located { sample, registers, .. } = located;
-        let is_named = matches!(&call.callee, CalleeAddress::Named(it) if entry.names.contains(it));
+        let is_named = match &call.callee {
+            CalleeAddress::Named(name) => entered.names.contains(name),
+            // One of those that a function chooses from at load time.
+            CalleeAddress::At(starts) => {
+                let is_ours = entry.caller == located.object;
+                is_ours && located.ip().is_some_and(|here| starts.contains(&here))
+            }
+            CalleeAddress::Unknown => false,
+        };
         if let Some(stub) = call.stub {
             let (_, bias_of_call) = self.locate(sample.pid, at).ok()?;
             let jump = Avma(stub.0.wrapping_add(bias_of_call));
@@ -232,18 +260,19 @@ impl World {
         if let CodePointer::Register(register) = call.pointer? {
             return (registers.get(register) == Some(sample.ip.0)).then_some(Led::Call);
         }
-        let place = self.place_of_pointer(call, at, located)?;
-        let is_held = entry.held_at.binary_search(&place).is_ok();
+        let place = self.place_of_pointer(entry)?;
+        let is_held = entered.held_at.binary_search(&place).is_ok();
         (is_named || is_held).then_some(Led::Through(at))
     }
 
-    /// Where the pointer was that the call at `at` went by, as an address of the load object of the sample's code.
-    fn place_of_pointer(&self, call: &CallSite, at: Avma, located: Located<'_>) -> Option<Svma> {
-        let Some(CodePointer::Memory(operand)) = call.pointer else { return None };
-        let (_, bias) = self.locate(located.sample.pid, at).ok()?;
-        let place =
-            State::sampled(located.registers, bias, None).effective_address(&operand).ok()?;
-        Some(Svma(place.0.wrapping_sub(located.bias)))
+    /// The place of the pointer that the call went by, as an address of the load object of the sample's code.
+    fn place_of_pointer(&self, entry: AtEntry<'_>) -> Option<Svma> {
+        let Some(CodePointer::Memory(operand)) = entry.call.pointer else { return None };
+        let Located { sample, registers, bias, .. } = entry.located;
+        let (_, bias_of_call) = self.locate(sample.pid, entry.at).ok()?;
+        let state = State::sampled(registers, bias_of_call, None);
+        let place = state.effective_address(&operand).ok()?;
+        Some(Svma(place.0.wrapping_sub(bias)))
     }
 
     /// The answer for one of the jumps at `jumps`, if it is the same for all.

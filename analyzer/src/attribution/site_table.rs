@@ -185,6 +185,29 @@ impl CallSiteTable {
     }
 }
 
+/// Workers' answers about places in load objects' code, as many as there is room for.
+#[derive(Debug)]
+pub(crate) struct KnownAnswers<T>(FxHashMap<(LoadObjectIdx, Svma), Arc<T>>);
+
+impl<T> Default for KnownAnswers<T> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+impl<T> KnownAnswers<T> {
+    pub(crate) fn find(&self, object: LoadObjectIdx, at: Svma) -> Option<&Arc<T>> {
+        self.0.get(&(object, at))
+    }
+
+    pub(crate) fn insert(&mut self, object: LoadObjectIdx, at: Svma, answer: Arc<T>) {
+        if self.0.len() >= limit::MAX_KNOWN_CALLS {
+            self.0.clear();
+        }
+        self.0.insert((object, at), answer);
+    }
+}
+
 /// End and resident of each range, by its start.
 type Ranges = BTreeMap<DataPlace, (Svma, Option<Resident>)>;
 

@@ -5,11 +5,12 @@ use crate::attribution::name_table::NameTable;
 use crate::attribution::recent_site::{CodePlace, RecentSites};
 use crate::attribution::resumption;
 use crate::attribution::search::Search;
-use crate::attribution::site_table::{CallSiteTable, DataTable, SiteTable};
+use crate::attribution::site_table::{CallSiteTable, DataTable, KnownAnswers, SiteTable};
 use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::vote::Votes;
 use crate::bytes::file::LoadObjectIdx;
-use crate::index::call_site::CallSite;
+use crate::index::call_site::{CallForm, CallSite};
+use crate::index::entered::WaysIn;
 use crate::index::named_code::KernelCode;
 use crate::index::site::{Site, SiteQuery};
 use crate::process::made_code::{MadeCode, named_code};
@@ -58,6 +59,10 @@ pub(crate) struct World {
     pub(crate) recent_sites: RecentSites,
     pub(crate) data: DataTable,
     pub(crate) calls: CallSiteTable,
+    /// By the address that they return to.
+    pub(crate) call_forms: KnownAnswers<CallForm>,
+    /// By where the function begins.
+    pub(crate) ways_in: KnownAnswers<Option<WaysIn>>,
     pub(crate) names: NameTable,
     pub(crate) votes: Votes,
     /// The threads' own storage, as far as it was learned.
@@ -135,6 +140,8 @@ impl World {
         self.sites = SiteTable::default();
         self.recent_sites.forget();
         self.calls = CallSiteTable::default();
+        self.call_forms = KnownAnswers::default();
+        self.ways_in = KnownAnswers::default();
         self.data = DataTable::default();
         self.names.evict();
         self.votes = Votes::default();

@@ -7,7 +7,7 @@ use crate::dwarf::code::frame::FrameTable;
 use crate::limit;
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS, POINTER_BYTES};
 use crate::x86_64::access::{AddressOperand, AddressRegister, SegmentBase};
-use crate::x86_64::exit::{Destination, Exit};
+use crate::x86_64::exit::Destination;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -209,27 +209,6 @@ impl ArgumentSums {
         ARGUMENTS.map(|register| self.register(svma, u16::from(register)))
     }
 
-    /// The jumps out of the function, each of which is a call in the last place; `None` where there
-    /// are more than are looked at.
-    pub(crate) fn jumps_out(&self) -> Option<Vec<Svma>> {
-        let mut jumps = Vec::new();
-        for at in 0..self.function.n_instructions() {
-            let is_outside = |target| self.function.index_of(Svma(target)).is_none();
-            let is_out = match self.function.exit(at) {
-                Exit::Jump(target) => is_outside(target),
-                // Where others lead, such as those of a `switch`, is not looked into.
-                Exit::Indirect => self.function.destination(at).is_some(),
-                Exit::Branch(target) if is_outside(target) => return None,
-                _ => false,
-            };
-            if is_out && jumps.len() >= limit::MAX_JUMPS_OUT {
-                return None;
-            }
-            jumps.extend(self.function.svma(at).filter(|_| is_out));
-        }
-        Some(jumps)
-    }
-
     /// Finds the function that the call or jump at `svma` calls.
     pub(crate) fn callee(&self, svma: Svma) -> Option<Destination> {
         let at = self.function.index_of(svma)?;
@@ -427,16 +406,5 @@ mod tests {
         let mut third = sums(&[0xbe, 3, 0, 0, 0, 0x48, 0x8b, 0x04, 0xb7, 0xc3]);
         let element = ArgumentSum::argument(0).shifted(12);
         assert_eq!(operand(&mut third, 0x1005), Derived::Sum(element));
-    }
-
-    #[test]
-    fn a_branch_out_of_the_function_is_not_one_of_its_calls() {
-        // 1000: je 1007  1002: jmp 2000  1007: ret
-        let inside = sums(&[0x74, 0x05, 0xe9, 0xf9, 0x0f, 0, 0, 0xc3]);
-        assert_eq!(inside.jumps_out(), Some(vec![Svma(0x1002)]));
-        // 1000: je 2000  1006: ret
-        let outside = sums(&[0x0f, 0x84, 0xfa, 0x0f, 0, 0, 0xc3]);
-        assert_eq!(outside.jumps_out(), None);
-        assert_eq!(sums(&[0xc3]).jumps_out(), Some(Vec::new()));
     }
 }

@@ -198,11 +198,22 @@ impl Dataflow {
     }
 
     /// The variable that the debug information says is so far from where a register points, and how
-    /// far into it that is.
+    /// far into it that is: there, or else wherever the value is the same.
     pub(crate) fn part(&self, svma: Svma, number: u16, at: i64) -> Option<(Arc<Layout>, u64)> {
-        let parts = self.parts_of(self.value(svma, number)?).iter();
-        let here = parts.filter(|part| part.code.contains(&svma.0) && !part.is_copy);
-        here.filter_map(|part| Some((Arc::clone(&part.layout), part.into(at)?))).next_back()
+        let parts = self.parts_of(self.value(svma, number)?).iter().filter(|part| !part.is_copy);
+        let around =
+            |part: &Part| Some((part.code.clone(), Arc::clone(&part.layout), part.into(at)?));
+        let mut around = parts.filter_map(around).collect::<Vec<_>>();
+        let here = around.iter().rposition(|(code, ..)| code.contains(&svma.0));
+        if let Some(here) = here {
+            let (_, layout, into) = around.swap_remove(here);
+            return Some((layout, into));
+        }
+        let (_, layout, into) = around.pop()?;
+        let is_same = |(_, other, at): &(_, Arc<Layout>, u64)| {
+            other.fingerprint == layout.fingerprint && *at == into
+        };
+        around.iter().all(is_same).then_some((layout, into))
     }
 
     /// The type of a variable that has the value of what a register points at, if that is all that is

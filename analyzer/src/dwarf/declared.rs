@@ -136,6 +136,7 @@ impl DeclaredFunctions {
             function_name: declared.map(|function| function.name.into()),
             die: Some(die),
             calls: Vec::new(),
+            ..FunctionScope::default()
         })
     }
 

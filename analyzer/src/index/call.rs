@@ -6,9 +6,9 @@ use crate::dataflow::{
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
 use crate::index::call_site::{CallSite, CalleeAddress, Handed, Passed, PassedPointer};
-use crate::index::entry_name::{self, ComesBack, Detour, EnteredFunction, Entries, EntryNames};
+use crate::index::entered::JumpCache;
+use crate::index::entry_name::{self, Detour, Entries, EntryNames};
 use crate::index::load_object::LoadObjectIndex;
-use crate::index::pointer_jump::JumpCache;
 use crate::index::site::OwnedRoot;
 use crate::index::type_path::owned_root;
 use crate::limit::{self, BoundedMap};
@@ -54,74 +54,6 @@ impl LoadObjectIndex {
         Some(Arc::new(Handed { sum, frame, entries }))
     }
 
-    /// Finds by what the function at `start` can be entered from afar.
-    pub(crate) fn entry(&mut self, start: Svma) -> EnteredFunction {
-        EnteredFunction {
-            names: self.names().at(start).to_vec(),
-            held_at: self.code.places_of(start),
-            pointers: self.code.places_of_pointers(),
-            prototype: self.prototype_at(start),
-            comes_back: self.comes_back(start).unwrap_or_default(),
-            jumps: self.jumps_onto(start),
-        }
-    }
-
-    /// Tells whether jumps out of the function at `start` lead back to it in the end; `None` where that is not known.
-    /// Functions of other load objects do not jump here.
-    fn comes_back(&mut self, start: Svma) -> Option<ComesBack> {
-        let mut left_to = vec![start];
-        let mut next = 0;
-        let mut comes_back = ComesBack::Never;
-        while let Some(at) = left_to.get(next) {
-            let function = self.function(*at).ok()?;
-            let inside = function.leaps();
-            for at in 0..function.n_instructions() {
-                let exit = function.exit(at);
-                let target = match (exit, function.destination(at)) {
-                    (Exit::Indirect, _) if inside.contains(&(at as u32)) => continue,
-                    (Exit::Indirect, Some(Destination::Slot(slot)))
-                        if self.code.linkage().at(slot).is_some() =>
-                    {
-                        continue;
-                    }
-                    (Exit::Indirect, Some(Destination::Slot(slot)))
-                        if let Some(target) = self.code.loaded_pointer(slot) =>
-                    {
-                        target
-                    }
-                    (Exit::Indirect, _) => {
-                        let pointed = function.svma(at).zip(function.pointer(at));
-                        let pointed = pointed.and_then(|(at, by)| self.pointed_prototype(at, by));
-                        comes_back = match comes_back {
-                            ComesBack::Never => ComesBack::ByPointer(pointed),
-                            ComesBack::ByPointer(known) if known == pointed => {
-                                ComesBack::ByPointer(known)
-                            }
-                            _ => ComesBack::ByPointer(None),
-                        };
-                        continue;
-                    }
-                    (Exit::Jump(target) | Exit::Branch(target), _) => Svma(target),
-                    _ => continue,
-                };
-                if function.index_of(target).is_some() || self.code.linkage_slot(target).is_some() {
-                    continue;
-                }
-                if target == start {
-                    return None;
-                }
-                if !left_to.contains(&target) {
-                    left_to.push(target);
-                }
-            }
-            next += 1;
-            if left_to.len() > limit::MAX_LEFT_TO {
-                return None;
-            }
-        }
-        Some(comes_back)
-    }
-
     /// Finds what is known of the call that returns to `behind`.
     pub(crate) fn call_site(&mut self, behind: Svma) -> CallSite {
         self.find_call_site(behind).unwrap_or_default()
@@ -135,10 +67,8 @@ impl LoadObjectIndex {
         if !matches!(function.exit(at), Exit::Call(_)) || call.end != behind.0 {
             return None;
         }
-        let length = (call.end - call.start) as u8;
-        let (written, pointer) = (function.exit(at).target(), function.pointer(at));
+        let pointer = function.pointer(at);
         let pointed = pointer.and_then(|by| self.pointed_prototype(Svma(call.start), by));
-        let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
         let site = self.site_of(Svma(call.start), &function).unwrap_or_default();
         let onward = match &site.callee {
             CalleeAddress::At(starts) => match **starts {
@@ -151,7 +81,7 @@ impl LoadObjectIndex {
         let onward = onward.unwrap_or_default();
         let scope = self.debug.as_mut().and_then(|debug| debug.function_at(inside));
         let variables = self.frame_slots(scope.as_deref(), inside);
-        Some(CallSite { frame, onward, variables, length, written, pointer, pointed, stub, ..site })
+        Some(CallSite { frame, onward, variables, pointed, ..site })
     }
 
     /// The call, or jump to another function, at `at`.
@@ -161,7 +91,6 @@ impl LoadObjectIndex {
         let mut arguments = contents.map(|(passed, sum)| Passed { sum, ..passed });
         Some(CallSite {
             callee: self.target(callee),
-            written: function.index_of(at).and_then(|at| function.exit(at).target()),
             arguments: std::array::from_fn(|_| arguments.next().unwrap_or_default()),
             entries: self.entries(function),
             ..CallSite::default()
@@ -170,11 +99,17 @@ impl LoadObjectIndex {
 
     /// The calls in the last place of the function at `start`.
     fn onward(&mut self, start: Svma) -> Option<Vec<CallSite>> {
+        let (function, jumps) = self.last_jumps(start)?;
+        Some(jumps.into_iter().filter_map(|jump| self.site_of(jump, &function)).collect())
+    }
+
+    /// The function that begins at `start`, and its jumps to others.
+    pub(crate) fn last_jumps(&mut self, start: Svma) -> Option<(Arc<FunctionCode>, Vec<Svma>)> {
         let function = self.function(start).ok()?;
         let is_entered = |at| function.entrances(at).is_entry;
         function.index_of(start).filter(|at| is_entered(*at))?;
-        let jumps = self.with_sums(&function, |sums| sums.jumps_out())??;
-        Some(jumps.into_iter().filter_map(|jump| self.site_of(jump, &function)).collect())
+        let jumps = function.jumps_out()?;
+        Some((function, jumps))
     }
 
     pub(crate) fn names(&mut self) -> &EntryNames {
@@ -276,7 +211,7 @@ impl LoadObjectIndex {
     }
 
     /// The function that a call is of, as another load object can compare it.
-    fn target(&self, callee: Option<Destination>) -> CalleeAddress {
+    pub(crate) fn target(&self, callee: Option<Destination>) -> CalleeAddress {
         let slot = match callee {
             Some(Destination::Code(start)) => match self.code.linkage_slot(start) {
                 Some(slot) => slot,

@@ -4,7 +4,7 @@
 use crate::dataflow::{ArgumentSum, Derived};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::entry_name::Entries;
-use crate::index::prototype::Prototype;
+use crate::index::function_type::FunctionType;
 use crate::index::site::{FrameSlot, OwnedRoot};
 use crate::types::data_object::Root;
 use crate::types::layout::{Layout, Member, ScalarKind, Shape};
@@ -49,18 +49,27 @@ pub struct CallSite {
     pub entries: Arc<Entries>,
     /// Variables in the calling function's frame.
     pub variables: Vec<FrameSlot>,
-    /// The target that is written out in the instruction.
+    /// The type of the functions that it may be of, where it goes by a pointer.
+    pub(crate) pointed: Option<Arc<FunctionType>>,
+    /// The calls that the called function makes in the last place, by a jump that leaves no frame.
+    pub onward: Vec<CallSite>,
+}
+
+/// A call instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallForm {
+    /// Its length in bytes.
+    pub length: u8,
+    /// The function that it calls, as far as that does not depend on a register.
+    pub callee: CalleeAddress,
+    /// The target that is written out in it.
     pub written: Option<Svma>,
     /// The pointer that it goes by, if it is not written out.
     pub pointer: Option<CodePointer>,
-    /// What the functions take that this pointer may lead to.
-    pub(crate) pointed: Option<Arc<Prototype>>,
     /// The jump of the linkage stub that it goes through.
     pub stub: Option<Svma>,
-    /// Length of the instruction in bytes.
-    pub length: u8,
-    /// The calls that the called function makes in the last place, by a jump that leaves no frame.
-    pub onward: Vec<CallSite>,
+    /// The places to which the called function jumps in the last place.
+    pub onward: Vec<Svma>,
 }
 
 /// Content of one register of arguments at a call.

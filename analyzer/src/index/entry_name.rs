@@ -5,8 +5,6 @@ use crate::code::image::CodeImage;
 use crate::dataflow::Derived;
 use crate::dwarf::code::frame::FrameTable;
 use crate::elf::linkage::{DynamicSymbols, LinkageSlot};
-use crate::index::pointer_jump::PointerJump;
-use crate::index::prototype::Prototype;
 use crate::limit;
 use crate::x86_64::abi::N_ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
@@ -27,54 +25,6 @@ pub struct Entries {
     pub names: Vec<Arc<str>>,
     /// Functions of the same load object that jump to it in the end.
     pub detours: Vec<Detour>,
-}
-
-/// A function that begins at a reported IP.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EnteredFunction {
-    /// The names by which other load objects call it.
-    pub names: Vec<Arc<str>>,
-    /// Places in the data of its load object where the file has a pointer to it.
-    pub held_at: Vec<Svma>,
-    /// Places there where it has a pointer to any code, in order.
-    pub pointers: Arc<[Svma]>,
-    /// What it takes.
-    pub(crate) prototype: Option<Arc<Prototype>>,
-    /// A function that it went on to by a jump may enter it again before it returns.
-    pub(crate) comes_back: ComesBack,
-    /// Other ways in than a call; `None` where they are not known.
-    pub jumps: Option<JumpsTo>,
-}
-
-/// By what a function may be entered again before it returns.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum ComesBack {
-    /// By nothing.
-    Never,
-    /// By a jump that goes by a pointer, or after one, which may lead to what takes this.
-    ByPointer(Option<Arc<Prototype>>),
-    /// By jumps that are written out, or that is not known.
-    #[default]
-    ByJump,
-}
-
-/// Jumps of other functions to where a function begins.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JumpsTo {
-    /// There are some that are written out.
-    pub are_written: bool,
-    /// The load object's jumps by pointers in memory.
-    pub by_pointer: Arc<[PointerJump]>,
-    /// Those of them that do not lead here, by their place in the list.
-    pub elsewhere: Vec<u16>,
-}
-
-impl JumpsTo {
-    /// The jumps by pointers that may lead here, with their places in the list.
-    pub(crate) fn perhaps(&self) -> impl Iterator<Item = (usize, &PointerJump)> {
-        let all = self.by_pointer.iter().enumerate();
-        all.filter(|(at, _)| !self.elsewhere.contains(&(*at as u16)))
-    }
 }
 
 /// A function that ends with a jump to another one.
@@ -126,7 +76,7 @@ impl EntryNames {
         names
     }
 
-    /// Where the functions begin that have names.
+    /// The beginnings of the functions that have names.
     pub(crate) fn starts(&self) -> impl Iterator<Item = Svma> {
         self.of.keys().copied()
     }

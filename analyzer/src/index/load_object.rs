@@ -157,6 +157,10 @@ impl LoadObjectIndex {
             Question::Site(query) => Answer::Site(Box::new(self.site(query))),
             Question::Data(place) => Answer::Data(self.data(place)),
             Question::Call(behind) => Answer::Call(Arc::new(self.call_site(behind))),
+            Question::CallForm(behind) => {
+                Answer::CallForm(Arc::new(self.call_form(behind).unwrap_or_default()))
+            }
+            Question::WaysIn(start) => Answer::WaysIn(Arc::new(self.ways_in(start))),
             // The names of code that is in no file are no business of this one's.
             Question::CodeNames(_) => Answer::CodeNames(None),
         };
@@ -202,7 +206,7 @@ impl LoadObjectIndex {
         let triggers = triggers.into_iter().map(|code| self.trigger(code)).collect();
         let here = trail.nodes.first().filter(|_| trail.reach == 1);
         let entered = here.filter(|it| it.ways.is_empty() && it.entrances == Entrances::ENTRY);
-        let entry = entered.map(|here| Box::new(self.entry(here.svma)));
+        let entry = entered.map(|here| Box::new(self.entered(here.svma)));
         Ok(Past { trail, triggers, entry })
     }
 
@@ -358,7 +362,7 @@ impl LoadObjectIndex {
         let (Some(debug), Some(function)) = (&mut self.debug, function) else { return Vec::new() };
         let cfa = self.frames.cfa_at(svma);
         let mut slots = Vec::new();
-        for (variable, part) in function.visible_at(svma) {
+        for (variable, part) in function.in_memory_at(svma) {
             let VariablePlace::Memory { base, offset } = part.place else { continue };
             let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
             let Some(base) = access::register_of_dwarf(register) else { continue };

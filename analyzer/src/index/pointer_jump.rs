@@ -3,81 +3,34 @@
 
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
-use crate::index::entry_name::JumpsTo;
+use crate::index::entered::{JumpSite, PointerJump};
+use crate::index::function_type::FunctionType;
 use crate::index::load_object::LoadObjectIndex;
-use crate::index::prototype::Prototype;
 use crate::limit;
 use crate::x86_64::abi::POINTER_BYTES;
-use crate::x86_64::access::AddressOperand;
 use crate::x86_64::exit::Destination;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use crate::x86_64::pointer::CodePointer;
-use crate::x86_64::scan::{self, Reference, Use};
+use crate::x86_64::scan::{self, DataUse, Reference};
 use dataspace_proto::address::Svma;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Jumps out of functions of one load object by one pointer in memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PointerJump {
-    /// Where the pointer is.
-    pub operand: AddressOperand,
-    /// What the functions take that the pointer may lead to.
-    pub(crate) pointed: Option<Arc<Prototype>>,
-    /// The jumps, as far as they are kept.
-    pub sites: Vec<JumpSite>,
-}
-
-/// One jump by a pointer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JumpSite {
-    /// Where it is.
-    pub at: Svma,
-    /// Where its function begins, if that is only called.
-    pub function: Option<Svma>,
-    /// What that takes.
-    pub(crate) prototype: Option<Arc<Prototype>>,
-}
-
-impl PointerJump {
-    /// Tells whether all of the jumps are kept.
-    pub(crate) const fn are_few(&self) -> bool {
-        self.sites.len() <= limit::MAX_ALIKE_JUMPS
-    }
-}
-
-/// What is known of a load object's jumps by pointers.
-#[derive(Debug, Default)]
-pub(crate) struct JumpCache {
-    /// All of them; `None` within where there are too many.
-    #[allow(clippy::option_option, reason = "not asked for yet, and too many, are two facts")]
-    all: Option<Option<Arc<[PointerJump]>>>,
-    /// Functions that static pointers may lead to; `None` for any.
-    held: FxHashMap<Svma, Option<Arc<[Svma]>>>,
-}
-
 impl LoadObjectIndex {
-    /// The jumps of other functions to the one at `start`.
-    pub(crate) fn jumps_onto(&mut self, start: Svma) -> Option<JumpsTo> {
-        let are_written = self.code.crossings(self.frames.starts())?.jumps_to(start)?;
-        let by_pointer = self.pointer_jumps()?;
-        let elsewhere =
-            (0..).zip(by_pointer.iter()).filter(|(_, jump)| !self.may_lead(jump, start));
-        let elsewhere = elsewhere.map(|(at, _)| at).collect();
-        Some(JumpsTo { are_written, by_pointer, elsewhere })
-    }
-
-    fn pointer_jumps(&mut self) -> Option<Arc<[PointerJump]>> {
+    /// All jumps by pointers; `None` where they are too many.
+    pub(crate) fn pointer_jumps(&mut self) -> Option<Arc<[PointerJump]>> {
         if let Some(known) = &self.call_cache.jumps.all {
             return known.clone();
         }
         let found = self.find_jumps().map(Arc::from);
-        self.call_cache.jumps.all = Some(found.clone());
+        if !self.is_unfinished() {
+            self.call_cache.jumps.all = Some(found.clone());
+        }
         found
     }
 
     fn find_jumps(&mut self) -> Option<Vec<PointerJump>> {
         let sites = self.code.crossings(self.frames.starts())?.by_pointer()?.to_vec();
+        let is_typed = sites.len() <= limit::MAX_TYPED_JUMPS;
         let mut found: Vec<PointerJump> = Vec::new();
         for site in sites.into_iter().map(Svma) {
             let operand = scan::pointer_jump(site, &self.code.bytes_at(site, 16)?)?;
@@ -89,17 +42,21 @@ impl LoadObjectIndex {
             if at >= limit::MAX_POINTER_JUMPS {
                 return None;
             }
-            if at == found.len() {
-                let pointed = self.pointed_prototype(site, CodePointer::Memory(operand));
-                found.push(PointerJump { operand, pointed, sites: Vec::new() });
+            let mut new = JumpSite { at: site, function: None, function_type: None };
+            let mut pointed = None;
+            if is_typed {
+                pointed = self.pointed_prototype(site, CodePointer::Memory(operand));
+                new = self.jump_site(site);
             }
-            let Some(known) = found.get_mut(at).filter(|it| it.are_few()) else { continue };
-            if !known.sites.is_empty()
-                && known.pointed != self.pointed_prototype(site, CodePointer::Memory(operand))
-            {
-                known.pointed = None;
+            match found.get_mut(at) {
+                None => found.push(PointerJump { operand, pointed, sites: vec![new] }),
+                Some(known) => {
+                    known.pointed = known.pointed.take().filter(|it| pointed.as_ref() == Some(it));
+                    if known.are_few() {
+                        known.sites.push(new);
+                    }
+                }
             }
-            known.sites.push(self.jump_site(site));
         }
         Some(found)
     }
@@ -109,8 +66,8 @@ impl LoadObjectIndex {
         let crossings = self.code.crossings(self.frames.starts());
         let is_called = |start: &Svma| crossings.and_then(|it| it.jumps_to(*start)) == Some(false);
         let function = function.filter(is_called);
-        let prototype = function.and_then(|start| self.prototype_at(start));
-        JumpSite { at, function, prototype }
+        let function_type = function.and_then(|start| self.prototype_at(start));
+        JumpSite { at, function, function_type }
     }
 
     /// Tells whether the jump at `site` stays in its function.
@@ -119,9 +76,15 @@ impl LoadObjectIndex {
         function.index_of(site).is_some_and(|at| function.leaps().contains(&(at as u32)))
     }
 
-    fn may_lead(&mut self, jump: &PointerJump, start: Svma) -> bool {
-        if let (Some(pointed), true) = (&jump.pointed, jump.are_few())
-            && self.prototype_at(start).is_some_and(|taken| !taken.may_be_called_as(pointed))
+    /// Tells whether the jump may lead to the function at `start`, which takes what is told.
+    pub(crate) fn may_lead(
+        &mut self,
+        jump: &PointerJump,
+        start: Svma,
+        taken: Option<&FunctionType>,
+    ) -> bool {
+        if let (Some(pointed), Some(taken), true) = (&jump.pointed, taken, jump.are_few())
+            && !taken.may_be_called_as(pointed)
         {
             return false;
         }
@@ -170,9 +133,11 @@ impl LoadObjectIndex {
             }
             for (at, reference) in self.references(place)? {
                 let put = match reference.use_ {
-                    Use::Read if reference.to == place => continue,
-                    Use::PutNumber(number) if reference.to == place => Destination::Code(number),
-                    Use::Put(register) if reference.to == place => {
+                    DataUse::Read if reference.to == place => continue,
+                    DataUse::PutNumber(number) if reference.to == place => {
+                        Destination::Code(number)
+                    }
+                    DataUse::Put(register) if reference.to == place => {
                         let function = self.function(at).ok()?;
                         self.with_sums(&function, |sums| sums.function_in(at, register))??
                     }

@@ -2,8 +2,9 @@
 
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey, NamesFormat};
 use crate::elf::data_symbol::DataPlace;
-use crate::index::call_site::CallSite;
+use crate::index::call_site::{CallForm, CallSite};
 use crate::index::code_names::Names;
+use crate::index::entered::WaysIn;
 use crate::index::load_object::ObjectFacts;
 use crate::index::site::{Site, SiteQuery};
 use crate::index::static_data::DataRange;
@@ -22,6 +23,10 @@ pub enum Question {
     Data(DataPlace),
     /// The call that returns to this address.
     Call(Svma),
+    /// The same, by its instruction alone.
+    CallForm(Svma),
+    /// The ways into the function that begins at this address.
+    WaysIn(Svma),
     /// Names that a file of this format gives to the code that its process makes.
     CodeNames(NamesFormat),
 }
@@ -48,6 +53,10 @@ pub enum Answer {
     Data(DataRange),
     /// To [`Question::Call`].
     Call(Arc<CallSite>),
+    /// To [`Question::CallForm`].
+    CallForm(Arc<CallForm>),
+    /// To [`Question::WaysIn`]; `None` where they are not known.
+    WaysIn(Arc<Option<WaysIn>>),
     /// To [`Question::CodeNames`]; `None` if there is no such file.
     CodeNames(Option<Names>),
     /// Not yet: to be asked again, when what else waits has had its turn.

@@ -3,7 +3,7 @@
 
 use crate::dataflow::Congruence;
 use crate::index::call_site::Handed;
-use crate::index::entry_name::EnteredFunction;
+use crate::index::entered::EnteredFunction;
 use crate::index::thread_access::ThreadLink;
 use crate::limit;
 use crate::types::data_object::{DataObject, PointerMember, Root};

@@ -17,6 +17,10 @@ pub const MAX_LEFT_TO: usize = 16;
 /// is at a function's first instruction.
 pub const MAX_POINTER_JUMPS: usize = 256;
 
+/// Jumps by pointers of one load object, those by tables among them, of which it is asked what they may lead to. C++ has
+/// thousands, by tables of methods, where their places tell it.
+pub const MAX_TYPED_JUMPS: usize = 512;
+
 /// Jumps by one pointer that are asked what they touch.
 pub const MAX_ALIKE_JUMPS: usize = 8;
 

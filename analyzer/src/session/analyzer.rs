@@ -179,7 +179,21 @@ impl Analyzer {
             (Answer::Call(call), Question::Call(return_address)) => {
                 self.world.add_call(object, return_address, call);
             }
-            (Answer::Site(_) | Answer::Data(_) | Answer::Call(_), _) => {}
+            (Answer::CallForm(form), Question::CallForm(return_address)) => {
+                self.world.call_forms.insert(object, return_address, form);
+            }
+            (Answer::WaysIn(ways), Question::WaysIn(start)) => {
+                self.world.ways_in.insert(object, start, ways);
+            }
+            // An answer to another question than was asked.
+            (
+                Answer::Site(_)
+                | Answer::Data(_)
+                | Answer::Call(_)
+                | Answer::CallForm(_)
+                | Answer::WaysIn(_),
+                _,
+            ) => {}
             (Answer::CodeNames(names), _) => self.add_code_names(object, names),
             (Answer::Unfinished, _) => {
                 return self.parked.ask_again(&self.world.processes, (object, question));

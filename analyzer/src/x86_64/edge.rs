@@ -21,12 +21,19 @@ pub struct Entrances {
     /// An indirect jump whose targets are not all known may lead here, nothing that is known
     /// leads here, or more does than is weighed ([`crate::limit::MAX_PREDECESSORS`]).
     pub is_unknown: bool,
+    /// All that is not known is which of many jumps led here, none of which touches memory: with [`Self::is_unknown`].
+    pub is_by_jumps: bool,
 }
 
 #[allow(missing_docs, reason = "each is the one way in that it is named after")]
 impl Entrances {
-    pub const NONE: Self =
-        Self { is_entry: false, is_return: false, is_landing_pad: false, is_unknown: false };
+    pub const NONE: Self = Self {
+        is_entry: false,
+        is_return: false,
+        is_landing_pad: false,
+        is_unknown: false,
+        is_by_jumps: false,
+    };
     pub const ENTRY: Self = Self { is_entry: true, ..Self::NONE };
     pub const RETURN: Self = Self { is_return: true, ..Self::NONE };
     pub const LANDING_PAD: Self = Self { is_landing_pad: true, ..Self::NONE };
@@ -37,7 +44,10 @@ impl Entrances {
         self.is_entry |= other.is_entry;
         self.is_return |= other.is_return;
         self.is_landing_pad |= other.is_landing_pad;
+        self.is_by_jumps =
+            (self.is_by_jumps || !self.is_unknown) && (other.is_by_jumps || !other.is_unknown);
         self.is_unknown |= other.is_unknown;
+        self.is_by_jumps &= self.is_unknown;
     }
 
     /// Tells whether there is any.

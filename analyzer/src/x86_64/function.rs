@@ -9,7 +9,7 @@ use crate::x86_64::image_bytes::ImageBytes;
 use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use iced_x86::Instruction;
+use iced_x86::{Instruction, OpKind};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -55,12 +55,18 @@ impl FunctionCode {
         for (index, entrance) in entrances.iter_mut().enumerate() {
             offsets.push(predecessors.len() as u32);
             let is_here = |edge: &&(u32, Predecessor)| edge.0 as usize == index;
-            let mut n = 0;
+            let first = predecessors.len();
             while let Some((_, predecessor)) = edges.next_if(|edge| is_here(edge)) {
-                n += 1;
-                if n <= limit::MAX_PREDECESSORS {
-                    predecessors.push(*predecessor);
-                }
+                predecessors.push(*predecessor);
+            }
+            let n = predecessors.len() - first;
+            if n > limit::MAX_PREDECESSORS {
+                // Those that touch memory first: of the others it is enough that there are some.
+                let jumps = |it: &Predecessor| is_jump_alone(&instructions[it.from as usize]);
+                predecessors[first..].sort_by_key(|it| jumps(it));
+                let is_cut_among_jumps = jumps(&predecessors[first + limit::MAX_PREDECESSORS]);
+                entrance.is_by_jumps = is_cut_among_jumps && !entrance.is_unknown;
+                predecessors.truncate(first + limit::MAX_PREDECESSORS);
             }
             entrance.is_unknown |= n > limit::MAX_PREDECESSORS || n == 0 && !entrance.is_any();
         }
@@ -124,6 +130,27 @@ impl FunctionCode {
         Destination::of(self.instruction(index)?)
     }
 
+    /// The jumps out of the function, each of which is a call in the last place; `None` where there
+    /// are more than are looked at.
+    pub(crate) fn jumps_out(&self) -> Option<Vec<Svma>> {
+        let mut jumps = Vec::new();
+        for at in 0..self.n_instructions() {
+            let is_outside = |target| self.index_of(Svma(target)).is_none();
+            let is_out = match self.exit(at) {
+                Exit::Jump(target) => is_outside(target),
+                // Where others lead, such as those of a `switch`, is not looked into.
+                Exit::Indirect => self.destination(at).is_some(),
+                Exit::Branch(target) if is_outside(target) => return None,
+                _ => false,
+            };
+            if is_out && jumps.len() >= limit::MAX_JUMPS_OUT {
+                return None;
+            }
+            jumps.extend(self.svma(at).filter(|_| is_out));
+        }
+        Some(jumps)
+    }
+
     /// Lists the indirect jumps that lead to other places of the function.
     pub(crate) fn leaps(&self) -> FxHashSet<u32> {
         let taken = self.predecessors.iter().filter(|from| from.is_taken).map(|it| it.from);
@@ -152,5 +179,49 @@ impl FunctionCode {
     #[must_use]
     pub fn entrances(&self, index: usize) -> Entrances {
         self.entrances.get(index).copied().unwrap_or(Entrances::UNKNOWN)
+    }
+}
+
+/// Tells whether an instruction is a jump or branch that touches no memory.
+fn is_jump_alone(instruction: &Instruction) -> bool {
+    let is_jump = matches!(Exit::of(instruction), Exit::Jump(_) | Exit::Branch(_) | Exit::Indirect);
+    is_jump && instruction.op0_kind() != OpKind::Memory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::x86_64::image_bytes::NoBytes;
+
+    #[test]
+    fn of_many_jumps_those_are_dropped_that_touch_nothing() {
+        const N_JUMPS: usize = limit::MAX_PREDECESSORS + 6;
+        // So many times `je label`, then mov (%rdi),%eax; label: ret.
+        let mut code = Vec::new();
+        for left in (0..N_JUMPS).rev() {
+            code.extend([0x0f, 0x84]);
+            code.extend((6 * left as u32 + 2).to_le_bytes());
+        }
+        code.extend([0x8b, 0x07, 0xc3]);
+        let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+        let label = N_JUMPS + 1;
+        let ways_in = function.entrances(label);
+        assert!(ways_in.is_unknown && ways_in.is_by_jumps, "{ways_in:?}");
+        let kept = function.predecessors(label);
+        let access = Predecessor { from: N_JUMPS as u32, is_taken: false };
+        assert!(kept.len() == limit::MAX_PREDECESSORS && kept.contains(&access), "{kept:?}");
+    }
+
+    #[test]
+    fn a_branch_out_of_the_function_is_not_one_of_its_calls() {
+        let jumps_out =
+            |code: &[u8]| FunctionCode::decode(Svma(0x1000), code, &NoBytes).jumps_out();
+        // 1000: je 1007  1002: jmp 2000  1007: ret
+        let inside = jumps_out(&[0x74, 0x05, 0xe9, 0xf9, 0x0f, 0, 0, 0xc3]);
+        assert_eq!(inside, Some(vec![Svma(0x1002)]));
+        // 1000: je 2000  1006: ret
+        let outside = jumps_out(&[0x0f, 0x84, 0xfa, 0x0f, 0, 0, 0xc3]);
+        assert_eq!(outside, None);
+        assert_eq!(jumps_out(&[0xc3]), Some(Vec::new()));
     }
 }

@@ -68,13 +68,13 @@ pub(crate) struct Reference {
     pub(crate) to: Svma,
     /// The bytes from there on that it reads or writes.
     n_bytes: u64,
-    /// What it does there.
-    pub(crate) use_: Use,
+    /// The use that is made of it.
+    pub(crate) use_: DataUse,
 }
 
-/// What an instruction does with a place in data.
+/// The use that an instruction makes of a place in data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum DataUse {
     /// It goes there, or reads it.
     Read,
     /// It puts the register with this DWARF number there.
@@ -96,23 +96,23 @@ impl Reference {
             // What is counted from an address begins there.
             let is_base = has_operand && has_register && places.contains(&at);
             let to = number().filter(|to| places.contains(to)).or(is_base.then_some(at))?;
-            return Some(Self { to: Svma(to), n_bytes: 0, use_: Use::Other });
+            return Some(Self { to: Svma(to), n_bytes: 0, use_: DataUse::Other });
         }
         let is_word = here.memory_size().size() == usize::from(POINTER_BYTES);
         let reads = |operand: u32| here.op_kind(operand) == OpKind::Memory;
         let use_ = match here.mnemonic() {
-            Mnemonic::Mov if reads(1) => Use::Read,
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push => Use::Read,
-            Mnemonic::Call | Mnemonic::Jmp => Use::Read,
+            Mnemonic::Mov if reads(1) => DataUse::Read,
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push => DataUse::Read,
+            Mnemonic::Call | Mnemonic::Jmp => DataUse::Read,
             Mnemonic::Mov if is_word => match (here.op1_kind(), number()) {
                 (OpKind::Register, _) => {
                     let register = access::address_register(here.op1_register());
-                    register.and_then(|it| it.dwarf).map_or(Use::Other, Use::Put)
+                    register.and_then(|it| it.dwarf).map_or(DataUse::Other, DataUse::Put)
                 }
-                (_, Some(number)) => Use::PutNumber(Svma(number)),
-                _ => Use::Other,
+                (_, Some(number)) => DataUse::PutNumber(Svma(number)),
+                _ => DataUse::Other,
             },
-            _ => Use::Other,
+            _ => DataUse::Other,
         };
         Some(Self { to: Svma(at), n_bytes: here.memory_size().size() as u64, use_ })
     }
@@ -165,15 +165,15 @@ mod tests {
         .concat();
         let found = references(Svma(0x1000), &code, 0x1fc0..0x2008);
         let reaching = found.filter(|(_, reference)| reference.reaches(Svma(0x2000)));
-        let told: Vec<(u64, Use)> = reaching.map(|(at, it)| (at.0, it.use_)).collect();
+        let told: Vec<(u64, DataUse)> = reaching.map(|(at, it)| (at.0, it.use_)).collect();
         let expected = [
-            (0x1000, Use::Read),
-            (0x1007, Use::Put(0)),
-            (0x100e, Use::Other),
-            (0x1015, Use::Other),
-            (0x101c, Use::Read),
-            (0x1022, Use::PutNumber(Svma(0x3000))),
-            (0x1034, Use::Other),
+            (0x1000, DataUse::Read),
+            (0x1007, DataUse::Put(0)),
+            (0x100e, DataUse::Other),
+            (0x1015, DataUse::Other),
+            (0x101c, DataUse::Read),
+            (0x1022, DataUse::PutNumber(Svma(0x3000))),
+            (0x1034, DataUse::Other),
         ];
         assert_eq!(told, expected);
     }

@@ -15,11 +15,31 @@ FUNCTION size_t read_next(struct malloc_chunk *chunk) {
     return next->mchunk_size & 1;
 }
 
+/* A header before what is passed: only an inlined function has a variable for it, and that later. */
+struct head { long next, before; };
+struct item { long count; };
+#define HEAD(item) ((struct head *)(item) - 1)
+FUNCTION long forget(long number) { return number + 1; }
+static inline __attribute__((always_inline)) void unlink_item(struct item *item) {
+    struct head *head = HEAD(item);
+    head->before = forget(head->before);
+}
+FUNCTION long read_head(struct item *item) {
+    if (HEAD(item)->next == 0)
+        return 0;
+    item->count = forget(item->count);
+    unlink_item(item);
+    return 1;
+}
+
 int main(void) {
+    struct { struct head head; struct item item; } both = {{1, 2}, {3}};
     union value values[4] = {{0}}, key = { .number = 5 };
     struct table table = {4, values};
     struct malloc_chunk chunks[2] = {{0, sizeof chunks[0], 0, 0}, {0, 1, 0, 0}};
     printf("malloc_chunk.mchunk_size %zu\n", offsetof(struct malloc_chunk, mchunk_size));
     print_image();
+    if (read_head(&both.item) != 1)
+        return 1;
     return read_tag(&table, &key) + (int)read_next(chunks) == 100;
 }

@@ -8,6 +8,7 @@ use crate::attribution::site_table::CallIdx;
 use crate::attribution::verdict::Located;
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
+use crate::bytes::file::LoadObjectIdx;
 use crate::dataflow::ArgumentSum;
 use crate::dwarf::code::frame::{FrameStep, SavedRegister};
 use crate::index::call_site::{CallSite, Link, PassedPointer, Spot};
@@ -227,17 +228,27 @@ impl World {
         &self,
         pid: i32,
         return_address: Avma,
-    ) -> Result<Option<(CallIdx, Arc<CallSite>, crate::bytes::file::LoadObjectIdx)>, Needs> {
-        let inside = Avma(return_address.0.wrapping_sub(1));
-        let (object, bias) = match self.locate(pid, inside) {
-            Ok(located) => located,
-            Err(NotLocated::Needs(needs)) => return Err(needs),
-            Err(NotLocated::Unknown(_)) => return Ok(None),
+    ) -> Result<Option<(CallIdx, Arc<CallSite>, LoadObjectIdx)>, Needs> {
+        let Some((object, return_address)) = self.return_place(pid, return_address)? else {
+            return Ok(None);
         };
-        let return_address = Svma(return_address.0.wrapping_sub(bias));
         match self.calls.find(object, return_address) {
             Some((idx, call)) => Ok(Some((idx, Arc::clone(call), object))),
             None => Err(Needs { object, question: Question::Call(return_address) }),
+        }
+    }
+
+    /// The load object that a return address is in, and where.
+    pub(crate) fn return_place(
+        &self,
+        pid: i32,
+        return_address: Avma,
+    ) -> Result<Option<(LoadObjectIdx, Svma)>, Needs> {
+        let inside = Avma(return_address.0.wrapping_sub(1));
+        match self.locate(pid, inside) {
+            Ok((object, bias)) => Ok(Some((object, Svma(return_address.0.wrapping_sub(bias))))),
+            Err(NotLocated::Needs(needs)) => Err(needs),
+            Err(NotLocated::Unknown(_)) => Ok(None),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Functions and copying code that were worked out, kept until memory is short.
 
-use crate::dwarf::variable::location::VariablePart;
+use crate::dwarf::variable::location::{VariablePart, VariablePlace};
 use crate::limit::{self, BoundedMap};
 use crate::types::die::{DieRef, UnitIdx};
 use dataspace_proto::address::Svma;
 use dataspace_proto::sample_line::Scope;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The work of a function that only copies.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +56,19 @@ pub(crate) struct FunctionScope {
     pub(crate) variables: Vec<LocatedVariable>,
     /// The functions that are called, by the address after the call.
     pub(crate) calls: Vec<(Svma, DieRef)>,
+    /// The places in `variables` of those that are in memory somewhere.
+    pub(crate) in_memory: OnceLock<Box<[usize]>>,
 }
 
 impl FunctionScope {
-    /// The variables visible at `svma` and their places there, those of inner scopes first.
-    pub(crate) fn visible_at(&self, svma: Svma) -> Vec<(&LocatedVariable, VariablePart)> {
-        let visible = self.variables.iter().filter_map(|variable| {
+    /// The variables that are seen at `svma` and are in memory, with their places there; those of inner scopes first.
+    pub(crate) fn in_memory_at(&self, svma: Svma) -> Vec<(&LocatedVariable, VariablePart)> {
+        let in_memory = self.in_memory.get_or_init(|| {
+            let numbered = (0..).zip(&self.variables);
+            numbered.filter(|(_, it)| it.is_in_memory()).map(|(number, _)| number).collect()
+        });
+        let variables = in_memory.iter().filter_map(|number| self.variables.get(*number));
+        let visible = variables.filter_map(|variable| {
             // What is in several parts has no place as a whole.
             let whole = variable.parts_at(svma).filter(|part| part.offset == 0).last();
             Some((variable, whole?))
@@ -84,6 +91,11 @@ pub(crate) struct LocatedVariable {
 }
 
 impl LocatedVariable {
+    /// Tells whether it is in memory anywhere.
+    fn is_in_memory(&self) -> bool {
+        self.places.iter().any(|(_, part)| matches!(part.place, VariablePlace::Memory { .. }))
+    }
+
     /// Its parts at one instruction.
     fn parts_at(&self, svma: Svma) -> impl Iterator<Item = VariablePart> {
         let here = self.places.iter().filter(move |(range, _)| range.contains(&svma.0));

@@ -1,0 +1,39 @@
+//! Calls by their instructions alone: where each goes, as far as no value has to be followed. That is all that a sample at
+//! a function's first instruction asks for, and it is had without debug information.
+
+use crate::index::call_site::{CallForm, CalleeAddress};
+use crate::index::load_object::LoadObjectIndex;
+use crate::x86_64::exit::Exit;
+use dataspace_proto::address::Svma;
+
+impl LoadObjectIndex {
+    /// The form of the call that returns to `behind`.
+    pub(crate) fn call_form(&mut self, behind: Svma) -> Option<CallForm> {
+        let inside = Svma(behind.0.checked_sub(1)?);
+        let function = self.function(inside).ok()?;
+        let at = function.first_from(behind).checked_sub(1)?;
+        let call = function.code(at)?;
+        if !matches!(function.exit(at), Exit::Call(_)) || call.end != behind.0 {
+            return None;
+        }
+        let (written, pointer) = (function.exit(at).target(), function.pointer(at));
+        let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
+        let callee = self.target(function.destination(at));
+        let onward = match &callee {
+            CalleeAddress::At(starts) => match **starts {
+                [start] => self.jumps_onward(start),
+                _ => None,
+            },
+            _ => None,
+        };
+        let length = (call.end - call.start) as u8;
+        let onward = onward.unwrap_or_default();
+        Some(CallForm { length, callee, written, pointer, stub, onward })
+    }
+
+    fn jumps_onward(&mut self, start: Svma) -> Option<Vec<Svma>> {
+        let (function, jumps) = self.last_jumps(start)?;
+        let target = |jump: Svma| function.exit(function.index_of(jump)?).target();
+        Some(jumps.into_iter().filter_map(target).collect())
+    }
+}

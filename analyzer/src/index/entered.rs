@@ -1,0 +1,95 @@
+//! Functions that begin at a reported IP, and the ways into them.
+
+use crate::index::function_type::FunctionType;
+use crate::limit;
+use crate::x86_64::access::AddressOperand;
+use dataspace_proto::address::Svma;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A function that begins at a reported IP: what its code and the load object's tables tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EnteredFunction {
+    /// The names by which other load objects call it.
+    pub names: Vec<Arc<str>>,
+    /// Places in the data of its load object where the file has a pointer to it.
+    pub held_at: Vec<Svma>,
+    /// Places there where it has a pointer to any code, in order.
+    pub pointers: Arc<[Svma]>,
+    /// A function that it went on to by a jump may enter it again before it returns.
+    pub(crate) comes_back: ComesBack,
+    /// No jump that is written out in another function leads to it.
+    pub is_only_called: bool,
+}
+
+/// By what a function may be entered again before it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ComesBack {
+    /// By nothing.
+    Never,
+    /// By a jump that goes by a pointer, or after one.
+    ByPointer,
+    /// By jumps that are written out, or that is not known.
+    #[default]
+    ByJump,
+}
+
+/// Ways into a function besides a call, where no jump that is written out leads to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaysIn {
+    /// Its type.
+    pub(crate) function_type: Option<Arc<FunctionType>>,
+    /// The type of those that it goes on to by pointers.
+    pub(crate) onward: Option<Arc<FunctionType>>,
+    /// The load object's jumps by pointers in memory.
+    pub(crate) jumps: Arc<[PointerJump]>,
+    /// Those of them that do not lead here, by their place in the list.
+    pub(crate) elsewhere: Vec<u16>,
+}
+
+impl WaysIn {
+    /// The jumps by pointers that may lead here, with their places in the list.
+    pub(crate) fn perhaps(&self) -> impl Iterator<Item = (usize, &PointerJump)> {
+        let all = self.jumps.iter().enumerate();
+        all.filter(|(at, _)| !self.elsewhere.contains(&(*at as u16)))
+    }
+}
+
+/// Jumps out of functions of one load object by one pointer in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointerJump {
+    /// The place of the pointer.
+    pub operand: AddressOperand,
+    /// The type of the functions that the pointer may lead to.
+    pub(crate) pointed: Option<Arc<FunctionType>>,
+    /// The jumps, as far as they are kept.
+    pub sites: Vec<JumpSite>,
+}
+
+/// One jump by a pointer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JumpSite {
+    /// Its address.
+    pub at: Svma,
+    /// The beginning of its function, if that is only called.
+    pub function: Option<Svma>,
+    /// The type of that.
+    pub(crate) function_type: Option<Arc<FunctionType>>,
+}
+
+impl PointerJump {
+    /// Tells whether all of the jumps are kept.
+    pub(crate) const fn are_few(&self) -> bool {
+        self.sites.len() <= limit::MAX_ALIKE_JUMPS
+    }
+}
+
+/// A load object's jumps by pointers, as far as they are known.
+#[derive(Debug, Default)]
+pub(crate) struct JumpCache {
+    /// All of them; `None` within where there are too many.
+    #[allow(clippy::option_option, reason = "not asked for yet, and too many, are two facts")]
+    pub(crate) all: Option<Option<Arc<[PointerJump]>>>,
+    /// Functions that static pointers may lead to; `None` for any.
+    pub(crate) held: FxHashMap<Svma, Option<Arc<[Svma]>>>,
+}

@@ -1,0 +1,103 @@
+//! Types of functions: what they take, as far as casts between them keep it.
+
+use crate::types::layout::{Layout, Shape};
+use crate::x86_64::abi::POINTER_BYTES;
+use std::sync::Arc;
+
+/// The types of a function's parameters, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionType {
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+/// A parameter, as far as casts between functions keep it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Parameter {
+    /// A pointer to a structure of this type.
+    Pointer(Arc<Layout>),
+    /// A pointer to bytes or anything.
+    AnyPointer,
+    /// A number of so many bytes.
+    Number(u64),
+    /// Anything else.
+    Other,
+}
+
+impl FunctionType {
+    /// Tells whether a pointer to functions with the prototype `pointer` may hold one with this prototype: one that takes
+    /// as many, and each pointer as one to the same, to what begins with that, or is begun by it.
+    pub(crate) fn may_be_called_as(&self, pointer: &Self) -> bool {
+        let mut pairs = self.parameters.iter().zip(&pointer.parameters);
+        // Older C declares nothing of what is taken.
+        self.parameters.is_empty()
+            || pointer.parameters.is_empty()
+            || self.parameters.len() == pointer.parameters.len()
+                && pairs.all(|(taken, passed)| taken.may_be(passed))
+    }
+}
+
+impl Parameter {
+    fn may_be(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pointer(one), Self::Pointer(other)) => {
+                begins_with(one, other) || begins_with(other, one)
+            }
+            (Self::Number(one), Self::Number(other)) => one == other,
+            (Self::Pointer(_) | Self::AnyPointer, Self::Number(n_bytes))
+            | (Self::Number(n_bytes), Self::Pointer(_) | Self::AnyPointer) => {
+                *n_bytes == u64::from(POINTER_BYTES)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Tells whether a structure begins with another one, or is it.
+fn begins_with(whole: &Layout, part: &Layout) -> bool {
+    if whole.name == part.name {
+        return true;
+    }
+    match &whole.shape {
+        Shape::Aggregate { members, .. } => {
+            let mut first = members.iter().filter(|it| it.byte_range().0 == 0);
+            first.any(|member| begins_with(&member.layout, part))
+        }
+        Shape::Array { element, .. } => begins_with(element, part),
+        Shape::Scalar(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::layout::{AggregateKind, Member};
+    use crate::types::type_expression::{Keyword, TypeExpression};
+
+    fn structure(name: &str, first: Option<Arc<Layout>>) -> Arc<Layout> {
+        let keyword = Keyword::Structure;
+        let expression = Arc::new(TypeExpression::Named { keyword, name: Some(name.into()) });
+        let size = first.as_ref().map_or(8, |first| first.size + 8);
+        let member = |layout| Member { name: "base".into(), offset: 0, bits: None, layout };
+        let members = first.into_iter().map(member).collect();
+        let shape = Shape::Aggregate { kind: AggregateKind::Structure, members };
+        Arc::new(Layout::new(expression, name.into(), size, shape))
+    }
+
+    #[test]
+    fn a_pointer_holds_what_takes_as_many_and_alike() {
+        let object = structure("object", None);
+        let (derived, other) = (structure("text", Some(object.clone())), structure("page", None));
+        let takes = |parameters: &[Parameter]| FunctionType { parameters: parameters.to_vec() };
+        let to = |layout: &Arc<Layout>| Parameter::Pointer(layout.clone());
+        let pointer = takes(&[to(&object), Parameter::Number(4)]);
+        let may_be = |parameters: &[Parameter]| takes(parameters).may_be_called_as(&pointer);
+        assert!(may_be(&[to(&object), Parameter::Number(4)]));
+        assert!(may_be(&[to(&derived), Parameter::Number(4)]), "its first member is one");
+        assert!(may_be(&[Parameter::AnyPointer, Parameter::Number(4)]));
+        assert!(may_be(&[]), "nothing is declared");
+        assert!(!may_be(&[to(&other), Parameter::Number(4)]));
+        assert!(!may_be(&[to(&object)]));
+        assert!(!may_be(&[to(&object), Parameter::Number(8)]));
+        assert!(!may_be(&[to(&object), Parameter::AnyPointer]), "half of it would be missing");
+    }
+}
