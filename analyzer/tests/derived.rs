@@ -41,6 +41,15 @@ fn what_a_base_is_passed_for_is_told_by_what_is_touched_beyond_it() {
     }
 }
 
+/// As `counted.c` has it.
+#[repr(C)]
+#[allow(dead_code, reason = "for its layout")]
+struct Posting {
+    number: i32,
+    times: i16,
+    first: i16,
+}
+
 #[test]
 fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
     for flags in ["-O1 -g", "-O2 -g"] {
@@ -50,6 +59,10 @@ fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
         let size = "{structure:malloc_chunk}.{long_unsigned_int mchunk_size}";
         let into = program.truth("malloc_chunk.mchunk_size");
         assert_eq!(answer(&program, "read_next", into), size, "{flags}");
+        let at = std::mem::offset_of!(Posting, first) as u64;
+        assert_eq!(answer(&program, "read_posting", at), "unidentified", "{flags}");
+        let word = "{structure:bytes}.{char bytes[]}";
+        assert_eq!(answer(&program, "read_word", 0), word, "{flags}");
         let next = "{structure:head}.{long_int next}";
         assert_eq!(answer(&program, "read_head", 16u64.wrapping_neg()), next, "{flags}");
     }

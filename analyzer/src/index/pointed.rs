@@ -3,7 +3,7 @@
 use crate::dataflow::{Address, Doubt};
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, named, owned_root};
-use crate::known::{malloc, rust_std};
+use crate::known::{language, malloc, rust_std};
 use crate::types::data_object::Root;
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::x86_64::access::MemoryAccess;
@@ -48,7 +48,9 @@ pub(crate) fn answer(
                 .offset
                 .only()
                 .is_some_and(|only| only.rem_euclid(element.size.cast_signed()) == 0);
-        if is_untyped || !is_whole || address.has(Doubt::Owner) {
+        // What is declared to begin with a table of functions may have it somewhere else.
+        let is_slot = *element.name == *language::VIRTUAL_SLOT;
+        if is_untyped || !is_whole || is_slot && size != element.size || address.has(Doubt::Owner) {
             return unknown;
         }
         return named(&element, root.borrow(), 0, access);

@@ -154,7 +154,13 @@ impl<'a> TypePath<'a> {
     /// goes, and as what, is not known.
     pub(crate) fn bytes(&mut self, access: &MemoryAccess) -> Option<PlacedObject> {
         let is_plain = access.role == Role::Operand && access.address.segment == SegmentBase::Flat;
-        let Target { address, .. } = is_plain.then(|| self.target(access))?.ok()?;
+        let Target { address, index } = is_plain.then(|| self.target(access))?.ok()?;
+        // What is counted otherwise are elements of a type that nothing tells, and before it may be a header.
+        let is_by_bytes = address.offset.step == 1 || index.is_some_and(|it| it.counts_within(2));
+        let is_before = address.offset.starts().iter().any(|start| *start < 0);
+        if !is_by_bytes || is_before && index.is_none() {
+            return None;
+        }
         let (Origin::Object(layout), Some(PointerName::Member(..))) =
             (&address.origin, &address.name)
         else {

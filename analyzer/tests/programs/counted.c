@@ -15,6 +15,18 @@ FUNCTION size_t read_next(struct malloc_chunk *chunk) {
     return next->mchunk_size & 1;
 }
 
+/* Bytes of which only a cast tells the type, and bytes that are counted as such. */
+struct bytes { long n_bytes; char *bytes; };
+struct posting { int number; short times, first; };
+FUNCTION int read_posting(struct bytes *bytes, long at) {
+    return ((struct posting *)bytes->bytes)[at].first;
+}
+FUNCTION int read_word(struct bytes *bytes, long at) {
+    int word;
+    __builtin_memcpy(&word, bytes->bytes + at, sizeof word);
+    return word;
+}
+
 /* A header before what is passed: only an inlined function has a variable for it, and that later. */
 struct head { long next, before; };
 struct item { long count; };
@@ -39,7 +51,8 @@ int main(void) {
     struct malloc_chunk chunks[2] = {{0, sizeof chunks[0], 0, 0}, {0, 1, 0, 0}};
     printf("malloc_chunk.mchunk_size %zu\n", offsetof(struct malloc_chunk, mchunk_size));
     print_image();
-    if (read_head(&both.item) != 1)
+    struct bytes bytes = {sizeof both, (char *)&both};
+    if (read_head(&both.item) != 1 || read_posting(&bytes, 1) + read_word(&bytes, 1) != 0)
         return 1;
     return read_tag(&table, &key) + (int)read_next(chunks) == 100;
 }
