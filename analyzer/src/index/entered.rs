@@ -90,6 +90,15 @@ pub(crate) struct JumpCache {
     /// All of them; `None` within where there are too many.
     #[allow(clippy::option_option, reason = "not asked for yet, and too many, are two facts")]
     pub(crate) all: Option<Option<Arc<[PointerJump]>>>,
-    /// Functions that static pointers may lead to; `None` for any.
-    pub(crate) held: FxHashMap<Svma, Option<Arc<[Svma]>>>,
+    /// By static pointer, what is put there; `None` within for anything.
+    pub(crate) puts: Option<FxHashMap<Svma, Option<Puts>>>,
+}
+
+/// All that is ever put into a static pointer.
+#[derive(Debug)]
+pub(crate) struct Puts {
+    /// These functions.
+    pub(crate) starts: Vec<Svma>,
+    /// The content of these static pointers.
+    pub(crate) from: Vec<Svma>,
 }

@@ -3,7 +3,7 @@
 
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
-use crate::index::entered::{JumpSite, PointerJump};
+use crate::index::entered::{JumpSite, PointerJump, Puts};
 use crate::index::function_type::FunctionType;
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
@@ -13,6 +13,7 @@ use crate::x86_64::image_bytes::ImageBytes as _;
 use crate::x86_64::pointer::CodePointer;
 use crate::x86_64::scan::{self, DataUse, Reference};
 use dataspace_proto::address::Svma;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl LoadObjectIndex {
@@ -35,7 +36,7 @@ impl LoadObjectIndex {
         for site in sites.into_iter().map(Svma) {
             let operand = scan::pointer_jump(site, &self.code.bytes_at(site, 16)?)?;
             // The entry of a table.
-            if operand.index.is_some() && self.is_inside(site) {
+            if operand.index.is_some() && is_typed && self.is_inside(site) {
                 continue;
             }
             let at = found.iter().position(|it| it.operand == operand).unwrap_or(found.len());
@@ -104,66 +105,97 @@ impl LoadObjectIndex {
 
     /// The functions that the static pointer at `place` may lead to; `None` for any.
     fn held_by(&mut self, place: Svma) -> Option<Arc<[Svma]>> {
-        if let Some(known) = self.call_cache.jumps.held.get(&place) {
-            return known.clone();
+        if self.call_cache.jumps.puts.is_none() {
+            let puts = self.find_puts().unwrap_or_default();
+            self.call_cache.jumps.puts = Some(puts);
         }
-        let found = self.find_held_by(place).map(Arc::from);
-        self.call_cache.jumps.held.insert(place, found.clone());
-        found
-    }
-
-    fn find_held_by(&mut self, place: Svma) -> Option<Vec<Svma>> {
-        let mut held = Vec::new();
-        let mut places = vec![place];
+        let all = self.call_cache.jumps.puts.as_ref()?;
+        let (mut held, mut places) = (Vec::new(), vec![place]);
         let mut next = 0;
-        while let Some(place) = places.get(next).copied() {
+        while let Some(place) = places.get(next) {
             next += 1;
-            if next > limit::MAX_STATIC_POINTERS || self.code.is_pointed_at(place) {
-                return None;
-            }
-            let symbol = self.code.image.data.at(DataPlace::fixed(place))?;
-            let is_whole = symbol.start.at == place && symbol.len_bytes == u64::from(POINTER_BYTES);
-            if !is_whole {
-                return None;
-            }
-            held.extend(self.code.pointer_at(place));
-            if self.names().is_exported(place) {
-                // Other load objects may put there what they find by its name.
-                held.extend(self.names().starts());
-            }
-            for (at, reference) in self.references(place)? {
-                let put = match reference.use_ {
-                    DataUse::Read if reference.to == place => continue,
-                    DataUse::PutNumber(number) if reference.to == place => {
-                        Destination::Code(number)
-                    }
-                    DataUse::Put(register) if reference.to == place => {
-                        let function = self.function(at).ok()?;
-                        self.with_sums(&function, |sums| sums.function_in(at, register))??
-                    }
-                    _ => return None,
-                };
-                match put {
-                    Destination::Code(start) => held.push(start),
-                    Destination::Slot(from) if places.contains(&from) => {}
-                    Destination::Slot(from) => places.push(from),
-                }
-            }
+            let puts = all.get(place)?.as_ref()?;
+            held.extend_from_slice(&puts.starts);
+            let others: Vec<Svma> =
+                puts.from.iter().filter(|from| !places.contains(from)).copied().collect();
+            places.extend(others);
         }
-        Some(held)
+        Some(held.into())
     }
 
-    /// The instructions that refer to the pointer at `place`, or to what is so near before it that they may reach it.
-    fn references(&self, place: Svma) -> Option<Vec<(Svma, Reference)>> {
-        /// The longest that an instruction writes at one place, or more (`zmm`).
-        const MAX_BYTES: u64 = 64;
-        let near = place.0.saturating_sub(MAX_BYTES)..place.0.saturating_add(POINTER_BYTES.into());
-        let mut found = Vec::new();
-        for section in self.code.image.sections.iter().filter(|it| it.is_executable) {
-            let bytes = self.code.image.read_section(self.code.file.as_ref(), section).ok()?;
-            found.extend(scan::references(section.start, &bytes, near.clone()));
+    /// Finds what is put into the static pointers that jumps go by, and into those that these are filled from; `None`
+    /// where there is too much code.
+    fn find_puts(&mut self) -> Option<FxHashMap<Svma, Option<Puts>>> {
+        let jumps = self.pointer_jumps()?;
+        let mut places: Vec<Svma> =
+            jumps.iter().filter_map(|jump| jump.operand.static_address()).collect();
+        let mut all = FxHashMap::default();
+        // From one to another and on, each time with a pass over the code.
+        for _ in 0..limit::MAX_STATIC_PASSES {
+            places.sort_unstable();
+            places.dedup();
+            places.retain(|place| !all.contains_key(place));
+            if places.is_empty() || all.len() + places.len() > limit::MAX_STATIC_POINTERS {
+                break;
+            }
+            let references = self.references(&places)?;
+            for place in std::mem::take(&mut places) {
+                let puts = self.puts_into(place, &references);
+                places.extend(puts.iter().flat_map(|puts| &puts.from));
+                all.insert(place, puts);
+            }
         }
-        found.retain(|(_, reference)| reference.reaches(place));
+        Some(all)
+    }
+
+    /// Lists what is put into the static pointer at `place`; `None` for anything.
+    fn puts_into(&mut self, place: Svma, references: &[(Svma, Reference)]) -> Option<Puts> {
+        let symbol = self.code.image.data.at(DataPlace::fixed(place))?;
+        let is_whole = symbol.start.at == place && symbol.len_bytes == u64::from(POINTER_BYTES);
+        if !is_whole || self.code.is_pointed_at(place) {
+            return None;
+        }
+        let mut puts = Puts { starts: Vec::new(), from: Vec::new() };
+        puts.starts.extend(self.code.pointer_at(place));
+        if self.names().is_exported(place) {
+            // Other load objects may put there what they find by its name.
+            puts.starts.extend(self.names().starts());
+        }
+        for (at, reference) in references.iter().filter(|(_, it)| it.reaches(place)) {
+            let put = match reference.use_ {
+                DataUse::Read if reference.to == place => continue,
+                DataUse::PutNumber(number) if reference.to == place => Destination::Code(number),
+                DataUse::Put(register) if reference.to == place => {
+                    let function = self.function(*at).ok()?;
+                    self.with_sums(&function, |sums| sums.function_in(*at, register))??
+                }
+                _ => return None,
+            };
+            match put {
+                Destination::Code(start) => puts.starts.push(start),
+                Destination::Slot(from) => puts.from.push(from),
+            }
+        }
+        Some(puts)
+    }
+
+    /// The instructions that refer to one of these pointers, which are sorted; `None` where there is too much code.
+    fn references(&self, places: &[Svma]) -> Option<Vec<(Svma, Reference)>> {
+        let text = self.code.image.sections.iter().filter(|it| it.is_executable);
+        let n_bytes = text.clone().map(|section| section.file_bytes).fold(0, u64::saturating_add);
+        if n_bytes > limit::MAX_FOLLOWED_CODE_BYTES {
+            return None;
+        }
+        let is_asked = |reference: &Reference| {
+            let near = reference.to.0.saturating_sub(POINTER_BYTES.into());
+            let first = places.partition_point(|place| place.0 <= near);
+            places.get(first).is_some_and(|place| reference.reaches(*place))
+        };
+        let mut found = Vec::new();
+        for section in text {
+            let bytes = self.code.image.read_section(self.code.file.as_ref(), section).ok()?;
+            found.extend(scan::references(section.start, &bytes).filter(|(_, it)| is_asked(it)));
+        }
         Some(found)
     }
 }

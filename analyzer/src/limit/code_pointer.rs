@@ -24,5 +24,11 @@ pub const MAX_TYPED_JUMPS: usize = 512;
 /// Jumps by one pointer that are asked what they touch.
 pub const MAX_ALIKE_JUMPS: usize = 8;
 
-/// Static pointers that are followed from one to another, each with a pass over the code.
-pub const MAX_STATIC_POINTERS: usize = 4;
+/// Static pointers of one load object of which it is looked for what is put into them.
+pub const MAX_STATIC_POINTERS: usize = 128;
+
+/// Passes over a load object's code for that: from a pointer to the one that it is filled from, and on.
+pub const MAX_STATIC_PASSES: usize = 4;
+
+/// Code that is passed over so: 40 ms each time.
+pub const MAX_FOLLOWED_CODE_BYTES: u64 = 8 << 20;

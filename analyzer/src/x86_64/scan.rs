@@ -6,7 +6,6 @@ use super::exit::Exit;
 use super::pointer::CodePointer;
 use dataspace_proto::address::Svma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
-use std::ops::Range;
 
 fn decoder(start: Svma, code: &[u8]) -> Decoder<'_> {
     Decoder::with_ip(64, code, start.0, DecoderOptions::NONE)
@@ -41,23 +40,12 @@ pub(crate) fn pointer_jump(svma: Svma, code: &[u8]) -> Option<AddressOperand> {
     }
 }
 
-/// The instructions in `code` that refer to an address between `places`: with a static operand there, of which the
-/// access is told, or with the address as a number.
-pub(crate) fn references(
-    start: Svma,
-    code: &[u8],
-    places: Range<u64>,
-) -> impl Iterator<Item = (Svma, Reference)> {
-    let mut decoder = decoder(start, code);
-    let mut here = Instruction::default();
-    std::iter::from_fn(move || {
-        while decoder.can_decode() {
-            decoder.decode_out(&mut here);
-            if let Some(reference) = Reference::of(&here, &places) {
-                return Some((Svma(here.ip()), reference));
-            }
-        }
-        None
+/// The instructions in `code` that refer to an address: with a static operand there, of which the access is told, or with
+/// a number that may be one.
+pub(crate) fn references(start: Svma, code: &[u8]) -> impl Iterator<Item = (Svma, Reference)> {
+    let all = decoder(start, code).into_iter();
+    all.flat_map(|here| {
+        Reference::of(&here).into_iter().flatten().map(move |it| (Svma(here.ip()), it))
     })
 }
 
@@ -86,25 +74,25 @@ pub(crate) enum DataUse {
 }
 
 impl Reference {
-    fn of(here: &Instruction, places: &Range<u64>) -> Option<Self> {
-        let number = || (1..here.op_count()).find_map(|operand| here.try_immediate(operand).ok());
-        let has_operand = (0..here.op_count()).any(|it| here.op_kind(it) == OpKind::Memory);
-        let has_register = !here.is_ip_rel_memory_operand()
-            && [here.memory_base(), here.memory_index()].iter().any(|it| *it != Register::None);
+    fn of(here: &Instruction) -> [Option<Self>; 2] {
+        let number = (1..here.op_count()).find_map(|operand| here.try_immediate(operand).ok());
+        let other = |to| Self { to: Svma(to), n_bytes: 0, use_: DataUse::Other };
+        if !(0..here.op_count()).any(|it| here.op_kind(it) == OpKind::Memory) {
+            return [number.map(other), None];
+        }
         let at = here.memory_displacement64();
-        if !has_operand || has_register || !places.contains(&at) {
+        let mut registers = [here.memory_base(), here.memory_index()].into_iter();
+        let is_static = here.is_ip_rel_memory_operand() || registers.all(|it| it == Register::None);
+        if !is_static {
             // What is counted from an address begins there.
-            let is_base = has_operand && has_register && places.contains(&at);
-            let to = number().filter(|to| places.contains(to)).or(is_base.then_some(at))?;
-            return Some(Self { to: Svma(to), n_bytes: 0, use_: DataUse::Other });
+            return [number.map(other), Some(other(at))];
         }
         let is_word = here.memory_size().size() == usize::from(POINTER_BYTES);
-        let reads = |operand: u32| here.op_kind(operand) == OpKind::Memory;
         let use_ = match here.mnemonic() {
-            Mnemonic::Mov if reads(1) => DataUse::Read,
+            Mnemonic::Mov if here.op1_kind() == OpKind::Memory => DataUse::Read,
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push => DataUse::Read,
             Mnemonic::Call | Mnemonic::Jmp => DataUse::Read,
-            Mnemonic::Mov if is_word => match (here.op1_kind(), number()) {
+            Mnemonic::Mov if is_word => match (here.op1_kind(), number) {
                 (OpKind::Register, _) => {
                     let register = access::address_register(here.op1_register());
                     register.and_then(|it| it.dwarf).map_or(DataUse::Other, DataUse::Put)
@@ -114,12 +102,15 @@ impl Reference {
             },
             _ => DataUse::Other,
         };
-        Some(Self { to: Svma(at), n_bytes: here.memory_size().size() as u64, use_ })
+        let n_bytes = here.memory_size().size() as u64;
+        [number.map(other), Some(Self { to: Svma(at), n_bytes, use_ })]
     }
 
     /// Tells whether the pointer at `place` is what it refers to, or a part of that.
     pub(crate) fn reaches(&self, place: Svma) -> bool {
-        self.to >= place || self.to.0.saturating_add(self.n_bytes) > place.0
+        let end = place.0.saturating_add(POINTER_BYTES.into());
+        let is_from = (place.0..end).contains(&self.to.0);
+        is_from || self.to < place && self.to.0.saturating_add(self.n_bytes) > place.0
     }
 }
 
@@ -163,7 +154,7 @@ mod tests {
             &[0xbf, 0, 0x20, 0, 0],                    // mov $0x2000,%edi
         ]
         .concat();
-        let found = references(Svma(0x1000), &code, 0x1fc0..0x2008);
+        let found = references(Svma(0x1000), &code);
         let reaching = found.filter(|(_, reference)| reference.reaches(Svma(0x2000)));
         let told: Vec<(u64, DataUse)> = reaching.map(|(at, it)| (at.0, it.use_)).collect();
         let expected = [
