@@ -16,7 +16,7 @@ use crate::types::layout::{ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use crate::x86_64::call_table::is_jump;
-use crate::x86_64::exit::{Destination, Exit};
+use crate::x86_64::exit::Destination;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
@@ -60,13 +60,8 @@ impl LoadObjectIndex {
     }
 
     fn find_call_site(&mut self, behind: Svma) -> Option<CallSite> {
-        let inside = Svma(behind.0.checked_sub(1)?);
-        let function = self.function(inside).ok()?;
-        let at = function.first_from(behind).checked_sub(1)?;
-        let call = function.code(at)?;
-        if !matches!(function.exit(at), Exit::Call(_)) || call.end != behind.0 {
-            return None;
-        }
+        let (function, at) = self.call_before(behind)?;
+        let (call, inside) = (function.code(at)?, Svma(behind.0.checked_sub(1)?));
         let pointer = function.pointer(at);
         let pointed = pointer.and_then(|by| self.pointed_prototype(Svma(call.start), by));
         let site = self.site_of(Svma(call.start), &function).unwrap_or_default();

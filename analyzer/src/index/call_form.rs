@@ -4,18 +4,25 @@
 use crate::index::call_site::{CallForm, CalleeAddress};
 use crate::index::load_object::LoadObjectIndex;
 use crate::x86_64::exit::Exit;
+use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
+use std::sync::Arc;
 
 impl LoadObjectIndex {
-    /// The form of the call that returns to `behind`.
-    pub(crate) fn call_form(&mut self, behind: Svma) -> Option<CallForm> {
+    /// The call that returns to `behind`: its function, and its place in that.
+    pub(crate) fn call_before(&mut self, behind: Svma) -> Option<(Arc<FunctionCode>, usize)> {
         let inside = Svma(behind.0.checked_sub(1)?);
         let function = self.function(inside).ok()?;
         let at = function.first_from(behind).checked_sub(1)?;
+        let is_it =
+            matches!(function.exit(at), Exit::Call(_)) && function.code(at)?.end == behind.0;
+        is_it.then_some((function, at))
+    }
+
+    /// The form of the call that returns to `behind`.
+    pub(crate) fn call_form(&mut self, behind: Svma) -> Option<CallForm> {
+        let (function, at) = self.call_before(behind)?;
         let call = function.code(at)?;
-        if !matches!(function.exit(at), Exit::Call(_)) || call.end != behind.0 {
-            return None;
-        }
         let (written, pointer) = (function.exit(at).target(), function.pointer(at));
         let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
         let callee = self.target(function.destination(at));
