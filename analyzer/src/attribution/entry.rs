@@ -29,8 +29,8 @@ enum Led {
     Call,
     /// The instruction at this address, by a pointer that it read.
     Through(Avma),
-    /// One of these jumps of the same load object, by a pointer that it read.
-    OneOf(Vec<Svma>),
+    /// One of these instructions, each by a pointer that it read.
+    OneOf(Vec<Avma>),
     /// The function that was called, which went on here by a jump.
     Jump,
 }
@@ -96,13 +96,9 @@ impl AtEntry<'_> {
         general.any(|register| registers.get(*register) == Some(sample.ip.0))
     }
 
-    /// The jumps of other functions that may have led here, each by a pointer in memory, and whether the file has this
-    /// function there; `None` where a place is not known.
-    fn possible_jumps<'w>(
-        self,
-        ways: &'w WaysIn,
-        first: Reached<'_>,
-    ) -> Option<Vec<(&'w PointerJump, bool)>> {
+    /// The jumps of other functions that may have led here, each by a pointer in memory; `None` where a place is not
+    /// known.
+    fn possible_jumps<'w>(self, ways: &'w WaysIn, first: Reached<'_>) -> Option<Vec<Possible<'w>>> {
         /// No program has anything before this address (`vm.mmap_min_addr`), or after that one.
         const USER: Range<u64> = 0x1_0000..1 << 47;
         let Located { registers, bias, .. } = self.located;
@@ -114,15 +110,35 @@ impl AtEntry<'_> {
             let in_file = Svma(place.0.wrapping_sub(bias));
             let is_held = self.entered.held_at.binary_search(&in_file).is_ok();
             let is_elsewhere = !is_held && self.entered.pointers.binary_search(&in_file).is_ok();
-            // What the call went by leads to one function: the call led there too.
             let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
             let is_reached = is_held || are_reached.get(at) == Some(&true);
-            if USER.contains(&place.0) && !is_elsewhere && !is_calls && is_reached {
-                possible.push((jump, is_held));
+            if USER.contains(&place.0) && !is_elsewhere && is_reached {
+                possible.push(Possible { jump, is_held, is_calls });
             }
         }
         Some(possible)
     }
+}
+
+/// A jump that may have led to a sample.
+#[derive(Clone, Copy)]
+struct Possible<'w> {
+    jump: &'w PointerJump,
+    /// The file has this function where its pointer is.
+    is_held: bool,
+    /// The call has its pointer in the same place, as far as the registers are the same.
+    is_calls: bool,
+}
+
+/// The instruction at `call`, or one of the jumps by the same pointer; `None` where there are others.
+fn through(call: Avma, possible: &[Possible<'_>], bias: u64) -> Option<Led> {
+    if possible.is_empty() {
+        return Some(Led::Through(call));
+    }
+    let are_alike = possible.iter().all(|it| it.is_calls && it.jump.are_few());
+    let sites = possible.iter().flat_map(|it| &it.jump.sites);
+    let jumps = sites.map(|site| Avma(site.at.0.wrapping_add(bias)));
+    are_alike.then(|| Led::OneOf([call].into_iter().chain(jumps).collect()))
 }
 
 impl World {
@@ -192,7 +208,10 @@ impl World {
             Some(led) => {
                 let first = Reached::Pointed(self.place_of_pointer(entry), ways.onward.as_deref());
                 let jumps = entry.possible_jumps(ways, first);
-                Ok(jumps.is_some_and(|jumps| jumps.is_empty()).then_some(led))
+                Ok(jumps.and_then(|jumps| match led {
+                    Led::Through(at) => through(at, &jumps, located.bias),
+                    led => jumps.is_empty().then_some(led),
+                }))
             }
             None => self.only_way(entry, ways),
         }
@@ -226,14 +245,15 @@ impl World {
         };
         let Some(jumps) = entry.possible_jumps(ways, first) else { return Ok(None) };
         if place.is_some() {
-            return Ok(jumps.is_empty().then_some(Led::Through(at)));
+            return Ok(through(at, &jumps, located.bias));
         }
-        let [(jump, true)] = *jumps else { return Ok(None) };
-        let mut sites: Vec<Svma> = jump.sites.iter().map(|site| site.at).collect();
-        let near = jump.sites.iter().filter(|site| first.may_be(site)).map(|site| site.at);
-        // After more than one jump it is any of them.
-        if near.clone().next().is_some() {
-            sites = near.collect();
+        let [Possible { jump, is_held: true, .. }] = *jumps else { return Ok(None) };
+        let at = |site: &JumpSite| Avma(site.at.0.wrapping_add(located.bias));
+        let mut sites: Vec<Avma> =
+            jump.sites.iter().filter(|site| first.may_be(site)).map(at).collect();
+        if sites.is_empty() {
+            // After more than one jump it is any of them.
+            sites.extend(jump.sites.iter().map(at));
         }
         Ok(jump.are_few().then_some(Led::OneOf(sites)))
     }
@@ -275,18 +295,17 @@ impl World {
         Some(Svma(place.0.wrapping_sub(bias)))
     }
 
-    /// The answer for one of the jumps at `jumps`, if it is the same for all.
+    /// The answer for one of the instructions at `ways`, if it is the same for all.
     fn at_one_of(
         &mut self,
         search: &mut Search,
         located: Located<'_>,
-        jumps: &[Svma],
+        ways: &[Avma],
         blocked: Attribution,
     ) -> Result<Attribution, Needs> {
         let mut only: Option<Attribution> = None;
-        for jump in jumps {
-            let at = Avma(jump.0.wrapping_add(located.bias));
-            let found = self.at_pointer(search, located, at, blocked)?;
+        for at in ways {
+            let found = self.at_pointer(search, located, *at, blocked)?;
             match only {
                 None => only = Some(found),
                 Some(known) if known.verdict == found.verdict => {
