@@ -103,16 +103,19 @@ impl AtEntry<'_> {
         const USER: Range<u64> = 0x1_0000..1 << 47;
         let Located { registers, bias, .. } = self.located;
         let state = State::sampled(registers, bias, None);
-        let are_reached = reached(&ways.jumps, first);
+        let mut are_reached = None;
         let mut possible = Vec::new();
         for (at, jump) in ways.perhaps() {
             let place = state.effective_address(&jump.operand).ok()?;
             let in_file = Svma(place.0.wrapping_sub(bias));
             let is_held = self.entered.held_at.binary_search(&in_file).is_ok();
-            let is_elsewhere = !is_held && self.entered.pointers.binary_search(&in_file).is_ok();
+            let is_elsewhere = !is_held && self.entered.loaded.binary_search(&in_file).is_ok();
             let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
-            let is_reached = is_held || are_reached.get(at) == Some(&true);
-            if USER.contains(&place.0) && !is_elsewhere && is_reached {
+            if !USER.contains(&place.0) || is_elsewhere {
+                continue;
+            }
+            let are_reached = are_reached.get_or_insert_with(|| reached(&ways.jumps, first));
+            if is_held || are_reached.get(at) == Some(&true) {
                 possible.push(Possible { jump, is_held, is_calls });
             }
         }
@@ -226,10 +229,6 @@ impl World {
         let mut place = place.filter(|place| entered.pointers.binary_search(place).is_err());
         let mut site = None;
         if place.is_some() {
-            let first = Reached::Pointed(place, None);
-            if entry.possible_jumps(ways, first).is_some_and(|jumps| jumps.is_empty()) {
-                return Ok(Some(Led::Through(at)));
-            }
             site = self.call_site(located.sample.pid, entry.return_address)?;
         }
         let pointed = site.as_ref().and_then(|(_, site, _)| site.pointed.as_deref());

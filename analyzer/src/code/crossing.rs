@@ -8,7 +8,8 @@ use crate::x86_64::exit::Exit;
 use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
 
-/// The direct jumps and calls of a load object that lead into the middle of a function.
+/// The direct jumps and calls of a load object that lead into the middle of a function; the functions that direct jumps
+/// lead to, and the jumps by pointers in memory. Linkage stubs are not looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Crossings {
     /// Target and source of jumps, by target.
@@ -47,11 +48,8 @@ impl Crossings {
     fn search_function(&mut self, start: u64, code: &[u8], starts: &FunctionStarts) {
         let end = start + code.len() as u64;
         for (source, exit) in scan::exits(Svma(start), code) {
-            let Some(Svma(target)) = exit.target() else {
-                self.by_pointer.push(source.0);
-                continue;
-            };
-            if (start..end).contains(&target) {
+            let target = exit.target().map(|target| target.0);
+            if target.is_some_and(|target| (start..end).contains(&target)) {
                 continue;
             }
             let kept = [&self.jumped_to, &self.by_pointer].map(Vec::len);
@@ -60,6 +58,10 @@ impl Crossings {
                 self.is_cut = true;
                 return;
             }
+            let Some(target) = target else {
+                self.by_pointer.push(source.0);
+                continue;
+            };
             match exit {
                 Exit::Call(_) if is_entered(target, starts) => {}
                 Exit::Call(_) => self.called.push(target),

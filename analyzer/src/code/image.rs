@@ -22,7 +22,7 @@ pub(crate) struct CodeImage {
     pointers: OnceCell<CodePointers>,
     /// Code, and where in the data a pointer to it lies; in order.
     held: OnceCell<Vec<(Svma, Svma)>>,
-    places: OnceCell<Arc<[Svma]>>,
+    places: OnceCell<[Arc<[Svma]>; 2]>,
     linkage: OnceCell<LinkageTable>,
     crossings: OnceCell<Option<Crossings>>,
     dead_ends: DeadEnds,
@@ -121,9 +121,27 @@ impl CodeImage {
 
     /// The code that the pointer at `place` leads to, where only the loader writes.
     pub(crate) fn loaded_pointer(&self, place: Svma) -> Option<Svma> {
-        let section = self.image.loaded_section(place)?;
-        let is_kept = [".got", ".data.rel.ro"].iter().any(|name| section.name.starts_with(name));
-        self.pointer_at(place).filter(|_| is_kept)
+        self.pointer_at(place).filter(|_| self.is_loaded_once(place))
+    }
+
+    /// Tells whether only the loader writes at `place`.
+    fn is_loaded_once(&self, place: Svma) -> bool {
+        self.image.loaded_section(place).is_some_and(|section| {
+            let names = [".got", ".data.rel.ro"];
+            !section.is_writable || names.iter().any(|name| section.name.starts_with(name))
+        })
+    }
+
+    /// The function that the file puts at `place` in its data, if any; nothing where what the loader puts there is not
+    /// known.
+    #[allow(clippy::option_option, reason = "no function, and not known, are two facts")]
+    pub(crate) fn first_content(&self, place: Svma) -> Option<Option<Svma>> {
+        if relocation::has_other(&self.image, self.file.as_ref(), place) {
+            return None;
+        }
+        let word = self.bytes_at(place, 8).and_then(|word| word.try_into().ok());
+        let word = word.map(|word| Svma(u64::from_le_bytes(word)));
+        Some(self.pointers().at(place).or(word.filter(|target| self.image.is_code(*target))))
     }
 
     /// Tells whether data of the load object has the address of the variable at `place`.
@@ -138,15 +156,18 @@ impl CodeImage {
             || words().iter().any(|(_, at)| is_data(*at))
     }
 
-    /// The places in its data where the file has a pointer to code, in order.
-    pub(crate) fn places_of_pointers(&self) -> Arc<[Svma]> {
+    /// The places in its data where the file has a pointer to code, and those of them where only the loader writes; in
+    /// order.
+    pub(crate) fn places_of_pointers(&self) -> [Arc<[Svma]>; 2] {
         let places = self.places.get_or_init(|| {
             let held = self.held.get_or_init(|| self.find_held());
-            let mut places: Vec<Svma> = held.iter().map(|(_, place)| *place).collect();
-            places.sort_unstable();
-            places.into()
+            let mut all: Vec<Svma> = held.iter().map(|(_, place)| *place).collect();
+            all.sort_unstable();
+            let loaded: Vec<Svma> =
+                all.iter().filter(|place| self.is_loaded_once(**place)).copied().collect();
+            [all.into(), loaded.into()]
         });
-        Arc::clone(places)
+        places.clone()
     }
 
     fn find_held(&self) -> Vec<(Svma, Svma)> {

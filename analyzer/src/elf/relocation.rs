@@ -56,6 +56,15 @@ impl CodePointers {
     }
 }
 
+/// Tells whether the loader writes something else than an address of this load object to `place`.
+pub(crate) fn has_other(image: &ElfImage, file: &dyn FileBytes, place: Svma) -> bool {
+    let bytes = image.section_bytes(file, ".rela.dyn");
+    entries::<Rela64<LittleEndian>>(&bytes).iter().any(|entry| {
+        entry.r_offset.get(LittleEndian) == place.0
+            && entry.r_type(LittleEndian, false) != R_X86_64_RELATIVE
+    })
+}
+
 /// Tells whether a relocation writes the address `target`.
 pub(crate) fn has_target(image: &ElfImage, file: &dyn FileBytes, target: Svma) -> bool {
     let bytes = image.section_bytes(file, ".rela.dyn");

@@ -3,7 +3,7 @@
 
 use crate::index::call_site::{CallForm, CalleeAddress};
 use crate::index::load_object::LoadObjectIndex;
-use crate::x86_64::exit::Exit;
+use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -25,7 +25,16 @@ impl LoadObjectIndex {
         let call = function.code(at)?;
         let (written, pointer) = (function.exit(at).target(), function.pointer(at));
         let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
-        let callee = self.target(function.destination(at));
+        let callee = match function.destination(at) {
+            // A pointer that the program may have changed.
+            Some(Destination::Slot(slot))
+                if self.code.linkage().at(slot).is_none()
+                    && self.code.loaded_pointer(slot).is_none() =>
+            {
+                CalleeAddress::Unknown
+            }
+            destination => self.target(destination),
+        };
         let onward = match &callee {
             CalleeAddress::At(starts) => match **starts {
                 [start] => self.jumps_onward(start),

@@ -16,9 +16,11 @@ pub struct EnteredFunction {
     pub held_at: Vec<Svma>,
     /// Places there where it has a pointer to any code, in order.
     pub pointers: Arc<[Svma]>,
+    /// Those of them where only the loader writes.
+    pub loaded: Arc<[Svma]>,
     /// A function that it went on to by a jump may enter it again before it returns.
     pub(crate) comes_back: ComesBack,
-    /// No jump that is written out in another function leads to it.
+    /// No jump that is written out in another function leads to it, and no linkage stub.
     pub is_only_called: bool,
 }
 
@@ -62,7 +64,7 @@ pub struct PointerJump {
     pub operand: AddressOperand,
     /// The type of the functions that the pointer may lead to.
     pub(crate) pointed: Option<Arc<FunctionType>>,
-    /// The jumps, as far as they are kept.
+    /// The jumps; one more than [`limit::MAX_ALIKE_JUMPS`] stands for more.
     pub sites: Vec<JumpSite>,
 }
 

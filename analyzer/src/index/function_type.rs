@@ -40,7 +40,8 @@ impl Parameter {
     fn may_be(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Pointer(one), Self::Pointer(other)) => {
-                begins_with(one, other) || begins_with(other, one)
+                begins_with(one, other, &mut { MOST_PARTS })
+                    || begins_with(other, one, &mut { MOST_PARTS })
             }
             (Self::Number(one), Self::Number(other)) => one == other,
             (Self::Pointer(_) | Self::AnyPointer, Self::Number(n_bytes))
@@ -52,17 +53,22 @@ impl Parameter {
     }
 }
 
-/// Tells whether a structure begins with another one, or is it.
-fn begins_with(whole: &Layout, part: &Layout) -> bool {
+/// First parts of a structure that are looked at, those of unions among them.
+const MOST_PARTS: usize = 64;
+
+/// Tells whether a structure begins with another one, or is it; or has too many first parts.
+fn begins_with(whole: &Layout, part: &Layout, n_left: &mut usize) -> bool {
+    let Some(left) = n_left.checked_sub(1) else { return true };
+    *n_left = left;
     if whole.name == part.name {
         return true;
     }
     match &whole.shape {
         Shape::Aggregate { members, .. } => {
             let mut first = members.iter().filter(|it| it.byte_range().0 == 0);
-            first.any(|member| begins_with(&member.layout, part))
+            first.any(|member| begins_with(&member.layout, part, n_left))
         }
-        Shape::Array { element, .. } => begins_with(element, part),
+        Shape::Array { element, .. } => begins_with(element, part, n_left),
         Shape::Scalar(_) => false,
     }
 }
@@ -81,6 +87,26 @@ mod tests {
         let members = first.into_iter().map(member).collect();
         let shape = Shape::Aggregate { kind: AggregateKind::Structure, members };
         Arc::new(Layout::new(expression, name.into(), size, shape))
+    }
+
+    #[test]
+    fn unions_within_unions_are_not_looked_through_forever() {
+        let mut nested = structure("innermost", None);
+        for depth in 0..40 {
+            let member = |name: &str| Member {
+                name: name.into(),
+                offset: 0,
+                bits: None,
+                layout: nested.clone(),
+            };
+            let members = [member("one"), member("other")].into();
+            let shape = Shape::Aggregate { kind: AggregateKind::Union, members };
+            let name: Arc<str> = format!("union{depth}").into();
+            nested = Arc::new(Layout::new(Arc::clone(&nested.expression), name, 8, shape));
+        }
+        let other = structure("page", None);
+        let takes = |layout| FunctionType { parameters: vec![Parameter::Pointer(layout)] };
+        assert!(takes(nested).may_be_called_as(&takes(other)), "nobody knows");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Jumps from one function to another by a pointer in memory: besides calls and written jumps the only ways to a
-//! function's first instruction.
+//! Jumps from one function to another by a pointer in memory, and what such pointers may hold.
 
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
@@ -156,7 +155,7 @@ impl LoadObjectIndex {
             return None;
         }
         let mut puts = Puts { starts: Vec::new(), from: Vec::new() };
-        puts.starts.extend(self.code.pointer_at(place));
+        puts.starts.extend(self.code.first_content(place)?);
         if self.names().is_exported(place) {
             // Other load objects may put there what they find by its name.
             puts.starts.extend(self.names().starts());

@@ -4,6 +4,7 @@ use crate::dataflow::{Content, Origin};
 use crate::elf::data_symbol::DataPlace;
 use crate::index::function_type::{FunctionType, Parameter};
 use crate::index::load_object::LoadObjectIndex;
+use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
@@ -79,6 +80,9 @@ impl LoadObjectIndex {
     fn prototype(&mut self, function: DieRef) -> Option<Arc<FunctionType>> {
         let debug = self.debug.as_mut()?;
         let types = debug.parameter_types(function);
+        if types.len() >= limit::MAX_PARAMETERS || debug.takes_more(function) {
+            return None;
+        }
         let mut parameters = Vec::with_capacity(types.len());
         for die in types {
             let layout = debug.layout(die);

@@ -11,11 +11,16 @@ impl LoadObjectIndex {
     /// Finds by what the function at `start` can be entered.
     pub(crate) fn entered(&mut self, start: Svma) -> EnteredFunction {
         let crossings = self.code.crossings(self.frames.starts());
-        let is_only_called = crossings.and_then(|it| it.jumps_to(start)) == Some(false);
+        let has_jump = crossings.and_then(|it| it.jumps_to(start)) != Some(false);
+        // By a name, or by what is chosen at load time, a linkage stub of anybody may jump here.
+        let names = self.names().at(start).to_vec();
+        let is_only_called = !has_jump && names.is_empty() && self.names().stubs(start).is_empty();
+        let [pointers, loaded] = self.code.places_of_pointers();
         EnteredFunction {
-            names: self.names().at(start).to_vec(),
+            names,
             held_at: self.code.places_of(start),
-            pointers: self.code.places_of_pointers(),
+            pointers,
+            loaded,
             comes_back: self
                 .comes_back(start)
                 .map(|(comes_back, _)| comes_back)
@@ -45,7 +50,7 @@ impl LoadObjectIndex {
     }
 
     /// Tells whether jumps out of the function at `start` lead back to it in the end, and which of them go by pointers;
-    /// `None` where they may, or that is not known. Functions of other load objects do not jump here.
+    /// `None` where written ones do, or that is not known. It is assumed that functions of other load objects do not.
     fn comes_back(&mut self, start: Svma) -> Option<(ComesBack, Vec<Svma>)> {
         let mut left_to = vec![start];
         let mut leaving = Vec::new();

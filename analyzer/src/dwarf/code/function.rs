@@ -131,14 +131,31 @@ impl DebugInfo {
     }
 
     fn parameters_of(&mut self, function: DieRef) -> Vec<DieRef> {
+        self.children_of(function, gimli::DW_TAG_formal_parameter)
+    }
+
+    /// Tells whether a function may take more than its parameters say (`...`).
+    pub(crate) fn takes_more(&mut self, function: DieRef) -> bool {
+        let mut next = Some(function);
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            let Some(die) = next else { return false };
+            if !self.children_of(die, gimli::DW_TAG_unspecified_parameters).is_empty() {
+                return true;
+            }
+            let Some((_, entry)) = self.entry(die) else { return false };
+            next = self.origin(die, &entry);
+        }
+        true
+    }
+
+    fn children_of(&mut self, function: DieRef, tag: gimli::DwTag) -> Vec<DieRef> {
         let mut found = Vec::new();
         let Some(unit) = self.unit(function.unit) else { return found };
         let Ok(mut tree) = unit.unit.entries_tree(Some(function.offset)) else { return found };
         let Ok(root) = tree.root() else { return found };
         let mut children = root.children();
         while let Ok(Some(child)) = children.next() {
-            let is_parameter = child.entry().tag() == gimli::DW_TAG_formal_parameter;
-            if is_parameter && found.len() < limit::MAX_PARAMETERS {
+            if child.entry().tag() == tag && found.len() < limit::MAX_PARAMETERS {
                 found.push(DieRef { unit: function.unit, offset: child.entry().offset() });
             }
         }
