@@ -52,9 +52,8 @@ impl Crossings {
             if target.is_some_and(|target| (start..end).contains(&target)) {
                 continue;
             }
-            let kept = [&self.jumped_to, &self.by_pointer].map(Vec::len);
-            let is_full = self.by_target.len().max(kept[0]).max(kept[1]) >= limit::MAX_CROSSINGS;
-            if is_full {
+            let kept = [self.by_target.len(), self.jumped_to.len(), self.by_pointer.len()];
+            if kept.into_iter().any(|n| n >= limit::MAX_CROSSINGS) {
                 self.is_cut = true;
                 return;
             }

@@ -12,6 +12,7 @@ use crate::x86_64::exit::Destination;
 use crate::x86_64::image_bytes::ImageBytes;
 use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
+use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -109,14 +110,21 @@ impl CodeImage {
     }
 
     /// The pointer to code that the file has at `place` in its data.
-    pub(crate) fn pointer_at(&self, place: Svma) -> Option<Svma> {
-        let in_file = || {
-            let word = self.bytes_at(place, 8)?;
-            let target = Svma(u64::from_le_bytes(word.try_into().ok()?));
-            self.image.is_code(target).then_some(target)
-        };
-        let is_fixed = self.is_at_fixed_addresses();
-        self.pointers().at(place).or_else(|| is_fixed.then(in_file).flatten())
+    fn pointer_at(&self, place: Svma) -> Option<Svma> {
+        let in_file = self.pointers().at(place);
+        in_file.or_else(|| self.code_word(place).filter(|_| self.is_at_fixed_addresses()))
+    }
+
+    /// The same, also where the loader adds to what is there.
+    pub(crate) fn first_content(&self, place: Svma) -> Option<Svma> {
+        self.pointers().at(place).or_else(|| self.code_word(place))
+    }
+
+    /// The word of the file at `place`, if it is an address of code.
+    fn code_word(&self, place: Svma) -> Option<Svma> {
+        let word = self.bytes_at(place, 8)?;
+        let target = Svma(u64::from_le_bytes(word.try_into().ok()?));
+        self.image.is_code(target).then_some(target)
     }
 
     /// The code that the pointer at `place` leads to, where only the loader writes.
@@ -132,28 +140,18 @@ impl CodeImage {
         })
     }
 
-    /// The function that the file puts at `place` in its data, if any; nothing where what the loader puts there is not
-    /// known.
-    #[allow(clippy::option_option, reason = "no function, and not known, are two facts")]
-    pub(crate) fn first_content(&self, place: Svma) -> Option<Option<Svma>> {
-        if relocation::has_other(&self.image, self.file.as_ref(), place) {
-            return None;
-        }
-        let word = self.bytes_at(place, 8).and_then(|word| word.try_into().ok());
-        let word = word.map(|word| Svma(u64::from_le_bytes(word)));
-        Some(self.pointers().at(place).or(word.filter(|target| self.image.is_code(*target))))
-    }
-
-    /// Tells whether data of the load object has the address of the variable at `place`.
-    pub(crate) fn is_pointed_at(&self, place: Svma) -> bool {
+    /// Of `places`, which are sorted, those whose address data of the load object has, and those to which the loader writes
+    /// what is not known.
+    pub(crate) fn open_places(&self, places: &[Svma]) -> FxHashSet<Svma> {
         // The table of symbols is not data.
         let is_data = |at: Svma| {
             let section = self.image.loaded_section(at);
             section.is_some_and(|it| it.is_writable || it.name.starts_with(".rodata"))
         };
-        let words = || self.words(|target| target == place);
-        relocation::has_target(&self.image, self.file.as_ref(), place)
-            || words().iter().any(|(_, at)| is_data(*at))
+        let mut open = relocation::open_places(&self.image, self.file.as_ref(), places);
+        let words = self.words(|target| places.binary_search(&target).is_ok());
+        open.extend(words.into_iter().filter(|(_, at)| is_data(*at)).map(|(target, _)| target));
+        open
     }
 
     /// The places in its data where the file has a pointer to code, and those of them where only the loader writes; in

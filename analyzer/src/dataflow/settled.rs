@@ -200,20 +200,21 @@ impl Dataflow {
     /// The variable that the debug information says is so far from where a register points, and how
     /// far into it that is: there, or else wherever the value is the same.
     pub(crate) fn part(&self, svma: Svma, number: u16, at: i64) -> Option<(Arc<Layout>, u64)> {
-        let parts = self.parts_of(self.value(svma, number)?).iter().filter(|part| !part.is_copy);
-        let around =
-            |part: &Part| Some((part.code.clone(), Arc::clone(&part.layout), part.into(at)?));
-        let mut around = parts.filter_map(around).collect::<Vec<_>>();
-        let here = around.iter().rposition(|(code, ..)| code.contains(&svma.0));
-        if let Some(here) = here {
-            let (_, layout, into) = around.swap_remove(here);
-            return Some((layout, into));
-        }
-        let (_, layout, into) = around.pop()?;
-        let is_same = |(_, other, at): &(_, Arc<Layout>, u64)| {
-            other.fingerprint == layout.fingerprint && *at == into
+        let parts = self.parts_of(self.value(svma, number)?);
+        let around = || {
+            let parts = parts.iter().filter(|part| !part.is_copy);
+            parts.filter_map(|part| Some((part, part.into(at)?)))
         };
-        around.iter().all(is_same).then_some((layout, into))
+        let here = around().rfind(|(part, _)| part.code.contains(&svma.0));
+        let anywhere = || {
+            let (last, into) = around().next_back()?;
+            let is_same = |(part, other): (&Part, u64)| {
+                part.layout.fingerprint == last.layout.fingerprint && other == into
+            };
+            around().all(is_same).then_some((last, into))
+        };
+        let (part, into) = here.or_else(anywhere)?;
+        Some((Arc::clone(&part.layout), into))
     }
 
     /// The type of a variable that has the value of what a register points at, if that is all that is

@@ -6,6 +6,7 @@ use crate::limit;
 use dataspace_proto::address::Svma;
 use object::LittleEndian;
 use object::elf::{R_X86_64_RELATIVE, Rela64};
+use rustc_hash::FxHashSet;
 
 /// The relative relocations of a load object that point at its code.
 ///
@@ -56,18 +57,19 @@ impl CodePointers {
     }
 }
 
-/// Tells whether the loader writes something else than an address of this load object to `place`.
-pub(crate) fn has_other(image: &ElfImage, file: &dyn FileBytes, place: Svma) -> bool {
+/// Of `places`, which are sorted, those that a relocation writes the address of, and those to which one writes what is not
+/// known.
+pub(crate) fn open_places(
+    image: &ElfImage,
+    file: &dyn FileBytes,
+    places: &[Svma],
+) -> FxHashSet<Svma> {
     let bytes = image.section_bytes(file, ".rela.dyn");
-    entries::<Rela64<LittleEndian>>(&bytes).iter().any(|entry| {
-        entry.r_offset.get(LittleEndian) == place.0
-            && entry.r_type(LittleEndian, false) != R_X86_64_RELATIVE
-    })
-}
-
-/// Tells whether a relocation writes the address `target`.
-pub(crate) fn has_target(image: &ElfImage, file: &dyn FileBytes, target: Svma) -> bool {
-    let bytes = image.section_bytes(file, ".rela.dyn");
-    let mut all = entries::<Rela64<LittleEndian>>(&bytes).iter();
-    all.any(|entry| entry.r_addend.get(LittleEndian).cast_unsigned() == target.0)
+    let touched = entries::<Rela64<LittleEndian>>(&bytes).iter().flat_map(|entry| {
+        let target = Svma(entry.r_addend.get(LittleEndian).cast_unsigned());
+        let is_known = entry.r_type(LittleEndian, false) == R_X86_64_RELATIVE;
+        let written = (!is_known).then(|| Svma(entry.r_offset.get(LittleEndian)));
+        [Some(target), written].into_iter().flatten()
+    });
+    touched.filter(|place| places.binary_search(place).is_ok()).collect()
 }

@@ -65,13 +65,7 @@ impl LoadObjectIndex {
         let pointer = function.pointer(at);
         let pointed = pointer.and_then(|by| self.pointed_prototype(Svma(call.start), by));
         let site = self.site_of(Svma(call.start), &function).unwrap_or_default();
-        let onward = match &site.callee {
-            CalleeAddress::At(starts) => match **starts {
-                [start] => self.onward(start),
-                _ => None,
-            },
-            _ => None,
-        };
+        let onward = site.callee.only().and_then(|start| self.onward(start));
         let frame = self.frames.step_at(inside);
         let onward = onward.unwrap_or_default();
         let scope = self.debug.as_mut().and_then(|debug| debug.function_at(inside));

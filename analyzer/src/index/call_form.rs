@@ -35,15 +35,8 @@ impl LoadObjectIndex {
             }
             destination => self.target(destination),
         };
-        let onward = match &callee {
-            CalleeAddress::At(starts) => match **starts {
-                [start] => self.jumps_onward(start),
-                _ => None,
-            },
-            _ => None,
-        };
         let length = (call.end - call.start) as u8;
-        let onward = onward.unwrap_or_default();
+        let onward = callee.only().and_then(|start| self.jumps_onward(start)).unwrap_or_default();
         Some(CallForm { length, callee, written, pointer, stub, onward })
     }
 

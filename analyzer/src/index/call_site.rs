@@ -36,6 +36,19 @@ pub enum CalleeAddress {
     Unknown,
 }
 
+impl CalleeAddress {
+    /// The beginning of the only function of the same load object that it can be.
+    pub(crate) fn only(&self) -> Option<Svma> {
+        match self {
+            Self::At(starts) => match **starts {
+                [start] => Some(start),
+                _ => None,
+            },
+            Self::Named(_) | Self::Unknown => None,
+        }
+    }
+}
+
 /// A call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSite {

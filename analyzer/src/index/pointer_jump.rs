@@ -96,30 +96,34 @@ impl LoadObjectIndex {
                 }
                 Some(_) => true,
                 None if let Some(target) = self.code.loaded_pointer(place) => target == start,
-                None => self.held_by(place).is_none_or(|held| held.contains(&start)),
+                None => self.may_hold(place, start),
             },
             None => true,
         }
     }
 
-    /// The functions that the static pointer at `place` may lead to; `None` for any.
-    fn held_by(&mut self, place: Svma) -> Option<Arc<[Svma]>> {
+    /// Tells whether the static pointer at `place` may lead to the function at `start`.
+    fn may_hold(&mut self, place: Svma, start: Svma) -> bool {
         if self.call_cache.jumps.puts.is_none() {
             let puts = self.find_puts().unwrap_or_default();
             self.call_cache.jumps.puts = Some(puts);
         }
-        let all = self.call_cache.jumps.puts.as_ref()?;
-        let (mut held, mut places) = (Vec::new(), vec![place]);
+        let Some(all) = &self.call_cache.jumps.puts else { return true };
+        let mut places = vec![place];
         let mut next = 0;
         while let Some(place) = places.get(next) {
             next += 1;
-            let puts = all.get(place)?.as_ref()?;
-            held.extend_from_slice(&puts.starts);
-            let others: Vec<Svma> =
-                puts.from.iter().filter(|from| !places.contains(from)).copied().collect();
-            places.extend(others);
+            let Some(Some(puts)) = all.get(place) else { return true };
+            if puts.starts.contains(&start) {
+                return true;
+            }
+            for from in &puts.from {
+                if !places.contains(from) {
+                    places.push(*from);
+                }
+            }
         }
-        Some(held.into())
+        false
     }
 
     /// Finds what is put into the static pointers that jumps go by, and into those that these are filled from; `None`
@@ -138,8 +142,10 @@ impl LoadObjectIndex {
                 break;
             }
             let references = self.references(&places)?;
+            let open = self.code.open_places(&places);
             for place in std::mem::take(&mut places) {
-                let puts = self.puts_into(place, &references);
+                let is_closed = !open.contains(&place);
+                let puts = is_closed.then(|| self.puts_into(place, &references)).flatten();
                 places.extend(puts.iter().flat_map(|puts| &puts.from));
                 all.insert(place, puts);
             }
@@ -151,11 +157,11 @@ impl LoadObjectIndex {
     fn puts_into(&mut self, place: Svma, references: &[(Svma, Reference)]) -> Option<Puts> {
         let symbol = self.code.image.data.at(DataPlace::fixed(place))?;
         let is_whole = symbol.start.at == place && symbol.len_bytes == u64::from(POINTER_BYTES);
-        if !is_whole || self.code.is_pointed_at(place) {
+        if !is_whole {
             return None;
         }
         let mut puts = Puts { starts: Vec::new(), from: Vec::new() };
-        puts.starts.extend(self.code.first_content(place)?);
+        puts.starts.extend(self.code.first_content(place));
         if self.names().is_exported(place) {
             // Other load objects may put there what they find by its name.
             puts.starts.extend(self.names().starts());

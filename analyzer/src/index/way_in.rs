@@ -15,23 +15,25 @@ impl LoadObjectIndex {
         // By a name, or by what is chosen at load time, a linkage stub of anybody may jump here.
         let names = self.names().at(start).to_vec();
         let is_only_called = !has_jump && names.is_empty() && self.names().stubs(start).is_empty();
+        let comes_back = match self.pointers_left_by(start) {
+            None => ComesBack::ByJump,
+            Some(leaving) if leaving.is_empty() => ComesBack::Never,
+            Some(_) => ComesBack::ByPointer,
+        };
         let [pointers, loaded] = self.code.places_of_pointers();
         EnteredFunction {
             names,
             held_at: self.code.places_of(start),
             pointers,
             loaded,
-            comes_back: self
-                .comes_back(start)
-                .map(|(comes_back, _)| comes_back)
-                .unwrap_or_default(),
+            comes_back,
             is_only_called,
         }
     }
 
     /// Finds the ways into the function at `start` that are by pointers; `None` where they are too many.
     pub(crate) fn ways_in(&mut self, start: Svma) -> Option<WaysIn> {
-        let (_, leaving) = self.comes_back(start)?;
+        let leaving = self.pointers_left_by(start)?;
         let mut onward = leaving.iter().map(|at| {
             let function = self.function(*at).ok()?;
             self.pointed_prototype(*at, function.pointer(function.index_of(*at)?)?)
@@ -49,9 +51,10 @@ impl LoadObjectIndex {
         Some(WaysIn { function_type, onward, jumps, elsewhere })
     }
 
-    /// Tells whether jumps out of the function at `start` lead back to it in the end, and which of them go by pointers;
-    /// `None` where written ones do, or that is not known. It is assumed that functions of other load objects do not.
-    fn comes_back(&mut self, start: Svma) -> Option<(ComesBack, Vec<Svma>)> {
+    /// Lists the jumps by pointers that are met on the written jumps out of the function at `start`; `None` where those
+    /// lead back to it in the end, or that is not known. It is assumed that functions of other load objects do not jump
+    /// here.
+    fn pointers_left_by(&mut self, start: Svma) -> Option<Vec<Svma>> {
         let mut left_to = vec![start];
         let mut leaving = Vec::new();
         let mut next = 0;
@@ -70,8 +73,7 @@ impl LoadObjectIndex {
                 return None;
             }
         }
-        let is_never = leaving.is_empty();
-        Some((if is_never { ComesBack::Never } else { ComesBack::ByPointer }, leaving))
+        Some(leaving)
     }
 
     /// Lists the jumps out of a function to others of its load object, each with its target if that is written out.

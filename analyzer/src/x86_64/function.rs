@@ -1,5 +1,6 @@
 //! One function, decoded once: its instructions, and for each what can have run just before it.
 
+use super::access;
 use super::exit::{Destination, Exit};
 use super::flow::Flow;
 use super::pointer::CodePointer;
@@ -9,7 +10,7 @@ use crate::x86_64::image_bytes::ImageBytes;
 use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use iced_x86::{Instruction, OpKind};
+use iced_x86::Instruction;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -185,7 +186,7 @@ impl FunctionCode {
 /// Tells whether an instruction is a jump or branch that touches no memory.
 fn is_jump_alone(instruction: &Instruction) -> bool {
     let is_jump = matches!(Exit::of(instruction), Exit::Jump(_) | Exit::Branch(_) | Exit::Indirect);
-    is_jump && instruction.op0_kind() != OpKind::Memory
+    is_jump && !access::is_of_memory(instruction)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::access::{self, AddressOperand};
 use super::exit::Exit;
 use super::pointer::CodePointer;
 use dataspace_proto::address::Svma;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 fn decoder(start: Svma, code: &[u8]) -> Decoder<'_> {
     Decoder::with_ip(64, code, start.0, DecoderOptions::NONE)
@@ -77,16 +77,14 @@ impl Reference {
     fn of(here: &Instruction) -> [Option<Self>; 2] {
         let number = (1..here.op_count()).find_map(|operand| here.try_immediate(operand).ok());
         let other = |to| Self { to: Svma(to), n_bytes: 0, use_: DataUse::Other };
-        if !(0..here.op_count()).any(|it| here.op_kind(it) == OpKind::Memory) {
+        if !here.op_kinds().any(|kind| kind == OpKind::Memory) {
             return [number.map(other), None];
         }
-        let at = here.memory_displacement64();
-        let mut registers = [here.memory_base(), here.memory_index()].into_iter();
-        let is_static = here.is_ip_rel_memory_operand() || registers.all(|it| it == Register::None);
-        if !is_static {
+        let operand = access::operand(here);
+        let Some(to) = operand.static_address() else {
             // What is counted from an address begins there.
-            return [number.map(other), Some(other(at))];
-        }
+            return [number.map(other), Some(other(operand.displacement.cast_unsigned()))];
+        };
         let is_word = here.memory_size().size() == usize::from(POINTER_BYTES);
         let use_ = match here.mnemonic() {
             Mnemonic::Mov if here.op1_kind() == OpKind::Memory => DataUse::Read,
@@ -103,7 +101,7 @@ impl Reference {
             _ => DataUse::Other,
         };
         let n_bytes = here.memory_size().size() as u64;
-        [number.map(other), Some(Self { to: Svma(at), n_bytes, use_ })]
+        [number.map(other), Some(Self { to, n_bytes, use_ })]
     }
 
     /// Tells whether the pointer at `place` is what it refers to, or a part of that.

@@ -150,15 +150,15 @@ impl DebugInfo {
 
     fn children_of(&mut self, function: DieRef, tag: gimli::DwTag) -> Vec<DieRef> {
         let mut found = Vec::new();
-        let Some(unit) = self.unit(function.unit) else { return found };
-        let Ok(mut tree) = unit.unit.entries_tree(Some(function.offset)) else { return found };
-        let Ok(root) = tree.root() else { return found };
-        let mut children = root.children();
-        while let Ok(Some(child)) = children.next() {
-            if child.entry().tag() == tag && found.len() < limit::MAX_PARAMETERS {
-                found.push(DieRef { unit: function.unit, offset: child.entry().offset() });
-            }
-        }
+        self.for_each_child(
+            function,
+            |it| it == tag,
+            |_, entry| {
+                if found.len() < limit::MAX_PARAMETERS {
+                    found.push(DieRef { unit: function.unit, offset: entry.offset() });
+                }
+            },
+        );
         found
     }
 
