@@ -10,6 +10,7 @@ use crate::x86_64::access::{AddressOperand, AddressRegister, SegmentBase};
 use crate::x86_64::exit::Destination;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A sum of arguments and a number.
@@ -158,26 +159,27 @@ impl Derived {
     }
 }
 
-/// The sums of a function.
+/// The sums of a function, each worked out with all that it is made of when it is asked for: of large functions few are.
 #[derive(Debug)]
 pub(crate) struct ArgumentSums {
     function: Arc<FunctionCode>,
     graph: ValueGraph,
-    of: Vec<Derived>,
+    /// What comes into the values of entries that were followed.
+    inputs: FxHashMap<ValueIdx, Vec<ValueIdx>>,
+    of: FxHashMap<ValueIdx, Derived>,
 }
 
 impl ArgumentSums {
-    /// Works out a function's sums; `None` where its values are too many.
+    /// The values of a function; `None` where they are too many.
     pub(crate) fn of(function: &Arc<FunctionCode>, frames: &FrameTable) -> Option<Self> {
-        let mut graph = ValueGraph::of(function, super::frame_rules(function, frames))?;
-        graph.connect()?;
-        let of = settle(&graph)?;
-        Some(Self { function: Arc::clone(function), graph, of })
+        let graph = ValueGraph::of(function, super::frame_rules(function, frames))?;
+        let (inputs, of) = (FxHashMap::default(), FxHashMap::default());
+        Some(Self { function: Arc::clone(function), graph, inputs, of })
     }
 
     /// Returns the number of values that it holds.
-    pub(crate) fn n_values(&self) -> usize {
-        self.of.len()
+    pub(crate) const fn n_values(&self) -> usize {
+        self.graph.definitions.len()
     }
 
     /// The address of an operand of the instruction at `svma`.
@@ -197,11 +199,12 @@ impl ArgumentSums {
 
     /// Derives what a register, by its DWARF number, holds before the instruction at `svma`.
     pub(crate) fn register(&mut self, svma: Svma, number: u16) -> Derived {
-        let (Some(at), Ok(number)) = (self.function.index_of(svma), u8::try_from(number)) else {
-            return Derived::Top;
-        };
-        let value = self.graph.before(at as u32, Place::Register(number));
-        derived(&self.graph, &self.of, value)
+        self.held(svma, number).map_or(Derived::Top, |value| self.derived(value))
+    }
+
+    fn held(&mut self, svma: Svma, number: u16) -> Option<ValueIdx> {
+        let at = self.function.index_of(svma)?;
+        Some(self.graph.before(at as u32, Place::Register(u8::try_from(number).ok()?)))
     }
 
     /// Derives what the call at `svma` passes in each register of arguments.
@@ -210,70 +213,116 @@ impl ArgumentSums {
     }
 
     /// Finds the function that the call or jump at `svma` calls.
-    pub(crate) fn callee(&self, svma: Svma) -> Option<Destination> {
+    pub(crate) fn callee(&mut self, svma: Svma) -> Option<Destination> {
         let at = self.function.index_of(svma)?;
-        let pointed = || self.pointed(self.graph.call_at(at as u32)?.callee?);
-        self.function.destination(at).or_else(pointed)
+        self.function.destination(at).or_else(|| {
+            let callee = self.graph.call_at(at as u32)?.callee?;
+            self.pointed(callee)
+        })
     }
 
     /// Finds the function whose address a register, by its DWARF number, holds before the instruction at `svma`.
     pub(crate) fn function_in(&mut self, svma: Svma, number: u16) -> Option<Destination> {
-        let at = self.function.index_of(svma)? as u32;
-        let value = self.graph.before(at, Place::Register(u8::try_from(number).ok()?));
+        let value = self.held(svma, number)?;
         self.pointed(value)
     }
 
-    fn pointed(&self, value: ValueIdx) -> Option<Destination> {
-        match self.graph.definition(value)? {
+    fn pointed(&mut self, value: ValueIdx) -> Option<Destination> {
+        match self.made_once(value)? {
             Definition::Loaded {
                 address: Sum { index: None, is_static: true, displacement, .. },
                 n_bytes: POINTER_BYTES,
             } => Some(Destination::Slot(Svma(displacement.cast_unsigned()))),
-            Definition::StaticAddress(svma) => Some(Destination::Code(*svma)),
+            Definition::StaticAddress(svma) => Some(Destination::Code(svma)),
             _ => None,
         }
     }
-}
 
-/// The sums of all values at the fixed point; `None` where that takes too long.
-fn settle(graph: &ValueGraph) -> Option<Vec<Derived>> {
-    let n = graph.definitions.len();
-    let mut of = vec![Derived::Bottom; n];
-    for _ in 0..limit::MAX_TYPING_PASSES {
-        let mut has_changed = false;
-        for value in (0..n as u32).map(ValueIdx) {
-            if graph.canonical(value) != value {
+    /// The one definition that leads to a value on all ways.
+    fn made_once(&mut self, value: ValueIdx) -> Option<Definition> {
+        let (mut open, mut seen, mut only) = (vec![value], FxHashSet::default(), None);
+        while let Some(value) = open.pop() {
+            if !seen.insert(value) {
                 continue;
             }
-            let at = value.0 as usize;
-            // What was found before stays in it, so that it only goes up the lattice, and that ends.
-            let made = of[at].join(made(graph, &of, value));
-            if made != of[at] {
-                of[at] = made;
-                has_changed = true;
+            match self.graph.definitions.get(value.0 as usize)? {
+                Definition::Entry { .. } => open.extend_from_slice(self.inputs(value)),
+                _ if *only.get_or_insert(value) == value => {}
+                _ => return None,
             }
         }
-        if !has_changed {
-            return Some(of);
+        self.graph.definitions.get(only?.0 as usize).copied()
+    }
+
+    /// Returns what comes into the value of an entry.
+    fn inputs(&mut self, value: ValueIdx) -> &[ValueIdx] {
+        self.inputs.entry(value).or_insert_with(|| self.graph.inputs_into(value))
+    }
+
+    /// Derives a value, with all that it is made of.
+    fn derived(&mut self, value: ValueIdx) -> Derived {
+        if let Some(known) = self.of.get(&value) {
+            return *known;
+        }
+        let reached = self.reached_from(value);
+        for _ in 0..limit::MAX_TYPING_PASSES {
+            let mut has_changed = false;
+            for value in reached.iter().rev() {
+                let known = self.of.get(value).copied().unwrap_or(Derived::Bottom);
+                // What was found before stays in it, so that it only goes up the lattice, and that ends.
+                let made = known.join(self.made(*value));
+                has_changed |= made != known;
+                self.of.insert(*value, made);
+            }
+            if !has_changed {
+                return self.of.get(&value).copied().unwrap_or_default();
+            }
+        }
+        // It takes too long: nothing is said of any of them.
+        self.of.extend(reached.iter().map(|value| (*value, Derived::Top)));
+        Derived::Top
+    }
+
+    /// The values that one is made of and that nothing is known of yet, with itself, users mostly first.
+    fn reached_from(&mut self, value: ValueIdx) -> Vec<ValueIdx> {
+        let (mut reached, mut seen) = (vec![value], FxHashSet::from_iter([value]));
+        let mut next = 0;
+        while let Some(value) = reached.get(next).copied() {
+            next += 1;
+            let mut operands = Vec::new();
+            match self.graph.definitions.get(value.0 as usize) {
+                Some(Definition::Entry { .. }) => operands.extend_from_slice(self.inputs(value)),
+                // What is read from memory is of no argument, wherever it is read.
+                Some(Definition::Loaded { .. }) | None => {}
+                Some(definition) => definition.for_each_operand(|it| operands.push(it)),
+            }
+            operands.retain(|operand| !self.of.contains_key(operand) && seen.insert(*operand));
+            reached.extend(operands);
+        }
+        reached
+    }
+
+    fn made(&self, value: ValueIdx) -> Derived {
+        let Some(definition) = self.graph.definitions.get(value.0 as usize) else {
+            return Derived::Top;
+        };
+        let get = |value: ValueIdx| self.of.get(&value).copied().unwrap_or(Derived::Bottom);
+        match *definition {
+            Definition::Entry { .. } => match self.inputs.get(&value).map(Vec::as_slice) {
+                None | Some([]) => Derived::Top,
+                Some(inputs) => {
+                    inputs.iter().fold(Derived::Bottom, |joined, input| joined.join(get(*input)))
+                }
+            },
+            definition => made_of(&definition, get),
         }
     }
-    None
 }
 
-fn derived(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
-    // What was asked for only later was not followed.
-    of.get(graph.canonical(value).0 as usize).copied().unwrap_or(Derived::Top)
-}
-
-fn made(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
-    let Some(definition) = graph.definitions.get(value.0 as usize) else { return Derived::Top };
-    let get = |value: ValueIdx| derived(graph, of, value);
+/// Makes a value of those that its definition names.
+fn made_of(definition: &Definition, get: impl Fn(ValueIdx) -> Derived) -> Derived {
     let any = Derived::Sum(ArgumentSum::ANY_NUMBER);
     match *definition {
-        Definition::Entry { .. } => match graph.inputs(value) {
-            [] => Derived::Top,
-            inputs => inputs.iter().fold(Derived::Bottom, |joined, input| joined.join(get(*input))),
-        },
         Definition::Parameter { register } => {
             let place = ARGUMENTS.iter().position(|argument| *argument == register);
             place.map_or(Derived::Top, |place| Derived::Sum(ArgumentSum::argument(place)))
@@ -296,6 +345,7 @@ fn made(graph: &ValueGraph, of: &[Derived], value: ValueIdx) -> Derived {
         | Definition::FrameAddress(_)
         | Definition::ThreadPointer
         | Definition::Returned { .. }
+        | Definition::Entry { .. }
         | Definition::Opaque => Derived::Top,
     }
 }

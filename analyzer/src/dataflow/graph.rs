@@ -258,11 +258,9 @@ impl ValueGraph {
     /// Works out what comes into every entry, and which values are one.
     pub(crate) fn connect(&mut self) -> Option<()> {
         let mut next = 0;
-        while let Some(definition) = self.definitions.get(next).copied() {
+        while next < self.definitions.len() {
             self.inputs.begin();
-            if let Definition::Entry { run, place } = definition {
-                self.add_inputs(run, place);
-            }
+            self.for_each_way(ValueIdx(next as u32), |graph, value| graph.inputs.add(value));
             next += 1;
         }
         self.same = (0..self.definitions.len() as u32).map(ValueIdx).collect();
@@ -271,8 +269,23 @@ impl ValueGraph {
         (!self.is_over_budget).then_some(())
     }
 
-    /// Adds what comes into the value that is next.
-    fn add_inputs(&mut self, run: u32, place: Place) {
+    /// Works out what comes into the value of one entry, without [`Self::connect`].
+    pub(crate) fn inputs_into(&mut self, entry: ValueIdx) -> Vec<ValueIdx> {
+        let mut inputs = Vec::new();
+        self.for_each_way(entry, |_, value| {
+            if !inputs.contains(&value) {
+                inputs.push(value);
+            }
+        });
+        inputs
+    }
+
+    /// Goes through what comes into a value on each way, if it is an entry's.
+    fn for_each_way(&mut self, value: ValueIdx, mut visit: impl FnMut(&mut Self, ValueIdx)) {
+        let Some(Definition::Entry { run, place }) = self.definitions.get(value.0 as usize).copied()
+        else {
+            return;
+        };
         let mut next = 0;
         while let Some(way) = self.ways.get(run as usize).and_then(|ways| ways.get(next)).copied() {
             let value = match (way, place) {
@@ -280,7 +293,7 @@ impl ValueGraph {
                 (RunEntry::Caller, Place::Register(register)) => self.parameter(register),
                 _ => self.opaque,
             };
-            self.inputs.add(value);
+            visit(self, value);
             next += 1;
         }
     }

@@ -106,6 +106,33 @@ pub(crate) enum Definition {
     Opaque,
 }
 
+impl Definition {
+    /// Goes through the values that it names; what comes into an entry, and what is called, the graph knows.
+    pub(super) fn for_each_operand(&self, mut visit: impl FnMut(ValueIdx)) {
+        match *self {
+            Self::Sum(sum) | Self::Loaded { address: sum, .. } => {
+                [sum.base, sum.index].into_iter().flatten().for_each(visit);
+            }
+            Self::Product { of, .. }
+            | Self::Masked { of, .. }
+            | Self::Narrowed { of }
+            | Self::Reloaded { kept: of, .. } => visit(of),
+            Self::Difference { left: first, right: second } | Self::Chosen { first, second } => {
+                [first, second].into_iter().for_each(visit);
+            }
+            Self::Entry { .. }
+            | Self::Returned { .. }
+            | Self::Parameter { .. }
+            | Self::Constant(_)
+            | Self::StaticAddress(_)
+            | Self::ThreadPointer
+            | Self::FrameAddress(_)
+            | Self::Number
+            | Self::Opaque => {}
+        }
+    }
+}
+
 /// Bytes that are accessed so far from where a value points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Touched {

@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::graph::ValueGraph;
 use super::typing::Typing;
-use super::value::{Definition, Sum, ValueIdx};
+use super::value::{Definition, ValueIdx};
 use crate::limit;
 
 /// Users of each value: the values made of it, which a change concerns.
@@ -48,26 +48,12 @@ fn for_each_use(graph: &ValueGraph, mut note: impl FnMut(u32, u32)) {
 
 /// The values that one is made of.
 pub(super) fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: impl FnMut(ValueIdx)) {
-    let mut visit_sum = |sum: Sum| [sum.base, sum.index].into_iter().flatten().for_each(&mut visit);
-    match graph.definitions[value.0 as usize] {
-        Definition::Sum(sum) | Definition::Loaded { address: sum, .. } => visit_sum(sum),
+    match &graph.definitions[value.0 as usize] {
         Definition::Entry { .. } => graph.inputs(value).iter().copied().for_each(visit),
-        Definition::Product { of, .. }
-        | Definition::Masked { of, .. }
-        | Definition::Narrowed { of }
-        | Definition::Reloaded { kept: of, .. } => visit(of),
         Definition::Returned { at } => {
-            graph.call_at(at).and_then(|call| call.callee).into_iter().for_each(visit);
+            graph.call_at(*at).and_then(|call| call.callee).into_iter().for_each(visit);
         }
-        Definition::Difference { left: first, right: second }
-        | Definition::Chosen { first, second } => [first, second].into_iter().for_each(visit),
-        Definition::Parameter { .. }
-        | Definition::Constant(_)
-        | Definition::StaticAddress(_)
-        | Definition::ThreadPointer
-        | Definition::FrameAddress(_)
-        | Definition::Number
-        | Definition::Opaque => {}
+        definition => definition.for_each_operand(&mut visit),
     }
 }
 
