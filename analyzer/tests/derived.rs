@@ -1,24 +1,31 @@
 //! Objects that are passed as what they begin with, and what virtual functions return.
 
 use crate::support::program::{Program, has_memory_operand, has_tool};
-use crate::support::session::{Hand, Session, object, with};
-use dataspace_proto::register::Register::{Rax, Rdi, Rsp};
+use crate::support::session::{Session, object, with};
+use dataspace_proto::register::Register::{self, Rax, Rdi, Rsi, Rsp};
 
 const HEAP: u64 = 0x7000_1234_5000;
 const STACK: u64 = 0x7ffd_1234_5000;
 
-/// A pointer to the heap in the registers of a first argument and of a result.
-fn hand() -> Hand {
-    with(&[(Rdi, HEAP), (Rax, HEAP), (Rsp, STACK)])
+/// What the last access at this displacement in a function is to, with a pointer to the heap in the registers of a first
+/// argument and of a result.
+fn answer(program: &Program, function: &str, displacement: u64) -> String {
+    answer_with(program, function, displacement, &[])
 }
 
-/// What the last access at this displacement in a function is to.
-fn answer(program: &Program, function: &str, displacement: u64) -> String {
+/// The same, with more in registers.
+fn answer_with(
+    program: &Program,
+    function: &str,
+    displacement: u64,
+    more: &[(Register, u64)],
+) -> String {
     let is_it = |it: &iced_x86::Instruction| {
         has_memory_operand(it) && it.memory_displacement64() == displacement
     };
     let access = program.function(function).into_iter().rfind(is_it).unwrap();
-    object(&Session::new(program).exact(access.ip(), &hand())).to_owned()
+    let registers = [&[(Rdi, HEAP), (Rax, HEAP), (Rsp, STACK)], more].concat();
+    object(&Session::new(program).exact(access.ip(), &with(&registers))).to_owned()
 }
 
 #[test]
@@ -36,6 +43,12 @@ fn what_a_base_is_passed_for_is_told_by_what_is_touched_beyond_it() {
         );
         let items = "{structure:list}.{array[1]:pointer+void items}";
         assert_eq!(read("read_list", "list.items"), items, "{flags}");
+        for index in [0, 1, 7] {
+            let at =
+                answer_with(&program, "read_item", program.truth("list.items"), &[(Rsi, index)]);
+            assert_eq!(at, items, "{flags} {index}");
+        }
+        assert_eq!(read("mark_all", "object.behind"), "{long_int -}", "{flags}");
         // A text's length lies there as well.
         assert_eq!(read("read_length", "sized.n_items"), "unidentified", "{flags}");
     }

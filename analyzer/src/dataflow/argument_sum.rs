@@ -164,7 +164,7 @@ impl Derived {
 pub(crate) struct ArgumentSums {
     function: Arc<FunctionCode>,
     graph: ValueGraph,
-    /// What comes into the values of entries that were followed.
+    /// Values that come into each entry that was followed.
     inputs: FxHashMap<ValueIdx, Vec<ValueIdx>>,
     of: FxHashMap<ValueIdx, Derived>,
 }

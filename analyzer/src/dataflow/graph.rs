@@ -47,6 +47,8 @@ pub(crate) struct ValueGraph {
     pub(crate) stores: Vec<Store>,
     /// Accesses to memory through one register: the register's value, and what is accessed from there.
     pub(crate) accesses: Vec<(ValueIdx, Touched)>,
+    /// Accesses to elements that a register counts from there, which it is multiplied by the size of.
+    pub(crate) counted: Vec<(ValueIdx, Touched)>,
     pub(crate) calls: Vec<Call>,
     /// Pairs that are compared or subtracted.
     pub(crate) compared: Vec<(ValueIdx, ValueIdx)>,
@@ -282,7 +284,8 @@ impl ValueGraph {
 
     /// Goes through what comes into a value on each way, if it is an entry's.
     fn for_each_way(&mut self, value: ValueIdx, mut visit: impl FnMut(&mut Self, ValueIdx)) {
-        let Some(Definition::Entry { run, place }) = self.definitions.get(value.0 as usize).copied()
+        let Some(Definition::Entry { run, place }) =
+            self.definitions.get(value.0 as usize).copied()
         else {
             return;
         };

@@ -1,5 +1,6 @@
 //! Backwards: what a value must be because of its uses.
 
+use super::arithmetic::is_tag;
 use super::content::{Address, Better, Content, Origin, either};
 use super::doubt::{Doubt, Standing};
 use super::liveness::Used;
@@ -75,7 +76,10 @@ impl Typing<'_, '_> {
                 }
                 Definition::Sum(sum) => self.suggest_sum(hints, &sum, &address),
                 Definition::Reloaded { kept, .. } => self.suggest(hints, kept, &address),
-                Definition::Masked { of, .. } => self.suggest(hints, of, &address),
+                // A page's header is not where the pointer goes that it is found by.
+                Definition::Masked { of, mask } if is_tag(mask) => {
+                    self.suggest(hints, of, &address);
+                }
                 _ => {}
             }
         }
@@ -263,5 +267,25 @@ mod tests {
             assert_eq!(start, Some(0), "rdi is the node's address");
             assert!(!typing.look_back(), "all is known");
         });
+    }
+
+    #[test]
+    fn what_a_pointer_is_rounded_down_to_tells_of_it_only_where_that_takes_a_tag_off() {
+        // mov %rdi,%rax; and $mask,%rax; ret
+        for (mask, known) in [(-8_i32, Some(0)), (-16384, None)] {
+            let code = [&[0x48, 0x89, 0xf8, 0x48, 0x25][..], &mask.to_le_bytes(), &[0xc3]].concat();
+            let look =
+                |graph: &mut ValueGraph| (graph.parameter(5), graph.before(2, Place::Register(0)));
+            typed(&code, look, |typing, (rdi, rax)| {
+                let long = number("long int", 8);
+                let pool = structure("pool", 16, &[("count", 0, &long), ("free", 8, &long)]);
+                typing.type_all(&[(rax, Content::Address(Address::object(pool, 0, None)))]);
+                let start = match typing.of(rdi) {
+                    Content::Address(address) => address.offset.only(),
+                    _ => None,
+                };
+                assert_eq!(start, known, "{mask}");
+            });
+        }
     }
 }

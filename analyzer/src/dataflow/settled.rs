@@ -233,6 +233,20 @@ impl Dataflow {
         (copies.all(is_same) && is_alone).then_some(layout)
     }
 
+    /// The type of a variable that has the value of what lies so far from where a register points, if nothing else is said
+    /// of that place.
+    pub(crate) fn copied_at(
+        &self,
+        svma: Svma,
+        number: u16,
+        (at, size): (i64, u64),
+    ) -> Option<Arc<Layout>> {
+        let parts = self.parts_of(self.value(svma, number)?).iter();
+        let mut here = parts.filter(|part| part.offset == at && part.code.contains(&svma.0));
+        let layout = Arc::clone(&here.next().filter(|part| part.layout.size == size)?.layout);
+        here.all(|part| part.layout.fingerprint == layout.fingerprint).then_some(layout)
+    }
+
     /// The variable in the frame at `slot`, and how far into it that is.
     pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
         self.frame.innermost(svma.0, slot)

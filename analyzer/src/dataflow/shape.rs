@@ -9,7 +9,7 @@ use super::value::{Definition, Touched, ValueIdx};
 use crate::dwarf::layout::kept::Container;
 use crate::limit;
 use crate::types::descent::Path;
-use crate::types::layout::{Layout, Shape};
+use crate::types::layout::{Layout, Shape, Step};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl Typing<'_, '_> {
     /// Pointers through which memory outside the object is accessed that they are known to be to.
     pub(super) fn hints_of_shapes(&mut self, hints: &mut Hints) {
         let mut accesses: FxHashMap<ValueIdx, Vec<Touched>> = FxHashMap::default();
-        for (base, touched) in &self.graph.accesses {
+        for (base, touched) in self.graph.accesses.iter().chain(&self.graph.counted) {
             let found = accesses.entry(self.graph.canonical(*base)).or_default();
             if found.len() < limit::MAX_SHAPE_ACCESSES {
                 found.push(*touched);
@@ -263,6 +263,9 @@ fn has_leaf(layout: &Layout, offset: u64, touched: Touched, is_strict: bool) -> 
     if !is_inside && !layout.holds(offset) {
         return false;
     }
+    if touched.step != 0 {
+        return is_in_array(layout, offset, touched.step.into());
+    }
     // Compilers move floats through general registers, and no integers through those of floats.
     let is_of_kind = |path: &Path<'_>| match path.leaf.shape {
         Shape::Scalar(kind) => touched.kind.fits(kind),
@@ -283,6 +286,13 @@ fn has_leaf(layout: &Layout, offset: u64, touched: Touched, is_strict: bool) -> 
     is_found || arms().iter().any(|path| is_begun(path) && fits(path))
 }
 
+/// Tells whether an array of scalars of this size begins at `offset`.
+fn is_in_array(layout: &Layout, offset: u64, size: u64) -> bool {
+    let Some(path) = layout.descend(offset, 1) else { return false };
+    let is_scalar = path.into == 0 && !path.leaf.is_aggregate() && path.leaf.size == size;
+    is_scalar && path.steps.last() == Some(&Step::Element)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,15 +305,19 @@ mod tests {
         let node = structure("node", 16, &[("id", 0, &long), ("a", 8, &int), ("b", 12, &int)]);
         for offset in (-32..32).step_by(2) {
             let into = i64::rem_euclid(offset, 16);
-            let touched =
-                |n_bytes| Touched { displacement: offset, n_bytes, kind: ValueKind::Unknown };
+            let touched = |n_bytes| Touched {
+                displacement: offset,
+                n_bytes,
+                kind: ValueKind::Unknown,
+                step: 0,
+            };
             assert_eq!(is_element(&node, touched(8)), into == 0, "{offset}");
             assert_eq!(is_element(&node, touched(4)), into == 8 || into == 12, "{offset}");
         }
         assert!(
             !is_element(
                 &structure("empty", 0, &[]),
-                Touched { displacement: 0, n_bytes: 8, kind: ValueKind::Unknown }
+                Touched { displacement: 0, n_bytes: 8, kind: ValueKind::Unknown, step: 0 }
             ),
             "nothing has nothing beside it"
         );

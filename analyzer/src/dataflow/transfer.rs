@@ -122,12 +122,20 @@ impl<'a> Transfer<'a> {
     fn read_operand(&mut self, at: u32, reading: &Reading) {
         let Some(operand) = &reading.operand else { return };
         let sum = self.graph.sum(at, &operand.address);
-        if let Some(Sum { base: Some(base), index: None, displacement, .. }) = sum
+        if let Some(Sum { base: Some(base), index, scale, displacement, is_static: false }) = sum
             && let Some(n_bytes) = u8::try_from(operand.n_bytes).ok().filter(|n| *n != 0)
             && !operand.is_address
         {
-            let touched = Touched { displacement, n_bytes, kind: operand.kind };
-            self.graph.accesses.push((base, touched));
+            let step = if index.is_some() { scale } else { 0 };
+            let touched = Touched { displacement, n_bytes, kind: operand.kind, step };
+            match index {
+                None => self.graph.accesses.push((base, touched)),
+                // What is not scaled may be the address, and the base what is added to it.
+                Some(_) if scale > 1 && scale == n_bytes => {
+                    self.graph.counted.push((base, touched))
+                }
+                Some(_) => {}
+            }
         }
     }
 

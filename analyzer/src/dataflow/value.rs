@@ -139,6 +139,8 @@ pub(crate) struct Touched {
     pub(crate) displacement: i64,
     pub(crate) n_bytes: u8,
     pub(crate) kind: ValueKind,
+    /// A number that is not known is added, in elements of so many bytes; 0 for none.
+    pub(crate) step: u8,
 }
 
 /// A value that is written to memory outside the frame.

@@ -141,6 +141,8 @@ pub struct IndexedAnswer {
     pub root: OwnedRoot,
     /// The layout begins with an array, as far as the access is concerned.
     pub is_array: bool,
+    /// Size of the element of the array of one that the displacement leads to and the layout ends with.
+    open_step: Option<u64>,
 }
 
 impl IndexedAnswer {
@@ -157,7 +159,10 @@ impl IndexedAnswer {
         let is_array =
             path.is_some_and(|path| path.steps.contains(&crate::types::layout::Step::Element));
         let counted = number.times(i64::from(scale));
-        Self { layout, displacement, index, scale, counted, root, is_array }
+        let at = u64::try_from(displacement).ok();
+        let open = at.and_then(|at| layout.innermost().only_element_at_end(at));
+        let open_step = open.map(|element| element.size).filter(|size| *size != 0);
+        Self { layout, displacement, index, scale, counted, root, is_array, open_step }
     }
 
     /// Computes where the access begins in the layout when the index register holds `index`; behind a
@@ -189,7 +194,13 @@ impl IndexedAnswer {
             && moved.wrapping_sub(self.counted.rest()) % size == 0;
         let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
         let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
-        (is_step || is_member).then_some(place)
+        if is_step || is_member {
+            return Some(place);
+        }
+        // Further on in an array that the type says has one element.
+        let at = u64::try_from(self.displacement).ok()?;
+        let is_further = |step: u64| moved > 0 && self.is_step(step);
+        self.open_step.is_some_and(is_further).then_some(at)
     }
 
     /// Offset and size of what is touched by an access of `size` bytes whatever the index register

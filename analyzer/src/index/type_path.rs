@@ -85,10 +85,19 @@ impl<'a> TypePath<'a> {
         if let Some((layout, into)) = self.flow.part(self.svma, number, operand.displacement) {
             return Some(named(&layout, Root::Pointer(""), into, access));
         }
-        let is_open = self.flow.register(self.svma, number).is_open();
         let size = u64::from(access.size);
-        let copied = (is_open && operand.displacement == 0)
-            .then(|| self.flow.copied(self.svma, number, size))??;
+        let copied = match self.flow.register(self.svma, number) {
+            content if content.is_open() && operand.displacement == 0 => {
+                self.flow.copied(self.svma, number, size)?
+            }
+            // Past the end of a header, or before the object that it is the header of.
+            Content::Address(address)
+                if address.clone().displaced(operand.displacement).is_outside() =>
+            {
+                self.flow.copied_at(self.svma, number, (operand.displacement, size))?
+            }
+            _ => return None,
+        };
         Some(named(&copied, Root::Pointer(""), 0, access))
     }
 

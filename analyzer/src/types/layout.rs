@@ -246,6 +246,22 @@ impl Layout {
         self.open_from.is_some_and(|start| start <= offset)
     }
 
+    /// Finds the element of the array of one that ends a structure, where `offset` is in it: how C programs said, before C99
+    /// had arrays without a length, that more elements follow.
+    #[must_use]
+    pub fn only_element_at_end(&self, offset: u64) -> Option<&Self> {
+        match &self.shape {
+            Shape::Array { element, count: Some(1) } => Some(element),
+            Shape::Aggregate { kind, members } if !kind.has_arms() => {
+                let last = members.last().filter(|last| last.bits.is_none())?;
+                let (start, end) = last.byte_range();
+                let is_in = (start..end).contains(&offset) && self.size - end < end - start;
+                last.layout.only_element_at_end(offset.checked_sub(start).filter(|_| is_in)?)
+            }
+            _ => None,
+        }
+    }
+
     /// Walk along steps that a descent took: each with the part it leads to, and the member by which.
     pub fn walk(
         &self,
