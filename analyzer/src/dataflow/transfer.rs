@@ -132,7 +132,7 @@ impl<'a> Transfer<'a> {
                 None => self.graph.accesses.push((base, touched)),
                 // What is not scaled may be the address, and the base what is added to it.
                 Some(_) if scale > 1 && scale == n_bytes => {
-                    self.graph.counted.push((base, touched))
+                    self.graph.counted.push((base, touched));
                 }
                 Some(_) => {}
             }
