@@ -340,7 +340,8 @@ impl<'a, 'b> Typing<'a, 'b> {
                     first.number().minus(second.number())
                 })
             }
-            (Content::Constant(_), _) => Content::NUMBER,
+            (Content::Constant(_), _) | (Content::Number(_), Content::Unknown) => Content::NUMBER,
+            (Content::Unknown, Content::Constant(_) | Content::Number(_)) => Content::Unknown,
             _ => Content::Distance,
         }
     }
