@@ -282,6 +282,9 @@ pub const MAX_LOOKS_BACK: usize = 3;
 /// Variables that may be in one value: inlined functions pass one pointer on and on.
 pub const MAX_FACTS_A_VALUE: usize = 64;
 
+/// Sums of registers that variables of one function are at or point at: each loop over an array may have some.
+pub const MAX_SUM_FACTS: usize = 4096;
+
 /// Bytes of the values of functions of one load object that are kept: some thousand functions.
 pub const MAX_CACHED_FLOW_BYTES: usize = 16 << 20;
 

@@ -39,6 +39,17 @@ impl Part {
     }
 }
 
+/// An object at the sum of two registers, which an operand may compute by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct SumFact {
+    /// Range of code for which it is said.
+    pub(crate) code: Range<u64>,
+    /// The registers, by their DWARF numbers, and the factor of the second.
+    pub(crate) sum: (u16, u16, i64),
+    /// What is there, with no number added.
+    pub(crate) address: Address,
+}
+
 /// Joins what facts say of one value: what variables hold it, or what lies so far away from it.
 pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> {
     let mut found: Option<(Content, usize)> = None;

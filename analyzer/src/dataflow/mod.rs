@@ -58,7 +58,7 @@ use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::access;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use fact::{Fact, Part};
+use fact::{Fact, Part, SumFact};
 use graph::ValueGraph;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -102,6 +102,7 @@ impl Following {
         let mut typing = Typing::new(&graph, around);
         typing.read_frame();
         typing.read_facts(said);
+        typing.read_sums();
         typing.read_calls();
         typing.type_all(&given);
         let typed = typing.end();
@@ -241,11 +242,11 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
                     }
                     continue;
                 }
-                VariablePlace::Sum { base, index, scale, offset } => {
+                VariablePlace::Sum { base, index, scale, offset, .. } => {
                     let sums = sums.get_or_insert_with(|| sums_of(graph));
                     let values = registers_before(graph, around.function, code, [base, index]);
                     let Some([base, index]) = values else { continue };
-                    let value = sums.get(&(base, index, scale, offset)).copied();
+                    let value = sums.get(&(base, (index, scale), offset)).copied();
                     found.extend(value.map(|value| Said { value, variable, place }));
                     continue;
                 }
@@ -260,8 +261,11 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
     found
 }
 
-/// The values that are sums of two others, by those; where both count once, in either order.
-fn sums_of(graph: &ValueGraph) -> FxHashMap<(ValueIdx, ValueIdx, u8, i64), ValueIdx> {
+/// The values that are sums of one value, a multiple of another and a number, by these; where both count once, in either
+/// order.
+type Sums = FxHashMap<(ValueIdx, (ValueIdx, i64), i64), ValueIdx>;
+
+fn sums_of(graph: &ValueGraph) -> Sums {
     let mut sums = FxHashMap::default();
     for (value, definition) in graph.definitions.iter().enumerate() {
         let Definition::Sum(Sum {
@@ -271,9 +275,14 @@ fn sums_of(graph: &ValueGraph) -> FxHashMap<(ValueIdx, ValueIdx, u8, i64), Value
             continue;
         };
         let value = ValueIdx(value as u32);
-        sums.insert((base, index, scale, displacement), value);
+        let mut note = |base, index, scale: u8| {
+            let (root, times) = graph.factor(index);
+            let times = times.wrapping_mul(scale.into());
+            sums.insert((base, (root, times), displacement), value);
+        };
+        note(base, index, scale);
         if scale == 1 {
-            sums.insert((index, base, scale, displacement), value);
+            note(index, base, 1);
         }
     }
     sums
@@ -325,7 +334,12 @@ impl Typing<'_, '_> {
                 continue;
             }
             let layout = self.around.debug.layout(known.type_die);
-            if let VariablePlace::Memory { offset, .. } = part.place {
+            let memory = match part.place {
+                VariablePlace::Memory { offset, .. } => Some(offset),
+                VariablePlace::Sum { is_place: true, .. } => Some(0),
+                _ => None,
+            };
+            if let Some(offset) = memory {
                 let is_whole = part.bytes(layout.size) == (0..layout.size);
                 if is_whole && !self.is_frame_address(value) {
                     let is_copy = !layout.is_aggregate();
@@ -362,6 +376,37 @@ impl Typing<'_, '_> {
             let facts = self.contents.facts.entry(value).or_default();
             if facts.len() < limit::MAX_FACTS_A_VALUE {
                 facts.push(Fact { content, code: code.clone(), depth: known.depth, standing });
+            }
+        }
+    }
+
+    /// Notes which objects the debug information says are at sums of registers that an operand may compute.
+    fn read_sums(&mut self) {
+        let scope = self.around.scope;
+        for known in &scope.variables {
+            for (code, part) in &known.places {
+                let VariablePlace::Sum { base, index, scale, offset, is_place } = part.place else {
+                    continue;
+                };
+                if part.offset != 0 || !matches!(scale, 1 | 2 | 4 | 8) {
+                    continue;
+                }
+                let layout = self.around.debug.layout(known.type_die);
+                let name = PointerName::Variable(Arc::clone(&known.name));
+                let content = match is_place {
+                    true if layout.is_aggregate() => {
+                        Content::Address(Address::object(layout, 0, None))
+                    }
+                    true => continue,
+                    false => self.content_of(&layout, Some(name)),
+                };
+                if let Content::Address(address) = content
+                    && self.contents.sums.len() < limit::MAX_SUM_FACTS
+                {
+                    let address = address.shifted(offset.wrapping_neg());
+                    let (code, sum) = (code.clone(), (base, index, scale));
+                    self.contents.sums.push(SumFact { code, sum, address });
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::content::{Address, Content, Origin};
 use super::doubt::{Doubt, Standing};
-use super::fact::{Fact, Part, all, refined};
+use super::fact::{Fact, Part, SumFact, all, refined};
 use super::frame_variable::{FrameVariable, FrameVariables};
 use super::graph::ValueGraph;
 use super::typing::Contents;
@@ -30,6 +30,7 @@ pub(crate) struct Dataflow {
     kept: Box<[Kept]>,
     facts: Box<[Fact]>,
     parts: Box<[Part]>,
+    sums: Box<[SumFact]>,
     frame: FrameVariables,
     open_parameters: Box<[u8]>,
     /// True if what the function's callers pass went into it.
@@ -118,6 +119,7 @@ impl Dataflow {
             facts: facts.into(),
             parts: parts.into(),
             frame: contents.frame,
+            sums: contents.sums.into(),
             open_parameters: open_parameters.into(),
             is_given: false,
         }
@@ -138,6 +140,7 @@ impl Dataflow {
             + size_of_val(&*self.kept)
             + size_of_val(&*self.facts)
             + size_of_val(&*self.parts)
+            + size_of_val(&*self.sums)
             + self.frame.n_bytes()
     }
 
@@ -245,6 +248,18 @@ impl Dataflow {
         let mut here = parts.filter(|part| part.offset == at && part.code.contains(&svma.0));
         let layout = Arc::clone(&here.next().filter(|part| part.layout.size == size)?.layout);
         here.all(|part| part.layout.fingerprint == layout.fingerprint).then_some(layout)
+    }
+
+    /// Finds the object that the debug information says is at the sum of two registers, which no other value is.
+    pub(crate) fn summed(&self, svma: Svma, sum: (u16, u16, u8)) -> Option<&Address> {
+        let (base, index, scale) = (sum.0, sum.1, i64::from(sum.2));
+        let is_it = |known: &&SumFact| {
+            let is_turned = scale == 1 && known.sum == (index, base, 1);
+            known.code.contains(&svma.0) && (known.sum == (base, index, scale) || is_turned)
+        };
+        let mut here = self.sums.iter().filter(is_it);
+        let address = &here.next()?.address;
+        here.all(|other| other.address == *address).then_some(address)
     }
 
     /// The variable in the frame at `slot`, and how far into it that is.

@@ -4,7 +4,7 @@ use super::arithmetic::{added, indexed, masked, multiplied};
 use super::congruence::Congruence;
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::doubt::{Doubt, Standing};
-use super::fact::{Fact, Part, all, hinted, informed, refined};
+use super::fact::{Fact, Part, SumFact, all, hinted, informed, refined};
 use super::frame_variable::FrameVariables;
 use super::graph::ValueGraph;
 use super::liveness::Used;
@@ -40,6 +40,7 @@ pub(crate) struct Contents {
     pub(crate) hints: FxHashMap<ValueIdx, Content>,
     pub(super) frame: FrameVariables,
     pub(crate) parts: FxHashMap<ValueIdx, Vec<Part>>,
+    pub(crate) sums: Vec<SumFact>,
     returned: FxHashMap<u32, Content>,
 }
 

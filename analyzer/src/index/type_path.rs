@@ -54,6 +54,7 @@ impl<'a> TypePath<'a> {
         match self.flow_answer(access) {
             TypeAnswer::Unknown(reason) => self
                 .part_answer(access)
+                .or_else(|| self.sum_answer(access))
                 .or_else(|| self.copy_answer(access))
                 .unwrap_or(TypeAnswer::Unknown(reason)),
             answer => answer,
@@ -99,6 +100,16 @@ impl<'a> TypePath<'a> {
             _ => return None,
         };
         Some(named(&copied, Root::Pointer(""), 0, access))
+    }
+
+    /// Answers by a variable that the debug information says points at, or is at, the sum of the operand's registers.
+    fn sum_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
+        let operand = &access.address;
+        let (base, index) = (operand.base?.dwarf?, operand.index?.dwarf?);
+        let address = self.flow.summed(self.svma, (base, index, operand.scale))?;
+        let address = address.clone().displaced(operand.displacement);
+        let Origin::Object(layout) = &address.origin else { return None };
+        Some(pointed::answer(access, layout, &address, None))
     }
 
     /// Answers what an inlined function copies that does nothing else, if it is copied whole.

@@ -35,16 +35,18 @@ pub enum VariablePlace {
         /// Number that is added.
         offset: i64,
     },
-    /// It has no place; its value is that of a register, so many times another one, and `offset`.
+    /// Its value, or its address, is the sum of a register, so many times another one, and `offset`.
     Sum {
         /// The register that counts once, by its DWARF number.
         base: u16,
         /// The other one.
         index: u16,
         /// Factor of that register.
-        scale: u8,
+        scale: i64,
         /// Number that is added besides.
         offset: i64,
+        /// The sum is where the variable is, and not its value.
+        is_place: bool,
     },
     /// It is at a fixed address.
     Static(Svma),

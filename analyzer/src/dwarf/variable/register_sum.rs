@@ -1,4 +1,4 @@
-//! Location expressions that are the sum of two registers: a pointer that became an index.
+//! Location expressions that are the sum of two registers: a pointer that became an index, or an element of an array.
 
 use crate::dwarf::unit::reader::Reader;
 use crate::dwarf::variable::location::VariablePlace;
@@ -6,7 +6,10 @@ use gimli::Operation;
 
 /// The sum of two registers that operations compute, with nothing but constants otherwise.
 pub(super) fn read(operations: &[Operation<Reader>]) -> Option<VariablePlace> {
-    let [operations @ .., Operation::StackValue] = operations else { return None };
+    let (operations, is_place) = match operations {
+        [operations @ .., Operation::StackValue] => (operations, false),
+        operations => (operations, true),
+    };
     let mut stack: Vec<Linear> = Vec::new();
     for operation in operations {
         let value = match operation {
@@ -51,8 +54,7 @@ pub(super) fn read(operations: &[Operation<Reader>]) -> Option<VariablePlace> {
     else {
         return None;
     };
-    let scale = u8::try_from(scale).ok().filter(|scale| matches!(scale, 1 | 2 | 4 | 8))?;
-    Some(VariablePlace::Sum { base, index, scale, offset: constant })
+    (scale > 0).then_some(VariablePlace::Sum { base, index, scale, offset: constant, is_place })
 }
 
 /// A sum of multiples of at most two registers and a number.
@@ -120,12 +122,10 @@ mod tests {
     #[test]
     fn a_sum_of_two_registers_is_base_and_index() {
         let check = |parts: &[&[u8]], base, index, scale, offset| {
-            let found = place(&[parts, &[&[STACK_VALUE]]].concat());
-            assert_eq!(
-                found,
-                Some(VariablePlace::Sum { base, index, scale, offset }),
-                "{parts:x?}"
-            );
+            let sum = |is_place| VariablePlace::Sum { base, index, scale, offset, is_place };
+            let value = place(&[parts, &[&[STACK_VALUE]]].concat());
+            assert_eq!(value, Some(sum(false)), "{parts:x?}");
+            assert_eq!(place(parts), Some(sum(true)), "{parts:x?}");
         };
         check(&[&R12, &LOW_HALF, &RDX, &[PLUS]], 12, 1, 1, 0);
         check(&[&R12_AND_8, &RDX, &[LIT_2, SHL, PLUS]], 12, 1, 4, 8);
@@ -134,6 +134,8 @@ mod tests {
         check(&[&R12, &RDX, &[PLUS, LIT_8, MINUS]], 12, 1, 1, -8);
         // What is added to an index before it is scaled counts as often as it.
         check(&[&R12_AND_8, &RDX_LESS_1, &[LIT_8, MUL, PLUS]], 12, 1, 8, 0);
+        // `table[i]`, of elements of 24 bytes.
+        check(&[&RDX, &[LIT_8, LIT_3, MUL, MUL], &R12, &[PLUS]], 12, 1, 24, 0);
     }
 
     #[test]
@@ -144,7 +146,6 @@ mod tests {
         check(&[&R12, &RDX, &[PLUS], &RCX, &[PLUS]]);
         check(&[&R12, &RDX, &[MUL]]);
         check(&[&R12, &RDX, &[MINUS]]);
-        check(&[&R12, &RDX, &[LIT_3, MUL, PLUS]]);
         check(&[&R12, &[LIT_2, SHL], &RDX, &[LIT_2, SHL, PLUS]]);
         check(&[&R12, &RDX, &CONST_64, &[SHL, PLUS]]);
         check(&[&R12, &LOW_BYTES, &RDX, &[PLUS]]);
@@ -152,6 +153,5 @@ mod tests {
         check(&[&R12, &PLUS_16]);
         check(&[&R12, &[PLUS]]);
         check(&[]);
-        assert_eq!(place(&[&R12, &RDX, &[PLUS]]), None, "an address, not a value");
     }
 }
