@@ -282,6 +282,10 @@ pub const MAX_LOOKS_BACK: usize = 3;
 /// Variables that may be in one value: inlined functions pass one pointer on and on.
 pub const MAX_FACTS_A_VALUE: usize = 64;
 
+/// Passes over a function's instructions in which the registers that calls may lose are brought to where they are read;
+/// more are needed only where loops go round several jumps back.
+pub const MAX_LOSS_PASSES: usize = 8;
+
 /// Sums of registers that variables of one function are at or point at: each loop over an array may have some.
 pub const MAX_SUM_FACTS: usize = 4096;
 

@@ -1,5 +1,6 @@
 //! Effects of calls on values: they take some and leave one.
 
+use super::lost_register::only;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, ValueIdx};
 use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
@@ -9,6 +10,9 @@ impl Transfer<'_> {
     pub(super) fn call(&mut self, at: u32, callee: Option<ValueIdx>) {
         self.note_call(at, callee);
         for register in CALLER_SAVED {
+            if self.keeps & only(register) != 0 {
+                continue;
+            }
             let definition = match register {
                 RETURNED => Definition::Returned { at },
                 _ => Definition::Opaque,

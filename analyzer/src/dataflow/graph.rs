@@ -2,6 +2,7 @@
 //! what meets at a merge worked out where it is asked for.
 
 use super::by_place::ByPlace;
+use super::lost_register::Registers;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
@@ -69,19 +70,24 @@ impl ValueGraph {
     /// The values of `function`, with the rule for the CFA at each of its instructions. `None` where
     /// there are more than [`limit::MAX_VALUES`].
     pub(crate) fn of(function: &FunctionCode, frames: Vec<FrameRule>) -> Option<Self> {
-        let (runs, ways) = runs(function);
-        let n_runs = ways.len();
-        let mut graph = Self {
-            runs,
-            ways,
-            frames,
-            definitions: vec![Definition::Opaque],
-            written: ByPlace::new(n_runs),
-            entries: ByPlace::new(n_runs),
-            ..Self::default()
-        };
-        Transfer::new(&mut graph, function).run();
+        let mut graph = Self { frames, ..Self::default() };
+        let kept = graph.fill(function, 0);
+        if kept != 0 {
+            let mut again = Self { frames: graph.frames, ..Self::default() };
+            again.fill(function, kept);
+            graph = again;
+        }
         (!graph.is_over_budget).then_some(graph)
+    }
+
+    /// Makes the values of a function whose calls leave the registers in `keeps` alone; returns those that it reads as if
+    /// they did.
+    fn fill(&mut self, function: &FunctionCode, keeps: Registers) -> Registers {
+        (self.runs, self.ways) = runs(function);
+        let n_runs = self.ways.len();
+        self.definitions.push(Definition::Opaque);
+        (self.written, self.entries) = (ByPlace::new(n_runs), ByPlace::new(n_runs));
+        Transfer::new(self, function, keeps).run()
     }
 
     /// Returns the value of all that is not followed: one for all of it, so that nothing may be said of it.

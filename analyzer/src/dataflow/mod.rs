@@ -28,6 +28,7 @@ mod graph;
 mod hint;
 mod liveness;
 mod load;
+mod lost_register;
 mod offset;
 mod settled;
 mod shape;
