@@ -335,6 +335,10 @@ impl Typing<'_, '_> {
                 continue;
             }
             let layout = self.around.debug.layout(known.type_die);
+            // Go's compiler writes more pieces than a variable has.
+            if part.offset != 0 && part.offset >= layout.size {
+                continue;
+            }
             let memory = match part.place {
                 VariablePlace::Memory { offset, .. } => Some(offset),
                 VariablePlace::Sum { is_place: true, .. } => Some(0),

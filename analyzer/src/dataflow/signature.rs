@@ -27,7 +27,8 @@ impl Typing<'_, '_> {
 
     /// Finds the type that a function returns, and how it is returned; `None` for nothing.
     pub(super) fn result_of(&mut self, function: DieRef) -> Option<(Arc<Layout>, Passing)> {
-        let result = self.around.debug.name_and_type(function).1?;
+        let debug = &mut *self.around.debug;
+        let result = debug.name_and_type(function).1.or_else(|| debug.first_result(function))?;
         let layout = self.around.debug.layout(result);
         let returning = self.around.debug.returning(function.unit, &layout);
         Some((layout, returning))

@@ -3,7 +3,7 @@
 use crate::dataflow::{Address, Doubt};
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, named, owned_root};
-use crate::known::{language, malloc, rust_std};
+use crate::known::{go, language, malloc, rust_std};
 use crate::types::data_object::Root;
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::x86_64::access::MemoryAccess;
@@ -35,6 +35,10 @@ pub(crate) fn answer(
     if is_counted && *element.name == *malloc::CHUNK {
         let place = address.offset.starts().first().and_then(|start| u64::try_from(*start).ok());
         return place.map_or(unknown, |place| named(&element, root.borrow(), place, access));
+    }
+    let is_aside = is_counted || address.is_outside() || address.has(Doubt::Which);
+    if is_aside && *element.name == *go::BUCKET {
+        return unknown;
     }
     if let Shape::Scalar(kind) = element.shape {
         // Characters and void are what C calls any storage: a wider access tells nothing. Programs that

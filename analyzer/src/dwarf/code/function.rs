@@ -75,6 +75,24 @@ impl DebugInfo {
         Vec::new()
     }
 
+    /// The type of the first result of a function in Go, which has them among its parameters. It comes in the register of
+    /// results, as in C (the Go internal ABI specification).
+    pub(crate) fn first_result(&mut self, function: DieRef) -> Option<DieRef> {
+        let (unit, entry) = self.entry(function)?;
+        if !unit.is_go() {
+            return None;
+        }
+        // What is inlined elsewhere is described by its origin.
+        let described = self.origin(function, &entry).unwrap_or(function);
+        let is_result = |info: &mut Self, parameter: &DieRef| {
+            let flag = info.entry(*parameter)?.1.attr_value(gimli::DW_AT_variable_parameter)?;
+            Some(matches!(flag, gimli::AttributeValue::Flag(true)))
+        };
+        let mut parameters = self.parameters_of(described).into_iter();
+        let result = parameters.find(|parameter| is_result(self, parameter) == Some(true))?;
+        self.name_and_type(result).1
+    }
+
     /// The registers that hold a function's parameters when it is entered at `entry`, and their
     /// types, if the compiler made a variant of the function that need not take them as declared.
     /// `None` for a function as it is declared.

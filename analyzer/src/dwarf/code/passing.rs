@@ -28,6 +28,7 @@ impl DebugInfo {
     pub(crate) fn returning(&mut self, unit: UnitIdx, layout: &Layout) -> Passing {
         let is_large = layout.size > REGISTERS_BYTES;
         match &layout.shape {
+            _ if self.is_go(unit) => Passing::Unknown,
             Shape::Scalar(_) => Passing::Value,
             // Only vectors are arrays that C returns.
             Shape::Array { .. } => match (self.is_rust(unit), is_large) {
@@ -47,6 +48,8 @@ impl DebugInfo {
     pub(crate) fn passing(&mut self, unit: UnitIdx, layout: &Layout) -> Passing {
         let is_large = layout.size > REGISTERS_BYTES;
         match &layout.shape {
+            // Go has registers of its own for arguments.
+            _ if self.is_go(unit) => Passing::Unknown,
             Shape::Scalar(_) => Passing::Value,
             // By its address, but of `extern "C"`, which is not told from others.
             _ if self.is_rust(unit) && is_large => Passing::Unknown,
@@ -74,6 +77,10 @@ impl DebugInfo {
 
     pub(crate) fn is_rust(&mut self, unit: UnitIdx) -> bool {
         self.unit(unit).is_some_and(|unit| unit.is_rust())
+    }
+
+    pub(crate) fn is_go(&mut self, unit: UnitIdx) -> bool {
+        self.unit(unit).is_some_and(|unit| unit.is_go())
     }
 }
 

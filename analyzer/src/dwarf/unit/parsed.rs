@@ -249,6 +249,11 @@ impl ParsedUnit {
         self.language == Some(gimli::DW_LANG_Rust)
     }
 
+    /// Tells whether the unit is written in Go.
+    pub(crate) fn is_go(&self) -> bool {
+        self.language == Some(gimli::DW_LANG_Go)
+    }
+
     /// Tells whether the unit's language qualifies names.
     pub(crate) fn has_name_spaces(&self) -> bool {
         !matches!(
