@@ -9,7 +9,7 @@ use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::index::pointed;
 use crate::index::site::{IndexedAnswer, LiveObject, OwnedRoot, PlacedObject, TypeAnswer};
-use crate::known::hashbrown;
+use crate::known::{go, hashbrown};
 use crate::types::data_object::{self, Root};
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
@@ -211,7 +211,7 @@ impl<'a> TypePath<'a> {
                 continue;
             };
             let element = layout.innermost_element();
-            if element.is_aggregate() && element.size != 0 {
+            if element.is_aggregate() && element.size != 0 && *element.name != *go::BUCKET {
                 live.push(LiveObject { register, offset, layout: element });
             }
         }
