@@ -101,9 +101,10 @@ fn fit(pointee: &Arc<Layout>, address: &Address, access: Use) -> Option<Fit> {
         let is_several = kind != ScalarKind::Byte && access.n_bytes.checked_rem(element.size)? == 0;
         return is_several.then_some(Fit { is_next, ..Fit::default() });
     }
-    // Behind one object lies another one only where something counts.
-    let is_many = address.has(Doubt::Which) || step != 0;
     let each = starts.map(|start| {
+        // Behind one object lies another one only in an array, or where something counts.
+        let is_in_array = u64::try_from(*start).is_ok_and(|start| start < pointee.size);
+        let is_many = address.has(Doubt::Which) || step != 0 || is_in_array;
         let place = place_in(pointee, *start, step, access.n_bytes, is_many)?;
         let path = element.descend_as(place, access.n_bytes, access.kind)?;
         match path.leaf.shape {
