@@ -9,6 +9,7 @@ use super::value::{Definition, Slot, Sum};
 use crate::dwarf::layout::element;
 use crate::elf::data_symbol::{DataPlace, Storage};
 use crate::elf::linkage::{self, ThreadTarget};
+use crate::known::coroutine;
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
 use crate::types::value_kind::ValueKind;
 use crate::x86_64::abi::POINTER_BYTES;
@@ -191,13 +192,16 @@ impl Typing<'_, '_> {
 
     /// Finds what a pointer leads to, by the container that it is a part of.
     fn held(&mut self, contents: element::PointerTarget, name: PointerName) -> Content {
-        let (die, doubts) = match contents {
-            element::PointerTarget::Elements(die) => (die, Doubts::NONE.with(Doubt::Which)),
-            element::PointerTarget::Node(die) => (die, Doubts::NONE),
-            element::PointerTarget::Buckets(die) => (die, Doubts::NONE.with(Doubt::Beyond)),
+        let (die, doubts, into) = match contents {
+            element::PointerTarget::Elements(die) => (die, Doubts::NONE.with(Doubt::Which), 0),
+            element::PointerTarget::Node(die) => (die, Doubts::NONE, 0),
+            element::PointerTarget::Buckets(die) => (die, Doubts::NONE.with(Doubt::Beyond), 0),
+            element::PointerTarget::Coroutine(die) => {
+                (die, Doubts::NONE, -coroutine::PROMISE_OFFSET)
+            }
         };
         let layout = self.around.debug.layout(die);
-        let address = Address::object(layout, 0, Some(name));
+        let address = Address::object(layout, into, Some(name));
         Content::Address(Address { doubts, ..address })
     }
 

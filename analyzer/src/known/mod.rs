@@ -1,6 +1,7 @@
 //! Known names and layouts of compilers, runtimes and libraries, as tables.
 
 pub(crate) mod compiler;
+pub(crate) mod coroutine;
 pub(crate) mod go;
 pub(crate) mod hashbrown;
 pub(crate) mod header;

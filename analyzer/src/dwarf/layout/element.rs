@@ -2,7 +2,7 @@
 
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::kept::InnerTypes;
-use crate::known::{hashbrown, libcxx, libstdcxx, rust_std};
+use crate::known::{coroutine, hashbrown, libcxx, libstdcxx, rust_std};
 use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape, Step};
@@ -16,6 +16,8 @@ pub(crate) enum PointerTarget {
     /// Values of this type *before* the pointer, the first one ending at it, and control bytes from
     /// it on: the table of Rust's `HashMap` (hashbrown's `RawTable`).
     Buckets(DieRef),
+    /// A coroutine's frame, with a promise of this type after the pointers to its functions.
+    Coroutine(DieRef),
     /// A node of this type, which begins with what the pointer is declared to lead to: the links of
     /// libstdc++'s containers.
     Node(DieRef),
@@ -26,14 +28,14 @@ impl DebugInfo {
     /// nothing, or only the base of what is there. `None` where the types around it do not tell.
     pub(crate) fn contents(&mut self, root: &Layout, steps: &[Step]) -> Option<PointerTarget> {
         let (around, leaf) = way(root, steps);
-        let pointee = leaf.pointee?;
+        // `Vec<Cell>` keeps a `Unique<u8>`: the cell is only in the parameters of the RawVec around it.
+        let held = |info: &mut Self| around.iter().rev().find_map(|part| info.held_by(part));
+        let Some(pointee) = leaf.pointee else {
+            return (leaf.shape == Shape::Scalar(ScalarKind::Pointer)).then(|| held(self))?;
+        };
         let pointed = self.layout(pointee);
         match pointed.shape {
-            Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque) => {
-                // `Vec<Cell>` keeps a `Unique<u8>`: the cell is only in the parameters of the RawVec around
-                // it.
-                around.iter().rev().find_map(|part| self.held_by(part))
-            }
+            Shape::Scalar(ScalarKind::Byte | ScalarKind::Opaque) => held(self),
             // `std::vector<cell>`'s `_M_start` is a `cell *`, like any pointer to one cell; in a vector
             // there are many.
             Shape::Aggregate { .. } if around.iter().any(|part| is_sequence(&part.name)) => {
@@ -57,13 +59,14 @@ impl DebugInfo {
         }
     }
 
-    /// The target of the untyped pointers in Rust's collections: `alloc::raw_vec::RawVec` and
-    /// `hashbrown::raw::RawTable`, and the copies of them that other crates have.
+    /// The target of the untyped pointers in Rust's collections, `alloc::raw_vec::RawVec` and
+    /// `hashbrown::raw::RawTable`, the copies of them that other crates have, and handles of coroutines.
     fn held_by(&mut self, part: &Layout) -> Option<PointerTarget> {
         let outer = part.name.split('<').next()?;
         let contents = match outer.rsplit("::").next()? {
             rust_std::RAW_VEC => PointerTarget::Elements,
             hashbrown::RAW_TABLE => PointerTarget::Buckets,
+            coroutine::HANDLE => PointerTarget::Coroutine,
             _ => return None,
         };
         self.inner_types(part).parameters.first().copied().map(contents)
@@ -151,6 +154,7 @@ mod tests {
             let (object, _) = data_object::name(&layout, Root::Pointer("p"), offset, 8).unwrap();
             let (PointerTarget::Elements(of)
             | PointerTarget::Buckets(of)
+            | PointerTarget::Coroutine(of)
             | PointerTarget::Node(of)) = contents;
             let sort = format!("{contents:?}").split('(').next().unwrap().to_owned();
             let of = Arc::clone(&info.layout(of).name);
