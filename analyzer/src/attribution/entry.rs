@@ -31,6 +31,8 @@ enum Led {
     Through(Avma),
     /// One of these instructions, each by a pointer that it read.
     OneOf(Vec<Avma>),
+    /// One of these, unless the program has changed the pointer that they read, which had this function's address.
+    Likely(Vec<Avma>),
     /// The function that was called, which went on here by a jump.
     Jump,
 }
@@ -133,15 +135,23 @@ struct Possible<'w> {
     is_calls: bool,
 }
 
-/// The instruction at `call`, or one of the jumps by the same pointer; `None` where there are others.
-fn through(call: Avma, possible: &[Possible<'_>], bias: u64) -> Option<Led> {
-    if possible.is_empty() {
-        return Some(Led::Through(call));
+/// The instruction at `call`, or one of the jumps by the same pointer; `None` where there are others. Where the file has
+/// this function in that pointer (`is_held`), these are likely: whatever jumps here by a pointer that the file says
+/// nothing of was called by this one, in place of what is in it from the start.
+fn through(call: Avma, possible: &[Possible<'_>], is_held: bool, bias: u64) -> Option<Led> {
+    let (alike, others): (Vec<Possible<'_>>, Vec<Possible<'_>>) =
+        possible.iter().partition(|it| it.is_calls);
+    if !alike.iter().all(|it| it.jump.are_few()) {
+        return None;
     }
-    let are_alike = possible.iter().all(|it| it.is_calls && it.jump.are_few());
-    let sites = possible.iter().flat_map(|it| &it.jump.sites);
+    let sites = alike.iter().flat_map(|it| &it.jump.sites);
     let jumps = sites.map(|site| Avma(site.at.0.wrapping_add(bias)));
-    are_alike.then(|| Led::OneOf([call].into_iter().chain(jumps).collect()))
+    let ways: Vec<Avma> = [call].into_iter().chain(jumps).collect();
+    match others.as_slice() {
+        [] if alike.is_empty() => Some(Led::Through(call)),
+        [] => Some(Led::OneOf(ways)),
+        others => (is_held && others.iter().all(|it| !it.is_held)).then_some(Led::Likely(ways)),
+    }
 }
 
 impl World {
@@ -180,6 +190,16 @@ impl World {
             Some(Led::Jump) => Ok(Attribution { verdict: Verdict::NotMemory, ..blocked }),
             Some(Led::Through(at)) => self.at_pointer(search, located, at, blocked),
             Some(Led::OneOf(jumps)) => self.at_one_of(search, located, &jumps, blocked),
+            Some(Led::Likely(jumps)) => {
+                let found = self.at_one_of(search, located, &jumps, blocked)?;
+                Ok(match found.verdict {
+                    Verdict::Attributed(claim) => {
+                        let verdict = Verdict::Attributed(claim.by_frequency());
+                        Attribution { verdict, ..found }
+                    }
+                    _ => found,
+                })
+            }
             None => Ok(blocked),
         }
     }
@@ -209,10 +229,12 @@ impl World {
         let Some(ways) = &**ways else { return Ok(None) };
         match seen {
             Some(led) => {
-                let first = Reached::Pointed(self.place_of_pointer(entry), ways.onward.as_deref());
+                let place = self.place_of_pointer(entry);
+                let first = Reached::Pointed(place, ways.onward.as_deref());
+                let is_held = place.is_some_and(|place| entered.held_at.binary_search(&place).is_ok());
                 let jumps = entry.possible_jumps(ways, first);
                 Ok(jumps.and_then(|jumps| match led {
-                    Led::Through(at) => through(at, &jumps, located.bias),
+                    Led::Through(at) => through(at, &jumps, is_held, located.bias),
                     led => jumps.is_empty().then_some(led),
                 }))
             }
@@ -244,9 +266,11 @@ impl World {
         };
         let Some(jumps) = entry.possible_jumps(ways, first) else { return Ok(None) };
         if place.is_some() {
-            return Ok(through(at, &jumps, located.bias));
+            return Ok(through(at, &jumps, false, located.bias));
         }
-        let [Possible { jump, is_held: true, .. }] = *jumps else { return Ok(None) };
+        let (held, others): (Vec<Possible<'_>>, Vec<Possible<'_>>) =
+            jumps.iter().partition(|it| it.is_held);
+        let [Possible { jump, .. }] = held[..] else { return Ok(None) };
         let at = |site: &JumpSite| Avma(site.at.0.wrapping_add(located.bias));
         let mut sites: Vec<Avma> =
             jump.sites.iter().filter(|site| first.may_be(site)).map(at).collect();
@@ -254,7 +278,8 @@ impl World {
             // After more than one jump it is any of them.
             sites.extend(jump.sites.iter().map(at));
         }
-        Ok(jump.are_few().then_some(Led::OneOf(sites)))
+        let led = if others.is_empty() { Led::OneOf(sites) } else { Led::Likely(sites) };
+        Ok(jump.are_few().then_some(led))
     }
 
     /// Tells whether the call led here by a pointer: one that still has this address, one of this function's name, or one
