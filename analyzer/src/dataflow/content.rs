@@ -340,6 +340,19 @@ impl Content {
         }
     }
 
+    /// Tells whether it is so many bytes from where an object is, as nothing but a pointer to bytes is made.
+    pub(crate) fn is_counted_in_bytes(&self) -> bool {
+        matches!(self, Self::Address(Address { origin: Origin::Object(layout), offset, .. })
+            if offset.step == 1 && layout.innermost().is_aggregate())
+    }
+
+    /// Tells whether what is done with an address says more of it: what is around it, or which bytes it leads to.
+    pub(super) fn is_told_by(&self, hint: &Address) -> bool {
+        let Self::Address(known) = self else { return false };
+        let is_around = hint.contains(known) && known.origin != hint.origin;
+        is_around || hint.is_erased() && self.is_counted_in_bytes()
+    }
+
     /// Returns what is known of it as a number.
     pub(crate) const fn number(&self) -> Congruence {
         match self {

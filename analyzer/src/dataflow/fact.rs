@@ -163,11 +163,7 @@ pub(super) fn hinted(known: Content, hint: &Content) -> Content {
     match (&known, hint) {
         (Content::Bottom, _) => known,
         _ if known.is_open() => hint.clone(),
-        (Content::Address(first), Content::Address(second))
-            if second.contains(first) && first.origin != second.origin =>
-        {
-            hint.clone()
-        }
+        (known, Content::Address(address)) if known.is_told_by(address) => hint.clone(),
         _ => known,
     }
 }

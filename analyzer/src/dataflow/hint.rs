@@ -27,9 +27,7 @@ impl Typing<'_, '_> {
             let is_welcome = match (self.of(value), &hint) {
                 (_, Content::Top) => false,
                 (known, _) if known.is_open() => true,
-                (Content::Address(first), Content::Address(second)) => {
-                    second.contains(first) && first.origin != second.origin
-                }
+                (known, Content::Address(hint)) => known.is_told_by(hint),
                 _ => false,
             };
             if is_welcome && self.contents.hints.get(&value) != Some(&hint) {
@@ -127,8 +125,13 @@ impl Typing<'_, '_> {
     fn hints_of_stores(&mut self, hints: &mut Hints) {
         for store in self.graph.stores.clone() {
             let Content::Address(target) = self.sum(&store.address) else { continue };
-            if let Content::Address(kept) = self.kept_at(&target) {
-                self.suggest(hints, store.value, &kept);
+            let Content::Address(kept) = self.kept_at(&target) else { continue };
+            let value = self.graph.canonical(store.value);
+            if kept.is_erased() && self.of(value).is_counted_in_bytes() {
+                // Where bytes are counted to from an object, is what the pointer that is made of it says.
+                hints.insert(value, Content::Address(kept));
+            } else {
+                self.suggest(hints, value, &kept);
             }
         }
     }
