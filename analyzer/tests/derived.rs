@@ -2,7 +2,8 @@
 
 use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Session, object, with};
-use dataspace_proto::register::Register::{self, Rax, Rdi, Rsi, Rsp};
+use dataspace_proto::register::Register::{self, Rax, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp};
+use iced_x86::Register::{RAX, RBX, RDX};
 
 const HEAP: u64 = 0x7000_1234_5000;
 const STACK: u64 = 0x7ffd_1234_5000;
@@ -72,6 +73,9 @@ fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
         let size = "{structure:malloc_chunk}.{long_unsigned_int mchunk_size}";
         let into = program.truth("malloc_chunk.mchunk_size");
         assert_eq!(answer(&program, "read_next", into), size, "{flags}");
+        let free = "{structure:pool}.{unsigned_char free[]}";
+        assert_eq!(answer(&program, "extend", 0), free, "{flags}");
+        assert_eq!(answer(&program, "give_back", 0), "undetermined", "{flags}");
         let at = std::mem::offset_of!(Posting, first) as u64;
         assert_eq!(answer(&program, "read_posting", at), "unidentified", "{flags}");
         let word = "{structure:bytes}.{char bytes[]}";
@@ -91,4 +95,32 @@ fn a_virtual_function_returns_what_its_class_declares() {
             assert!(right.contains(&&*name), "{name} {compiler} {function}");
         }
     }
+}
+
+#[test]
+fn of_go_only_what_its_own_conventions_tell_is_named() {
+    let Some(program) = Program::go("interfaces.go") else { return };
+    let mut session = Session::new(&program);
+    let mut named = |function: &str, is_it: &dyn Fn(&iced_x86::Instruction) -> bool| {
+        let code = program.function(function).into_iter();
+        let accesses = code.filter(|it| has_memory_operand(it) && is_it(it));
+        let [a, b, c, d] = [0, 1, 2, 3].map(|page| HEAP + (page << 12));
+        let hand = with(&[(Rax, a), (Rbx, b), (Rcx, c), (Rdx, d), (Rsp, STACK)]);
+        accesses.map(|it| object(&session.exact(it.ip(), &hand)).to_owned()).collect::<Vec<_>>()
+    };
+    // The result comes in rax.
+    let is_radius = |it: &iced_x86::Instruction| it.memory_displacement64() == 8 && is_by(it, RAX);
+    assert_eq!(named("main.around", &is_radius), ["{structure:main.Circle}.{int radius}"]);
+    // The data of an interface is in rbx: its compiler writes a third piece, of two.
+    let is_side = |it: &iced_x86::Instruction| it.memory_displacement64() == 8 && is_by(it, RBX);
+    let sides = named("main.measure", &is_side);
+    assert!(!sides.is_empty() && sides.iter().all(|it| !it.contains("itab")), "{sides:?}");
+    // A bucket's keys come after what is declared of it.
+    let is_key = |it: &iced_x86::Instruction| it.memory_size().size() == 8 && is_by(it, RDX);
+    let keys = named("runtime.mapaccess1_fast64", &is_key);
+    assert!(!keys.is_empty() && keys.iter().all(|it| !it.contains("bmap")), "{keys:?}");
+}
+
+fn is_by(instruction: &iced_x86::Instruction, base: iced_x86::Register) -> bool {
+    instruction.memory_base() == base
 }

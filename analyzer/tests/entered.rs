@@ -57,6 +57,27 @@ fn a_jump_by_a_pointer_that_may_hold_the_function_may_have_led_to_it() {
 }
 
 #[test]
+fn what_a_pointer_has_from_the_start_is_likely_what_led_there() {
+    for flags in BUILDS {
+        let program = Program::c("kinds.c", flags);
+        // `drop_freed` goes on by what rax leads to.
+        let at = |kind, goes_on: u64| {
+            let kind = program.truth(kind);
+            let hand = with(&[(Rsp, STACK), (Rax, goes_on), (Rdi, HEAP), (Rdx, kind)]);
+            let mut sample = sample(CLOCK, program.truth("&drop_plain"), &hand);
+            sample.stack.set(&program.call_in("by_kind").next_ip().to_le_bytes());
+            let line = Session::new(&program).one(sample);
+            (line.object.map(|it| it.to_string()), line.frequency)
+        };
+        let member = || Some("{structure:kind}.{pointer+function drop}".to_owned());
+        assert_eq!(at("&plain", HEAP), (member(), true), "`drop_freed` was not put there: {flags}");
+        let twice = program.truth("&twice");
+        assert_eq!(at("&plain", twice), (None, false), "that has it from the start, too: {flags}");
+        assert_eq!(at("&plain", 8), (member(), false), "no jump leads there: {flags}");
+    }
+}
+
+#[test]
 fn a_function_that_may_come_back_to_its_entry_was_perhaps_not_called() {
     for flags in BUILDS {
         let program = Program::c("entered.c", flags);

@@ -231,7 +231,8 @@ impl World {
             Some(led) => {
                 let place = self.place_of_pointer(entry);
                 let first = Reached::Pointed(place, ways.onward.as_deref());
-                let is_held = place.is_some_and(|place| entered.held_at.binary_search(&place).is_ok());
+                let is_held =
+                    place.is_some_and(|place| entered.held_at.binary_search(&place).is_ok());
                 let jumps = entry.possible_jumps(ways, first);
                 Ok(jumps.and_then(|jumps| match led {
                     Led::Through(at) => through(at, &jumps, is_held, located.bias),

@@ -139,3 +139,28 @@ pub(super) fn pointers(union: &Layout, into: u64) -> Vec<(Arc<str>, DieRef)> {
     }
     found.into_iter().map(|(name, pointee, _)| (name, pointee)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::offset::Offset;
+    use crate::types::sample::{number, structure};
+
+    #[test]
+    fn an_array_of_four_is_met_at_its_second_element() {
+        let (int, long) = (number("unsigned int", 4), number("long int", 8));
+        let quad = structure("quad", 88, &[("low", 0, &long), ("count", 80, &int)]);
+        let creature = structure("creature", 256, &[("place", 0, &int), ("at", 168, &long)]);
+        let four = Arc::new(Layout::array_of(Arc::clone(&quad), Some(4)));
+        let used = Use { n_bytes: 4, kind: ValueKind::Unknown, step: 0 };
+        let chosen = |start: i64| {
+            let pointees = [("bodies", &creature), ("inner", &four)];
+            let arms = pointees.map(|(name, pointee)| (name.into(), Arc::clone(pointee)));
+            let arms = Arms::new(arms.into_iter());
+            let address = Address::of(Origin::Static, Offset::exact(start));
+            arms.chosen(&address, used).map(|(layout, _)| layout.innermost().name.to_string())
+        };
+        assert_eq!(chosen(88 + 80).as_deref(), Some("quad"), "the count of the second");
+        assert_eq!(chosen(4 * 88 + 80), None, "neither has anything there");
+    }
+}

@@ -86,3 +86,45 @@ impl RegisterUse {
         read
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::graph::ValueGraph;
+    use crate::dataflow::value::{Definition, Place};
+    use crate::dwarf::code::frame::FrameRule;
+    use crate::x86_64::image_bytes::NoBytes;
+    use dataspace_proto::address::Svma;
+
+    /// The definition of what a register holds before the instruction at an index.
+    fn held(code: &[u8], at: u32, register: u8) -> Definition {
+        let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
+        let rules = vec![FrameRule::Unknown; function.n_instructions()];
+        let mut graph = ValueGraph::of(&function, rules).unwrap();
+        let value = graph.before(at, Place::Register(register));
+        graph.connect().unwrap();
+        *graph.definition(value).unwrap()
+    }
+
+    /// A call of what is elsewhere.
+    const CALL: [u8; 5] = [0xe8, 0x00, 0x10, 0x00, 0x00];
+
+    #[test]
+    fn what_is_read_after_a_call_was_there_before_it() {
+        // call; mov (%r8),%rax; ret
+        let code = [&CALL[..], &[0x49, 0x8b, 0x00, 0xc3]].concat();
+        assert_eq!(held(&code, 1, 8), Definition::Parameter { register: 8 });
+        assert_eq!(held(&code, 1, 9), Definition::Opaque, "nobody reads it");
+        // mov %rdi,%r8; call; xor %r8d,%r8d; mov (%r8),%rax; ret
+        let code = [&[0x49, 0x89, 0xf8], &CALL[..], &[0x45, 0x31, 0xc0, 0x49, 0x8b, 0, 0xc3]];
+        assert_eq!(held(&code.concat(), 2, 8), Definition::Opaque, "it is written first");
+    }
+
+    #[test]
+    fn a_loop_brings_what_a_call_may_lose_to_its_beginning() {
+        // 1000: mov (%r8),%rax  1003: call  1008: jmp 1000
+        let code = [&[0x49, 0x8b, 0x00], &CALL[..], &[0xeb, 0xf6]].concat();
+        assert_eq!(held(&code, 2, 8), Definition::Parameter { register: 8 });
+        assert_eq!(held(&code, 2, 0), Definition::Returned { at: 1 });
+    }
+}

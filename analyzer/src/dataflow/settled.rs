@@ -183,7 +183,7 @@ impl Dataflow {
         };
         let is_perhaps_part = is_perhaps_part(&known, svma, facts.unwrap_or_default());
         let content = match said {
-            Some(said) if is_erased(&said) && (is_copied_word(&known) || is_beyond(&known)) => said,
+            Some(said) if is_erased(&said) && is_copied_word(&known) => said,
             Some(said) => refined(known, said),
             None => known,
         };
@@ -270,11 +270,6 @@ impl Dataflow {
 
 fn is_erased(content: &Content) -> bool {
     matches!(content, Content::Address(address) if address.is_erased())
-}
-
-/// Tells whether an address is one past an object: what lies there is another one like it, or what it is the header of.
-fn is_beyond(content: &Content) -> bool {
-    matches!(content, Content::Address(address) if address.is_outside())
 }
 
 /// Tells whether nothing but what is done with an address tells that it is of whole numbers or of pointers

@@ -41,6 +41,22 @@ fn before(graph: &mut ValueGraph, at: u32, place: Place) -> Definition {
 }
 
 #[test]
+fn a_number_less_something_is_a_number_and_what_a_number_is_taken_from_may_be_an_address() {
+    // neg %rsi; mov %rsi,%rax; sub %rdx,%rax; mov %rdx,%rcx; sub %rsi,%rcx; mov %rdx,%r8; sub %r9,%r8; ret
+    let code = [
+        &[0x48, 0xf7, 0xde, 0x48, 0x89, 0xf0, 0x48, 0x29, 0xd0][..],
+        &[0x48, 0x89, 0xd1, 0x48, 0x29, 0xf1, 0x49, 0x89, 0xd0, 0x4d, 0x29, 0xc8, 0xc3],
+    ];
+    let look = |graph: &mut ValueGraph| [0, 2, 8].map(|it| graph.before(7, Place::Register(it)));
+    typed(&code.concat(), look, |typing, [negative, less, distance]| {
+        typing.settle();
+        assert!(matches!(typing.of(negative), Content::Number(_)));
+        assert_eq!(*typing.of(less), Content::Unknown);
+        assert_eq!(*typing.of(distance), Content::Distance, "of two addresses, perhaps");
+    });
+}
+
+#[test]
 fn a_slot_is_lost_to_a_write_to_any_of_its_bytes_and_to_no_other() {
     let slot = 24..32;
     // mov %al,disp(%rsp) and so on, by the number of bytes.

@@ -191,13 +191,7 @@ impl<'a, 'b> Typing<'a, 'b> {
                 }
                 let address = self.sum(&sum);
                 match self.loaded(&address, n_bytes) {
-                    // A word that clang has for what is in a coroutine's frame is as little as nothing.
-                    content @ (Content::Unknown | Content::Number(_)) => {
-                        match self.loaded_part(&sum) {
-                            Content::Unknown => content,
-                            part => part,
-                        }
-                    }
+                    Content::Unknown => self.loaded_part(&sum),
                     content => content,
                 }
             }

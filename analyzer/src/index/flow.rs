@@ -41,7 +41,8 @@ impl LoadObjectIndex {
         let Some(start) = function.start().filter(|_| !open.is_empty()) else { return Vec::new() };
         // The registers of arguments are C's.
         let debug = self.debug.as_mut();
-        if debug.is_some_and(|debug| debug.unit_of_code(svma).is_some_and(|unit| debug.is_go(unit))) {
+        if debug.is_some_and(|debug| debug.unit_of_code(svma).is_some_and(|unit| debug.is_go(unit)))
+        {
             return Vec::new();
         }
         if let Some(known) = self.flows.given.get(&start) {

@@ -304,7 +304,8 @@ impl LoadObjectIndex {
                         live_here = Arc::clone(live);
                     }
                     if !matches!(answer, TypeAnswer::Object(_)) {
-                        bytes = path.bytes(&memory).map(Arc::new);
+                        bytes =
+                            path.bytes(&memory).or_else(|| path.taken_as(&memory)).map(Arc::new);
                     }
                     answer
                 }

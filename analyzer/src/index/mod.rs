@@ -15,6 +15,7 @@ pub(crate) mod pointed;
 pub(crate) mod pointer_jump;
 pub(crate) mod prototype;
 pub mod question;
+pub(crate) mod said_place;
 pub mod site;
 pub mod static_data;
 pub mod thread_access;

@@ -17,7 +17,6 @@ use crate::x86_64::abi::{FRAME_POINTER, STACK_POINTER};
 use crate::x86_64::access::{self, AddressRegister, MemoryAccess, Role, SegmentBase};
 use crate::x86_64::image_bytes::ImageBytes as _;
 use dataspace_proto::address::Svma;
-use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
 
@@ -52,11 +51,9 @@ impl<'a> TypePath<'a> {
             return self.repeated_answer(access);
         }
         match self.flow_answer(access) {
-            TypeAnswer::Unknown(reason) => self
-                .part_answer(access)
-                .or_else(|| self.sum_answer(access))
-                .or_else(|| self.copy_answer(access))
-                .unwrap_or(TypeAnswer::Unknown(reason)),
+            TypeAnswer::Unknown(reason) => {
+                self.said_answer(access).unwrap_or(TypeAnswer::Unknown(reason))
+            }
             answer => answer,
         }
     }
@@ -77,52 +74,6 @@ impl<'a> TypePath<'a> {
             Origin::Object(_) => self.flow_answer(access),
             _ => TypeAnswer::Unknown(Reason::Undetermined),
         }
-    }
-
-    /// A variable that the debug information says is at the operand's address.
-    fn part_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
-        let operand = &access.address;
-        let number = operand.base?.dwarf.filter(|_| operand.index.is_none())?;
-        if let Some((layout, into)) = self.flow.part(self.svma, number, operand.displacement) {
-            return Some(named(&layout, Root::Pointer(""), into, access));
-        }
-        let size = u64::from(access.size);
-        let copied = match self.flow.register(self.svma, number) {
-            content if content.is_open() && operand.displacement == 0 => {
-                self.flow.copied(self.svma, number, size)?
-            }
-            // Past the end of a header, or before the object that it is the header of.
-            Content::Address(address)
-                if address.clone().displaced(operand.displacement).is_outside() =>
-            {
-                self.flow.copied_at(self.svma, number, (operand.displacement, size))?
-            }
-            _ => return None,
-        };
-        Some(named(&copied, Root::Pointer(""), 0, access))
-    }
-
-    /// Answers by a variable that the debug information says points at, or is at, the sum of the operand's registers.
-    fn sum_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
-        let operand = &access.address;
-        let (base, index) = (operand.base?.dwarf?, operand.index?.dwarf?);
-        let address = self.flow.summed(self.svma, (base, index, operand.scale))?;
-        let address = address.clone().displaced(operand.displacement);
-        let Origin::Object(layout) = &address.origin else { return None };
-        Some(pointed::answer(access, layout, &address, None))
-    }
-
-    /// Answers what an inlined function copies that does nothing else, if it is copied whole.
-    fn copy_answer(&mut self, access: &MemoryAccess) -> Option<TypeAnswer> {
-        let is_store = match access.access {
-            Access::Store => true,
-            Access::Load => false,
-            Access::LoadStore | Access::Prefetch => return None,
-        };
-        let copied = self.debug.copied_at(self.svma, is_store)?;
-        let layout = self.debug.layout(copied);
-        let is_whole = access.size != 0 && layout.size == u64::from(access.size);
-        is_whole.then(|| named(&layout, Root::Pointer(""), 0, access))
     }
 
     /// Answers what data flow says.

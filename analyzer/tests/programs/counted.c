@@ -44,7 +44,24 @@ FUNCTION long read_head(struct item *item) {
     return 1;
 }
 
+/* Blocks of a pool, found by its first bytes; free ones begin with a pointer to the next. */
+struct pool { long version, n_used; unsigned char *free; unsigned next; };
+FUNCTION void extend(struct pool *pool) {
+    pool->free = (unsigned char *)pool + pool->next;
+    pool->next += 16;
+    *(unsigned char **)pool->free = 0;
+}
+FUNCTION void give_back(void *block) {
+    struct pool *pool = (struct pool *)((size_t)block & ~(size_t)4095);
+    *(unsigned char **)block = pool->free;
+    pool->free = block;
+    pool->n_used--;
+}
+
 int main(void) {
+    static _Alignas(4096) struct pool pools[128] = {{1, 1, 0, 64}};
+    extend(pools);
+    give_back(pools[0].free);
     struct { struct head head; struct item item; } both = {{1, 2}, {3}};
     union value values[4] = {{0}}, key = { .number = 5 };
     struct table table = {4, values};

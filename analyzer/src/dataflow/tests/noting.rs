@@ -81,3 +81,46 @@ fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
         assert_eq!(copies, expected, "{:?}", cases[said.variable]);
     }
 }
+
+#[test]
+fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
+    // imul $24,%rsi,%rsi; lea (%rdi,%rsi),%rax; ret
+    let code = [0x48, 0x6b, 0xf6, 0x18, 0x48, 0x8d, 0x04, 0x37, 0xc3];
+    let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
+    let program = Program::c("blank.c", "-O2 -g");
+    let (mut debug, image) = (sample::info(&program), image(&program));
+    let structures = sample::entries(&mut debug, &[gimli::DW_TAG_structure_type]);
+    let type_die = structures.into_iter().find(|die| debug.layout(*die).size != 0).unwrap();
+    let sum =
+        |scale, is_place| VariablePlace::Sum { base: 5, index: 4, scale, offset: 0, is_place };
+    let variable = |place| LocatedVariable {
+        name: "variable".into(),
+        type_die,
+        depth: 1,
+        places: vec![(0x1000..0x1009, VariablePart { place, offset: 0, n_bytes: None })],
+    };
+    let variables = [sum(24, true), sum(8, true), sum(23, true)].map(variable).into();
+    let scope = FunctionScope { variables, ..FunctionScope::default() };
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let rules = vec![FrameRule::Unknown; function.n_instructions()];
+    let mut graph = ValueGraph::of(&function, rules).unwrap();
+    let rax = graph.before(2, RAX);
+    let said = find_facts(&mut graph, &around);
+    graph.connect().unwrap();
+    let is_it = |said: &Said| graph.canonical(said.value) == graph.canonical(rax);
+    assert_eq!(
+        said.iter().map(|said| (said.variable, is_it(said))).collect::<Vec<_>>(),
+        [(0, true)]
+    );
+    let mut typing = Typing::new(&graph, &mut around);
+    typing.read_facts(said);
+    let parts = &typing.contents.parts[&graph.canonical(rax)];
+    assert_eq!(
+        parts.iter().map(|part| (part.offset, part.is_copy)).collect::<Vec<_>>(),
+        [(0, false)]
+    );
+    // An operand scales by no more than eight.
+    typing.read_sums();
+    assert_eq!(typing.contents.sums.iter().map(|it| it.sum).collect::<Vec<_>>(), [(5, 4, 8)]);
+}

@@ -169,6 +169,17 @@ mod tests {
     }
 
     #[test]
+    fn a_handle_leads_to_the_promise_that_it_is_made_for() {
+        for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
+            let program = Program::compile(compiler, "coroutine.cpp", "-std=c++20 -O1 -g");
+            let info = &mut info(&program);
+            let found = contents(info, "Numbers");
+            let [(_, of)] = &found[..] else { panic!("{compiler}: {found:?}") };
+            assert_eq!(of, "Coroutine Promise", "{compiler}");
+        }
+    }
+
+    #[test]
     fn collections_of_rust_keep_their_type_behind_a_pointer_to_bytes() {
         let Some(program) = rust() else { return };
         let info = &mut info(&program);
