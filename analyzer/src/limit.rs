@@ -286,6 +286,15 @@ pub const MAX_FACTS_A_VALUE: usize = 64;
 /// more are needed only where loops go round several jumps back.
 pub const MAX_LOSS_PASSES: usize = 8;
 
+/// Instructions of a called function that are looked at to see which registers it changes, and calls below it: functions that
+/// others are compiled with are small.
+pub const MAX_CALLED_INSTRUCTIONS: usize = 2048;
+/// Depth of these calls.
+pub const MAX_CALLED_DEPTH: usize = 3;
+
+/// Values that may lead to the address that is called, through joins.
+pub const MAX_VALUES_BEHIND_A_CALL: usize = 1024;
+
 /// Sums of registers that variables of one function are at or point at: each loop over an array may have some.
 pub const MAX_SUM_FACTS: usize = 4096;
 

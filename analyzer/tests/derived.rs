@@ -3,7 +3,7 @@
 use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Session, object, with};
 use dataspace_proto::register::Register::{self, Rax, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp};
-use iced_x86::Register::{RAX, RBX, RDX};
+use iced_x86::Register::{RAX, RBX, RDX, RSP};
 
 const HEAP: u64 = 0x7000_1234_5000;
 const STACK: u64 = 0x7ffd_1234_5000;
@@ -25,7 +25,9 @@ fn answer_with(
         has_memory_operand(it) && it.memory_displacement64() == displacement
     };
     let access = program.function(function).into_iter().rfind(is_it).unwrap();
-    let registers = [&[(Rdi, HEAP), (Rax, HEAP), (Rsp, STACK)], more].concat();
+    let is_free = |it: &(Register, u64)| more.iter().all(|(register, _)| *register != it.0);
+    let all = [(Rdi, HEAP), (Rax, HEAP), (Rsp, STACK)].into_iter().filter(is_free);
+    let registers: Vec<_> = all.chain(more.iter().copied()).collect();
     object(&Session::new(program).exact(access.ip(), &with(&registers))).to_owned()
 }
 
@@ -75,7 +77,10 @@ fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
         assert_eq!(answer(&program, "read_next", into), size, "{flags}");
         let free = "{structure:pool}.{unsigned_char free[]}";
         assert_eq!(answer(&program, "extend", 0), free, "{flags}");
-        assert_eq!(answer(&program, "give_back", 0), "undetermined", "{flags}");
+        // The pool begins where no register leads to the block.
+        let before = [(Rax, HEAP - 0x800), (Rdx, HEAP - 0x800)];
+        let block = answer_with(&program, "give_back", 0, &before);
+        assert_eq!(block, "undetermined", "{flags}");
         let at = std::mem::offset_of!(Posting, first) as u64;
         assert_eq!(answer(&program, "read_posting", at), "unidentified", "{flags}");
         let word = "{structure:bytes}.{char bytes[]}";
@@ -98,6 +103,20 @@ fn a_virtual_function_returns_what_its_class_declares() {
 }
 
 #[test]
+fn a_register_is_kept_over_a_call_by_what_the_called_function_does() {
+    for flags in ["-O1 -g -mno-red-zone", "-O2 -g -mno-red-zone"] {
+        let program = Program::c("called.c", flags);
+        let second = program.truth("node.second");
+        let read = |function| answer(&program, function, second);
+        let member = "{structure:node}.{long_int second}";
+        assert_eq!(read("read_by_keep"), member, "{flags}");
+        assert_eq!(read("read_by_relay"), member, "{flags}");
+        assert_eq!(read("read_by_give"), "undetermined", "{flags}");
+        assert_eq!(read("read_by_pass"), "undetermined", "{flags}");
+    }
+}
+
+#[test]
 fn of_go_only_what_its_own_conventions_tell_is_named() {
     let Some(program) = Program::go("interfaces.go") else { return };
     let mut session = Session::new(&program);
@@ -111,6 +130,12 @@ fn of_go_only_what_its_own_conventions_tell_is_named() {
     // The result comes in rax.
     let is_radius = |it: &iced_x86::Instruction| it.memory_displacement64() == 8 && is_by(it, RAX);
     assert_eq!(named("main.around", &is_radius), ["{structure:main.Circle}.{int radius}"]);
+    // Arrays come on the stack, and then the second result in rax; and all other registers may have results.
+    let wrong = "{structure:main.Circle}.{int radius}";
+    for function in ["main.besides", "main.last"] {
+        let found = named(function, &|it| it.memory_displacement64() == 8 && !is_by(it, RSP));
+        assert!(!found.is_empty() && !found.contains(&wrong.to_owned()), "{function} {found:?}");
+    }
     // The data of an interface is in rbx: its compiler writes a third piece, of two.
     let is_side = |it: &iced_x86::Instruction| it.memory_displacement64() == 8 && is_by(it, RBX);
     let sides = named("main.measure", &is_side);

@@ -1,6 +1,7 @@
 //! Of which of its arguments a function makes its values, without debug information: sums, so that
 //! `source - target + target` is the source again.
 
+use super::call_effect::CallEffects;
 use super::graph::ValueGraph;
 use super::value::{Definition, Place, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameTable;
@@ -171,8 +172,12 @@ pub(crate) struct ArgumentSums {
 
 impl ArgumentSums {
     /// The values of a function; `None` where they are too many.
-    pub(crate) fn of(function: &Arc<FunctionCode>, frames: &FrameTable) -> Option<Self> {
-        let graph = ValueGraph::of(function, super::frame_rules(function, frames))?;
+    pub(crate) fn of(
+        function: &Arc<FunctionCode>,
+        frames: &FrameTable,
+        effects: &CallEffects,
+    ) -> Option<Self> {
+        let graph = ValueGraph::of(function, super::frame_rules(function, frames), effects)?;
         let (inputs, of) = (FxHashMap::default(), FxHashMap::default());
         Some(Self { function: Arc::clone(function), graph, inputs, of })
     }
@@ -242,6 +247,9 @@ impl ArgumentSums {
     fn made_once(&mut self, value: ValueIdx) -> Option<Definition> {
         let (mut open, mut seen, mut only) = (vec![value], FxHashSet::default(), None);
         while let Some(value) = open.pop() {
+            if seen.len() >= limit::MAX_VALUES_BEHIND_A_CALL {
+                return None;
+            }
             if !seen.insert(value) {
                 continue;
             }
@@ -398,7 +406,7 @@ mod tests {
     /// The sums of straight code at 0x1000, and its function.
     fn sums(code: &[u8]) -> ArgumentSums {
         let function = Arc::new(FunctionCode::decode(Svma(0x1000), code, &NoBytes));
-        ArgumentSums::of(&function, &FrameTable::default()).unwrap()
+        ArgumentSums::of(&function, &FrameTable::default(), &CallEffects::default()).unwrap()
     }
 
     fn operand(sums: &mut ArgumentSums, svma: u64) -> Derived {

@@ -1,18 +1,16 @@
 //! Effects of calls on values: they take some and leave one.
 
-use super::lost_register::only;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Place, ValueIdx};
-use crate::x86_64::abi::{ARGUMENTS, CALLER_SAVED, RETURNED};
+use crate::x86_64::abi::{ARGUMENTS, RETURNED};
+use crate::x86_64::register_use::only;
 
 impl Transfer<'_> {
     /// Notes a call of the function at `callee`, where that is a value.
     pub(super) fn call(&mut self, at: u32, callee: Option<ValueIdx>) {
         self.note_call(at, callee);
-        for register in CALLER_SAVED {
-            if self.keeps & only(register) != 0 {
-                continue;
-            }
+        let lost = self.effects.lost_by(at);
+        for register in (0..16).filter(|register| lost & only(*register) != 0) {
             let definition = match register {
                 RETURNED => Definition::Returned { at },
                 _ => Definition::Opaque,

@@ -46,7 +46,7 @@ pub(crate) struct SumFact {
     pub(crate) code: Range<u64>,
     /// The registers, by their DWARF numbers, and the factor of the second.
     pub(crate) sum: (u16, u16, i64),
-    /// What is there, with no number added.
+    /// The address with no number added.
     pub(crate) address: Address,
 }
 

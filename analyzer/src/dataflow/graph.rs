@@ -2,7 +2,7 @@
 //! what meets at a merge worked out where it is asked for.
 
 use super::by_place::ByPlace;
-use super::lost_register::Registers;
+use super::call_effect::CallEffects;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
@@ -67,27 +67,27 @@ enum SharedKey {
 }
 
 impl ValueGraph {
-    /// The values of `function`, with the rule for the CFA at each of its instructions. `None` where
+    /// The values of `function`, with the rule for the CFA at each of its instructions and what its
+    /// calls change. `None` where
     /// there are more than [`limit::MAX_VALUES`].
-    pub(crate) fn of(function: &FunctionCode, frames: Vec<FrameRule>) -> Option<Self> {
-        let mut graph = Self { frames, ..Self::default() };
-        let kept = graph.fill(function, 0);
-        if kept != 0 {
-            let mut again = Self { frames: graph.frames, ..Self::default() };
-            again.fill(function, kept);
-            graph = again;
-        }
+    pub(crate) fn of(
+        function: &FunctionCode,
+        frames: Vec<FrameRule>,
+        effects: &CallEffects,
+    ) -> Option<Self> {
+        let (runs, ways) = runs(function);
+        let n_runs = ways.len();
+        let mut graph = Self {
+            runs,
+            ways,
+            frames,
+            definitions: vec![Definition::Opaque],
+            written: ByPlace::new(n_runs),
+            entries: ByPlace::new(n_runs),
+            ..Self::default()
+        };
+        Transfer::new(&mut graph, function, effects).run();
         (!graph.is_over_budget).then_some(graph)
-    }
-
-    /// Makes the values of a function whose calls leave the registers in `keeps` alone; returns those that it reads as if
-    /// they did.
-    fn fill(&mut self, function: &FunctionCode, keeps: Registers) -> Registers {
-        (self.runs, self.ways) = runs(function);
-        let n_runs = self.ways.len();
-        self.definitions.push(Definition::Opaque);
-        (self.written, self.entries) = (ByPlace::new(n_runs), ByPlace::new(n_runs));
-        Transfer::new(self, function, keeps).run()
     }
 
     /// Returns the value of all that is not followed: one for all of it, so that nothing may be said of it.
@@ -490,7 +490,8 @@ mod tests {
         // 1000: mov %rdi,%rax  1003: nop  1004: mov %rsi,%rax  1007: dec %rsi  100a: jne 1004  100c: ret
         let code = [0x48, 0x89, 0xf8, 0x90, 0x48, 0x89, 0xf0, 0x48, 0xff, 0xce, 0x75, 0xf8, 0xc3];
         let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
-        let graph = ValueGraph::of(&function, vec![FrameRule::Unknown; 6]).unwrap();
+        let graph = ValueGraph::of(&function, vec![FrameRule::Unknown; 6], &CallEffects::default())
+            .unwrap();
         let next = |place| [0, 1, 2, 3, 4, 5].map(|at| graph.next_change(at, place));
         assert_eq!(next(Place::Register(0)), [1, 2, 3, 6, 6, 6], "rax");
         assert_eq!(next(Place::Register(5)), [2, 2, 6, 6, 6, 6], "rdi");

@@ -16,6 +16,7 @@ mod arithmetic;
 mod arm;
 mod by_place;
 mod call;
+mod call_effect;
 mod congruence;
 mod content;
 mod doubt;
@@ -28,7 +29,6 @@ mod graph;
 mod hint;
 mod liveness;
 mod load;
-mod lost_register;
 mod offset;
 mod settled;
 mod shape;
@@ -42,6 +42,7 @@ mod worklist;
 
 pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Derived};
 pub(crate) use arm::{Arms, Use};
+pub(crate) use call_effect::CallEffects;
 pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use doubt::{Doubt, Standing};
@@ -93,7 +94,7 @@ impl Following {
         around: &mut Surroundings<'_>,
         given: &[Argument],
     ) -> Option<Self> {
-        let mut graph = ValueGraph::of(function, frame_rules(function, frames))?;
+        let mut graph = ValueGraph::of(function, frame_rules(function, frames), around.effects)?;
         let said = find_facts(&mut graph, around);
         let given: Vec<(ValueIdx, Content)> = given
             .iter()
@@ -247,7 +248,9 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
                     let sums = sums.get_or_insert_with(|| sums_of(graph));
                     let values = registers_before(graph, around.function, code, [base, index]);
                     let Some([base, index]) = values else { continue };
-                    let value = sums.get(&(base, (index, scale), offset)).copied();
+                    let (index, times) = graph.factor(index);
+                    let key = (base, (index, times.wrapping_mul(scale)), offset);
+                    let value = sums.get(&key).copied();
                     found.extend(value.map(|value| Said { value, variable, place }));
                     continue;
                 }
@@ -264,9 +267,9 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
 
 /// The values that are sums of one value, a multiple of another and a number, by these; where both count once, in either
 /// order.
-type Sums = FxHashMap<(ValueIdx, (ValueIdx, i64), i64), ValueIdx>;
+type KnownSums = FxHashMap<(ValueIdx, (ValueIdx, i64), i64), ValueIdx>;
 
-fn sums_of(graph: &ValueGraph) -> Sums {
+fn sums_of(graph: &ValueGraph) -> KnownSums {
     let mut sums = FxHashMap::default();
     for (value, definition) in graph.definitions.iter().enumerate() {
         let Definition::Sum(Sum {

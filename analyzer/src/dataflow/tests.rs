@@ -25,7 +25,18 @@ const RSP: u16 = 7;
 fn graph(code: &[u8]) -> ValueGraph {
     let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
     let rule = FrameRule::Known(CfaRule { register: RSP, offset: 64 });
-    ValueGraph::of(&function, vec![rule; function.n_instructions()]).unwrap()
+    ValueGraph::of(&function, vec![rule; function.n_instructions()], &CallEffects::default())
+        .unwrap()
+}
+
+fn surroundings<'a>(
+    debug: &'a mut DebugInfo,
+    image: &'a CodeImage,
+    function: &'a FunctionCode,
+    scope: &'a FunctionScope,
+) -> Surroundings<'a> {
+    static EFFECTS: CallEffects = CallEffects { lost: 0, kept: Vec::new() };
+    Surroundings { debug, image, function, scope, effects: &EFFECTS }
 }
 
 /// Finds the definition of what a place holds before an instruction, by its index.
@@ -341,12 +352,11 @@ pub(super) fn typed<V>(
     let (mut debug, image) = (sample::info(&program), image(&program));
     let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
-    let mut graph = ValueGraph::of(&function, rules).unwrap();
+    let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let looked_at = look(&mut graph);
     graph.connect().unwrap();
     let scope = FunctionScope::default();
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = surroundings(&mut debug, &image, &function, &scope);
     let mut typing = Typing::new(&graph, &mut around);
     typing.type_all(&[]);
     ask(&mut typing, looked_at);
@@ -435,8 +445,7 @@ fn callers_are_asked_for_what_is_not_known_or_may_be_a_part() {
     let program = Program::c("long.c", "-O2 -g");
     let (mut debug, image) = (sample::info(&program), image(&program));
     let scope = FunctionScope::default();
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = surroundings(&mut debug, &image, &function, &scope);
     let mut open = |given: Option<Arc<Layout>>| {
         let content = given.map(|layout| Content::Address(object(&layout, 0, None)));
         let given: Vec<Argument> =

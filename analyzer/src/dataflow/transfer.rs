@@ -1,7 +1,7 @@
 //! Transfer functions: what each instruction of a function makes of the values before it.
 
+use super::call_effect::CallEffects;
 use super::graph::ValueGraph;
-use super::lost_register::{RegisterUse, Registers};
 use super::sum::number;
 use super::value::{Definition, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::variable::location::Base;
@@ -26,39 +26,31 @@ pub(super) struct Transfer<'a> {
     pub(super) escaped: BTreeSet<Slot>,
     /// A lane of a vector register is taken out somewhere.
     pub(super) has_lanes: bool,
-    /// Registers that calls leave alone although they need not.
-    pub(super) keeps: Registers,
-    pub(super) registers: RegisterUse,
+    pub(super) effects: &'a CallEffects,
 }
 
 impl<'a> Transfer<'a> {
-    /// Transfer over a function whose calls leave the registers in `keeps` alone.
     pub(super) fn new(
         graph: &'a mut ValueGraph,
         function: &'a FunctionCode,
-        keeps: Registers,
+        effects: &'a CallEffects,
     ) -> Self {
         let translator = Translator::new(function);
         let (slots, escaped) = (BTreeSet::new(), BTreeSet::new());
-        let registers = RegisterUse::default();
-        Self { graph, function, translator, slots, escaped, has_lanes: false, keeps, registers }
+        Self { graph, function, translator, slots, escaped, has_lanes: false, effects }
     }
 
-    /// Adds what the function's instructions do; returns the registers that they read after calls which need not keep
-    /// them.
-    pub(super) fn run(mut self) -> Registers {
+    pub(super) fn run(mut self) {
         for at in 0..self.function.n_instructions() {
             if let Some(reading) = self.function.reading(at) {
                 self.find_slots(at as u32, &reading);
             }
         }
         for at in 0..self.function.n_instructions() {
-            self.registers.begin();
             if let Some(action) = self.translator.action(at) {
                 self.step(at as u32, &action);
             }
         }
-        self.registers.read_after_calls(self.function)
     }
 
     /// Notes the slots that an instruction reads or takes the address of.
@@ -119,7 +111,6 @@ impl<'a> Transfer<'a> {
             Exit::Call(_) | Exit::System => {
                 let callee = action.callee.map(|callee| self.value(at, callee, loaded));
                 self.call(at, callee);
-                self.registers.call();
             }
             // A jump out of the function is a call in the last place.
             Exit::Jump(target) if self.function.index_of(Svma(target)).is_none() => {
@@ -136,11 +127,6 @@ impl<'a> Transfer<'a> {
     /// Looks at the registers of an operand's address, so that they can be asked for.
     fn read_operand(&mut self, at: u32, reading: &Reading) {
         let Some(operand) = &reading.operand else { return };
-        for register in [operand.address.base, operand.address.index] {
-            if let Some(register) = register.and_then(number) {
-                self.registers.read(register);
-            }
-        }
         let sum = self.graph.sum(at, &operand.address);
         if let Some(Sum { base: Some(base), index, scale, displacement, is_static: false }) = sum
             && let Some(n_bytes) = u8::try_from(operand.n_bytes).ok().filter(|n| *n != 0)
@@ -187,7 +173,6 @@ impl<'a> Transfer<'a> {
     }
 
     fn register(&mut self, at: u32, register: u8) -> ValueIdx {
-        self.registers.read(register);
         self.graph.before(at, Place::Register(register))
     }
 
@@ -224,9 +209,6 @@ impl<'a> Transfer<'a> {
             // The upper bits stay: nothing but a number is kept in such a register.
             Width::Part => self.graph.define(Definition::Number),
         };
-        if assignment.width != Width::Part {
-            self.registers.write(assignment.to);
-        }
         self.graph.write(at, Place::Register(assignment.to), value);
     }
 

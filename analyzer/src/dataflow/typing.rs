@@ -1,6 +1,7 @@
 //! The transfer function: from how a value comes about to what it is, by what the values are that it is made of.
 
 use super::arithmetic::{added, indexed, masked, multiplied};
+use super::call_effect::CallEffects;
 use super::congruence::Congruence;
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::doubt::{Doubt, Standing};
@@ -29,6 +30,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) image: &'a CodeImage,
     pub(crate) function: &'a FunctionCode,
     pub(crate) scope: &'a FunctionScope,
+    pub(crate) effects: &'a CallEffects,
 }
 
 /// The contents of a function's values.
@@ -341,10 +343,22 @@ impl<'a, 'b> Typing<'a, 'b> {
                     first.number().minus(second.number())
                 })
             }
-            (Content::Constant(_), _) | (Content::Number(_), Content::Unknown) => Content::NUMBER,
+            (Content::Constant(_), _) => Content::NUMBER,
+            (Content::Number(_), Content::Unknown) if self.is_computed(left) => Content::NUMBER,
             (Content::Unknown, Content::Constant(_) | Content::Number(_)) => Content::Unknown,
             _ => Content::Distance,
         }
+    }
+
+    /// Tells whether a number is a multiple of something, or a constant, on all ways: one that was read may be an address
+    /// that is kept as a number.
+    fn is_computed(&self, value: ValueIdx) -> bool {
+        let is_multiple = |value: &ValueIdx| {
+            let definition = self.graph.definition(*value);
+            matches!(definition, Some(Definition::Product { .. } | Definition::Constant(_)))
+        };
+        let inputs = self.graph.inputs(self.graph.canonical(value));
+        is_multiple(&value) || !inputs.is_empty() && inputs.iter().all(is_multiple)
     }
 
     fn reloaded(&mut self, slot: Slot, kept: ValueIdx, at: u32) -> Content {

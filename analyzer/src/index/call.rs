@@ -1,7 +1,7 @@
 //! Calls, as the worker knows them: where the arguments of a function go in it, and what a call passes.
 
 use crate::dataflow::{
-    Address, ArgumentSums, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
+    Address, ArgumentSums, CallEffects, Content, Dataflow, Derived, Doubt, Origin, Slot, Standing,
 };
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
@@ -182,8 +182,9 @@ impl LoadObjectIndex {
         ask: impl FnOnce(&mut ArgumentSums) -> T,
     ) -> Option<T> {
         let start = function.start()?;
+        let is_known = self.call_cache.sums.contains_key(&start);
+        let effects = if is_known { CallEffects::default() } else { self.call_effects(function) };
         let cache = &mut self.call_cache;
-        let is_known = cache.sums.contains_key(&start);
         let is_full =
             cache.n_values > limit::MAX_CACHED_SUMS || cache.sums.len() > limit::MAX_CACHED_FLOWS;
         if is_full && !is_known {
@@ -192,11 +193,16 @@ impl LoadObjectIndex {
         }
         let frames = &self.frames;
         let sums = cache.sums.entry(start).or_insert_with(|| {
-            let sums = ArgumentSums::of(function, frames).map(Box::new);
+            let sums = ArgumentSums::of(function, frames, &effects).map(Box::new);
             cache.n_values += sums.as_ref().map_or(0, |sums| sums.n_values());
             sums
         });
-        sums.as_mut().map(|sums| ask(sums))
+        let sums = sums.as_mut()?;
+        let n_before = sums.n_values();
+        let answer = ask(sums);
+        // Asking makes values of entries.
+        cache.n_values += sums.n_values() - n_before;
+        Some(answer)
     }
 
     /// The function that a call is of, as another load object can compare it.

@@ -2,6 +2,7 @@
 
 use crate::dataflow::{Argument, Dataflow};
 use crate::limit::{self, BoundedMap};
+use crate::x86_64::register_use::Registers;
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -22,6 +23,8 @@ pub(crate) struct FlowCache {
     pub(crate) too_large: BoundedMap<Svma, (), { limit::MAX_CACHED_ARGUMENTS }>,
     /// Arguments that the callers of functions pass.
     pub(crate) given: BoundedMap<Svma, Vec<Argument>, { limit::MAX_CACHED_ARGUMENTS }>,
+    /// Registers that functions may change.
+    pub(crate) changed: BoundedMap<Svma, Registers, { limit::MAX_CACHED_ARGUMENTS }>,
 }
 
 impl FlowCache {

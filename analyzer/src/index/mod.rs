@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod call_form;
 pub mod call_site;
+pub(crate) mod called;
 pub mod code_names;
 pub mod entered;
 pub mod entry_name;

@@ -37,7 +37,7 @@ pub(crate) fn answer(
         return place.map_or(unknown, |place| named(&element, root.borrow(), place, access));
     }
     let is_aside = is_counted || address.is_outside() || address.has(Doubt::Which);
-    if is_aside && *element.name == *go::BUCKET {
+    if is_aside && size != 1 && *element.name == *go::BUCKET {
         return unknown;
     }
     if let Shape::Scalar(kind) = element.shape {

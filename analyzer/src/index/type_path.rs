@@ -162,7 +162,8 @@ impl<'a> TypePath<'a> {
                 continue;
             };
             let element = layout.innermost_element();
-            if element.is_aggregate() && element.size != 0 && *element.name != *go::BUCKET {
+            let is_header = address.has(Doubt::Which) && *element.name == *go::BUCKET;
+            if element.is_aggregate() && element.size != 0 && !is_header {
                 live.push(LiveObject { register, offset, layout: element });
             }
         }

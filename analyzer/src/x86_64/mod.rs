@@ -21,6 +21,7 @@ pub mod image_bytes;
 mod jump_table;
 pub mod outline;
 pub mod pointer;
+pub(crate) mod register_use;
 pub(crate) mod scan;
 pub mod state;
 mod sweep;

@@ -3,7 +3,10 @@
 
 struct thing { struct kind *kind; long n; };
 struct kind { long size; void (*drop)(struct thing *); void (*free)(struct thing *); };
-FUNCTION void drop_plain(struct thing *it) { it->n--; }
+FUNCTION void drop_plain(struct thing *it) {
+    if (--it->n < 0)
+        it->kind->free(it);
+}
 FUNCTION void drop_freed(struct thing *it) { it->kind->free(it); }
 struct kind plain = {8, drop_plain, 0}, freed = {16, drop_freed, 0}, twice = {24, drop_plain, drop_plain};
 FUNCTION long by_kind(struct thing *it, long n, struct kind *kind) {

@@ -9,6 +9,7 @@ use crate::dwarf::unit::reader::{Entry, Reader};
 use crate::dwarf::variable::location::{self, FrameBase, VariablePart, VariablePlace};
 use crate::limit;
 use crate::types::die::{DieRef, UnitIdx};
+use crate::types::layout::{Layout, Shape};
 use dataspace_proto::address::Svma;
 use std::ops::Range;
 use std::sync::Arc;
@@ -75,9 +76,10 @@ impl DebugInfo {
         Vec::new()
     }
 
-    /// The type of the first result of a function in Go, which has them among its parameters. It comes in the register of
-    /// results, as in C (the Go internal ABI specification).
+    /// The type of the first result of a function in Go, which has them among its parameters, if it comes in the register of
+    /// results, as in C (the Go internal ABI specification): not what is too large for registers, an array, or empty.
     pub(crate) fn first_result(&mut self, function: DieRef) -> Option<DieRef> {
+        const MAX_BYTES: u64 = 9 * 8;
         let (unit, entry) = self.entry(function)?;
         if !unit.is_go() {
             return None;
@@ -90,7 +92,9 @@ impl DebugInfo {
         };
         let mut parameters = self.parameters_of(described).into_iter();
         let result = parameters.find(|parameter| is_result(self, parameter) == Some(true))?;
-        self.name_and_type(result).1
+        let type_die = self.name_and_type(result).1?;
+        let layout = self.layout(type_die);
+        ((1..=MAX_BYTES).contains(&layout.size) && !has_array(&layout)).then_some(type_die)
     }
 
     /// The registers that hold a function's parameters when it is entered at `entry`, and their
@@ -339,5 +343,14 @@ impl FunctionWalk<'_> {
         {
             self.calls.push((Svma(return_address), origin));
         }
+    }
+}
+
+/// Tells whether a type is an array or has one in it.
+fn has_array(layout: &Layout) -> bool {
+    match &layout.shape {
+        Shape::Scalar(_) => false,
+        Shape::Array { .. } => true,
+        Shape::Aggregate { members, .. } => members.iter().any(|member| has_array(&member.layout)),
     }
 }

@@ -8,6 +8,9 @@ use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape, Step};
 use std::sync::Arc;
 
+/// Bytes of a pointer.
+const POINTER_BYTES: u64 = 8;
+
 /// The target of a pointer whose own type does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerTarget {
@@ -66,7 +69,11 @@ impl DebugInfo {
         let contents = match outer.rsplit("::").next()? {
             rust_std::RAW_VEC => PointerTarget::Elements,
             hashbrown::RAW_TABLE => PointerTarget::Buckets,
-            coroutine::HANDLE => PointerTarget::Coroutine,
+            coroutine::HANDLE if outer.starts_with("std::") && part.size == POINTER_BYTES => {
+                let promise = self.inner_types(part).parameters.first().copied()?;
+                let layout = self.layout(promise);
+                return may_follow_pointers(&layout).then_some(PointerTarget::Coroutine(promise));
+            }
             _ => return None,
         };
         self.inner_types(part).parameters.first().copied().map(contents)
@@ -102,6 +109,12 @@ impl DebugInfo {
         });
         self.inner_types.keep(die, Arc::new(types))
     }
+}
+
+/// Tells whether a promise lies just after the two pointers that a coroutine's frame begins with: that it has no greater
+/// alignment, which its size would be a multiple of.
+fn may_follow_pointers(promise: &Layout) -> bool {
+    promise.size != 0 && !promise.size.is_multiple_of(2 * coroutine::PROMISE_OFFSET.unsigned_abs())
 }
 
 /// Tells whether the pointers of a class lead to objects side by side: what `std::vector`, `std::deque`,

@@ -1,0 +1,93 @@
+//! Effects of called functions on registers, by their own code: compilers that have seen it keep values in those which
+//! it leaves alone (gcc's `-fipa-ra`, Go's write barriers).
+
+use crate::dataflow::CallEffects;
+use crate::index::load_object::LoadObjectIndex;
+use crate::known::go;
+use crate::limit;
+use crate::x86_64::abi::{FRAME_POINTER, RETURNED, RETURNED_SECOND, STACK_POINTER};
+use crate::x86_64::exit::Exit;
+use crate::x86_64::function::FunctionCode;
+use crate::x86_64::register_use::{ALL, RegisterUse, Registers, only};
+use dataspace_proto::address::Svma;
+
+impl LoadObjectIndex {
+    /// Works out what a function's calls change: of those after which it reads what they may change, what their functions
+    /// leave alone.
+    pub(crate) fn call_effects(&mut self, function: &FunctionCode) -> CallEffects {
+        let mut effects = CallEffects::default();
+        let is_go = function.start().is_some_and(|start| self.is_go(start));
+        if is_go {
+            let kept = only(STACK_POINTER as u8) | only(FRAME_POINTER as u8) | only(go::GOROUTINE);
+            effects.lost = ALL & !kept;
+        }
+        let results = if is_go { 0 } else { only(RETURNED) | only(RETURNED_SECOND) };
+        let read = RegisterUse::of(function).read_after_calls(function, effects.lost) & !results;
+        if read == 0 {
+            return effects;
+        }
+        for at in 0..function.n_instructions() {
+            let Exit::Call(Some(target)) = function.exit(at) else { continue };
+            let changed = match is_go {
+                true => self.changed_in_go(Svma(target)),
+                false => self.changed_by(Svma(target), limit::MAX_CALLED_DEPTH),
+            };
+            if read & !changed != 0 {
+                effects.kept.push((at as u32, read & !changed));
+            }
+        }
+        effects
+    }
+
+    /// Tells whether the code at an address is Go's.
+    pub(crate) fn is_go(&mut self, svma: Svma) -> bool {
+        let Some(debug) = self.debug.as_mut() else { return false };
+        debug.unit_of_code(svma).is_some_and(|unit| debug.is_go(unit))
+    }
+
+    /// Results of Go's functions may be in any register. Its write barriers alone keep all, but for the one that later
+    /// versions return in.
+    fn changed_in_go(&mut self, target: Svma) -> Registers {
+        let scope = self.debug.as_mut().and_then(|debug| debug.function_at(target));
+        let name = scope.as_ref().and_then(|scope| scope.function_name.as_deref());
+        match name {
+            Some(name) if name.starts_with(go::WRITE_BARRIER) => only(go::BARRIER_RESULT),
+            _ => ALL,
+        }
+    }
+
+    /// The registers that a function of this load object, or what it calls, may change.
+    fn changed_by(&mut self, target: Svma, depth: usize) -> Registers {
+        if let Some(known) = self.flows.changed.get(&target) {
+            return known;
+        }
+        let Some(depth) = depth.checked_sub(1) else { return ALL };
+        let changed = self.find_changed(target, depth).unwrap_or(ALL);
+        self.flows.changed.keep(target, changed)
+    }
+
+    fn find_changed(&mut self, target: Svma, depth: usize) -> Option<Registers> {
+        let function = self.function(target).ok()?;
+        let entry = function.index_of(target)?;
+        let is_small = function.n_instructions() <= limit::MAX_CALLED_INSTRUCTIONS;
+        if !is_small || !function.entrances(entry).is_entry {
+            return None;
+        }
+        let mut changed = RegisterUse::of(&function).changed();
+        for at in 0..function.n_instructions() {
+            let goes_to = match function.exit(at) {
+                Exit::Call(target) => Svma(target?),
+                Exit::Jump(target) | Exit::Branch(target)
+                    if function.index_of(Svma(target)).is_none() =>
+                {
+                    Svma(target)
+                }
+                Exit::Indirect if function.jump_table(at).is_none() => return None,
+                Exit::System => return None,
+                _ => continue,
+            };
+            changed |= self.changed_by(goes_to, depth);
+        }
+        Some(changed)
+    }
+}
