@@ -1,12 +1,14 @@
 //! Every limit of the analyzer, each with its reason: a profiled process controls the input.
 
 mod bounded_map;
+mod call;
 mod code_name;
 mod code_pointer;
 mod frame;
 mod totals;
 
 pub(crate) use bounded_map::BoundedMap;
+pub use call::*;
 pub use code_name::*;
 pub use code_pointer::*;
 pub use frame::*;
@@ -154,20 +156,9 @@ pub const MAX_KNOWN_FUNCTION_BYTES: u64 = 1 << 14;
 /// four that are `static`.
 pub const MAX_KNOWN_CALLEES: usize = 16;
 
-/// Callers of a function that are shown before its entry. With more than these next to nothing would
-/// be ruled out.
-pub const MAX_CALLERS: usize = 16;
-
-/// Calls that are looked at for what a function is given, those of callers that pass on what they
-/// were given themselves among them.
-pub const MAX_CALLER_SITES: usize = 32;
-
 /// Longest way that an index may move an address: no array is as large, and all addresses but those of small
 /// programs without randomisation are larger.
 pub const MAX_INDEXED_BYTES: u64 = 1 << 40;
-
-/// Instructions of a function whose values are followed because it calls another one.
-pub const MAX_CALLER_INSTRUCTIONS: usize = 1 << 13;
 
 /// Instructions of a function whose returns are shown after a call of it.
 pub const MAX_CALLEE_INSTRUCTIONS: usize = 1 << 14;
@@ -281,19 +272,6 @@ pub const MAX_LOOKS_BACK: usize = 3;
 
 /// Variables that may be in one value: inlined functions pass one pointer on and on.
 pub const MAX_FACTS_A_VALUE: usize = 64;
-
-/// Passes over a function's instructions in which the registers that calls may lose are brought to where they are read;
-/// more are needed only where loops go round several jumps back.
-pub const MAX_LOSS_PASSES: usize = 8;
-
-/// Instructions of a called function that are looked at to see which registers it changes, and calls below it: functions that
-/// others are compiled with are small.
-pub const MAX_CALLED_INSTRUCTIONS: usize = 2048;
-/// Depth of these calls.
-pub const MAX_CALLED_DEPTH: usize = 3;
-
-/// Values that may lead to the address that is called, through joins.
-pub const MAX_VALUES_BEHIND_A_CALL: usize = 1024;
 
 /// Sums of registers that variables of one function are at or point at: each loop over an array may have some.
 pub const MAX_SUM_FACTS: usize = 4096;
@@ -438,10 +416,6 @@ pub const MAX_KNOWN_CALLS: usize = 1 << 14;
 /// Calls further out in which it is looked for what an address is of. Library functions that pass
 /// a pointer on are two or three deep, and further out is not in the piece of the stack that is sampled.
 pub const MAX_CALLS_OUT: u8 = 4;
-
-/// Functions that one jumps to another by, each ending with a jump to the next: glibc's `strcoll`
-/// takes two.
-pub const MAX_DETOUR: usize = 2;
 
 /// Calls in the last place of one function that is called: a wrapper has one, a function that does
 /// different things with different arguments has some.
