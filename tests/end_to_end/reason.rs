@@ -54,7 +54,7 @@ fn code_that_nobody_bounds_is_unverifiable() {
 
 #[test]
 fn where_two_ways_meet_without_a_trace_the_clock_is_unresolvable() {
-    // The access on the other way, and one that begins anew, as on a machine whose host takes memory away.
+    // The access on one of the ways, and one that begins anew, as on a machine whose host takes memory away.
     clock_but(&program(), "unresolvable", |snapshot| {
         snapshot["accounting"]["attributed"].as_u64().unwrap_or(0)
     });

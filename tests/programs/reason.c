@@ -33,14 +33,20 @@ __attribute__((noinline)) static struct cell *chase(struct cell *cell, long n)
     return cell;
 }
 
-/* Behind the slow load is a place that a jump leads to as well, seven times of eight, and neither flags nor registers
- * tell which way it was reached. */
+/* After the slow load is a place that a jump by a pointer in memory leads to as well, after a load as slow of something
+ * else, every other time; neither flags nor registers tell which way it was reached. */
+struct twin { struct twin *next; };
+static struct twin *twins;
+static void *volatile onward;
 __attribute__((noinline)) static struct cell *join(struct cell *cell, long n)
 {
-    __asm__ volatile("jmp 1f\n"
-                     "0: mov $0, %%ecx\n"
-                     "mov %[sink], %%rax\n"
-                     "jmp 2f\n"
+    struct twin *twin = twins ? twins : (struct twin *)&cells[N_CELLS / 2];
+    __asm__ volatile("lea 2f(%%rip), %%rax\n"
+                     "mov %%rax, %[onward]\n"
+                     "jmp 1f\n"
+                     "0: mov (%[twin]), %[twin]\n"
+                     "mov $0, %%ecx\n"
+                     "jmp *%[onward]\n"
                      "1: mov $0, %%ecx\n"
                      "mov (%[cell]), %[cell]\n"
                      "2: lea -1(%[n]), %[n]\n"
@@ -48,12 +54,13 @@ __attribute__((noinline)) static struct cell *join(struct cell *cell, long n)
                      "jle 3f\n"
                      "lea 0b(%%rip), %%rcx\n"
                      "lea 1b(%%rip), %%rax\n"
-                     "test $7, %[n]\n"
+                     "test $1, %[n]\n"
                      "cmovz %%rax, %%rcx\n"
                      "test %%rsp, %%rsp\n"
                      "jmp *%%rcx\n"
                      "3:"
-                     : [cell] "+r"(cell), [n] "+r"(n) : [sink] "m"(sink) : "rax", "rcx", "cc");
+                     : [cell] "+r"(cell), [twin] "+r"(twin), [n] "+r"(n), [onward] "=m"(onward) : : "rax", "rcx", "cc");
+    twins = twin;
     return cell;
 }
 
