@@ -215,11 +215,14 @@ impl Staff {
         lock(&self.workers).retain(|one| !Arc::ptr_eq(one, worker));
     }
 
-    /// Lets an idle worker go whose user has another one: it was only there for its rings.
-    fn let_go(&self, worker: &Arc<Worker>) {
-        // While one begins nobody is let go.
+    /// Lets idle workers of a user go, as long as he has another one: they were only there for their rings. One may have
+    /// become idle while another began.
+    fn let_go(&self, viewer: Option<&Viewer>) {
+        // While one begins nobody is let go: that one's end will.
         let Ok(_beginning) = self.beginning.try_lock() else { return };
-        if worker.is_idle() && self.workers_of(worker.viewer.as_ref()).len() > 1 {
+        let of_viewer = self.workers_of(viewer);
+        let idle = of_viewer.iter().filter(|worker| worker.is_idle());
+        for worker in idle.take(of_viewer.len().saturating_sub(1)) {
             lock(&self.workers).retain(|one| !Arc::ptr_eq(one, worker));
             worker.control.hang_up();
         }
@@ -428,7 +431,7 @@ impl Drop for Hosted {
             let mut standing = lock(&self.worker.standing);
             (standing.is_short, standing.is_above) = (false, false);
             drop(standing);
-            self.staff.let_go(&self.worker);
+            self.staff.let_go(self.worker.viewer.as_ref());
         }
     }
 }
