@@ -83,7 +83,10 @@ fn what_library_functions_touch_is_named_after_what_the_program_passes() {
             let said = line["object"].as_str().unwrap();
             // Of a structure that is passed whole, a part is named where its place is certain.
             assert!(said.starts_with(object), "{line}");
-            assert!(place.is_member(address(line).unwrap()), "{line}");
+            // A vector may begin before the string, aligned, and reach into it.
+            let first = address(line).unwrap();
+            let last = first + line["size"].as_u64().unwrap_or(1).max(1) - 1;
+            assert!(place.is_member(first) || place.is_member(last), "{line}");
             assert!(line["calls_out"].as_u64().unwrap() >= 1, "{line}");
             assert_eq!(line["evidence"], "address", "{line}");
         }
