@@ -152,11 +152,7 @@ impl World {
             Some(only) => self.attribute_access(located, only)?,
             None => self.attribute_several(search, located, false)?,
         };
-        let verdict = match found.verdict {
-            Verdict::Attributed(claim) => Verdict::Attributed(claim.by_frequency()),
-            verdict => verdict,
-        };
-        Ok(Attribution { verdict, ..found })
+        Ok(found.by_frequency())
     }
 
     /// The answer that all that is left agrees on.

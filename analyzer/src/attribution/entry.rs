@@ -110,7 +110,7 @@ impl AtEntry<'_> {
         for (at, jump) in ways.perhaps() {
             let place = state.effective_address(&jump.operand).ok()?;
             let in_file = Svma(place.0.wrapping_sub(bias));
-            let is_held = self.entered.held_at.binary_search(&in_file).is_ok();
+            let is_held = self.entered.is_held_at(in_file);
             let is_elsewhere = !is_held && self.entered.loaded.binary_search(&in_file).is_ok();
             let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
             if !USER.contains(&place.0) || is_elsewhere {
@@ -191,14 +191,7 @@ impl World {
             Some(Led::Through(at)) => self.at_pointer(search, located, at, blocked),
             Some(Led::OneOf(jumps)) => self.at_one_of(search, located, &jumps, blocked),
             Some(Led::Likely(jumps)) => {
-                let found = self.at_one_of(search, located, &jumps, blocked)?;
-                Ok(match found.verdict {
-                    Verdict::Attributed(claim) => {
-                        let verdict = Verdict::Attributed(claim.by_frequency());
-                        Attribution { verdict, ..found }
-                    }
-                    _ => found,
-                })
+                Ok(self.at_one_of(search, located, &jumps, blocked)?.by_frequency())
             }
             None => Ok(blocked),
         }
@@ -231,8 +224,7 @@ impl World {
             Some(led) => {
                 let place = self.place_of_pointer(entry);
                 let first = Reached::Pointed(place, ways.onward.as_deref());
-                let is_held =
-                    place.is_some_and(|place| entered.held_at.binary_search(&place).is_ok());
+                let is_held = place.is_some_and(|place| entered.is_held_at(place));
                 let jumps = entry.possible_jumps(ways, first);
                 Ok(jumps.and_then(|jumps| match led {
                     Led::Through(at) => through(at, &jumps, is_held, located.bias),
@@ -306,8 +298,7 @@ impl World {
             return (registers.get(register) == Some(sample.ip.0)).then_some(Led::Call);
         }
         let place = self.place_of_pointer(entry)?;
-        let is_held = entered.held_at.binary_search(&place).is_ok();
-        (is_named || is_held).then_some(Led::Through(at))
+        (is_named || entered.is_held_at(place)).then_some(Led::Through(at))
     }
 
     /// The place of the pointer that the call went by, as an address of the load object of the sample's code.

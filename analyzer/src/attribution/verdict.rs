@@ -51,6 +51,16 @@ pub(crate) struct Attribution {
 }
 
 impl Attribution {
+    /// The same, told by what is by far more likely.
+    pub(crate) fn by_frequency(self) -> Self {
+        match self.verdict {
+            Verdict::Attributed(claim) => {
+                Self { verdict: Verdict::Attributed(claim.by_frequency()), ..self }
+            }
+            _ => self,
+        }
+    }
+
     pub(crate) const fn unknown(reason: Reason) -> Self {
         Self {
             trigger: None,

@@ -67,9 +67,8 @@ enum SharedKey {
 }
 
 impl ValueGraph {
-    /// The values of `function`, with the rule for the CFA at each of its instructions and what its
-    /// calls change. `None` where
-    /// there are more than [`limit::MAX_VALUES`].
+    /// The values of `function`, with the rule for the CFA at each of its instructions and what its calls
+    /// change. `None` where there are more than [`limit::MAX_VALUES`].
     pub(crate) fn of(
         function: &FunctionCode,
         frames: Vec<FrameRule>,

@@ -86,15 +86,16 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Follows the values of a function, which gets `given` whoever calls it; `None` where there are
-    /// too many.
+    /// Follows the values of a function, which gets `given` whoever calls it and whose calls have these
+    /// effects; `None` where there are too many values.
     pub(crate) fn of(
         function: &Arc<FunctionCode>,
         frames: &FrameTable,
+        effects: &CallEffects,
         around: &mut Surroundings<'_>,
         given: &[Argument],
     ) -> Option<Self> {
-        let mut graph = ValueGraph::of(function, frame_rules(function, frames), around.effects)?;
+        let mut graph = ValueGraph::of(function, frame_rules(function, frames), effects)?;
         let said = find_facts(&mut graph, around);
         let given: Vec<(ValueIdx, Content)> = given
             .iter()

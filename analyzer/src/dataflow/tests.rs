@@ -29,16 +29,6 @@ fn graph(code: &[u8]) -> ValueGraph {
         .unwrap()
 }
 
-fn surroundings<'a>(
-    debug: &'a mut DebugInfo,
-    image: &'a CodeImage,
-    function: &'a FunctionCode,
-    scope: &'a FunctionScope,
-) -> Surroundings<'a> {
-    static EFFECTS: CallEffects = CallEffects { lost: 0, kept: Vec::new() };
-    Surroundings { debug, image, function, scope, effects: &EFFECTS }
-}
-
 /// Finds the definition of what a place holds before an instruction, by its index.
 fn before(graph: &mut ValueGraph, at: u32, place: Place) -> Definition {
     let value = graph.before(at, place);
@@ -356,7 +346,8 @@ pub(super) fn typed<V>(
     let looked_at = look(&mut graph);
     graph.connect().unwrap();
     let scope = FunctionScope::default();
-    let mut around = surroundings(&mut debug, &image, &function, &scope);
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
     let mut typing = Typing::new(&graph, &mut around);
     typing.type_all(&[]);
     ask(&mut typing, looked_at);
@@ -445,13 +436,16 @@ fn callers_are_asked_for_what_is_not_known_or_may_be_a_part() {
     let program = Program::c("long.c", "-O2 -g");
     let (mut debug, image) = (sample::info(&program), image(&program));
     let scope = FunctionScope::default();
-    let mut around = surroundings(&mut debug, &image, &function, &scope);
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
     let mut open = |given: Option<Arc<Layout>>| {
         let content = given.map(|layout| Content::Address(object(&layout, 0, None)));
         let given: Vec<Argument> =
             content.into_iter().map(|content| Argument { register: RDI, content }).collect();
         let frames = FrameTable::default();
-        let followed = Following::of(&function, &frames, &mut around, &given).unwrap();
+        let followed =
+            Following::of(&function, &frames, &CallEffects::default(), &mut around, &given)
+                .unwrap();
         let mut open = followed.open_parameters();
         open.sort_unstable();
         open

@@ -1,7 +1,6 @@
 //! The transfer function: from how a value comes about to what it is, by what the values are that it is made of.
 
 use super::arithmetic::{added, indexed, masked, multiplied};
-use super::call_effect::CallEffects;
 use super::congruence::Congruence;
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::doubt::{Doubt, Standing};
@@ -30,7 +29,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) image: &'a CodeImage,
     pub(crate) function: &'a FunctionCode,
     pub(crate) scope: &'a FunctionScope,
-    pub(crate) effects: &'a CallEffects,
 }
 
 /// The contents of a function's values.

@@ -58,12 +58,12 @@ impl LoadObjectIndex {
 
     /// The registers that a function of this load object, or what it calls, may change.
     fn changed_by(&mut self, target: Svma, depth: usize) -> Registers {
-        if let Some(known) = self.flows.changed.get(&target) {
+        if let Some(known) = self.flows.changed.get(&(target, depth)) {
             return known;
         }
-        let Some(depth) = depth.checked_sub(1) else { return ALL };
-        let changed = self.find_changed(target, depth).unwrap_or(ALL);
-        self.flows.changed.keep(target, changed)
+        let Some(below) = depth.checked_sub(1) else { return ALL };
+        let changed = self.find_changed(target, below).unwrap_or(ALL);
+        self.flows.changed.keep((target, depth), changed)
     }
 
     fn find_changed(&mut self, target: Svma, depth: usize) -> Option<Registers> {

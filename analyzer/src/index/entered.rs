@@ -24,6 +24,13 @@ pub struct EnteredFunction {
     pub is_only_called: bool,
 }
 
+impl EnteredFunction {
+    /// Tells whether the file has a pointer to it at `place`.
+    pub(crate) fn is_held_at(&self, place: Svma) -> bool {
+        self.held_at.binary_search(&place).is_ok()
+    }
+}
+
 /// By what a function may be entered again before it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ComesBack {

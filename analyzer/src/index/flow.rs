@@ -1,8 +1,6 @@
 //! The data flow of a load object's functions: worked out when it is asked for, with what callers pass.
 
-use crate::dataflow::{
-    Address, Argument, CallEffects, Content, Dataflow, Following, Given, Surroundings,
-};
+use crate::dataflow::{Address, Argument, Content, Dataflow, Following, Given, Surroundings};
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::thunk::Thunk;
@@ -73,11 +71,11 @@ impl LoadObjectIndex {
             return None;
         }
         let (scope, given) = self.scope_of_function(svma)?;
-        let effects = &self.call_effects(function);
+        let effects = self.call_effects(function);
         let debug = self.debug.as_mut()?;
-        let image = &self.code;
-        let mut around = Surroundings { debug, image, function, scope: &scope, effects };
-        let followed = Following::of(function, &self.frames, &mut around, given.as_slice());
+        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+        let followed =
+            Following::of(function, &self.frames, &effects, &mut around, given.as_slice());
         if followed.is_none() {
             self.flows.too_large.keep(start, ());
         }
@@ -95,8 +93,7 @@ impl LoadObjectIndex {
         if !given.is_empty() {
             let (scope, _) = self.scope_of_function(svma)?;
             let debug = self.debug.as_mut()?;
-            let (image, effects) = (&self.code, &CallEffects::default());
-            let mut around = Surroundings { debug, image, function, scope: &scope, effects };
+            let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
             followed.type_with(&mut around, given);
         }
         let mut settled = followed.settled();

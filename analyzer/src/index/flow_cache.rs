@@ -23,8 +23,8 @@ pub(crate) struct FlowCache {
     pub(crate) too_large: BoundedMap<Svma, (), { limit::MAX_CACHED_ARGUMENTS }>,
     /// Arguments that the callers of functions pass.
     pub(crate) given: BoundedMap<Svma, Vec<Argument>, { limit::MAX_CACHED_ARGUMENTS }>,
-    /// Registers that functions may change.
-    pub(crate) changed: BoundedMap<Svma, Registers, { limit::MAX_CACHED_ARGUMENTS }>,
+    /// Registers that functions may change, and how deep the calls below each were looked at.
+    pub(crate) changed: BoundedMap<(Svma, usize), Registers, { limit::MAX_CACHED_ARGUMENTS }>,
 }
 
 impl FlowCache {

@@ -255,7 +255,9 @@ impl Layout {
             Shape::Aggregate { kind, members } if !kind.has_arms() => {
                 let last = members.last().filter(|last| last.bits.is_none())?;
                 let (start, end) = last.byte_range();
-                let is_in = (start..end).contains(&offset) && self.size - end < end - start;
+                // A member may be said to reach beyond its structure.
+                let padding = self.size.checked_sub(end)?;
+                let is_in = (start..end).contains(&offset) && padding < end - start;
                 last.layout.only_element_at_end(offset.checked_sub(start).filter(|_| is_in)?)
             }
             _ => None,

@@ -64,7 +64,8 @@ fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
     };
     let variables = cases.map(variable).into();
     let scope = FunctionScope { variables, ..FunctionScope::default() };
-    let mut around = surroundings(&mut debug, &image, &function, &scope);
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let rdi = graph.parameter(RDI);
@@ -100,7 +101,8 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
     };
     let variables = [sum(24, true), sum(8, true), sum(23, true)].map(variable).into();
     let scope = FunctionScope { variables, ..FunctionScope::default() };
-    let mut around = surroundings(&mut debug, &image, &function, &scope);
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let rax = graph.before(2, RAX);

@@ -6,10 +6,8 @@ use crate::known::{coroutine, hashbrown, libcxx, libstdcxx, rust_std};
 use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{Layout, ScalarKind, Shape, Step};
+use crate::x86_64::abi::POINTER_BYTES;
 use std::sync::Arc;
-
-/// Bytes of a pointer.
-const POINTER_BYTES: u64 = 8;
 
 /// The target of a pointer whose own type does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +67,9 @@ impl DebugInfo {
         let contents = match outer.rsplit("::").next()? {
             rust_std::RAW_VEC => PointerTarget::Elements,
             hashbrown::RAW_TABLE => PointerTarget::Buckets,
-            coroutine::HANDLE if outer.starts_with("std::") && part.size == POINTER_BYTES => {
+            coroutine::HANDLE
+                if outer.starts_with("std::") && part.size == u64::from(POINTER_BYTES) =>
+            {
                 let promise = self.inner_types(part).parameters.first().copied()?;
                 let layout = self.layout(promise);
                 return may_follow_pointers(&layout).then_some(PointerTarget::Coroutine(promise));
