@@ -156,6 +156,39 @@ fn literals_constants_and_slots_are_what_they_are() {
 }
 
 #[test]
+fn what_lies_after_the_end_of_a_symbol_is_not_named_for_it() {
+    if !has_tool("g++") {
+        return;
+    }
+    let program = Program::compile("g++", "objects.cpp", BUILDS[2]);
+    let elf = object::File::parse(&*program.bytes).unwrap();
+    let mut symbols: Vec<(u64, u64)> = elf
+        .symbols()
+        .filter(|it| it.kind() == object::SymbolKind::Data && it.size() != 0)
+        .map(|it| (it.address(), it.address() + it.size()))
+        .collect();
+    symbols.sort_unstable();
+    let mut n_gaps = 0;
+    for around in symbols.windows(2) {
+        let [(start, end), (next, _)] = *around else { unreachable!() };
+        let is_covered = symbols.iter().any(|(start, behind)| (*start..*behind).contains(&end));
+        if end >= next || is_covered {
+            continue;
+        }
+        // The symbol is asked first, so that its answer is there when the gap is asked.
+        let mut session = by_address(&program);
+        let inside = at(&mut session, &program, start + program.bias());
+        let after = at(&mut session, &program, end + program.bias());
+        assert!(inside.object.is_some() && inside.object != after.object, "{end:#x} {after:?}");
+        n_gaps += 1;
+        if n_gaps == 40 {
+            break;
+        }
+    }
+    assert!(n_gaps > 10, "{n_gaps}");
+}
+
+#[test]
 fn a_name_without_a_type_yields_to_a_type() {
     if !has_tool("g++") {
         return;

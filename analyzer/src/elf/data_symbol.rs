@@ -110,8 +110,10 @@ impl DataSymbols {
         let edges = before.take_while(is_near).flat_map(|symbol| {
             [symbol.start.at, Svma(symbol.start.at.0.saturating_add(symbol.len_bytes))]
         });
-        let start = edges.filter(|edge| *edge <= place.at).max();
-        let end = self.by_place.get(next).filter(is_near).map(|symbol| symbol.start.at);
+        let (at_or_before, after): (Vec<Svma>, Vec<Svma>) =
+            edges.partition(|edge| *edge <= place.at);
+        let next = self.by_place.get(next).filter(is_near).map(|symbol| symbol.start.at);
+        let (start, end) = (at_or_before.into_iter().max(), after.into_iter().chain(next).min());
         (start.unwrap_or(Svma(0)), end.unwrap_or(Svma(u64::MAX)))
     }
 }
