@@ -84,7 +84,7 @@ pub const MAX_FUNCTION_PARTS: usize = 16;
 
 /// Decoded instructions kept by one load object before the cache starts anew: about 60 bytes each
 /// with the ways between them.
-pub const MAX_CACHED_INSTRUCTIONS: usize = 1 << 18;
+pub const MAX_CACHED_INSTRUCTIONS: usize = 1 << 17;
 
 /// Entries of one jump table; the largest `switch` seen has a few thousand cases.
 pub const MAX_JUMP_TABLE_ENTRIES: usize = 1 << 14;
