@@ -110,10 +110,9 @@ impl DataSymbols {
         let edges = before.take_while(is_near).flat_map(|symbol| {
             [symbol.start.at, Svma(symbol.start.at.0.saturating_add(symbol.len_bytes))]
         });
-        let (at_or_before, after): (Vec<Svma>, Vec<Svma>) =
-            edges.partition(|edge| *edge <= place.at);
-        let next = self.by_place.get(next).filter(is_near).map(|symbol| symbol.start.at);
-        let (start, end) = (at_or_before.into_iter().max(), after.into_iter().chain(next).min());
+        let start = edges.clone().filter(|edge| *edge <= place.at).max();
+        let next_start = self.by_place.get(next).filter(is_near).map(|symbol| symbol.start.at);
+        let end = edges.filter(|edge| *edge > place.at).chain(next_start).min();
         (start.unwrap_or(Svma(0)), end.unwrap_or(Svma(u64::MAX)))
     }
 }
@@ -163,6 +162,7 @@ mod tests {
         let at = |at| symbols.at(DataPlace::fixed(Svma(at))).map(|symbol| &*symbol.name);
         assert_eq!((at(7), at(8), at(15), at(16)), (None, Some("environ"), Some("environ"), None));
         assert_eq!(symbols.at(DataPlace::thread(8)), None, "another storage");
+        assert_eq!(symbols.gap_around(DataPlace::fixed(Svma(12))), (Svma(8), Svma(16)));
         assert_eq!(symbols.gap_around(DataPlace::fixed(Svma(20))), (Svma(16), Svma(32)));
         assert_eq!(symbols.gap_around(DataPlace::fixed(Svma(40))), (Svma(36), Svma(u64::MAX)));
     }
