@@ -120,6 +120,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             keeps_counts: true,
             ring_pages: None,
             windows: WindowLengths::default(),
+            history_bytes: 0,
             events,
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
             command_output: CommandOutput::Discard,

@@ -42,6 +42,7 @@ Examples:
   dataspace top --json --duration 10 -p 4711 > snapshots.jsonl
   dataspace top -F 199 -- ./server --port 1
   dataspace top --windows 300,60,5 -p 4711
+  dataspace top --once --duration 5 --by process,object -p 4711,4712
   dataspace top -e page-faults -p 4711
   dataspace top -e mem:0x404028/8:rw -c 1 -- ./count 1000000
   dataspace top --connect --session redis    what a daemon's session has
@@ -59,6 +60,11 @@ Examples:
   perf record -e cpu-clock --intr-regs -o - ./a.out | dataspace report -i -
   dataspace report -i perf.data --json --limit 20
   dataspace report -i perf.data --format csv > objects.csv
+  dataspace report -i perf.data --by thread,object --metrics samples,share,latency
+  dataspace report -i perf.data --by cacheline,member --where 'type == \"order\"'
+  dataspace report -i perf.data --by second --span -30s..-10s
+  dataspace report -i perf.data --by 'address / 2097152' --where 'access == \"store\"'
+  dataspace report -i perf.data --by reason,module,function    the way out of <Unknown>
   dataspace report -i perf.data --format folded | flamegraph.pl > objects.svg
   dataspace report -i perf.data --format pprof > objects.pb.gz; go tool pprof -top objects.pb.gz
 
@@ -92,6 +98,7 @@ Examples:
 const TARGETS: &str = "Target";
 const EVENTS: &str = "Events";
 const VIEW: &str = "View";
+const QUESTION: &str = "Question to the history";
 
 /// Tells which data objects a running program spends its memory time on: struct members, globals,
 /// array elements, locals. It needs nothing but debug information (-g).
@@ -123,7 +130,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Watch the hot data objects of a running process, or of a command.
     #[command(after_help = TOP_EXAMPLES)]
-    Top(TopArgs),
+    Top(Box<TopArgs>),
     /// Record a running process, or a command, to a perf.data file.
     #[command(after_help = record::EXAMPLES)]
     Record(RecordArgs),
@@ -185,6 +192,10 @@ pub(crate) struct TopArgs {
     /// up, and at last the naming of samples (`over_budget`). At least 37M.
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "connect")]
     pub(crate) memory_max: Option<u64>,
+    /// Keep the newest samples in so much memory, so that --by and --where can ask for them; 0 keeps none
+    /// [default: 64M, a million samples].
+    #[arg(long, value_name = "SIZE", value_parser = value::size_or_none, conflicts_with = "connect")]
+    pub(crate) history: Option<u64>,
 }
 
 /// `demo`.
@@ -294,6 +305,8 @@ pub(crate) struct ViewArgs {
     pub(crate) window: Option<Window>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) query: QueryArgs,
 }
 
 /// Windows that a session sums metrics over.
@@ -318,6 +331,31 @@ pub(crate) struct SelectionArgs {
     pub(crate) filter: Option<String>,
 }
 
+/// A question to the history.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = QUESTION)]
+pub(crate) struct QueryArgs {
+    /// Sum samples by these keys in place of showing objects: a key that is listed below, or an expression:
+    /// thread,object or 'address / 4096'.
+    #[arg(long, value_name = "KEY,...", value_parser = value::keys)]
+    pub(crate) by: Option<value::KeyList>,
+    /// Count only samples for which the expression is true: 'function == "main" && access == "store"'.
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Option<String>,
+    /// Metrics to show: samples, share, loads, stores, latency, tlb_misses, locked, hitm, remote, period.
+    #[arg(long, value_name = "METRIC,...", value_delimiter = ',')]
+    pub(crate) metrics: Vec<String>,
+    /// The metric that puts rows in order, most first [default: the first one shown].
+    #[arg(long, value_name = "METRIC")]
+    pub(crate) sort: Option<String>,
+    /// Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..
+    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
+    pub(crate) span: Option<String>,
+    /// Name an expression, to use it as keys are used: --key 'huge=address / 2097152' --by huge.
+    #[arg(long = "key", value_name = "NAME=EXPR", value_parser = value::own_key)]
+    pub(crate) keys: Vec<(String, String)>,
+}
+
 /// `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -333,6 +371,8 @@ pub(crate) struct ReportArgs {
     pub(crate) windows: WindowsArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) query: QueryArgs,
 }
 
 /// In which format a report is printed.

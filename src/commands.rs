@@ -21,7 +21,7 @@ use crate::cli::{Cli, Command};
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let global = cli.global;
     match cli.command {
-        Command::Top(args) => top::run(args, &global),
+        Command::Top(args) => top::run(*args, &global),
         Command::Record(args) => record::run(args, &global),
         Command::Report(args) => report::run(args, &global),
         Command::Script(args) => script::run(args, &global),

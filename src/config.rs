@@ -4,6 +4,7 @@ use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Sampling, SkidModel};
+use dataspace_proto::query::Query;
 use dataspace_proto::window::{Window, WindowLengths};
 use dataspace_proto::worker::Viewer;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ pub(crate) struct LiveOptions {
     pub(crate) ring_pages: Option<usize>,
     /// Windows that metrics are summed over.
     pub(crate) windows: WindowLengths,
+    /// Most bytes of the history; 0 for none.
+    pub(crate) history_bytes: u64,
     /// Destination of a command's own output: ours is for data only.
     pub(crate) command_output: CommandOutput,
     /// This process has other sessions besides: what it costs is that of their threads then.
@@ -49,6 +52,15 @@ impl LiveOptions {
         self.viewer = Some(viewer);
     }
 }
+
+/// Bytes of the history of a session of one's own, where nothing else is said: a million samples.
+pub(crate) const DEFAULT_HISTORY_BYTES: u64 = 64 << 20;
+
+/// The same of a session of the daemon.
+pub(crate) const DAEMON_HISTORY_BYTES: u64 = 16 << 20;
+
+/// Bytes of the history of a recording that is asked a question: sixteen million samples.
+pub(crate) const RECORDING_HISTORY_BYTES: u64 = 1 << 30;
 
 /// Destination and length of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +88,8 @@ pub(crate) struct RecordingOptions {
     pub(crate) paths: Paths,
     /// Windows that metrics are summed over.
     pub(crate) windows: WindowLengths,
+    /// Most bytes of the history; 0 for none.
+    pub(crate) history_bytes: u64,
 }
 
 /// Options of a calibration.
@@ -135,6 +149,8 @@ pub(crate) struct TopOptions {
     pub(crate) duration: Option<Duration>,
     /// Objects to show.
     pub(crate) selection: Selection,
+    /// A question whose answer is shown in place of objects.
+    pub(crate) query: Option<Query>,
     /// The window shown first, where the user said so.
     pub(crate) window: Option<Window>,
     /// True for output in colour.

@@ -162,6 +162,7 @@ pub(crate) fn findings_with(snapshot: Snapshot) -> Findings {
         snapshot: Arc::new(snapshot),
         functions: functions(),
         layouts: Arc::new([(2, Arc::new(order()))].into()),
+        history: None,
         queues: Queues { batches: 3, questions: 2 },
     }
 }

@@ -1,5 +1,6 @@
 //! The `dataspace` binary: reads the command line, runs one command, gives its exit code.
 
+mod answer;
 mod arrangement;
 mod broker;
 mod bundled;

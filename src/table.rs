@@ -71,7 +71,8 @@ pub(crate) struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn header(&mut self, snapshot: &Snapshot, window: Window) -> io::Result<()> {
+    /// The lines about the session.
+    pub(crate) fn header(&mut self, snapshot: &Snapshot, window: Window) -> io::Result<()> {
         let mut target = header::target(snapshot);
         if window != Window::All {
             target.push(Segment::new(format!("window {window}"), Tone::Plain));

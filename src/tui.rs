@@ -1,5 +1,6 @@
 //! The full-screen table.
 
+pub(crate) mod asked;
 mod control;
 mod keyboard;
 mod screen;

@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 38] = [
+const ROOMS: [&str; 39] = [
     "text",
     "lock",
     "column",
@@ -30,6 +30,7 @@ const ROOMS: [&str; 38] = [
     "table",
     "session",
     "export",
+    "answer",
     "broker",
     "tui",
     "calibration",

@@ -1,6 +1,8 @@
-//! What one sample costs the analyzer once its trigger is known: both paths, totals and windows.
+//! What one sample costs the analyzer once its trigger is known: both paths, totals and windows, and the history on top
+//! of that; and what a question to the history costs.
 //!
-//! `cargo bench -p dataspace-analyzer` prints nanoseconds a sample; nothing is asserted.
+//! `cargo bench -p dataspace-analyzer --bench attribute` prints nanoseconds a sample, with and without a history one
+//! round after the other, and milliseconds a question; nothing is asserted.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
 use dataspace_analyzer::bytes::file::{
@@ -8,9 +10,11 @@ use dataspace_analyzer::bytes::file::{
 };
 use dataspace_analyzer::elf::image::ElfImage;
 use dataspace_analyzer::index::worker::Worker;
+use dataspace_analyzer::query::answer::Inquiry;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_proto::address::{Avma, FileOffset};
 use dataspace_proto::event::{Event, EventKind, Sampling, SkidModel};
+use dataspace_proto::query::Query;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::{CpuMode, Mmap, Record, Sample};
 use dataspace_proto::register::{Register, RegisterAbi};
@@ -18,6 +22,12 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
+
+/// A million samples.
+const HISTORY_BYTES: u64 = 70 << 20;
+
+/// Rounds of each session.
+const N_ROUNDS: usize = 9;
 
 const PROGRAM: &str = "
 struct cell { struct cell *next; long key; long count; };
@@ -67,10 +77,18 @@ fn main() {
     assert!(built.success(), "gcc failed");
     let bytes = std::fs::read(&program).unwrap();
     let image = ElfImage::parse(&Bytes(bytes.clone())).unwrap();
-    let pool = 0x7000_0000_0000;
-    let mut analyzer = Analyzer::new(Config::default());
-    let mut worker = Worker::new(Box::new(Files(bytes.clone())));
-    analyzer.apply(&Record::Event(Box::new(clock())), &mut Unobserved);
+    // Each IP behind a memory operand of `walk`, as a clock reports it.
+    let walk = image.functions.iter().find(|function| &*function.name == "walk").unwrap();
+    let offset = usize::try_from(image.offset_of_svma(walk.start).unwrap().0.0).unwrap();
+    let code = &bytes[offset..offset + usize::try_from(walk.len_bytes).unwrap()];
+    let ips: Vec<u64> = Decoder::with_ip(64, code, walk.start.0, DecoderOptions::NONE)
+        .into_iter()
+        .filter(|it| it.mnemonic() != Mnemonic::Nop && it.mnemonic() != Mnemonic::Lea)
+        .filter(|it| (0..it.op_count()).any(|op| it.op_kind(op) == OpKind::Memory))
+        .map(|it| it.next_ip())
+        .collect();
+    let samples: Vec<Record> =
+        ips.iter().map(|ip| Record::Sample(sample(*ip, 0x7000_0000_0000))).collect();
     let text = *image.segments.iter().find(|segment| segment.is_executable).unwrap();
     let mmap = Mmap {
         pid: 1,
@@ -82,35 +100,70 @@ fn main() {
         path: b"/walk".as_slice().into(),
         ..Mmap::default()
     };
-    analyzer.apply(&Record::Mmap(Box::new(mmap)), &mut Unobserved);
-    // Each IP behind a memory operand of `walk`, as a clock reports it.
-    let walk = image.functions.iter().find(|function| &*function.name == "walk").unwrap();
-    let offset = usize::try_from(image.offset_of_svma(walk.start).unwrap().0.0).unwrap();
-    let code = &bytes[offset..offset + usize::try_from(walk.len_bytes).unwrap()];
-    let ips: Vec<u64> = Decoder::with_ip(64, code, walk.start.0, DecoderOptions::NONE)
-        .into_iter()
-        .filter(|it| it.mnemonic() != Mnemonic::Nop && it.mnemonic() != Mnemonic::Lea)
-        .filter(|it| (0..it.op_count()).any(|op| it.op_kind(op) == OpKind::Memory))
-        .map(|it| it.next_ip())
-        .collect();
-    let samples: Vec<Record> = ips.iter().map(|ip| Record::Sample(sample(*ip, pool))).collect();
-    for record in &samples {
-        analyzer.apply(record, &mut Unobserved);
-        while let Some(request) = analyzer.next_request() {
-            analyzer.answer(worker.answer(&request), &mut Unobserved);
+    let mut sessions = [0, HISTORY_BYTES].map(|history_bytes| {
+        let config = Config { history_bytes, ..Config::default() };
+        let mut analyzer = Analyzer::new(config);
+        let mut worker = Worker::new(Box::new(Files(bytes.clone())));
+        analyzer.apply(&Record::Event(Box::new(clock())), &mut Unobserved);
+        analyzer.apply(&Record::Mmap(Box::new(mmap.clone())), &mut Unobserved);
+        for record in &samples {
+            analyzer.apply(record, &mut Unobserved);
+            while let Some(request) = analyzer.next_request() {
+                analyzer.answer(worker.answer(&request), &mut Unobserved);
+            }
+        }
+        (analyzer, Vec::new())
+    });
+    for _ in 0..N_ROUNDS {
+        for (analyzer, each_ns) in &mut sessions {
+            each_ns.push(round_ns(analyzer, &samples));
         }
     }
-    let n_rounds = 4_000_000 / samples.len();
+    let [(plain, without_ns), (keeping, with_ns)] = &mut sessions;
+    let [without_ns, with_ns] = [without_ns, with_ns].map(|each_ns| {
+        each_ns.sort_by(f64::total_cmp);
+        each_ns[N_ROUNDS / 2]
+    });
+    println!("{without_ns:.1} ns a sample over {} triggers", samples.len());
+    println!("{with_ns:.1} ns with a history: {:.1} ns on top", with_ns - without_ns);
+    println!("accounting: {:?}", plain.accounting());
+    let view = keeping.history().unwrap();
+    for (by, filter) in [
+        ("object", None),
+        ("thread,object", None),
+        ("object", Some("function == \"walk\" && access == \"load\"")),
+        ("cacheline,member", Some("object.startsWith(\"{structure:cell}\")")),
+        ("addr / 2097152", Some("offset % 16 == 8 || access == \"store\"")),
+    ] {
+        let query = Query {
+            by: by.split(',').map(str::to_owned).collect(),
+            filter: filter.map(str::to_owned),
+            ..Query::default()
+        };
+        let inquiry = Inquiry::new(&query).unwrap();
+        let began = Instant::now();
+        let answer = black_box(inquiry.answer(&view));
+        let ms = began.elapsed().as_secs_f64() * 1e3;
+        println!(
+            "{ms:6.1} ms over {} rows: --by '{by}' --where '{}': {} rows of {} samples",
+            answer.rows_held,
+            filter.unwrap_or_default(),
+            answer.rows.len(),
+            answer.total.samples
+        );
+    }
+}
+
+/// Nanoseconds a sample in one round.
+fn round_ns(analyzer: &mut Analyzer, samples: &[Record]) -> f64 {
+    let n_times = 500_000 / samples.len();
     let began = Instant::now();
-    for _ in 0..n_rounds {
-        for record in &samples {
+    for _ in 0..n_times {
+        for record in samples {
             analyzer.apply(black_box(record), &mut Unobserved);
         }
     }
-    let n_samples = (n_rounds * samples.len()) as f64;
-    let each_ns = began.elapsed().as_nanos() as f64 / n_samples;
-    println!("{each_ns:.0} ns a sample over {} triggers", samples.len());
-    println!("accounting: {:?}", analyzer.accounting());
+    began.elapsed().as_nanos() as f64 / (n_times * samples.len()) as f64
 }
 
 fn clock() -> Event {

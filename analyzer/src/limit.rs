@@ -5,6 +5,7 @@ mod call;
 mod code_name;
 mod code_pointer;
 mod frame;
+mod history;
 mod totals;
 
 pub(crate) use bounded_map::BoundedMap;
@@ -12,6 +13,7 @@ pub use call::*;
 pub use code_name::*;
 pub use code_pointer::*;
 pub use frame::*;
+pub use history::*;
 pub use totals::*;
 
 /// Largest section that is read into memory. Chromium's `.debug_info` is about 1.5 GB; a larger

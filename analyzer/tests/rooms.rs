@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest. A room imports only from those before it.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 16] = [
     "limit",
     "bytes",
     "known",
@@ -22,6 +22,8 @@ const ROOMS: [&str; 14] = [
     "process",
     "attribution",
     "totals",
+    "history",
+    "query",
     "session",
 ];
 

@@ -14,6 +14,7 @@ pub mod event;
 pub mod governance;
 pub mod memory;
 pub mod object_detail;
+pub mod query;
 pub mod reason;
 pub mod record;
 pub mod register;

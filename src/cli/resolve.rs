@@ -1,17 +1,19 @@
 //! From what was typed to what the program needs.
 
 use super::{
-    DoctorArgs, EventArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When, WindowsArgs,
+    DoctorArgs, EventArgs, QueryArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When,
+    WindowsArgs,
 };
 use crate::config::{
-    CalibrationOptions, DEFAULT_MAX_OVERHEAD, Input, LiveOptions, Output, RecordingOptions,
-    Selection, TopOptions,
+    CalibrationOptions, DEFAULT_HISTORY_BYTES, DEFAULT_MAX_OVERHEAD, Input, LiveOptions, Output,
+    RecordingOptions, Selection, TopOptions,
 };
 use crate::exit::{Failure, Kind};
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::Sampling;
+use dataspace_proto::query::Query;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::time::Duration;
 
@@ -82,6 +84,7 @@ impl EventArgs {
             max_overhead: self.max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
             ring_pages: self.mmap_pages,
             windows: WindowLengths::default(),
+            history_bytes: DEFAULT_HISTORY_BYTES,
             events: self.names(),
             is_one_of_many: false,
             viewer: None,
@@ -169,6 +172,7 @@ impl ViewArgs {
             output,
             interval: self.interval.unwrap_or(DEFAULT_INTERVAL),
             duration: self.duration,
+            query: self.query.resolve(self.selection.limit),
             selection: self.selection.resolve(),
             window: self.window.or(default_window),
             has_color: color.resolve(is_terminal),
@@ -193,7 +197,21 @@ impl RecordingArgs {
             skid: self.skid,
             paths: self.paths,
             windows: WindowLengths::default(),
+            history_bytes: 0,
         }
+    }
+}
+
+impl QueryArgs {
+    /// The question, if one is asked; with at most `limit` rows in its answer.
+    pub(crate) fn resolve(self, limit: Option<usize>) -> Option<Query> {
+        let Self { by, condition: filter, metrics, sort, span, keys } = self;
+        let is_asked = by.is_some() || filter.is_some() || sort.is_some() || span.is_some();
+        if !is_asked && metrics.is_empty() && keys.is_empty() {
+            return None;
+        }
+        let by = by.map_or_else(|| vec!["object".to_owned()], |by| by.0);
+        Some(Query { by, filter, metrics, sort, span, limit, keys: keys.into_iter().collect() })
     }
 }
 

@@ -157,6 +157,53 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     size.filter(|&size| size > 0).ok_or_else(wrong)
 }
 
+/// The same, or 0 for none.
+pub(super) fn size_or_none(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { size(text) }
+}
+
+/// Keys between commas; those inside of an expression's parentheses, lists and texts are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyList(pub(crate) Vec<String>);
+
+/// `thread,object`, `'object, address / 4096'`.
+pub(super) fn keys(text: &str) -> Result<KeyList, String> {
+    let mut keys = vec![String::new()];
+    let (mut depth, mut quote) = (0u32, None);
+    for c in text.chars() {
+        match (c, quote) {
+            (',', None) if depth == 0 => {
+                keys.push(String::new());
+                continue;
+            }
+            ('"' | '\'', None) => quote = Some(c),
+            (_, Some(open)) if c == open => quote = None,
+            ('(' | '[', None) => depth += 1,
+            (')' | ']', None) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        keys.last_mut().ok_or("no key")?.push(c);
+    }
+    let keys: Vec<String> = keys.iter().map(|key| key.trim().to_owned()).collect();
+    match keys.iter().any(String::is_empty) {
+        true => Err("expected keys between commas, as in thread,object".into()),
+        false => Ok(KeyList(keys)),
+    }
+}
+
+/// `NAME=EXPR`.
+pub(super) fn own_key(text: &str) -> Result<(String, String), String> {
+    let wrong = || "expected NAME=EXPR, as in huge=address / 2097152".to_owned();
+    let (name, expression) = text.split_once('=').ok_or_else(wrong)?;
+    let name = name.trim();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !begins || !name.chars().all(is_word) || expression.trim().is_empty() {
+        return Err(wrong());
+    }
+    Ok((name.to_owned(), expression.trim().to_owned()))
+}
+
 /// `0`, `1`, `auto`, or how many instructions to walk back at most.
 pub(super) fn skid(text: &str) -> Result<Skid, String> {
     match text {
@@ -191,6 +238,26 @@ mod tests {
         ] {
             assert_eq!(size(text).ok(), expect, "{text}");
         }
+    }
+
+    #[test]
+    fn commas_inside_an_expression_do_not_separate_keys() {
+        let check = |text: &str, expect: Option<&[&str]>| {
+            let list = keys(text).ok().map(|list| list.0);
+            assert_eq!(
+                list,
+                expect.map(|it| it.iter().map(|s| (*s).to_owned()).collect()),
+                "{text}"
+            );
+        };
+        check("thread,object", Some(&["thread", "object"]));
+        check("cpu in [1, 2], object", Some(&["cpu in [1, 2]", "object"]));
+        check("object == \"a,b\",cpu", Some(&["object == \"a,b\"", "cpu"]));
+        check("object,", None);
+        check("", None);
+        let named = ("a".to_owned(), "b == 1".to_owned());
+        assert_eq!(own_key("a = b == 1"), Ok(named));
+        assert!(own_key("1a=b").is_err() && own_key("a=").is_err() && own_key("a").is_err());
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! `dataspace report`: the totals of a recording.
 
 use super::json;
+use crate::answer::{self, Form};
 use crate::broker::{self, Terms};
 use crate::cli::{Global, ReportArgs, ReportFormat};
-use crate::config::{RecordingOptions, Selection};
+use crate::config::{RECORDING_HISTORY_BYTES, RecordingOptions, Selection};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
 use crate::interrupt::Interrupt;
 use crate::selection::reduced;
+use crate::session::question::Question;
 use crate::session::{OpenRecording, Source};
 use crate::table::{self, TableOptions};
 use dataspace_proto::window::Window;
@@ -21,8 +23,14 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let format = if args.json { ReportFormat::Json } else { args.format };
     let selection = args.selection.resolve();
     check(format, &selection, stdout().is_terminal())?;
-    let recording =
-        RecordingOptions { windows: args.windows.resolve(), ..args.recording.resolve() };
+    let question = args.query.resolve(selection.limit).map(Question::new);
+    let question = question.transpose()?;
+    check_question(question.as_ref(), format, &selection)?;
+    let recording = RecordingOptions {
+        windows: args.windows.resolve(),
+        history_bytes: question.as_ref().map_or(0, |_| RECORDING_HISTORY_BYTES),
+        ..args.recording.resolve()
+    };
     let recording = OpenRecording::open(&recording)?;
     let options = TableOptions {
         window: Window::All,
@@ -35,7 +43,20 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
         let source = recording.totals()?;
         wait(&*source, &interrupt)?;
-        print(&*source, format, &options, &mut stdout().lock())
+        let mut out = stdout().lock();
+        match &question {
+            None => print(&*source, format, &options, &mut out),
+            Some(question) => {
+                let form = match format {
+                    ReportFormat::Json => Form::Json,
+                    ReportFormat::Csv => Form::Csv,
+                    _ => Form::Table,
+                };
+                let answer = source.ask(question)?;
+                let options = answer::limited(question, options);
+                answer::write(&source.snapshot(), question, &answer, form, &options, &mut out)
+            }
+        }
     })
 }
 
@@ -52,6 +73,29 @@ fn check(format: ReportFormat, selection: &Selection, is_terminal: bool) -> Resu
         return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
     }
     Ok(())
+}
+
+/// Tells whether the answer to a question can be printed so.
+fn check_question(
+    question: Option<&Question>,
+    format: ReportFormat,
+    selection: &Selection,
+) -> Result<(), Failure> {
+    if question.is_none() {
+        return Ok(());
+    }
+    let (what, remedy) = if format.has_stacks() {
+        (
+            "stacks have every sample: they answer no question",
+            "dataspace report --by … --format csv",
+        )
+    } else if !selection.filter.is_empty() {
+        let remedy = "dataspace report --by object --where 'object.contains(\"TEXT\")'";
+        ("--filter is for objects", remedy)
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Kind::Usage, what).with_remedy(remedy))
 }
 
 fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {

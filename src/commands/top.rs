@@ -1,6 +1,7 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
 use super::json;
+use crate::answer::{self, Form};
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
 use crate::client::{Client, RemoteSession};
@@ -10,6 +11,7 @@ use crate::exit::{Failure, Kind};
 use crate::header;
 use crate::interrupt::Interrupt;
 use crate::memory_bound;
+use crate::session::question::Question;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
@@ -34,8 +36,13 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         // Before a command is started, or the daemon attaches.
         check_window(view.window, args.windows.resolve())?;
     }
+    // The same: what means nothing is said at once.
+    view.query.clone().map(Question::new).transpose()?;
     let has_names = !args.target.comms.is_empty();
-    let wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
+    let mut wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
+    if let (Wanted::Live(live), Some(history_bytes)) = (&mut wanted, args.history) {
+        live.history_bytes = history_bytes;
+    }
     diagnostic::start(global.verbose, view.output == Output::Screen);
     if let Some(max_bytes) = args.memory_max {
         let checked = memory_bound::check(max_bytes, 1);
@@ -150,6 +157,7 @@ pub(super) fn show(
 ) -> anyhow::Result<()> {
     check_window(view.window, source.snapshot().window_lengths())?;
     let mut out = stdout().lock();
+    let question = view.query.clone().map(Question::new).transpose()?;
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
         Output::Table | Output::JsonOnce => {
@@ -157,10 +165,16 @@ pub(super) fn show(
             print_once(source, view, interrupt, &mut out)
         }
         Output::Screen => {
-            let shown = tui::run(source, view, interrupt);
+            let shown = match &question {
+                Some(question) => tui::asked::run(source, question, view, interrupt),
+                None => tui::run(source, view, interrupt),
+            };
             source.stop();
             if shown? == Leave::HungUp {
                 return Ok(());
+            }
+            if question.is_some() {
+                return print_snapshot(source, view, &mut out);
             }
             let limit = view.selection.limit.unwrap_or(FAREWELL_LIMIT);
             let options = TableOptions {
@@ -186,12 +200,20 @@ fn print_json(
     let end = view.duration.map(|duration| start + duration);
     let mut next = start + view.interval;
     while !is_over_by(next, end, source, interrupt) {
-        json::write_line(&source.snapshot(), &view.selection, out)?;
+        print_line(source, view, out)?;
         // Not `now + interval`: the time that printing takes must not add up.
         next += view.interval;
     }
     stop(source, interrupt)?;
-    json::write_line(&source.snapshot(), &view.selection, out)
+    print_line(source, view, out)
+}
+
+/// The totals as they stand, or the answer to the question, as a line of JSON.
+fn print_line(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) -> anyhow::Result<()> {
+    match view.query.clone() {
+        Some(query) => json::write(&source.ask(&Question::new(query)?)?, out),
+        None => json::write_line(&source.snapshot(), &view.selection, out),
+    }
 }
 
 /// One table or JSON object with the final totals.
@@ -224,16 +246,22 @@ fn print_snapshot(
     view: &TopOptions,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let snapshot = source.snapshot();
     if view.output == Output::JsonOnce {
-        return json::write_line(&snapshot, &view.selection, out);
+        return print_line(source, view, out);
     }
+    let snapshot = source.snapshot();
     let options = TableOptions {
         window: view.window.unwrap_or_default(),
         selection: view.selection.clone(),
         has_color: view.has_color,
         width: table::terminal_width(),
     };
+    if let Some(query) = view.query.clone() {
+        let question = Question::new(query)?;
+        let answer = source.ask(&question)?;
+        let options = answer::limited(&question, options);
+        return answer::write(&snapshot, &question, &answer, Form::Table, &options, out);
+    }
     table::render(&snapshot, &options, out)?;
     out.flush()?;
     Ok(())
@@ -281,6 +309,7 @@ mod tests {
             interval: Duration::from_millis(5),
             duration,
             selection: Selection::default(),
+            query: None,
             window: None,
             has_color: false,
         }

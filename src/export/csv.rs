@@ -63,7 +63,7 @@ fn write_object(line: &ObjectLine, events: &[&str], out: &mut dyn Write) -> io::
 }
 
 /// In quotes, doubled inside; what a terminal would obey is written out.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", visible(text).replace('"', "\"\""))
 }
 

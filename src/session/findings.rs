@@ -1,5 +1,6 @@
 //! A session's findings at one moment: the snapshot that goes over the wire, and the rest, which does not.
 
+use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::session::analyzer::Analyzer;
 use dataspace_analyzer::session::report::{FunctionLine, TypeLayout};
 use dataspace_proto::snapshot::Snapshot;
@@ -16,6 +17,8 @@ pub(crate) struct Findings {
     pub(crate) functions: Arc<[FunctionLine]>,
     /// Layouts of outermost aggregates, by the object's number.
     pub(crate) layouts: Arc<BTreeMap<u32, Arc<TypeLayout>>>,
+    /// The samples themselves, where the session keeps them and somebody has asked.
+    pub(crate) history: Option<Arc<HistoryView>>,
     /// Lengths of the session's queues, where it is live.
     pub(crate) queues: Queues,
 }
@@ -30,9 +33,15 @@ pub(crate) struct Queues {
 }
 
 impl Findings {
+    /// The same with the history as it is now.
+    pub(crate) fn with_history(self, analyzer: &Analyzer) -> Self {
+        Self { history: analyzer.history().map(Arc::new), ..self }
+    }
+
     /// `snapshot`, which `analyzer` has just made, with the rest of what it knows.
     pub(crate) fn new(snapshot: Snapshot, analyzer: &Analyzer, queues: Queues) -> Self {
         Self {
+            history: None,
             snapshot: Arc::new(snapshot),
             functions: analyzer.functions(),
             layouts: Arc::new(analyzer.layouts()),
@@ -48,6 +57,7 @@ impl From<Arc<Snapshot>> for Findings {
             snapshot,
             functions: Arc::default(),
             layouts: Arc::default(),
+            history: None,
             queues: Queues::default(),
         }
     }

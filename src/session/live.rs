@@ -140,6 +140,10 @@ impl Source for LiveSession {
         self.published.newest()
     }
 
+    fn history(&self) -> Findings {
+        self.published.newest_with_history()
+    }
+
     fn is_finished(&self) -> bool {
         self.published.is_final()
     }
@@ -222,7 +226,8 @@ impl AnalyzerThread {
         self.sampled.get_or_init(|| Sampled::since(self.began, &self.own_cpu));
         self.drain();
         self.target.running = false;
-        let findings = self.findings();
+        // The analyzer ends: who asks later asks these.
+        let findings = self.findings().with_history(&self.analyzer);
         self.published.publish_final(findings);
         // Who is in a hurry has the last snapshot, and waits for nothing more.
         self.worker.end(&self.is_hurried);
@@ -286,7 +291,8 @@ impl AnalyzerThread {
         snapshot.elapsed_ns = u64::try_from(sampled.elapsed.as_nanos()).unwrap_or(u64::MAX);
         snapshot.cost.own_cpu_ns = sampled.own_cpu_ns;
         let queues = Queues { questions: self.worker.requests.len(), ..Queues::default() };
-        Findings::new(snapshot, &self.analyzer, queues)
+        let findings = Findings::new(snapshot, &self.analyzer, queues);
+        if self.published.has_history() { findings.with_history(&self.analyzer) } else { findings }
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod findings;
 mod index_worker;
 mod live;
 mod published;
+pub(crate) mod question;
 pub(crate) mod raw;
 pub(crate) mod recording;
 mod replay;
@@ -21,10 +22,12 @@ use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::LiveConfig;
 use dataspace_collector::perf_data::read::RecordingFile;
+use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
 use findings::Findings;
 use live::LiveSession;
+use question::Question;
 use replay::{Replay, ReplaySession};
 use std::io::stdin;
 use std::os::fd::AsFd as _;
@@ -36,6 +39,19 @@ use std::sync::atomic::AtomicBool;
 pub(crate) trait Source {
     /// Its findings as they stand, or stood a moment ago; cheap.
     fn findings(&self) -> Findings;
+
+    /// The same with the history, where the session keeps one here.
+    fn history(&self) -> Findings {
+        self.findings()
+    }
+
+    /// The answer to a question to its history.
+    ///
+    /// # Errors
+    /// Where it keeps none.
+    fn ask(&self, question: &Question) -> anyhow::Result<QueryAnswer> {
+        Ok(question.answer(&self.history())?)
+    }
 
     /// Its totals, without the rest of its findings.
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -78,7 +94,11 @@ pub(crate) fn start_live_hurried_by(
     is_hurried: Arc<AtomicBool>,
     is_over: &dyn Fn() -> bool,
 ) -> anyhow::Result<Box<dyn Source>> {
-    let analysis = Config { windows: options.windows, ..Config::default() };
+    let analysis = Config {
+        windows: options.windows,
+        history_bytes: options.history_bytes,
+        ..Config::default()
+    };
     let policy = files_of(options);
     let own_cpu = OwnCpu::begin(options.is_one_of_many);
     let config = live_config(options)?;
@@ -152,6 +172,7 @@ impl OpenRecording {
                 config::Paths::Address => Paths::Address,
             },
             windows: options.windows,
+            history_bytes: options.history_bytes,
         };
         let policy =
             FilePolicy { symfs: options.symfs.clone().map(Into::into), ..FilePolicy::default() };

@@ -3,6 +3,7 @@
 use super::findings::Findings;
 use crate::lock::lock;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub(super) struct Published {
     state: Mutex<PublishedState>,
     is_newer: Condvar,
     wishes: Sender<()>,
+    /// Somebody has asked for the history: findings have it from now on.
+    has_history: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -36,7 +39,22 @@ impl Published {
             n_published: 0,
             is_final: false,
         });
-        (Self { state, is_newer: Condvar::new(), wishes }, wished)
+        let has_history = AtomicBool::new(false);
+        (Self { state, is_newer: Condvar::new(), wishes, has_history }, wished)
+    }
+
+    /// Fresh findings with the history, where one is kept.
+    pub(super) fn newest_with_history(&self) -> Findings {
+        if !self.has_history.swap(true, Ordering::AcqRel) {
+            // Those that are under way may be without.
+            self.newest();
+        }
+        self.newest()
+    }
+
+    /// Tells whether findings are to have the history.
+    pub(super) fn has_history(&self) -> bool {
+        self.has_history.load(Ordering::Acquire)
     }
 
     /// Fresh findings; those before if making them takes long.

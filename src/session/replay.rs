@@ -173,7 +173,8 @@ impl ReplaySession {
             if let Err(error) = result {
                 replay.analyzer.warn(error.to_string());
             }
-            for_thread.publish_final(replay.findings());
+            let findings = replay.findings().with_history(&replay.analyzer);
+            for_thread.publish_final(findings);
         })?;
         Ok(Self { published, is_stopped, thread: Mutex::new(Some(thread)) })
     }
@@ -182,6 +183,10 @@ impl ReplaySession {
 impl Source for ReplaySession {
     fn findings(&self) -> Findings {
         self.published.newest()
+    }
+
+    fn history(&self) -> Findings {
+        self.published.newest_with_history()
     }
 
     fn is_finished(&self) -> bool {

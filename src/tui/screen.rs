@@ -27,6 +27,11 @@ impl Screen {
         self.terminal.draw(draw)?;
         Ok(())
     }
+
+    /// Its lines.
+    pub(super) fn height(&self) -> usize {
+        self.terminal.size().map_or(24, |size| usize::from(size.height))
+    }
 }
 
 impl Drop for Screen {

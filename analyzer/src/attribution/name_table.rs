@@ -10,7 +10,7 @@ use crate::index::site::PlacedObject;
 use crate::index::static_data::UntypedObject;
 use crate::limit;
 use crate::types::containment::{self, Finer};
-use crate::types::data_object::{self, Root};
+use crate::types::data_object::{self, ObjectStep, Root};
 use crate::types::descriptor::Spelling;
 use crate::types::layout::{Layout, ScalarKind};
 use crate::types::value_kind::ValueKind;
@@ -57,12 +57,26 @@ pub(crate) struct Named {
     spelling: OnceCell<Spelling>,
     /// It is the compiler's own: [`UntypedObject::is_made`].
     is_made: bool,
+    /// Number of the outermost element, where it is one of an array whose beginning is known.
+    element: Option<u64>,
 }
 
 impl Named {
     /// The object's spelling, worked out when it is first shown.
     pub(crate) fn spelling(&self) -> &Spelling {
         self.spelling.get_or_init(|| Spelling::of(&self.answer.object))
+    }
+
+    /// Number of the element that is touched: in the member that is an array, else in the array that the outermost
+    /// element is of; `None` where there is none, or its beginning is not known.
+    pub(crate) fn index(&self) -> Option<u64> {
+        let PlacedObject { object, offset } = &self.answer;
+        let leaf = object.leaf()?;
+        let array = matches!(leaf.step, ObjectStep::Member { .. }).then(|| leaf.step.layout());
+        let in_member = array.flatten().and_then(|array| {
+            data_object::element_of_array(array, offset.checked_sub(leaf.offset)?)
+        });
+        in_member.or(self.element)
     }
 }
 
@@ -137,8 +151,12 @@ impl NameTable {
         if let Some(known) = self.of_key.get(&key) {
             return *known;
         }
-        let named = data_object::name_as(layout, root, offset, size, kind)
-            .map(|(object, offset)| self.add(PlacedObject { object, offset }));
+        let answer = data_object::name_as(layout, root, offset, size, kind);
+        let named = answer.map(|(object, into)| {
+            let named = self.add(PlacedObject { object, offset: into });
+            self.get_mut(named).element = data_object::element_of_array(layout, offset);
+            named
+        });
         self.of_key.insert(key, named);
         named
     }
@@ -210,7 +228,13 @@ impl NameTable {
 
     fn add(&mut self, answer: PlacedObject) -> NamedIdx {
         let idx = NamedIdx(self.named.len() as u32);
-        let named = Named { answer, lesson: None, spelling: OnceCell::new(), is_made: false };
+        let named = Named {
+            answer,
+            lesson: None,
+            spelling: OnceCell::new(),
+            is_made: false,
+            element: None,
+        };
         self.named.push(named);
         idx
     }

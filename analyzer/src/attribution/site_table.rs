@@ -30,6 +30,8 @@ impl SiteIdx {
 #[derive(Debug)]
 struct KnownSite {
     site: Site,
+    /// The load object, and the reported IP in its terms.
+    code: (LoadObjectIdx, Svma),
     /// The name that was last made for it, and which of its accesses that is for.
     named: Option<(AccessIdx, NamedIdx)>,
     /// Samples that were there.
@@ -57,6 +59,11 @@ pub(crate) struct SiteTable {
 impl SiteTable {
     pub(crate) fn get(&self, idx: SiteIdx) -> &Site {
         &self.sites[idx.0 as usize].site
+    }
+
+    /// The load object of a site, and the reported IP in its terms.
+    pub(crate) fn code(&self, idx: SiteIdx) -> (LoadObjectIdx, Svma) {
+        self.sites[idx.0 as usize].code
     }
 
     /// The name that was noted for an access whose object is the same for every sample.
@@ -135,7 +142,8 @@ impl SiteTable {
         }
         let idx = SiteIdx(self.sites.len() as u32);
         self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
-        self.sites.push(KnownSite { site, named: None, n_samples: 0, likely: (None, 0) });
+        let code = (object, query.ip);
+        self.sites.push(KnownSite { site, code, named: None, n_samples: 0, likely: (None, 0) });
         self.of_query.insert((object, query), idx);
     }
 }

@@ -1,14 +1,17 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
+use crate::attribution::claim::Placing;
 use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
+use crate::history::chunk::NONE;
+use crate::history::store::{History, TouchedData};
 use crate::index::code_names::Names;
 use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::table::ObjectState;
-use crate::session::charge_table::ChargeTable;
+use crate::session::charge_table::{Account, ChargeTable, account_of};
 use crate::session::parking::Parking;
 use crate::totals::rolling::Totals;
 use crate::totals::sums::Charge;
@@ -33,6 +36,8 @@ pub struct Config {
     pub paths: Paths,
     /// The windows that metrics are summed over.
     pub windows: WindowLengths,
+    /// Most bytes of the history; 0 for none.
+    pub history_bytes: u64,
 }
 
 /// Counts of samples by where they went.
@@ -88,6 +93,7 @@ pub struct Analyzer {
     /// Nothing is asked of workers.
     pub(crate) is_short_of_memory: bool,
     pub(crate) totals: Totals,
+    pub(crate) history: History,
     pub(crate) counts: Counts,
     pub(crate) collected: Collected,
     /// Samples received when `collected` came: later ones are newer than it.
@@ -114,6 +120,7 @@ impl Analyzer {
             is_settled: false,
             is_short_of_memory: false,
             totals: Totals::new(config.windows),
+            history: History::new(config.history_bytes),
             counts: Counts::default(),
             collected: Collected::default(),
             received_at_collected: 0,
@@ -144,9 +151,18 @@ impl Analyzer {
                 self.attempt(sample, observer);
             }
             Record::Mmap(mmap) => self.world.mmap(mmap),
-            Record::Comm(comm) => self.world.comm(comm),
-            Record::Fork(fork) => self.world.fork(fork),
-            Record::Exit(exit) => self.world.exit(exit),
+            Record::Comm(comm) => {
+                self.world.comm(comm);
+                self.history.tasks.comm(comm);
+            }
+            Record::Fork(fork) => {
+                self.world.fork(fork);
+                self.history.tasks.fork(fork);
+            }
+            Record::Exit(exit) => {
+                self.world.exit(exit);
+                self.history.tasks.exit(exit);
+            }
             Record::Namespace(namespace) => self.world.processes.namespace(namespace),
             Record::Cgroup(cgroup) => self.cgroups.add(cgroup),
             Record::KernelSymbol(symbol) => self.world.kernel_code.add(symbol),
@@ -313,16 +329,17 @@ impl Analyzer {
         attribution: &Attribution,
         observer: &mut dyn Observer,
     ) {
-        let (object, evidence) = match attribution.verdict {
+        let (account, evidence) = match attribution.verdict {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;
                 self.totals.advance(sample.time_ns);
+                self.keep(sample, attribution, TouchedData::NOTHING);
                 observer.decided(self, Decided { sample, attribution });
                 return;
             }
             Verdict::Unknown(reason) => {
                 self.counts.unknown[reason as usize] += 1;
-                (Totals::reason(reason), None)
+                (account_of(reason, &self.totals, &mut self.history), None)
             }
             Verdict::Attributed(claim) => {
                 let evidence = claim.grounds.evidence();
@@ -330,14 +347,29 @@ impl Analyzer {
                 self.counts.conflicts += u64::from(evidence == Evidence::Conflict);
                 self.counts.voted += u64::from(claim.grounds.votes != 0);
                 self.counts.by_frequency += u64::from(claim.grounds.is_by_frequency);
-                let totals = &mut self.totals;
-                (self.charges.object(claim.named, &self.world.names, totals), Some(evidence))
+                let (names, totals) = (&self.world.names, &mut self.totals);
+                let account = self.charges.account(claim.named, names, totals, &mut self.history);
+                let touched = match claim.placing {
+                    Placing::Somewhere => {
+                        TouchedData { offset: NONE, index: NONE, ..account.touched }
+                    }
+                    Placing::Part | Placing::Addressed => account.touched,
+                };
+                (Account { touched, ..account }, Some(evidence))
             }
         };
         let scope = self.world.scope(sample, attribution);
         let charge = Charge { sample, access: attribution.access, evidence, scope };
-        self.totals.charge(object, &charge);
+        self.totals.charge(account.object, &charge);
+        self.keep(sample, attribution, account.touched);
         observer.decided(self, Decided { sample, attribution });
+    }
+
+    /// Keeps a decided sample in the history, where there is one.
+    fn keep(&mut self, sample: &Sample, attribution: &Attribution, touched: TouchedData) {
+        if self.history.is_kept() {
+            self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
+        }
     }
 
     fn add_code_names(&mut self, object: LoadObjectIdx, names: Option<Names>) {

@@ -1,26 +1,42 @@
-//! The object in the totals that the samples of each name are charged to.
+//! The object in the totals that the samples of each name are charged to, and its name in the history.
 
-use crate::attribution::name_table::{NameTable, NamedIdx};
+use crate::attribution::name_table::{NameTable, Named, NamedIdx};
+use crate::history::chunk::NONE;
+use crate::history::data_name::DataName;
+use crate::history::store::{History, TouchedData};
+use crate::index::site::PlacedObject;
 use crate::totals::rolling::{ObjectIdx, Totals};
 use crate::totals::sums::place;
+use dataspace_proto::reason::Reason;
+use std::sync::Arc;
 
-/// Objects by name. It is filled as samples are charged: a name that nothing was charged to makes no
+/// The object that the samples of a name are charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// The object in the totals.
+    pub(crate) object: ObjectIdx,
+    /// The same in the history, where there is one.
+    pub(crate) touched: TouchedData,
+}
+
+/// Accounts by name. It is filled as samples are charged: a name that nothing was charged to makes no
 /// object.
 #[derive(Debug, Default)]
 pub(crate) struct ChargeTable {
-    of_named: Vec<Option<ObjectIdx>>,
+    of_named: Vec<Option<Account>>,
     /// The names that it is about: [`NameTable::generation`].
     generation: u64,
 }
 
 impl ChargeTable {
-    /// The object that samples of `named` are charged to: made now if it is new.
-    pub(crate) fn object(
+    /// The account of `named`: made now if it is new.
+    pub(crate) fn account(
         &mut self,
         named: NamedIdx,
         names: &NameTable,
         totals: &mut Totals,
-    ) -> ObjectIdx {
+        history: &mut History,
+    ) -> Account {
         if self.generation != names.generation() {
             self.generation = names.generation();
             self.of_named.clear();
@@ -28,17 +44,65 @@ impl ChargeTable {
         if let Some(Some(known)) = self.of_named.get(named.place()) {
             return *known;
         }
-        let object = totals.intern(&names.get(named).answer.object);
-        *place(&mut self.of_named, named.place(), None) = Some(object);
-        object
+        let named_object = names.get(named);
+        let object = totals.intern(&named_object.answer.object);
+        let touched = match history.is_kept() {
+            true => touched(named_object, object, totals, history),
+            false => TouchedData::NOTHING,
+        };
+        let account = Account { object, touched };
+        *place(&mut self.of_named, named.place(), None) = Some(account);
+        account
     }
+}
+
+/// The account of a reason.
+pub(crate) fn account_of(reason: Reason, totals: &Totals, history: &mut History) -> Account {
+    let object = Totals::reason(reason);
+    let touched = match history.is_kept() {
+        true => TouchedData {
+            name: history.names.number(object, None, |_| DataName {
+                object: totals.descriptor(object),
+                aggregate: totals.outermost(object),
+                type_name: None,
+                member: None,
+                variable: None,
+                reason: Some(reason),
+            }),
+            ..TouchedData::NOTHING
+        },
+        false => TouchedData::NOTHING,
+    };
+    Account { object, touched }
+}
+
+fn touched(
+    named: &Named,
+    object: ObjectIdx,
+    totals: &Totals,
+    history: &mut History,
+) -> TouchedData {
+    let PlacedObject { object: data, offset } = &named.answer;
+    let name = history.names.number(object, data.variable.as_ref(), |variable| {
+        let spelling = named.spelling();
+        DataName {
+            object: totals.descriptor(object),
+            aggregate: totals.outermost(object),
+            type_name: Some(Arc::clone(&spelling.type_name)),
+            member: spelling.member.clone(),
+            variable: variable.cloned(),
+            reason: None,
+        }
+    });
+    // Of an object of 4 GiB the end has no offset.
+    let number = |number: u64| u32::try_from(number).unwrap_or(NONE);
+    TouchedData { name, offset: number(*offset), index: named.index().map_or(NONE, number) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::attribution::name_table::NameKey;
-    use crate::index::site::PlacedObject;
     use crate::types::data_object::DataObject;
     use dataspace_proto::window::WindowLengths;
 
@@ -46,11 +110,12 @@ mod tests {
     fn a_name_in_the_place_of_a_forgotten_one_is_charged_to_its_own_object() {
         let (mut names, mut charged) = (NameTable::default(), ChargeTable::default());
         let mut totals = Totals::new(WindowLengths::default());
+        let mut history = History::default();
         let mut object = |name: &str, names: &mut NameTable| {
             let object = DataObject::untyped_variable(name, 8);
             let named = names
                 .whole(NameKey::ControlBlock { offset: 0 }, &PlacedObject { object, offset: 0 });
-            charged.object(named, names, &mut totals)
+            charged.account(named, names, &mut totals, &mut history).object
         };
         let first = object("first", &mut names);
         assert_eq!(object("first", &mut names), first);

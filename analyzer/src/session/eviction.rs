@@ -11,6 +11,7 @@ use dataspace_proto::reason::Reason;
 impl Analyzer {
     /// Evicts what is kept here, up to `stage`.
     pub fn evict(&mut self, stage: EvictionStage, observer: &mut dyn Observer) {
+        self.history.shrink();
         if stage < EvictionStage::Answers {
             return;
         }

@@ -3,6 +3,7 @@
 use crate::attribution::claim::Placing;
 use crate::attribution::name_table::Named;
 use crate::attribution::verdict::Verdict;
+use crate::history::store::HistoryView;
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
@@ -66,6 +67,19 @@ impl Analyzer {
     pub fn layouts(&self) -> BTreeMap<u32, Arc<TypeLayout>> {
         let objects = (0..).zip(self.totals.objects());
         objects.filter_map(|(id, object)| Some((id, object.layout.clone()?))).collect()
+    }
+
+    /// The history as it is now; `None` where none is kept.
+    #[must_use]
+    pub fn history(&self) -> Option<HistoryView> {
+        self.history.is_kept().then(|| HistoryView {
+            kept: self.history.freeze(),
+            events: self.events().iter().map(|event| event.name.clone()).collect(),
+            nodes: Arc::default(),
+            first_ns: self.first_time_ns.unwrap_or(0),
+            last_ns: self.last_time_ns,
+            n_pending: self.n_pending() as u64,
+        })
     }
 
     /// The collector's counts, when it last gave them.

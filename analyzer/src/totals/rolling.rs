@@ -318,6 +318,18 @@ impl Totals {
         Arc::clone(totals.descriptor.get_or_init(spell))
     }
 
+    /// The descriptor of the outermost object around one: below it are only `<Total>` and `<Scalars>`.
+    pub(crate) fn outermost(&self, idx: ObjectIdx) -> Arc<str> {
+        let mut outermost = idx;
+        while let Some(around) = self.objects.get(outermost.0 as usize).and_then(|it| it.parent)
+            && around != TOTAL
+            && around != SCALARS
+        {
+            outermost = around;
+        }
+        self.descriptor(outermost)
+    }
+
     /// The lengths of the windows.
     pub(crate) const fn lengths(&self) -> WindowLengths {
         self.lengths

@@ -270,6 +270,12 @@ fn into_element(layout: &Layout, element: &Layout, offset: u64) -> Option<u64> {
     if offset < layout.size { offset.checked_rem(element.size) } else { Some(offset) }
 }
 
+/// Number of the innermost element of an array at `offset`; `None` where `layout` is none, or ends before that.
+pub(crate) fn element_of_array(layout: &Arc<Layout>, offset: u64) -> Option<u64> {
+    let element = layout.innermost_element();
+    (element.size < layout.size && offset < layout.size).then(|| offset / element.size.max(1))
+}
+
 /// The bit-field that `bits`, counted from the first of the byte at `offset`, are of; `None` where
 /// they are of none, or of several members.
 #[must_use]

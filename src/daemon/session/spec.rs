@@ -1,7 +1,7 @@
 //! Requests for sessions, in the configuration or by a client, as options of a live session.
 
 use crate::cli::value;
-use crate::config::{DEFAULT_MAX_OVERHEAD, LiveOptions};
+use crate::config::{DAEMON_HISTORY_BYTES, DEFAULT_MAX_OVERHEAD, LiveOptions};
 use crate::session;
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
@@ -54,6 +54,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         max_overhead: max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
         ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,
         windows: spec.windows_s.unwrap_or_default(),
+        history_bytes: DAEMON_HISTORY_BYTES,
         command_output: CommandOutput::Discard,
         is_one_of_many: true,
         viewer: None,

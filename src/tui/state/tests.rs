@@ -11,6 +11,7 @@ fn state() -> ScreenState {
         output: Output::Screen,
         interval: Duration::from_secs(1),
         duration: None,
+        query: None,
         selection: Selection::default(),
         window: None,
         has_color: true,

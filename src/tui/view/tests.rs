@@ -18,6 +18,7 @@ fn state(snapshot: Snapshot, keys: &str) -> ScreenState {
         output: Output::Screen,
         interval: Duration::from_secs(1),
         duration: None,
+        query: None,
         selection: Selection::default(),
         window: None,
         has_color: true,

@@ -1,0 +1,122 @@
+//! Some thousand samples, a column for each of their fields.
+
+use dataspace_proto::memory::{Access, Level, Region, Snoop, Tlb};
+use dataspace_proto::record::Sample;
+use dataspace_proto::sample_line::{AddressSource, Evidence};
+
+/// Samples of a full chunk.
+pub(crate) const CHUNK_ROWS: usize = 4096;
+
+/// Stands in a column of numbers for what a sample has not.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Words of the hardware about one access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) access: Option<Access>,
+    pub(crate) level: Option<Level>,
+    pub(crate) snoop: Snoop,
+    pub(crate) tlb: Tlb,
+    pub(crate) locked: Option<bool>,
+    pub(crate) is_remote: bool,
+    pub(crate) region: Option<Region>,
+}
+
+impl Told {
+    /// All that is kept of what the hardware told of a sample.
+    pub(crate) fn of(sample: &Sample) -> Self {
+        let Some(source) = sample.data_source else { return Self::default() };
+        Self {
+            access: source.access,
+            level: source.level,
+            snoop: source.snoop,
+            tlb: source.tlb,
+            locked: source.locked,
+            is_remote: source.is_remote,
+            region: source.region,
+        }
+    }
+}
+
+/// The analysis of one sample, as far as it is no number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) access: Option<Access>,
+    pub(crate) evidence: Option<Evidence>,
+    pub(crate) address_source: Option<AddressSource>,
+    pub(crate) is_by_frequency: bool,
+}
+
+macro_rules! columns {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// One sample.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct Row {
+            $($(#[$doc])* pub(crate) $field: $type,)*
+        }
+
+        /// Some thousand samples.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct Chunk {
+            $(pub(crate) $field: Vec<$type>,)*
+        }
+
+        impl Chunk {
+            /// Bytes of a full one.
+            pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
+
+            /// An empty one with room for all its rows.
+            pub(crate) fn with_room() -> Self {
+                Self { $($field: Vec::with_capacity(CHUNK_ROWS),)* }
+            }
+
+            /// Adds a row.
+            #[inline]
+            pub(crate) fn push(&mut self, row: Row) {
+                $(self.$field.push(row.$field);)*
+            }
+
+            pub(crate) fn clear(&mut self) {
+                $(self.$field.clear();)*
+            }
+
+        }
+    };
+}
+
+columns! {
+    /// Time, in the session's clock.
+    time_ns: u64,
+    /// Events that it stands for.
+    period: u64,
+    /// The data address, where [`Found::address_source`] tells that there is one.
+    addr: u64,
+    /// Number of the data object's name, or of its reason; [`NONE`] for a sample that touches no memory.
+    name: u32,
+    /// Offset in the outermost element.
+    offset: u32,
+    /// Number of the element in the array.
+    index: u32,
+    /// Number of the place in code.
+    place: u32,
+    /// Number of the task.
+    task: u32,
+    /// The CPU.
+    cpu: u32,
+    /// Latency in core cycles; 0 where it is not told.
+    latency: u32,
+    /// Number of the event.
+    event: u16,
+    /// Bytes that the trigger touches; 0 where it is not known.
+    size: u16,
+    told: Told,
+    found: Found,
+}
+
+impl Chunk {
+    pub(crate) const fn len(&self) -> usize {
+        self.time_ns.len()
+    }
+}
+
+const _: () = assert!(Chunk::BYTES / CHUNK_ROWS <= 72, "a row is small");

@@ -1,0 +1,8 @@
+//! The history: decided samples in columns, the newest as many as there is room for.
+
+pub(crate) mod chunk;
+pub(crate) mod data_name;
+pub(crate) mod growing;
+pub(crate) mod place;
+pub mod store;
+pub(crate) mod task;

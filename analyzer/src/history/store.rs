@@ -1,0 +1,255 @@
+//! The history itself: chunks of samples, the tables that their columns number, and what is gone already.
+
+use crate::attribution::verdict::Attribution;
+use crate::attribution::world::World;
+use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, Row, Told};
+use crate::history::data_name::{DataName, DataNames};
+use crate::history::growing::Frozen;
+use crate::history::place::{self, PlaceTable, SampledPlace};
+use crate::history::task::{Task, Tasks};
+use crate::limit;
+use crate::process::cgroup_table::CgroupTable;
+use crate::process::made_code::named_code;
+use crate::process::table::Backing;
+use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::Register;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The data object of a sample, in the history's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TouchedData {
+    /// Number of the name.
+    pub(crate) name: u32,
+    /// Offset in the outermost element, or [`NONE`].
+    pub(crate) offset: u32,
+    /// Number of the element in the array, or [`NONE`].
+    pub(crate) index: u32,
+}
+
+impl TouchedData {
+    /// No data object.
+    pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE };
+}
+
+/// Decided samples, the newest as many as there is room for.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    max_bytes: u64,
+    /// Full chunks, oldest first.
+    full: VecDeque<Arc<Chunk>>,
+    open: Chunk,
+    pub(crate) names: DataNames,
+    places: PlaceTable,
+    pub(crate) tasks: Tasks,
+    /// Samples that are gone, by second, in order of time.
+    gone: VecDeque<(u64, u64)>,
+}
+
+impl History {
+    /// A history of so many bytes at most; of none where that is 0.
+    pub(crate) fn new(max_bytes: u64) -> Self {
+        Self { max_bytes, ..Self::default() }
+    }
+
+    /// Tells whether samples are kept at all.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.max_bytes != 0
+    }
+
+    /// Keeps a decided sample.
+    pub(crate) fn append(
+        &mut self,
+        sample: &Sample,
+        attribution: &Attribution,
+        touched: TouchedData,
+        world: &World,
+        cgroups: &CgroupTable,
+    ) {
+        if self.open.len() == CHUNK_ROWS || self.open.time_ns.capacity() == 0 {
+            self.begin_chunk();
+        }
+        let addr = attribution.addr;
+        let row = Row {
+            time_ns: sample.time_ns,
+            period: sample.period,
+            addr: addr.map_or(0, |(addr, _)| addr.0),
+            name: touched.name,
+            offset: touched.offset,
+            index: touched.index,
+            place: self.place(sample, attribution, world),
+            task: self.tasks.number(sample, |id| cgroups.path(id)),
+            cpu: sample.cpu.unwrap_or(NONE),
+            latency: sample.latency,
+            event: sample.event.0,
+            size: attribution.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
+            told: Told::of(sample),
+            found: found(attribution),
+        };
+        self.open.push(row);
+    }
+
+    /// The number of the place of a sample's code.
+    fn place(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
+        let Some(site) = attribution.site else { return self.unresolved_place(sample, world) };
+        let (object, ip) = world.sites.code(site);
+        let bias = user_ip(sample).wrapping_sub(ip.0);
+        let trigger = attribution.trigger.map(|trigger| trigger.0.wrapping_sub(bias));
+        let scope = &world.sites.get(site).scope;
+        let key = place::key(Some(object), scope, trigger);
+        if let Some(known) = self.places.find(key) {
+            return known;
+        }
+        let key = match self.places.is_full() {
+            true => place::key(Some(object), scope, None),
+            false => key,
+        };
+        if let Some(known) = self.places.find(key) {
+            return known;
+        }
+        let trigger = trigger.filter(|_| !self.places.is_full()).and_then(|trigger| {
+            let past = world.sites.get(site).outcome.as_ref().ok();
+            let is_here =
+                past.is_some_and(|past| past.triggers.iter().any(|it| it.svma.0 == trigger));
+            if is_here {
+                return Some((Some(object), Svma(trigger)));
+            }
+            // The call that led here: it may be another load object's.
+            let at = attribution.trigger?;
+            let (object, bias) = world.locate(sample.pid, at).ok()?;
+            Some((Some(object), Svma(at.0.wrapping_sub(bias))))
+        });
+        self.places.add(key, SampledPlace { scope: Arc::clone(scope), trigger })
+    }
+
+    /// The same for code that no debug information tells of.
+    fn unresolved_place(&mut self, sample: &Sample, world: &World) -> u32 {
+        let named = named_code(&world.kernel_code, &world.made_code, sample);
+        let (object, scope) = match named {
+            Some(scope) => (None, Arc::clone(scope)),
+            None => {
+                let mapping = world.processes.mapping(sample.pid, Avma(user_ip(sample)));
+                let Some(Backing::File(object)) = mapping.map(|mapping| mapping.backing) else {
+                    return NONE;
+                };
+                let Some(known) = world.processes.object(object) else { return NONE };
+                (Some(object), self.places.module(object, &known.key.path))
+            }
+        };
+        let key = place::key(object, &scope, None);
+        match self.places.find(key) {
+            Some(known) => known,
+            None => self.places.add(key, SampledPlace { scope, trigger: None }),
+        }
+    }
+
+    /// Room for further samples: that of the oldest, where there is no more.
+    fn begin_chunk(&mut self) {
+        let mut spare = None;
+        while self.full_bytes() + (2 * Chunk::BYTES) as u64 > self.max_bytes
+            && let Some(oldest) = self.full.pop_front()
+        {
+            self.note_gone(&oldest);
+            spare = Arc::into_inner(oldest);
+        }
+        let mut next = spare.unwrap_or_else(Chunk::with_room);
+        next.clear();
+        let full = std::mem::replace(&mut self.open, next);
+        if full.len() != 0 {
+            self.full.push_back(Arc::new(full));
+        }
+    }
+
+    fn full_bytes(&self) -> u64 {
+        (self.full.len() * Chunk::BYTES) as u64
+    }
+
+    /// Counts samples that go, by their seconds.
+    fn note_gone(&mut self, chunk: &Chunk) {
+        if self.gone.capacity() == 0 {
+            self.gone.reserve_exact(limit::MAX_GONE_SECONDS + 1);
+        }
+        for time_ns in &chunk.time_ns {
+            let second = time_ns / SECOND_NS;
+            let at = self.gone.partition_point(|(known, _)| *known < second);
+            match self.gone.get_mut(at) {
+                Some((known, count)) if *known == second => *count += 1,
+                _ => self.gone.insert(at, (second, 1)),
+            }
+            if self.gone.len() > limit::MAX_GONE_SECONDS
+                && let Some((_, count)) = self.gone.pop_front()
+                && let Some((_, next)) = self.gone.front_mut()
+            {
+                *next += count;
+            }
+        }
+    }
+
+    /// Gives half of its room up, for good.
+    pub(crate) fn shrink(&mut self) {
+        self.max_bytes /= 2;
+        while self.full_bytes() > self.max_bytes
+            && let Some(oldest) = self.full.pop_front()
+        {
+            self.note_gone(&oldest);
+        }
+    }
+
+    /// All that is kept, as it is now.
+    pub(crate) fn freeze(&self) -> KeptRows {
+        let open = (self.open.len() != 0).then(|| Arc::new(self.open.clone()));
+        KeptRows {
+            chunks: self.full.iter().cloned().chain(open).collect(),
+            names: self.names.freeze(),
+            places: self.places.freeze(),
+            tasks: self.tasks.freeze(),
+            gone: self.gone.iter().copied().collect(),
+        }
+    }
+}
+
+/// The address at which the user's code of a sample went on.
+fn user_ip(sample: &Sample) -> u64 {
+    let user_ip = || sample.user_registers.get(Register::Rip).unwrap_or(0);
+    if sample.is_user() { sample.ip.0 } else { user_ip() }
+}
+
+fn found(attribution: &Attribution) -> Found {
+    let grounds = attribution.claim().map(|claim| claim.grounds);
+    Found {
+        access: attribution.access,
+        evidence: grounds.map(|grounds| grounds.evidence()),
+        address_source: attribution.addr.map(|(_, source)| source),
+        is_by_frequency: grounds.is_some_and(|grounds| grounds.is_by_frequency),
+    }
+}
+
+/// Samples of a history as they were at one moment, with the tables that their columns number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeptRows {
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    pub(crate) names: Frozen<DataName>,
+    pub(crate) places: Frozen<SampledPlace>,
+    pub(crate) tasks: Frozen<Task>,
+    /// Samples that are gone, by second.
+    pub(crate) gone: Vec<(u64, u64)>,
+}
+
+/// A session's history as it was at one moment. It shares full chunks with the session.
+#[derive(Clone, Debug, Default)]
+pub struct HistoryView {
+    pub(crate) kept: KeptRows,
+    /// Names of the events.
+    pub(crate) events: Vec<String>,
+    /// NUMA nodes by CPU.
+    pub(crate) nodes: Arc<[u16]>,
+    /// Time of the session's first record.
+    pub(crate) first_ns: u64,
+    /// Time of its newest.
+    pub(crate) last_ns: u64,
+    /// Samples that are not decided yet.
+    pub(crate) n_pending: u64,
+}

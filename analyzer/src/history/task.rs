@@ -1,0 +1,122 @@
+//! Tasks that samples of the history are of: threads under the names that they had.
+
+use crate::history::growing::{Frozen, Growing};
+use crate::limit;
+use dataspace_proto::record::{Comm, Exit, Fork, Sample};
+use rustc_hash::FxHashMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+/// A thread, by one of its names and in one of its control groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) comm: Option<Arc<str>>,
+    pub(crate) cgroup: Option<Arc<str>>,
+}
+
+/// All tasks of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    list: Growing<Task>,
+    /// The newest entry of each thread, and the control group that it is for.
+    newest: FxHashMap<(i32, i32), (Option<NonZeroU64>, u32)>,
+    comms: FxHashMap<i32, Arc<str>>,
+    /// The thread that was asked for last.
+    last: Option<((i32, i32), Option<NonZeroU64>, u32)>,
+}
+
+impl Tasks {
+    /// The number of a sample's task; `cgroup` tells the path of its control group.
+    pub(crate) fn number(
+        &mut self,
+        sample: &Sample,
+        cgroup: impl FnOnce(u64) -> Option<Arc<str>>,
+    ) -> u32 {
+        let thread = (sample.pid, sample.tid);
+        if let Some((of, group, number)) = self.last
+            && of == thread
+            && group == sample.cgroup
+        {
+            return number;
+        }
+        let number = match self.newest.get(&thread) {
+            Some((group, number)) if *group == sample.cgroup => *number,
+            _ => self.add(thread, sample.cgroup, cgroup),
+        };
+        self.last = Some((thread, sample.cgroup, number));
+        number
+    }
+
+    fn add(
+        &mut self,
+        (pid, tid): (i32, i32),
+        group: Option<NonZeroU64>,
+        cgroup: impl FnOnce(u64) -> Option<Arc<str>>,
+    ) -> u32 {
+        let comm = self.comms.get(&tid).or_else(|| self.comms.get(&pid)).cloned();
+        let cgroup = group.and_then(|group| cgroup(group.get()));
+        if self.list.len() >= limit::MAX_HISTORY_TASKS {
+            return self.newest.get(&(pid, tid)).map_or(u32::MAX, |(_, number)| *number);
+        }
+        let number = self.list.push(Task { pid, tid, comm, cgroup });
+        self.newest.insert((pid, tid), (group, number));
+        number
+    }
+
+    /// A thread has another name from now on.
+    pub(crate) fn comm(&mut self, comm: &Comm) {
+        if self.comms.len() >= limit::MAX_HISTORY_TASKS {
+            self.comms.clear();
+        }
+        let name = String::from_utf8_lossy(&comm.name).into();
+        self.comms.insert(comm.tid, name);
+        self.forget(comm.pid, comm.tid);
+    }
+
+    /// A thread has its parent's name.
+    pub(crate) fn fork(&mut self, fork: &Fork) {
+        if let Some(name) = self.comms.get(&fork.parent_tid).cloned() {
+            self.comms.insert(fork.tid, name);
+        }
+        self.forget(fork.pid, fork.tid);
+    }
+
+    /// A thread has ended: its number may be another's soon.
+    pub(crate) fn exit(&mut self, exit: &Exit) {
+        // Samples of it may still wait: what they need is in the list.
+        self.comms.remove(&exit.tid);
+    }
+
+    fn forget(&mut self, pid: i32, tid: i32) {
+        self.newest.remove(&(pid, tid));
+        self.last = None;
+    }
+
+    pub(crate) fn freeze(&self) -> Frozen<Task> {
+        self.list.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_name_that_it_had_then() {
+        let mut tasks = Tasks::default();
+        let sample = Sample { pid: 1, tid: 2, ..Sample::default() };
+        let comm = |name: &[u8]| Comm { pid: 1, tid: 2, name: name.into(), ..Comm::default() };
+        tasks.comm(&comm(b"before"));
+        let before = tasks.number(&sample, |_| None);
+        assert_eq!(tasks.number(&sample, |_| None), before);
+        tasks.comm(&comm(b"after"));
+        let after = tasks.number(&sample, |_| None);
+        tasks.fork(&Fork { pid: 3, tid: 3, parent_pid: 1, parent_tid: 2, time_ns: 0 });
+        let child = tasks.number(&Sample { pid: 3, tid: 3, ..Sample::default() }, |_| None);
+        let list = tasks.freeze();
+        let name = |number| list.get(number).unwrap().comm.clone().unwrap();
+        assert_eq!((&*name(before), &*name(after), &*name(child)), ("before", "after", "after"));
+    }
+}

@@ -1,0 +1,16 @@
+//! Limits of the history and of questions to it.
+
+/// Places in code that the history tells apart, of 60 bytes each; in further ones the trigger is not told.
+pub const MAX_HISTORY_PLACES: usize = 1 << 17;
+
+/// Threads that the history tells apart, each again under each of its names: 60 bytes each.
+pub const MAX_HISTORY_TASKS: usize = 1 << 16;
+
+/// Seconds for which it is told how many of their samples are gone; of those before only the sum.
+pub const MAX_GONE_SECONDS: usize = 4096;
+
+/// Rows of one answer: 100 bytes each and the keys.
+pub const MAX_ANSWER_ROWS: usize = 1 << 20;
+
+/// Characters of one expression.
+pub const MAX_EXPRESSION_CHARS: usize = 4096;

@@ -1,0 +1,338 @@
+//! A question over a history, and its answer.
+
+use crate::history::store::HistoryView;
+use crate::query::compile::Compiler;
+use crate::query::error::QueryError;
+use crate::query::expression::{Answers, Formula};
+use crate::query::field::{At, Field, ValueType};
+use crate::query::grouping::{Grouping, MAX_KEYS};
+use crate::query::span::Span;
+use dataspace_proto::query::{Metric, Query, QueryAnswer, QueryMetrics, QueryRow};
+use dataspace_proto::snapshot::SCHEMA;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A question that means something.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    by: Vec<String>,
+    keys: Vec<(Formula, ValueType)>,
+    filter: Option<Formula>,
+    /// The metrics that are to be shown, at least one.
+    pub metrics: Vec<Metric>,
+    sort: Metric,
+    span: Span,
+    limit: usize,
+    /// Samples that touch no memory count too.
+    has_all: bool,
+}
+
+impl Inquiry {
+    /// Reads a question.
+    ///
+    /// # Errors
+    /// What in it means nothing, with the column of an expression.
+    pub fn new(query: &Query) -> Result<Self, QueryError> {
+        if query.by.is_empty() || query.by.len() > MAX_KEYS {
+            return Err(QueryError::Keys { max: MAX_KEYS });
+        }
+        let mut compiler = Compiler::new(&query.keys)?;
+        let mut keys = Vec::new();
+        for key in &query.by {
+            keys.push(match compiler.named(key.trim()) {
+                Some(known) => known,
+                None => compiler.expression(key)?,
+            });
+        }
+        let filter = query.filter.as_ref().map(|text| compiler.filter(text)).transpose()?;
+        let metric = |name: &String| {
+            Metric::named(name.trim()).ok_or_else(|| QueryError::Metric(name.clone()))
+        };
+        let mut metrics: Vec<Metric> =
+            query.metrics.iter().map(metric).collect::<Result<_, _>>()?;
+        if metrics.is_empty() {
+            metrics = vec![Metric::Samples, Metric::Share, Metric::Loads, Metric::Stores];
+        }
+        let sort = query.sort.as_ref().map(metric).transpose()?;
+        let span = query.span.as_ref().map(|text| Span::parse(text)).transpose()?;
+        let expressions = keys.iter().map(|(expression, _)| expression).chain(&filter);
+        Ok(Self {
+            by: query.by.iter().map(|key| key.trim().to_owned()).collect(),
+            has_all: expressions.into_iter().any(|it| it.has(Field::Memory)),
+            keys,
+            filter,
+            sort: sort.unwrap_or(metrics[0]),
+            metrics,
+            span: span.unwrap_or_default(),
+            limit: query.limit.unwrap_or(usize::MAX),
+        })
+    }
+
+    /// The answer that a history gives.
+    #[must_use]
+    pub fn answer(&self, view: &HistoryView) -> QueryAnswer {
+        let (from_ns, to_ns) = self.span.times_ns(view.first_ns, view.last_ns);
+        let mut grouping = Grouping::new(self.keys.clone(), view.events.len());
+        let mut answers = Answers::default();
+        let (mut n_held, mut first_ns, mut last_ns) = (0, u64::MAX, 0);
+        for chunk in &view.kept.chunks {
+            for (row, time_ns) in chunk.time_ns.iter().enumerate() {
+                if !(from_ns..to_ns).contains(time_ns) {
+                    continue;
+                }
+                n_held += 1;
+                first_ns = first_ns.min(*time_ns);
+                last_ns = last_ns.max(*time_ns);
+                let at = At { view, chunk, row };
+                let is_kept = (self.has_all || at.is_memory())
+                    && self.filter.as_ref().is_none_or(|filter| filter.is_true(at, &mut answers));
+                if is_kept {
+                    grouping.count(at, &mut answers);
+                }
+            }
+        }
+        // Of what is gone only the second is known.
+        let is_of_span = |second: u64| (from_ns / SECOND_NS..=to_ns / SECOND_NS).contains(&second);
+        let gone = view.kept.gone.iter().filter(|(second, _)| is_of_span(*second));
+        let n_gone: u64 = gone.map(|(_, count)| count).sum();
+        let n_pending = if self.span.is_open() { view.n_pending } else { 0 };
+        let (rows, truncated) = self.rows(&grouping, &view.events);
+        QueryAnswer {
+            schema: SCHEMA,
+            by: self.by.clone(),
+            rows_of_span: n_held + n_gone + n_pending,
+            rows_held: n_held,
+            held_ns: last_ns.saturating_sub(first_ns),
+            total: grouping.total(&view.events),
+            truncated,
+            rows,
+        }
+    }
+
+    /// The rows in order, as many as were asked for, and whether there are more.
+    fn rows(&self, grouping: &Grouping, events: &[String]) -> (Vec<QueryRow>, bool) {
+        let row = |(key, metrics)| QueryRow { key, metrics };
+        let mut rows: Vec<QueryRow> = grouping.rows(events).map(row).collect();
+        let value = |metrics: &QueryMetrics| self.sort.of(metrics);
+        rows.sort_unstable_by(|one, other| {
+            let by_metric = value(&other.metrics).cmp(&value(&one.metrics));
+            by_metric.then_with(|| one.key.cmp(&other.key))
+        });
+        let truncated = grouping.is_cut() || rows.len() > self.limit;
+        rows.truncate(self.limit);
+        (rows, truncated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::chunk::{Chunk, Found, NONE, Row, Told};
+    use crate::history::data_name::{DataName, DataNames};
+    use crate::history::store::KeptRows;
+    use crate::history::task::Tasks;
+    use crate::query::field::Value;
+    use crate::totals::rolling::ObjectIdx;
+    use dataspace_proto::memory::Access;
+    use dataspace_proto::query::KeyValue;
+    use dataspace_proto::record::{Comm, Sample};
+    use dataspace_proto::sample_line::AddressSource;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    const N_NAMES: u32 = 4;
+
+    /// A history of these rows, with four objects and two threads.
+    fn view(rows: &[Row]) -> HistoryView {
+        let (mut names, mut tasks) = (DataNames::default(), Tasks::default());
+        for number in 0..N_NAMES {
+            let text = |what: &str| -> Arc<str> { format!("{what}{number}").into() };
+            names.number(ObjectIdx(number), None, |_| DataName {
+                object: text("object"),
+                aggregate: "aggregate".into(),
+                type_name: (number != 0).then(|| text("type")),
+                member: None,
+                variable: None,
+                reason: None,
+            });
+        }
+        for tid in [7, 8] {
+            let name = format!("thread{tid}").into_bytes().into();
+            tasks.comm(&Comm { pid: 7, tid, name, ..Comm::default() });
+            tasks.number(&Sample { pid: 7, tid, ..Sample::default() }, |_| None);
+        }
+        let chunks = rows.chunks(100).map(|rows| {
+            let mut chunk = Chunk::with_room();
+            rows.iter().for_each(|row| chunk.push(*row));
+            Arc::new(chunk)
+        });
+        HistoryView {
+            kept: KeptRows {
+                chunks: chunks.collect(),
+                names: names.freeze(),
+                tasks: tasks.freeze(),
+                ..KeptRows::default()
+            },
+            events: vec!["cpu-clock".to_owned(), "page-faults".to_owned()],
+            first_ns: rows.iter().map(|row| row.time_ns).min().unwrap_or(0),
+            last_ns: rows.iter().map(|row| row.time_ns).max().unwrap_or(0),
+            ..HistoryView::default()
+        }
+    }
+
+    fn row() -> impl Strategy<Value = Row> {
+        let name = prop_oneof![0..N_NAMES, Just(NONE)];
+        let access = prop_oneof![
+            Just(None),
+            Just(Some(Access::Load)),
+            Just(Some(Access::Store)),
+            Just(Some(Access::LoadStore))
+        ];
+        let small = prop_oneof![Just(NONE), 0..5u32];
+        let address = prop_oneof![Just(0u64), 0x1000..0x3000u64, Just(u64::MAX)];
+        (0..3_000u64, name, access, small, address, 0..2u32, 0..2u16, 0..300u32).prop_map(
+            |(ms, name, access, small, addr, task, event, latency)| Row {
+                time_ns: ms * 1_000_000,
+                period: ms,
+                addr,
+                name,
+                offset: small,
+                index: small,
+                place: NONE,
+                task,
+                cpu: small,
+                latency,
+                event,
+                size: 8,
+                told: Told::default(),
+                found: Found {
+                    access,
+                    address_source: (addr != 0).then_some(AddressSource::Sampled),
+                    ..Found::default()
+                },
+            },
+        )
+    }
+
+    /// Filters, with what they say in Rust.
+    type Filter = (&'static str, fn(At<'_>) -> bool);
+
+    fn filters() -> Vec<Filter> {
+        fn is(at: At<'_>, field: Field, text: &str) -> bool {
+            at.value(field) == Value::Text(text.into())
+        }
+        fn number(at: At<'_>, field: Field) -> Option<i64> {
+            match at.value(field) {
+                Value::Number(number) => Some(number),
+                _ => None,
+            }
+        }
+        vec![
+            ("memory || !memory", |_| true),
+            ("object == 'object1'", |at| is(at, Field::Object, "object1")),
+            ("type != 'type1'", |at| {
+                at.value(Field::Type) != Value::None && !is(at, Field::Type, "type1")
+            }),
+            ("type == null", |at| at.is_memory() && at.value(Field::Type) == Value::None),
+            ("access == 'store' || object == 'object2'", |at| {
+                at.is_memory()
+                    && (is(at, Field::Access, "store") || is(at, Field::Object, "object2"))
+            }),
+            ("cpu % 2 == 1 && comm.endsWith('8')", |at| {
+                at.is_memory()
+                    && number(at, Field::Cpu).is_some_and(|cpu| cpu % 2 == 1)
+                    && is(at, Field::Comm, "thread8")
+            }),
+            ("10 / cpu > 2", |at| {
+                at.is_memory() && number(at, Field::Cpu).is_some_and(|cpu| (1..=3).contains(&cpu))
+            }),
+            ("latency_bucket == '64..127'", |at| {
+                at.is_memory() && (64..128).contains(&at.chunk.latency[at.row])
+            }),
+        ]
+    }
+
+    proptest! {
+        /// Each sample that a filter keeps is in one row and in the total, whatever the keys.
+        #[test]
+        fn rows_sum_to_the_total_and_the_total_is_what_the_filter_keeps(
+            rows in proptest::collection::vec(row(), 0..400),
+            keys in proptest::sample::subsequence(Field::ALL.to_vec(), 1..4),
+            filter in proptest::sample::select(filters()),
+            from_ms in 0..1_500u64,
+        ) {
+            let view = view(&rows);
+            let by = keys.iter().filter(|key| **key != Field::Memory);
+            let by: Vec<String> = by.map(|key| key.name().to_owned()).collect();
+            prop_assume!(!by.is_empty());
+            let (text, is_kept) = filter;
+            let query = Query {
+                by,
+                filter: Some(text.to_owned()),
+                span: Some(format!("{from_ms}ms..")),
+                ..Query::default()
+            };
+            let answer = Inquiry::new(&query).unwrap().answer(&view);
+            let from_ns = view.first_ns + from_ms * 1_000_000;
+            let (mut n_held, mut expected) = (0, QueryMetrics::default());
+            let mut groups: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+            for chunk in &view.kept.chunks {
+                for row in 0..chunk.len() {
+                    let at = At { view: &view, chunk, row };
+                    if chunk.time_ns[row] < from_ns {
+                        continue;
+                    }
+                    n_held += 1;
+                    if is_kept(at) {
+                        expected.samples += 1;
+                        expected.latency += u64::from(chunk.latency[row]);
+                        let event = view.events[usize::from(chunk.event[row])].clone();
+                        *expected.period.entry(event).or_default() += chunk.period[row];
+                        let values = query.by.iter().map(|key| Field::named(key).unwrap());
+                        let key = values.map(|field| format!("{:?}", at.value(field))).collect();
+                        *groups.entry(key).or_default() += 1;
+                    }
+                }
+            }
+            prop_assert_eq!((answer.rows_of_span, answer.rows_held), (n_held, n_held));
+            prop_assert_eq!(answer.total.samples, expected.samples, "{}", text);
+            prop_assert_eq!(answer.total.latency, expected.latency);
+            prop_assert_eq!(&answer.total.period.values().sum::<u64>(), &expected.period.values().sum::<u64>());
+            let mut counts: Vec<u64> = answer.rows.iter().map(|row| row.metrics.samples).collect();
+            prop_assert!(counts.is_sorted_by(|one, other| one >= other));
+            let mut expected: Vec<u64> = groups.into_values().collect();
+            counts.sort_unstable();
+            expected.sort_unstable();
+            prop_assert_eq!(counts, expected);
+            for metric in [Metric::Loads, Metric::Stores, Metric::Latency, Metric::Period] {
+                let sum: u64 = answer.rows.iter().map(|row| metric.of(&row.metrics)).sum();
+                prop_assert_eq!(sum, metric.of(&answer.total));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_are_cut_off_count_in_the_total() {
+        let rows: Vec<Row> = (0..50).map(|idx| Row { name: idx % 3, ..Row::default() }).collect();
+        let query = Query { by: vec!["object".to_owned()], limit: Some(1), ..Query::default() };
+        let answer = Inquiry::new(&query).unwrap().answer(&view(&rows));
+        assert_eq!((answer.total.samples, answer.rows.len(), answer.truncated), (50, 1, true));
+        assert_eq!(answer.rows[0].key, [KeyValue::Text("object0".to_owned())]);
+        assert_eq!(answer.rows[0].metrics.samples, 17);
+    }
+
+    #[test]
+    fn samples_that_touch_no_memory_count_where_the_question_speaks_of_it() {
+        let name = |idx| if idx % 5 == 0 { NONE } else { 0 };
+        let rows: Vec<Row> = (0..50).map(|idx| Row { name: name(idx), ..Row::default() }).collect();
+        let total = |by: &str, filter: Option<&str>| {
+            let filter = filter.map(str::to_owned);
+            let query = Query { by: vec![by.to_owned()], filter, ..Query::default() };
+            Inquiry::new(&query).unwrap().answer(&view(&rows)).total.samples
+        };
+        assert_eq!(total("object", None), 40);
+        assert_eq!(total("memory", None), 50);
+        assert_eq!(total("object", Some("memory == false")), 10);
+    }
+}

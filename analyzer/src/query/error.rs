@@ -1,0 +1,39 @@
+//! Errors in questions to the history.
+
+use crate::query::field::Field;
+use dataspace_proto::query::Metric;
+use thiserror::Error;
+
+/// Something in a question that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum QueryError {
+    /// An expression: the message, and the column that it is about, from 1 on.
+    #[error("{message}\n  {expression}\n  {space}^", space = " ".repeat(column.saturating_sub(1)))]
+    Expression {
+        /// The whole expression.
+        expression: String,
+        /// The column, from 1 on.
+        column: usize,
+        /// The fault.
+        message: String,
+    },
+    /// A span.
+    #[error("no span: {0}; expected FROM..TO, as in -30s..-10s, 5s..10s, -1m..")]
+    Span(String),
+    /// A metric.
+    #[error("no metric: {0}; there are {metrics}", metrics = metrics())]
+    Metric(String),
+    /// No keys, or more than there may be.
+    #[error("expected 1 to {max} keys between commas; there are {names}", names = Field::names())]
+    Keys {
+        /// Most keys.
+        max: usize,
+    },
+    /// A key that is neither a field nor an expression.
+    #[error("a key of one's own has the name of one that there is: {0}")]
+    Taken(String),
+}
+
+fn metrics() -> String {
+    Metric::ALL.map(Metric::name).join(", ")
+}

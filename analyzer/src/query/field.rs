@@ -1,0 +1,362 @@
+//! Fields of a sample of the history: names, kinds of value, and the values.
+
+use crate::history::chunk::{Chunk, NONE};
+use crate::history::data_name::DataName;
+use crate::history::place::SampledPlace;
+use crate::history::store::HistoryView;
+use crate::history::task::Task;
+use dataspace_proto::memory::{Access, Region};
+use dataspace_proto::sample_line::{AddressSource, Evidence};
+use std::borrow::Cow;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// ValueType of the values of a field or an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueType {
+    /// `null` alone.
+    None,
+    Bool,
+    Number,
+    Text,
+}
+
+impl ValueType {
+    /// For a person.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::None => "null",
+            Self::Bool => "true or false",
+            Self::Number => "a number",
+            Self::Text => "a text",
+        }
+    }
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    None,
+    Bool(bool),
+    Number(i64),
+    Text(Cow<'a, str>),
+}
+
+impl<'a> Value<'a> {
+    fn text(text: Option<&'a str>) -> Self {
+        text.map_or(Self::None, |text| Self::Text(Cow::Borrowed(text)))
+    }
+
+    fn number(number: Option<u64>) -> Self {
+        // Addresses of the kernel are negative.
+        number.map_or(Self::None, |number| Self::Number(number as i64))
+    }
+}
+
+/// A small number of the sample that decides a field: of an entry in a table of the history, or a column's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Name,
+    Place,
+    Task,
+    Event,
+    Cpu,
+    Access,
+    Level,
+    Evidence,
+}
+
+/// The form in which a field's numbers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    Plain,
+    /// An address.
+    Hex,
+}
+
+macro_rules! fields {
+    ($($field:ident = $name:literal, $kind:ident, $table:expr, $form:ident, $doc:literal;)*) => {
+        /// A field of a sample.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Field {
+            $(#[doc = $doc] $field,)*
+        }
+
+        impl Field {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$field,)*];
+
+            /// Its name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$field => $name,)* }
+            }
+
+            /// Its meaning, for a person.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$field => $doc,)* }
+            }
+
+            pub(crate) const fn kind(self) -> ValueType {
+                match self { $(Self::$field => ValueType::$kind,)* }
+            }
+
+            pub(crate) const fn table(self) -> Option<Column> {
+                match self { $(Self::$field => $table,)* }
+            }
+
+            pub(crate) const fn form(self) -> Notation {
+                match self { $(Self::$field => Notation::$form,)* }
+            }
+        }
+    };
+}
+
+fields! {
+    Object = "object", Text, Some(Column::Name), Plain, "The finest data object, as its descriptor.";
+    Aggregate = "aggregate", Text, Some(Column::Name), Plain, "The outermost object around it.";
+    Member = "member", Text, Some(Column::Name), Plain, "The member, dotted: pos.x.";
+    Type = "type", Text, Some(Column::Name), Plain, "The outermost named type.";
+    Variable = "variable", Text, Some(Column::Name), Plain, "The variable, where the object was reached by its name.";
+    Reason = "reason", Text, Some(Column::Name), Plain, "The reason that there is no object.";
+    Function = "function", Text, Some(Column::Place), Plain, "The function.";
+    Unit = "unit", Text, Some(Column::Place), Plain, "The compilation unit.";
+    Module = "module", Text, Some(Column::Place), Plain, "The load object, by its path.";
+    Instruction = "instruction", Text, Some(Column::Place), Plain, "The trigger: module and address in its file.";
+    Process = "process", Number, Some(Column::Task), Plain, "The process, by its number.";
+    Thread = "thread", Number, Some(Column::Task), Plain, "The thread, by its number.";
+    Comm = "comm", Text, Some(Column::Task), Plain, "The thread's name.";
+    Cgroup = "cgroup", Text, Some(Column::Task), Plain, "The control group, where the event samples it.";
+    Cpu = "cpu", Number, Some(Column::Cpu), Plain, "The CPU.";
+    Node = "node", Number, Some(Column::Cpu), Plain, "The NUMA node of the CPU.";
+    Second = "second", Number, None, Plain, "The second since the session began.";
+    Time = "time", Number, None, Plain, "Nanoseconds since the session began.";
+    Event = "event", Text, Some(Column::Event), Plain, "The event.";
+    Period = "period", Number, None, Plain, "Events that the sample stands for.";
+    Memory = "memory", Bool, None, Plain, "False where the trigger touches no memory.";
+    Access = "access", Text, Some(Column::Access), Plain, "load, store, load_store or prefetch.";
+    Size = "size", Number, None, Plain, "Bytes that the trigger touches.";
+    Level = "level", Text, Some(Column::Level), Plain, "The level of memory that had the data.";
+    Snoop = "snoop", Text, None, Plain, "The answer of other caches: hit, hitm.";
+    Tlb = "tlb", Text, None, Plain, "The translation of the address: L1|L2 hit.";
+    Locked = "locked", Bool, None, Plain, "True for a locked access.";
+    Remote = "remote", Bool, None, Plain, "True where the data came from another node or socket.";
+    Region = "region", Text, None, Plain, "The owner of the memory, on processors that tell it.";
+    Latency = "latency", Number, None, Plain, "Core cycles of the access.";
+    LatencyBucket = "latency_bucket", Text, None, Plain, "The same between powers of two: 64..127.";
+    Evidence = "evidence", Text, Some(Column::Evidence), Plain, "What the object rests on: both, type, address, conflict.";
+    Frequency = "frequency", Bool, None, Plain, "True where the trigger is the one that runs by far most often.";
+    Address = "address", Number, None, Hex, "The data address.";
+    Addr = "addr", Number, None, Hex, "The same, in short.";
+    AddressSource = "address_source", Text, None, Plain, "sampled or computed.";
+    Page = "page", Number, None, Hex, "The page of 4 KiB that the address is on.";
+    HugePage = "huge_page", Number, None, Hex, "The page of 2 MiB that the address is on.";
+    Cacheline = "cacheline", Number, None, Hex, "The line of 64 bytes that the address is on.";
+    Offset = "offset", Number, None, Plain, "The offset in the outermost aggregate.";
+    Index = "index", Number, None, Plain, "The element of the array, where that is known.";
+    Instance = "instance", Number, None, Hex, "Address minus offset: which of many objects.";
+    Alignment = "alignment", Number, None, Plain, "The instance's offset in its line of 64 bytes.";
+}
+
+impl Field {
+    /// The field of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|field| field.name() == name)
+    }
+
+    /// All names, for a person.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.iter().map(|field| field.name()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// One sample of a history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    pub(crate) view: &'a HistoryView,
+    pub(crate) chunk: &'a Chunk,
+    pub(crate) row: usize,
+}
+
+impl<'a> At<'a> {
+    /// The number by which it is in a table.
+    pub(crate) fn number(self, table: Column) -> u32 {
+        match table {
+            Column::Name => self.chunk.name[self.row],
+            Column::Place => self.chunk.place[self.row],
+            Column::Task => self.chunk.task[self.row],
+            Column::Event => self.chunk.event[self.row].into(),
+            Column::Cpu => self.chunk.cpu[self.row],
+            Column::Access => self.access().map_or(0, |access| 1 + access as u32),
+            Column::Level => self.chunk.told[self.row].level.map_or(0, |level| 1 + level as u32),
+            Column::Evidence => {
+                self.chunk.found[self.row].evidence.map_or(0, |evidence| 1 + evidence as u32)
+            }
+        }
+    }
+
+    fn name(self) -> Option<&'a DataName> {
+        self.view.kept.names.get(self.chunk.name[self.row])
+    }
+
+    fn place(self) -> Option<&'a SampledPlace> {
+        self.view.kept.places.get(self.chunk.place[self.row])
+    }
+
+    fn task(self) -> Option<&'a Task> {
+        self.view.kept.tasks.get(self.chunk.task[self.row])
+    }
+
+    fn address(self) -> Option<u64> {
+        self.chunk.found[self.row].address_source.map(|_| self.chunk.addr[self.row])
+    }
+
+    fn instance(self) -> Option<u64> {
+        let offset = known(self.chunk.offset[self.row])?;
+        Some(self.address()?.wrapping_sub(u64::from(offset)))
+    }
+
+    /// Tells whether its trigger touches memory, so far as that is known.
+    pub(crate) fn is_memory(self) -> bool {
+        self.chunk.name[self.row] != NONE
+    }
+
+    /// Reads and writes.
+    pub(crate) fn access(self) -> Option<Access> {
+        self.chunk.told[self.row].access.or(self.chunk.found[self.row].access)
+    }
+
+    /// The value of a field.
+    pub(crate) fn value(self, field: Field) -> Value<'a> {
+        match field.table() {
+            Some(Column::Name) => self.name().map_or(Value::None, |name| of_name(name, field)),
+            Some(Column::Place) => self.place().map_or(Value::None, |place| of_place(place, field)),
+            Some(Column::Task) => self.task().map_or(Value::None, |task| of_task(task, field)),
+            _ => self.of_row(field),
+        }
+    }
+
+    fn of_row(self, field: Field) -> Value<'a> {
+        let (chunk, row) = (self.chunk, self.row);
+        let (told, found) = (chunk.told[row], chunk.found[row]);
+        let since_ns = || chunk.time_ns[row].saturating_sub(self.view.first_ns);
+        let latency = u64::from(chunk.latency[row]);
+        let of = |part: fn(u64) -> u64| Value::number(self.address().map(part));
+        match field {
+            Field::Cpu => Value::number(known(chunk.cpu[row]).map(u64::from)),
+            Field::Node => {
+                let node = known(chunk.cpu[row]).and_then(|cpu| self.view.nodes.get(cpu as usize));
+                Value::number(node.copied().map(u64::from))
+            }
+            Field::Second => Value::number(Some(since_ns() / SECOND_NS)),
+            Field::Time => Value::number(Some(since_ns())),
+            Field::Event => {
+                Value::text(self.view.events.get(usize::from(chunk.event[row])).map(|it| &**it))
+            }
+            Field::Period => Value::number(Some(chunk.period[row])),
+            Field::Memory => Value::Bool(self.is_memory()),
+            Field::Access => Value::text(self.access().map(access_name)),
+            Field::Size => Value::number(Some(chunk.size[row].into()).filter(|size| *size != 0)),
+            Field::Level => Value::text(told.level.map(|level| level.name())),
+            Field::Snoop => told.snoop.text().map_or(Value::None, |it| Value::Text(it.into())),
+            Field::Tlb => told.tlb.text().map_or(Value::None, |it| Value::Text(it.into())),
+            Field::Locked => told.locked.map_or(Value::None, Value::Bool),
+            Field::Remote => told.level.map_or(Value::None, |_| Value::Bool(told.is_remote)),
+            Field::Region => Value::text(told.region.map(region_name)),
+            Field::Latency => Value::number(Some(latency).filter(|latency| *latency != 0)),
+            Field::LatencyBucket => match latency.checked_ilog2() {
+                Some(0) => Value::text(Some("1")),
+                Some(log) => Value::Text(format!("{}..{}", 1u64 << log, (2u64 << log) - 1).into()),
+                None => Value::None,
+            },
+            Field::Evidence => Value::text(found.evidence.map(Evidence::name)),
+            Field::Frequency => Value::Bool(found.is_by_frequency),
+            Field::Address | Field::Addr => of(|address| address),
+            Field::AddressSource => Value::text(found.address_source.map(|source| match source {
+                AddressSource::Sampled => "sampled",
+                AddressSource::Computed => "computed",
+            })),
+            Field::Page => of(|address| address & !0xfff),
+            Field::HugePage => of(|address| address & !0x1f_ffff),
+            Field::Cacheline => of(|address| address & !63),
+            Field::Offset => Value::number(known(chunk.offset[row]).map(u64::from)),
+            Field::Index => Value::number(known(chunk.index[row]).map(u64::from)),
+            Field::Instance => Value::number(self.instance()),
+            Field::Alignment => Value::number(self.instance().map(|instance| instance & 63)),
+            _ => Value::None,
+        }
+    }
+}
+
+fn known(number: u32) -> Option<u32> {
+    (number != NONE).then_some(number)
+}
+
+fn of_name(name: &DataName, field: Field) -> Value<'_> {
+    match field {
+        Field::Object => Value::text(Some(&name.object)),
+        Field::Aggregate => Value::text(Some(&name.aggregate)),
+        Field::Member => Value::text(name.member.as_deref()),
+        Field::Type => Value::text(name.type_name.as_deref()),
+        Field::Variable => Value::text(name.variable.as_deref()),
+        Field::Reason => Value::text(name.reason.map(|reason| reason.name())),
+        _ => Value::None,
+    }
+}
+
+fn of_place(place: &SampledPlace, field: Field) -> Value<'_> {
+    let scope = &place.scope;
+    match field {
+        Field::Function => Value::text(scope.function.as_deref()),
+        Field::Unit => Value::text(scope.unit.as_deref()),
+        Field::Module => Value::text(Some(&scope.object)),
+        Field::Instruction => match place.trigger {
+            Some((_, at)) => Value::Text(format!("{}+{:#x}", scope.object, at.0).into()),
+            None => Value::None,
+        },
+        _ => Value::None,
+    }
+}
+
+fn of_task(task: &Task, field: Field) -> Value<'_> {
+    let number = |id: i32| if id < 0 { Value::None } else { Value::Number(id.into()) };
+    match field {
+        Field::Process => number(task.pid),
+        Field::Thread => number(task.tid),
+        Field::Comm => Value::text(task.comm.as_deref()),
+        Field::Cgroup => Value::text(task.cgroup.as_deref()),
+        _ => Value::None,
+    }
+}
+
+/// As script's lines have it.
+const fn access_name(access: Access) -> &'static str {
+    match access {
+        Access::Load => "load",
+        Access::Store => "store",
+        Access::LoadStore => "load_store",
+        Access::Prefetch => "prefetch",
+    }
+}
+
+const fn region_name(region: Region) -> &'static str {
+    match region {
+        Region::LocalShared => "local_shared",
+        Region::LocalUnshared => "local_unshared",
+        Region::OtherIo => "other_io",
+        Region::OtherShared => "other_shared",
+        Region::OtherUnshared => "other_unshared",
+        Region::Mmio => "mmio",
+        Region::Memory0 => "memory0",
+        Region::Memory1 => "memory1",
+        Region::Memory2 => "memory2",
+        Region::Memory3 => "memory3",
+        Region::Memory4 => "memory4",
+        Region::Memory5 => "memory5",
+        Region::Memory6 => "memory6",
+        Region::Memory7 => "memory7",
+    }
+}

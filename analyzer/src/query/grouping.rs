@@ -1,0 +1,274 @@
+//! Samples summed by their keys.
+
+use crate::limit;
+use crate::query::expression::{Answers, Formula};
+use crate::query::field::{At, Column, Field, Notation, Value, ValueType};
+use dataspace_proto::memory::{Access, Snoop};
+use dataspace_proto::query::{KeyValue, QueryMetrics};
+use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
+
+/// Most keys of one question.
+pub(crate) const MAX_KEYS: usize = 6;
+
+/// Sums over samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) samples: u64,
+    loads: u64,
+    stores: u64,
+    latency: u64,
+    tlb_misses: u64,
+    locked: u64,
+    hitm: u64,
+    remote: u64,
+}
+
+impl Tally {
+    fn count(&mut self, at: At<'_>) {
+        let told = at.chunk.told[at.row];
+        let access = at.access();
+        self.samples += 1;
+        self.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));
+        self.stores += u64::from(matches!(access, Some(Access::Store | Access::LoadStore)));
+        self.latency = self.latency.wrapping_add(at.chunk.latency[at.row].into());
+        self.tlb_misses += u64::from(told.tlb.is_first_level_miss());
+        self.locked += u64::from(told.locked == Some(true));
+        self.hitm += u64::from(told.snoop.has(Snoop::HITM));
+        self.remote += u64::from(told.is_remote);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.latency = self.latency.wrapping_add(other.latency);
+        self.tlb_misses += other.tlb_misses;
+        self.locked += other.locked;
+        self.hitm += other.hitm;
+        self.remote += other.remote;
+    }
+
+    fn metrics(self, events: &[String], periods: &[u64]) -> QueryMetrics {
+        let periods = events.iter().zip(periods).filter(|(_, period)| **period != 0);
+        QueryMetrics {
+            samples: self.samples,
+            loads: self.loads,
+            stores: self.stores,
+            latency: self.latency,
+            tlb_misses: self.tlb_misses,
+            locked: self.locked,
+            hitm: self.hitm,
+            remote: self.remote,
+            period: periods.map(|(event, period)| (event.clone(), *period)).collect(),
+        }
+    }
+}
+
+/// The keys of a sample as numbers.
+#[derive(Clone, Copy, Debug, Default)]
+struct GroupKey {
+    codes: [u64; MAX_KEYS],
+    /// A bit for each key that has no value.
+    nones: u8,
+}
+
+impl PartialEq for GroupKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.codes == other.codes && self.nones == other.nones
+    }
+}
+
+impl Eq for GroupKey {}
+
+impl Hash for GroupKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Keys that a question has not are 0.
+        let n_used = self.codes.iter().rposition(|code| *code != 0).map_or(0, |last| last + 1);
+        self.codes[..n_used].iter().for_each(|code| state.write_u64(*code));
+        state.write_u8(self.nones);
+    }
+}
+
+/// One key, and how its values become numbers.
+#[derive(Clone, Debug)]
+struct Key {
+    expression: Formula,
+    kind: ValueType,
+    form: Notation,
+    /// The table that it comes from, and the codes of its entries.
+    table: Option<(Column, Vec<Option<Code>>)>,
+}
+
+/// The number of a value; `None` inside where there is none.
+#[derive(Clone, Copy, Debug)]
+struct Code(Option<u64>);
+
+/// Samples by their keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Grouping {
+    keys: Vec<Key>,
+    texts: Vec<String>,
+    of_text: FxHashMap<String, u64>,
+    groups: FxHashMap<GroupKey, u32>,
+    last: Option<(GroupKey, u32)>,
+    tallies: Vec<Tally>,
+    /// Sums of periods of each group by event.
+    periods: Vec<u64>,
+    n_events: usize,
+    /// Samples that would have made one group too many.
+    cut: Option<(Tally, Vec<u64>)>,
+}
+
+impl Grouping {
+    /// No samples yet; of a session with so many events.
+    pub(crate) fn new(keys: Vec<(Formula, ValueType)>, n_events: usize) -> Self {
+        let keys = keys.into_iter().map(|(expression, kind)| {
+            let field = match expression {
+                Formula::Field(field) => Some(field),
+                _ => None,
+            };
+            let table = field.and_then(Field::table).map(|table| (table, Vec::new()));
+            Key { form: field.map_or(Notation::Plain, Field::form), expression, kind, table }
+        });
+        Self {
+            keys: keys.collect(),
+            texts: Vec::new(),
+            of_text: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            last: None,
+            tallies: Vec::new(),
+            periods: Vec::new(),
+            n_events,
+            cut: None,
+        }
+    }
+
+    /// Counts a sample.
+    pub(crate) fn count(&mut self, at: At<'_>, answers: &mut Answers) {
+        let mut key = GroupKey::default();
+        for idx in 0..self.keys.len() {
+            match self.code(idx, at, answers) {
+                Some(code) => key.codes[idx] = code,
+                None => key.nones |= 1 << idx,
+            }
+        }
+        let (tally, periods) = match self.group(key) {
+            Some(group) => {
+                let first = group * self.n_events;
+                let periods = &mut self.periods[first..first + self.n_events];
+                (&mut self.tallies[group], periods)
+            }
+            None => {
+                let (tally, periods) =
+                    self.cut.get_or_insert_with(|| (Tally::default(), vec![0; self.n_events]));
+                (tally, &mut periods[..])
+            }
+        };
+        tally.count(at);
+        if let Some(sum) = periods.get_mut(usize::from(at.chunk.event[at.row])) {
+            *sum = sum.wrapping_add(at.chunk.period[at.row]);
+        }
+    }
+
+    fn group(&mut self, key: GroupKey) -> Option<usize> {
+        if let Some((last, group)) = self.last
+            && last == key
+        {
+            return Some(group as usize);
+        }
+        let is_full = self.tallies.len() >= limit::MAX_ANSWER_ROWS;
+        let group = match self.groups.get(&key) {
+            Some(group) => *group,
+            None if is_full => return None,
+            None => {
+                let group = self.tallies.len() as u32;
+                self.groups.insert(key, group);
+                self.tallies.push(Tally::default());
+                self.periods.resize(self.tallies.len() * self.n_events, 0);
+                group
+            }
+        };
+        self.last = Some((key, group));
+        Some(group as usize)
+    }
+
+    fn code(&mut self, idx: usize, at: At<'_>, answers: &mut Answers) -> Option<u64> {
+        let key = &self.keys[idx];
+        let number = key.table.as_ref().map(|(table, _)| at.number(*table) as usize);
+        if let (Some((_, codes)), Some(number)) = (&key.table, number)
+            && let Some(Some(Code(known))) = codes.get(number)
+        {
+            return *known;
+        }
+        let value = key.expression.value(at, answers);
+        let code = match value {
+            Value::None => None,
+            Value::Bool(is_so) => Some(u64::from(is_so)),
+            Value::Number(number) => Some(number as u64),
+            Value::Text(text) => Some(match self.of_text.get(&*text) {
+                Some(known) => *known,
+                None => {
+                    let code = self.texts.len() as u64;
+                    self.texts.push(text.clone().into_owned());
+                    self.of_text.insert(text.into_owned(), code);
+                    code
+                }
+            }),
+        };
+        if let (Some((_, codes)), Some(number)) = (&mut self.keys[idx].table, number)
+            && number < u32::MAX as usize
+        {
+            if codes.len() <= number {
+                codes.resize(number + 1, None);
+            }
+            codes[number] = Some(Code(code));
+        }
+        code
+    }
+
+    /// Sums over all samples.
+    pub(crate) fn total(&self, events: &[String]) -> QueryMetrics {
+        let (mut total, mut total_periods) = self.cut.clone().unwrap_or_default();
+        total_periods.resize(self.n_events, 0);
+        self.tallies.iter().for_each(|tally| total.add(tally));
+        for (idx, period) in self.periods.iter().enumerate() {
+            let sum = &mut total_periods[idx % self.n_events];
+            *sum = sum.wrapping_add(*period);
+        }
+        total.metrics(events, &total_periods)
+    }
+
+    /// Tells whether samples are in no row.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// Each group: its keys and its sums.
+    pub(crate) fn rows(
+        &self,
+        events: &[String],
+    ) -> impl Iterator<Item = (Vec<KeyValue>, QueryMetrics)> {
+        self.groups.iter().map(move |(key, group)| {
+            let group = *group as usize;
+            let periods = &self.periods[group * self.n_events..(group + 1) * self.n_events];
+            let values = self.keys.iter().zip(key.codes).enumerate();
+            let values = values.map(|(idx, (own, code))| {
+                if key.nones & (1 << idx) != 0 { KeyValue::None } else { self.shown(own, code) }
+            });
+            (values.collect(), self.tallies[group].metrics(events, periods))
+        })
+    }
+
+    fn shown(&self, key: &Key, code: u64) -> KeyValue {
+        match (key.kind, key.form) {
+            (ValueType::None, _) => KeyValue::None,
+            (ValueType::Bool, _) => KeyValue::Bool(code != 0),
+            (ValueType::Number, Notation::Hex) => KeyValue::Text(format!("{code:#x}")),
+            (ValueType::Number, Notation::Plain) => KeyValue::Number(code as i64),
+            (ValueType::Text, _) => {
+                KeyValue::Text(self.texts.get(code as usize).cloned().unwrap_or_default())
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Questions to the history: which samples count, by what they are summed, and the answer.
+
+pub mod answer;
+pub(crate) mod compile;
+pub mod error;
+pub(crate) mod expression;
+pub mod field;
+pub(crate) mod grouping;
+pub(crate) mod span;

@@ -1,0 +1,163 @@
+//! The answer to a question as a table, as JSON and as CSV.
+
+use crate::config::Selection;
+use crate::export::csv::quoted;
+use crate::header::Tone;
+use crate::session::question::Question;
+use crate::table::{DEFAULT_LIMIT, Printer, TableOptions};
+use crate::text::visible;
+use dataspace_proto::query::{KeyValue, Metric, QueryAnswer, QueryMetrics};
+use dataspace_proto::snapshot::Snapshot;
+use std::io::{self, Write};
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// For a person.
+    Table,
+    /// One compact document on a line.
+    Json,
+    /// One line for each row.
+    Csv,
+}
+
+/// Writes an answer, in a table below the header of `snapshot`.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write(
+    snapshot: &Snapshot,
+    question: &Question,
+    answer: &QueryAnswer,
+    form: Form,
+    options: &TableOptions,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    match form {
+        Form::Json => {
+            serde_json::to_writer(&mut *out, answer)?;
+            out.write_all(b"\n")?;
+        }
+        Form::Csv => write_csv(question, answer, out)?,
+        Form::Table => write_table(snapshot, question, answer, options, out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// A key's value for a person and for spreadsheets; nothing where there is none.
+fn text(value: &KeyValue) -> String {
+    match value {
+        KeyValue::None => String::new(),
+        KeyValue::Bool(is_so) => is_so.to_string(),
+        KeyValue::Number(number) => number.to_string(),
+        KeyValue::Text(text) => text.clone(),
+    }
+}
+
+fn write_csv(question: &Question, answer: &QueryAnswer, out: &mut dyn Write) -> io::Result<()> {
+    let metrics = question.metrics();
+    let titles = answer.by.iter().map(String::as_str).chain(metrics.iter().map(|it| it.name()));
+    let titles: Vec<String> = titles.map(quoted).collect();
+    write!(out, "{}\r\n", titles.join(","))?;
+    for row in &answer.rows {
+        let keys = row.key.iter().map(|value| quoted(&text(value)));
+        let values = metrics.iter().map(|metric| match metric {
+            Metric::Share => share(&row.metrics, &answer.total).to_string(),
+            metric => metric.of(&row.metrics).to_string(),
+        });
+        let cells: Vec<String> = keys.chain(values).collect();
+        write!(out, "{}\r\n", cells.join(","))?;
+    }
+    Ok(())
+}
+
+/// Part of the samples that the filter kept.
+fn share(metrics: &QueryMetrics, total: &QueryMetrics) -> f64 {
+    if total.samples == 0 { 0.0 } else { metrics.samples as f64 / total.samples as f64 }
+}
+
+fn cell(metric: Metric, metrics: &QueryMetrics, total: &QueryMetrics) -> String {
+    match metric {
+        Metric::Share => format!("{:.1}%", 100.0 * share(metrics, total)),
+        metric => metric.of(metrics).to_string(),
+    }
+}
+
+fn write_table(
+    snapshot: &Snapshot,
+    question: &Question,
+    answer: &QueryAnswer,
+    options: &TableOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut printer = Printer { out, has_color: options.has_color };
+    printer.header(snapshot, options.window)?;
+    let n_shown = options.selection.limit.unwrap_or(DEFAULT_LIMIT).min(answer.rows.len());
+    let metrics = question.metrics();
+    let titles = metrics.iter().map(|metric| metric.name().to_uppercase().replace('_', " "));
+    let mut lines = vec![titles.collect::<Vec<_>>()];
+    let mut keys: Vec<Vec<String>> = vec![answer.by.iter().map(|key| key.to_uppercase()).collect()];
+    let of = |sums: &QueryMetrics| -> Vec<String> {
+        metrics.iter().map(|metric| cell(*metric, sums, &answer.total)).collect()
+    };
+    lines.push(of(&answer.total));
+    let mut total_keys = vec![String::new(); answer.by.len()];
+    total_keys[0] = "(all)".to_owned();
+    keys.push(total_keys);
+    for row in &answer.rows[..n_shown] {
+        lines.push(of(&row.metrics));
+        let shown = |value: &KeyValue| match value {
+            KeyValue::None => "-".to_owned(),
+            value => visible(&text(value)).into_owned(),
+        };
+        keys.push(row.key.iter().map(shown).collect());
+    }
+    let widths = |cells: &[Vec<String>]| -> Vec<usize> {
+        let n_columns = cells.first().map_or(0, Vec::len);
+        let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max();
+        (0..n_columns).map(|column| width(column).unwrap_or(0)).collect()
+    };
+    let (metric_widths, key_widths) = (widths(&lines), widths(&keys));
+    for (idx, (cells, keys)) in lines.iter().zip(&keys).enumerate() {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(&metric_widths) {
+            line.push_str(&format!("{cell:>width$}{GAP}"));
+        }
+        for (key, width) in keys.iter().zip(&key_widths) {
+            line.push_str(&format!("{key:<width$}{GAP}"));
+        }
+        let tone = if idx == 0 { Tone::Strong } else { Tone::Plain };
+        printer.toned(line.trim_end(), tone)?;
+    }
+    let n_more = answer.rows.len() - n_shown;
+    if n_more > 0 {
+        printer.toned(format!("… and {n_more} more (--limit N shows more)"), Tone::Plain)?;
+    } else if answer.truncated {
+        printer.toned("… and more (--limit N shows more)", Tone::Plain)?;
+    }
+    printer.toned(format!("\n{}", held(answer)), Tone::Faint)?;
+    printer.warnings(&snapshot.warnings)
+}
+
+/// The part of the span's samples that the answer rests on.
+fn held(answer: &QueryAnswer) -> String {
+    let seconds = answer.held_ns as f64 / 1e9;
+    let QueryAnswer { rows_held, rows_of_span, .. } = answer;
+    match rows_held == rows_of_span {
+        true => format!("of all {rows_held} samples of the span, over {seconds:.1} s"),
+        false => format!(
+            "of {rows_held} of the {rows_of_span} samples of the span, over {seconds:.1} s: the others are \
+             no longer in the history (--history SIZE keeps more), or wait for debug information"
+        ),
+    }
+}
+
+/// Options of a table of all rows that were asked for.
+pub(crate) fn limited(question: &Question, options: TableOptions) -> TableOptions {
+    let selection = Selection { limit: question.query.limit, ..Selection::default() };
+    TableOptions { selection, ..options }
+}

@@ -1,0 +1,43 @@
+//! A question to a session's history.
+
+use super::findings::Findings;
+use crate::exit::{Failure, Kind};
+use dataspace_analyzer::query::answer::Inquiry;
+use dataspace_proto::query::{Metric, Query, QueryAnswer};
+
+/// A question that means something, and its words.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The words.
+    pub(crate) query: Query,
+    inquiry: Inquiry,
+}
+
+impl Question {
+    /// Reads `query`.
+    ///
+    /// # Errors
+    /// What in it means nothing.
+    pub(crate) fn new(query: Query) -> Result<Self, Failure> {
+        let inquiry = Inquiry::new(&query);
+        let inquiry = inquiry.map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
+        Ok(Self { query, inquiry })
+    }
+
+    /// The metrics to show.
+    pub(crate) fn metrics(&self) -> &[Metric] {
+        &self.inquiry.metrics
+    }
+
+    /// The answer that findings with a history give.
+    ///
+    /// # Errors
+    /// Where none is kept.
+    pub(crate) fn answer(&self, findings: &Findings) -> Result<QueryAnswer, Failure> {
+        let Some(history) = &findings.history else {
+            let failure = Failure::new(Kind::Usage, "the session keeps no history to ask");
+            return Err(failure.with_remedy("--history 64M   keeps a million samples"));
+        };
+        Ok(self.inquiry.answer(history))
+    }
+}

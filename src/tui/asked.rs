@@ -1,0 +1,79 @@
+//! The answer to a question on the full screen, asked again and again.
+
+use super::keyboard::{KeyInput, Keyboard};
+use super::screen::Screen;
+use super::{GLANCE, Leave};
+use crate::answer::{self, Form};
+use crate::config::{Selection, TopOptions};
+use crate::interrupt::Interrupt;
+use crate::session::Source;
+use crate::session::question::Question;
+use crate::table::TableOptions;
+use anyhow::Context as _;
+use dataspace_proto::window::Window;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::widgets::Paragraph;
+use std::time::{Duration, Instant};
+
+/// Lines of the table that are no rows: header, titles, sums, accounts.
+const N_OTHER_LINES: usize = 10;
+
+/// Shows the answer until somebody leaves the screen or the time given is over.
+///
+/// # Errors
+/// Where the terminal cannot be drawn on, or the session has no answers.
+pub(crate) fn run(
+    source: &dyn Source,
+    question: &Question,
+    options: &TopOptions,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Leave> {
+    let keyboard = Keyboard::open()?;
+    let mut screen = Screen::enter()?;
+    let end = options.duration.map(|duration| Instant::now() + duration);
+    let mut text = asked(source, question, screen.height())?;
+    let mut refreshed = Instant::now();
+    while !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
+        if refreshed.elapsed() >= options.interval {
+            refreshed = Instant::now();
+            text = asked(source, question, screen.height())?;
+        }
+        let page = Paragraph::new(text.as_str());
+        if let Err(error) = screen.draw(|frame| frame.render_widget(page, frame.area())) {
+            return match keyboard.wait(Duration::ZERO) {
+                Ok(KeyInput::HungUp) => Ok(Leave::HungUp),
+                _ => Err(error).context("drawing on the terminal"),
+            };
+        }
+        match keyboard.wait(GLANCE)? {
+            KeyInput::HungUp => return Ok(Leave::HungUp),
+            KeyInput::Event(event) => {
+                let is_quit = |key: KeyEvent| match key.code {
+                    KeyCode::Char('q') | KeyCode::Esc => true,
+                    KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),
+                    _ => false,
+                };
+                if event.as_key_press_event().is_some_and(is_quit) {
+                    break;
+                }
+            }
+            KeyInput::Nothing => {}
+        }
+    }
+    Ok(Leave::Asked)
+}
+
+/// The answer as it is now, in so many lines.
+fn asked(source: &dyn Source, question: &Question, height: usize) -> anyhow::Result<String> {
+    let limit = height.saturating_sub(N_OTHER_LINES).max(1);
+    let options = TableOptions {
+        window: Window::All,
+        selection: Selection { limit: Some(limit), ..Selection::default() },
+        has_color: false,
+        width: None,
+    };
+    let mut text = Vec::new();
+    let answer = source.ask(question)?;
+    answer::write(&source.snapshot(), question, &answer, Form::Table, &options, &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
