@@ -121,6 +121,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             ring_pages: None,
             windows: WindowLengths::default(),
             history_bytes: 0,
+            has_lines: false,
             events,
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
             command_output: CommandOutput::Discard,

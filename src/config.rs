@@ -34,6 +34,8 @@ pub(crate) struct LiveOptions {
     pub(crate) windows: WindowLengths,
     /// Most bytes of the history; 0 for none.
     pub(crate) history_bytes: u64,
+    /// The history has source lines.
+    pub(crate) has_lines: bool,
     /// Destination of a command's own output: ours is for data only.
     pub(crate) command_output: CommandOutput,
     /// This process has other sessions besides: what it costs is that of their threads then.
@@ -90,6 +92,8 @@ pub(crate) struct RecordingOptions {
     pub(crate) windows: WindowLengths,
     /// Most bytes of the history; 0 for none.
     pub(crate) history_bytes: u64,
+    /// The history has source lines.
+    pub(crate) has_lines: bool,
 }
 
 /// Options of a calibration.

@@ -85,6 +85,7 @@ impl EventArgs {
             ring_pages: self.mmap_pages,
             windows: WindowLengths::default(),
             history_bytes: DEFAULT_HISTORY_BYTES,
+            has_lines: false,
             events: self.names(),
             is_one_of_many: false,
             viewer: None,
@@ -198,6 +199,7 @@ impl RecordingArgs {
             paths: self.paths,
             windows: WindowLengths::default(),
             history_bytes: 0,
+            has_lines: false,
         }
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let recording = RecordingOptions {
         windows: args.windows.resolve(),
         history_bytes: question.as_ref().map_or(0, |_| RECORDING_HISTORY_BYTES),
+        has_lines: question.as_ref().is_some_and(Question::has_lines),
         ..args.recording.resolve()
     };
     let recording = OpenRecording::open(&recording)?;

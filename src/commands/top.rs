@@ -37,11 +37,12 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         check_window(view.window, args.windows.resolve())?;
     }
     // The same: what means nothing is said at once.
-    view.query.clone().map(Question::new).transpose()?;
+    let question = view.query.clone().map(Question::new).transpose()?;
     let has_names = !args.target.comms.is_empty();
     let mut wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
-    if let (Wanted::Live(live), Some(history_bytes)) = (&mut wanted, args.history) {
-        live.history_bytes = history_bytes;
+    if let Wanted::Live(live) = &mut wanted {
+        live.history_bytes = args.history.unwrap_or(live.history_bytes);
+        live.has_lines = question.is_some_and(|question| question.has_lines());
     }
     diagnostic::start(global.verbose, view.output == Output::Screen);
     if let Some(max_bytes) = args.memory_max {

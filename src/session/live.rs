@@ -259,7 +259,7 @@ impl AnalyzerThread {
         let began = Instant::now();
         self.analyzer.settle(&mut Unobserved);
         self.send_requests();
-        while self.analyzer.n_pending() != 0 {
+        while self.analyzer.n_pending() + self.analyzer.n_lines_open() != 0 {
             let is_hurried = self.is_hurried.load(Ordering::Acquire);
             let time = if is_hurried { HURRIED_DEADLINE } else { DRAIN_DEADLINE };
             if began.elapsed() >= time {

@@ -97,6 +97,7 @@ pub(crate) fn start_live_hurried_by(
     let analysis = Config {
         windows: options.windows,
         history_bytes: options.history_bytes,
+        has_lines: options.has_lines,
         ..Config::default()
     };
     let policy = files_of(options);
@@ -173,6 +174,7 @@ impl OpenRecording {
             },
             windows: options.windows,
             history_bytes: options.history_bytes,
+            has_lines: options.has_lines,
         };
         let policy =
             FilePolicy { symfs: options.symfs.clone().map(Into::into), ..FilePolicy::default() };

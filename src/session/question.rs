@@ -29,6 +29,11 @@ impl Question {
         &self.inquiry.metrics
     }
 
+    /// Tells whether it speaks of source lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.inquiry.has_lines()
+    }
+
     /// The answer that findings with a history give.
     ///
     /// # Errors

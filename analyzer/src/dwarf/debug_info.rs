@@ -6,6 +6,7 @@
 use crate::bytes::file::{CompanionFiles, NoCompanions};
 use crate::bytes::page::PageCache;
 use crate::dwarf::code::kept::{CopyingCodes, FunctionScope};
+use crate::dwarf::code::line::LineTables;
 use crate::dwarf::declared::DeclaredFunctions;
 use crate::dwarf::layout::kept::{ContainerTable, DerivationTable, InnerTypes, LayoutTable};
 use crate::dwarf::unit::abbreviation::Whole;
@@ -33,6 +34,7 @@ pub struct DebugInfo {
     pub(crate) layouts: LayoutTable,
     pub(crate) derivations: DerivationTable,
     pub(crate) copying_codes: CopyingCodes,
+    pub(crate) line_tables: LineTables,
     pub(crate) variables: VariableIndex,
     /// Functions read so far, by unit and entry.
     pub(crate) functions: FunctionScopes,
@@ -80,6 +82,7 @@ impl DebugInfo {
             layouts: LayoutTable::default(),
             derivations: DerivationTable::default(),
             copying_codes: CopyingCodes::default(),
+            line_tables: LineTables::default(),
             variables: VariableIndex::default(),
             functions: FunctionScopes::default(),
             inner_types: BoundedMap::default(),
@@ -93,6 +96,7 @@ impl DebugInfo {
     pub(crate) fn evict_caches(&mut self) {
         self.sources.forget_parsed();
         self.layouts = LayoutTable::default();
+        self.line_tables = LineTables::default();
         self.functions = FunctionScopes::default();
         self.inner_types = BoundedMap::default();
         self.entered = BoundedMap::default();
@@ -134,7 +138,7 @@ impl DebugInfo {
     }
 
     /// The file's own unit whose code holds `svma`.
-    fn own_unit_at(&self, svma: Svma) -> Option<UnitIdx> {
+    pub(crate) fn own_unit_at(&self, svma: Svma) -> Option<UnitIdx> {
         let end = self.code_ranges.partition_point(|(start, ..)| *start <= svma.0);
         // Ranges of units do not nest in sound input; a few are looked at in case they do.
         let holds = |range: &&(u64, u64, UnitIdx)| svma.0 < range.1;

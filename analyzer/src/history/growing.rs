@@ -33,6 +33,26 @@ impl<T: Clone> Growing<T> {
         self.full.len() * BLOCK_LEN + self.open.len()
     }
 
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        let number = number as usize;
+        match self.full.get(number / BLOCK_LEN) {
+            Some(block) => block.get(number % BLOCK_LEN),
+            None => self.open.get(number - self.full.len() * BLOCK_LEN),
+        }
+    }
+
+    /// Changes an entry. Who has the list from before does not see it.
+    pub(crate) fn change(&mut self, number: u32, change: impl FnOnce(&mut T)) {
+        let number = number as usize;
+        let entry = match self.full.get_mut(number / BLOCK_LEN) {
+            Some(block) => Arc::make_mut(block).get_mut(number % BLOCK_LEN),
+            None => self.open.get_mut(number - self.full.len() * BLOCK_LEN),
+        };
+        if let Some(entry) = entry {
+            change(entry);
+        }
+    }
+
     /// The list as it is now.
     pub(crate) fn freeze(&self) -> Frozen<T> {
         let open = (!self.open.is_empty()).then(|| self.open.as_slice().into());
@@ -73,6 +93,10 @@ mod tests {
                 assert_eq!(frozen.get(known), Some(&(known * 7)));
             }
             assert_eq!(frozen.get(number + 1), None);
+            growing.change(number / 2, |entry| *entry += 1);
+            assert_eq!(growing.get(number / 2), Some(&(number / 2 * 7 + 1)));
+            assert_eq!(frozen.get(number / 2), Some(&(number / 2 * 7)));
+            growing.change(number / 2, |entry| *entry -= 1);
         }
     }
 }

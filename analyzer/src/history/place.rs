@@ -1,11 +1,13 @@
 //! PlaceTable in code at which samples of the history were.
 
 use crate::bytes::file::LoadObjectIdx;
+use crate::dwarf::code::line::SourceLine;
 use crate::history::growing::{Frozen, Growing};
 use crate::limit;
 use dataspace_proto::address::Svma;
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A place in code.
@@ -13,9 +15,21 @@ use std::sync::Arc;
 pub(crate) struct SampledPlace {
     /// The code that was interrupted.
     pub(crate) scope: Arc<Scope>,
-    /// The trigger, where it is known: its load object, and its address in there. Of code that is in no file, the
-    /// address in the process.
-    pub(crate) trigger: Option<(Option<LoadObjectIdx>, Svma)>,
+    /// The trigger, where it is known.
+    pub(crate) trigger: Option<TriggerPlace>,
+    /// The trigger's line, and those of the calls around it that were put in line, outwards; `None` until it is found
+    /// out.
+    pub(crate) lines: Option<Arc<[SourceLine]>>,
+}
+
+/// The place of a trigger: not in the code that was interrupted where it is the call that led there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TriggerPlace {
+    pub(crate) object: LoadObjectIdx,
+    /// The load object's path.
+    pub(crate) module: Arc<str>,
+    /// The address in there.
+    pub(crate) at: Svma,
 }
 
 /// Key of a place: load object, where the scope lies, which is kept by the place, and an address.
@@ -35,6 +49,12 @@ pub(crate) struct PlaceTable {
     of_key: FxHashMap<PlaceKey, u32>,
     /// Scopes of code of which only the load object is known.
     modules: FxHashMap<LoadObjectIdx, Arc<Scope>>,
+    /// The first place whose line was not asked for.
+    next_unasked: u32,
+    /// Places whose lines have been asked for.
+    asked: FxHashMap<(LoadObjectIdx, Svma), Vec<u32>>,
+    /// Those of them that are to be asked for again.
+    again: VecDeque<(LoadObjectIdx, Svma)>,
 }
 
 impl PlaceTable {
@@ -60,6 +80,43 @@ impl PlaceTable {
             Arc::new(Scope { object, ..Scope::default() })
         };
         Arc::clone(self.modules.entry(object).or_insert_with(scope))
+    }
+
+    /// The next place to find the line of, as long as not too many are being found.
+    pub(crate) fn next_without_line(&mut self) -> Option<(LoadObjectIdx, Svma)> {
+        if let Some(again) = self.again.pop_front() {
+            return Some(again);
+        }
+        while self.asked.len() < limit::MAX_LINES_ASKED
+            && let Some(place) = self.list.get(self.next_unasked)
+        {
+            let number = self.next_unasked;
+            self.next_unasked += 1;
+            let Some(TriggerPlace { object, at, .. }) = place.trigger else { continue };
+            let waiting = self.asked.entry((object, at)).or_default();
+            waiting.push(number);
+            if waiting.len() == 1 {
+                return Some((object, at));
+            }
+        }
+        None
+    }
+
+    /// Puts a question off that takes another turn.
+    pub(crate) fn ask_again(&mut self, object: LoadObjectIdx, at: Svma) {
+        self.again.push_back((object, at));
+    }
+
+    /// Notes the line of all places at an instruction.
+    pub(crate) fn set_lines(&mut self, object: LoadObjectIdx, at: Svma, lines: Arc<[SourceLine]>) {
+        for number in self.asked.remove(&(object, at)).unwrap_or_default() {
+            self.list.change(number, |place| place.lines = Some(Arc::clone(&lines)));
+        }
+    }
+
+    /// Places whose lines are not found out yet.
+    pub(crate) fn n_without_line(&self) -> usize {
+        self.asked.len() + self.list.len() - self.next_unasked as usize
     }
 
     pub(crate) fn freeze(&self) -> Frozen<SampledPlace> {

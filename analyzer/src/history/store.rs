@@ -5,7 +5,7 @@ use crate::attribution::world::World;
 use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, Row, Told};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
-use crate::history::place::{self, PlaceTable, SampledPlace};
+use crate::history::place::{self, PlaceTable, SampledPlace, TriggerPlace};
 use crate::history::task::{Task, Tasks};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
@@ -43,7 +43,7 @@ pub(crate) struct History {
     full: VecDeque<Arc<Chunk>>,
     open: Chunk,
     pub(crate) names: DataNames,
-    places: PlaceTable,
+    pub(crate) places: PlaceTable,
     pub(crate) tasks: Tasks,
     /// Samples that are gone, by second, in order of time.
     gone: VecDeque<(u64, u64)>,
@@ -110,19 +110,24 @@ impl History {
         if let Some(known) = self.places.find(key) {
             return known;
         }
-        let trigger = trigger.filter(|_| !self.places.is_full()).and_then(|trigger| {
+        let is_told = !self.places.is_full();
+        let trigger = trigger.filter(|_| is_told).and_then(|trigger| {
             let past = world.sites.get(site).outcome.as_ref().ok();
             let is_here =
                 past.is_some_and(|past| past.triggers.iter().any(|it| it.svma.0 == trigger));
             if is_here {
-                return Some((Some(object), Svma(trigger)));
+                let module = Arc::clone(&scope.object);
+                return Some(TriggerPlace { object, module, at: Svma(trigger) });
             }
             // The call that led here: it may be another load object's.
             let at = attribution.trigger?;
             let (object, bias) = world.locate(sample.pid, at).ok()?;
-            Some((Some(object), Svma(at.0.wrapping_sub(bias))))
+            let known = world.processes.object(object)?;
+            let module = Arc::clone(&self.places.module(object, &known.key.path).object);
+            let at = Svma(at.0.wrapping_sub(bias));
+            Some(TriggerPlace { object, module, at })
         });
-        self.places.add(key, SampledPlace { scope: Arc::clone(scope), trigger })
+        self.places.add(key, SampledPlace { scope: Arc::clone(scope), trigger, lines: None })
     }
 
     /// The same for code that no debug information tells of.
@@ -142,7 +147,7 @@ impl History {
         let key = place::key(object, &scope, None);
         match self.places.find(key) {
             Some(known) => known,
-            None => self.places.add(key, SampledPlace { scope, trigger: None }),
+            None => self.places.add(key, SampledPlace { scope, trigger: None, lines: None }),
         }
     }
 
@@ -252,4 +257,6 @@ pub struct HistoryView {
     pub(crate) last_ns: u64,
     /// Samples that are not decided yet.
     pub(crate) n_pending: u64,
+    /// Places in code whose lines are being found out.
+    pub n_lines_open: u64,
 }

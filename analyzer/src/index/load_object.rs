@@ -161,6 +161,10 @@ impl LoadObjectIndex {
                 Answer::CallForm(Arc::new(self.call_form(behind).unwrap_or_default()))
             }
             Question::WaysIn(start) => Answer::WaysIn(Arc::new(self.ways_in(start))),
+            Question::Line(at) => {
+                let lines = self.debug.as_mut().map(|debug| debug.lines_at(at));
+                Answer::Line(lines.unwrap_or_default().into())
+            }
             // The names of code that is in no file are no business of this one's.
             Question::CodeNames(_) => Answer::CodeNames(None),
         };

@@ -1,6 +1,7 @@
 //! Questions about load objects, and their answers.
 
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey, NamesFormat};
+use crate::dwarf::code::line::SourceLine;
 use crate::elf::data_symbol::DataPlace;
 use crate::index::call_site::{CallForm, CallSite};
 use crate::index::code_names::Names;
@@ -27,6 +28,8 @@ pub enum Question {
     CallForm(Svma),
     /// The ways into the function that begins at this address.
     WaysIn(Svma),
+    /// The source line of the instruction at this address.
+    Line(Svma),
     /// Names that a file of this format gives to the code that its process makes.
     CodeNames(NamesFormat),
 }
@@ -57,6 +60,8 @@ pub enum Answer {
     CallForm(Arc<CallForm>),
     /// To [`Question::WaysIn`]; `None` where they are not known.
     WaysIn(Arc<Option<WaysIn>>),
+    /// To [`Question::Line`]: the line, and those of the calls around it that were put in line, outwards.
+    Line(Arc<[SourceLine]>),
     /// To [`Question::CodeNames`]; `None` if there is no such file.
     CodeNames(Option<Names>),
     /// Not yet: to be asked again, when what else waits has had its turn.

@@ -14,3 +14,12 @@ pub const MAX_ANSWER_ROWS: usize = 1 << 20;
 
 /// Characters of one expression.
 pub const MAX_EXPRESSION_CHARS: usize = 4096;
+
+/// Rows of the line table of one unit: 24 bytes each. The largest known (SQLite's amalgamation, LTO) have some 10^5.
+pub const MAX_LINE_ROWS: usize = 1 << 21;
+
+/// Units of one load object whose line tables are kept.
+pub const MAX_CACHED_LINE_TABLES: usize = 64;
+
+/// Questions about lines that are on their way at once: what samples wait for goes before.
+pub const MAX_LINES_ASKED: usize = 64;

@@ -68,6 +68,14 @@ impl Inquiry {
         })
     }
 
+    /// Tells whether it speaks of source lines, which have to be found out first.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        let keys = self.keys.iter().map(|(key, _)| key);
+        let mut formulas = keys.chain(&self.filter);
+        formulas.any(|it| it.has(Field::Line) || it.has(Field::Inlined))
+    }
+
     /// The answer that a history gives.
     #[must_use]
     pub fn answer(&self, view: &HistoryView) -> QueryAnswer {

@@ -1,5 +1,6 @@
 //! Fields of a sample of the history: names, kinds of value, and the values.
 
+use crate::dwarf::code::line::SourceLine;
 use crate::history::chunk::{Chunk, NONE};
 use crate::history::data_name::DataName;
 use crate::history::place::SampledPlace;
@@ -120,10 +121,12 @@ fields! {
     Type = "type", Text, Some(Column::Name), Plain, "The outermost named type.";
     Variable = "variable", Text, Some(Column::Name), Plain, "The variable, where the object was reached by its name.";
     Reason = "reason", Text, Some(Column::Name), Plain, "The reason that there is no object.";
-    Function = "function", Text, Some(Column::Place), Plain, "The function.";
+    Function = "function", Text, Some(Column::Place), Plain, "The function that was interrupted.";
     Unit = "unit", Text, Some(Column::Place), Plain, "The compilation unit.";
-    Module = "module", Text, Some(Column::Place), Plain, "The load object, by its path.";
+    Module = "module", Text, Some(Column::Place), Plain, "The load object of that function, by its path.";
     Instruction = "instruction", Text, Some(Column::Place), Plain, "The trigger: module and address in its file.";
+    Line = "line", Text, Some(Column::Place), Plain, "The source line of the trigger: PATH:LINE.";
+    Inlined = "inlined", Text, Some(Column::Place), Plain, "The lines of the calls around it that were put in line, outwards.";
     Process = "process", Number, Some(Column::Task), Plain, "The process, by its number.";
     Thread = "thread", Number, Some(Column::Task), Plain, "The thread, by its number.";
     Comm = "comm", Text, Some(Column::Task), Plain, "The thread's name.";
@@ -313,12 +316,27 @@ fn of_place(place: &SampledPlace, field: Field) -> Value<'_> {
         Field::Function => Value::text(scope.function.as_deref()),
         Field::Unit => Value::text(scope.unit.as_deref()),
         Field::Module => Value::text(Some(&scope.object)),
-        Field::Instruction => match place.trigger {
-            Some((_, at)) => Value::Text(format!("{}+{:#x}", scope.object, at.0).into()),
+        Field::Instruction => match &place.trigger {
+            Some(it) => Value::Text(format!("{}+{:#x}", it.module, it.at.0).into()),
             None => Value::None,
         },
+        Field::Line => place
+            .lines
+            .as_ref()
+            .map_or(Value::None, |lines| of_lines(lines.get(..1).unwrap_or_default())),
+        Field::Inlined => place.lines.as_ref().map_or(Value::None, |lines| {
+            // The outermost is no call.
+            of_lines(lines.get(1..).unwrap_or_default())
+        }),
         _ => Value::None,
     }
+}
+
+/// `PATH:LINE`, with ` < ` between the line and what is around it.
+fn of_lines(lines: &[SourceLine]) -> Value<'_> {
+    let shown = |line: &SourceLine| Some(format!("{}:{}", line.path.as_deref()?, line.line));
+    let shown: Vec<String> = lines.iter().filter_map(shown).collect();
+    if shown.is_empty() { Value::None } else { Value::Text(shown.join(" < ").into()) }
 }
 
 fn of_task(task: &Task, field: Field) -> Value<'_> {

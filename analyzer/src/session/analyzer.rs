@@ -38,6 +38,8 @@ pub struct Config {
     pub windows: WindowLengths,
     /// Most bytes of the history; 0 for none.
     pub history_bytes: u64,
+    /// The history has source lines.
+    pub has_lines: bool,
 }
 
 /// Counts of samples by where they went.
@@ -177,7 +179,32 @@ impl Analyzer {
 
     /// The next question for a worker, if there is one.
     pub fn next_request(&mut self) -> Option<Request> {
-        self.parked.next_request()
+        if let Some(request) = self.parked.next_request() {
+            return Some(request);
+        }
+        while self.config.has_lines {
+            let (object, at) = self.history.places.next_without_line()?;
+            let question = Question::Line(at);
+            match self.world.processes.object(object) {
+                Some(known) => {
+                    let key = Arc::clone(&known.key);
+                    return Some(Request { object, key, question });
+                }
+                None => self.history.places.set_lines(object, at, Arc::default()),
+            }
+        }
+        None
+    }
+
+    /// Has the lines of all places found out, of those that are in the history and those to come.
+    pub const fn want_lines(&mut self) {
+        self.config.has_lines = true;
+    }
+
+    /// Places in code whose lines are being found out.
+    #[must_use]
+    pub fn n_lines_open(&self) -> usize {
+        if self.config.has_lines { self.history.places.n_without_line() } else { 0 }
     }
 
     /// Takes a worker's answer in and decides the samples that waited for it.
@@ -185,6 +212,9 @@ impl Analyzer {
         let Response { object, question, answer } = response;
         match (answer, question) {
             (Answer::Open(facts), _) => self.set_state(object, ObjectState::Open(facts)),
+            (Answer::Failed(_), Question::Line(at)) => {
+                return self.history.places.set_lines(object, at, Arc::default());
+            }
             (Answer::Failed(reason), _) => self.set_state(object, ObjectState::Failed(reason)),
             (Answer::Site(site), Question::Site(query)) => {
                 self.world.add_site(object, query, *site);
@@ -201,16 +231,26 @@ impl Analyzer {
             (Answer::WaysIn(ways), Question::WaysIn(start)) => {
                 self.world.ways_in.insert(object, start, ways);
             }
+            (Answer::Line(lines), Question::Line(at)) => {
+                return self.history.places.set_lines(object, at, lines);
+            }
             // An answer to another question than was asked.
             (
                 Answer::Site(_)
                 | Answer::Data(_)
                 | Answer::Call(_)
                 | Answer::CallForm(_)
-                | Answer::WaysIn(_),
+                | Answer::WaysIn(_)
+                | Answer::Line(_),
                 _,
             ) => {}
             (Answer::CodeNames(names), _) => self.add_code_names(object, names),
+            (Answer::Unfinished, Question::Line(at)) => {
+                return self.history.places.ask_again(object, at);
+            }
+            (Answer::NotNow(_), Question::Line(at)) => {
+                return self.history.places.set_lines(object, at, Arc::default());
+            }
             (Answer::Unfinished, _) => {
                 return self.parked.ask_again(&self.world.processes, (object, question));
             }

@@ -55,6 +55,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,
         windows: spec.windows_s.unwrap_or_default(),
         history_bytes: DAEMON_HISTORY_BYTES,
+        has_lines: false,
         command_output: CommandOutput::Discard,
         is_one_of_many: true,
         viewer: None,

@@ -5,6 +5,7 @@ pub(crate) mod function;
 pub(crate) mod inlined;
 pub mod kept;
 pub(crate) mod landing_pad;
+pub mod line;
 pub(crate) mod passing;
 pub mod scope;
 mod virtual_function;

@@ -136,7 +136,8 @@ impl ParsedUnit {
         (found.start != 0).then_some((Svma(found.start), Svma(found.end)))
     }
 
-    fn line_program(&self) -> Option<gimli::IncompleteLineProgram<Reader>> {
+    /// The line table, not read yet.
+    pub(crate) fn line_program(&self) -> Option<gimli::IncompleteLineProgram<Reader>> {
         if let Some(of_skeleton) = &self.unit.line_program {
             return Some(of_skeleton.clone());
         }
