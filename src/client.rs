@@ -12,6 +12,7 @@ use crate::exit::{Failure, Kind};
 use address::Address;
 use anyhow::Context as _;
 use dataspace_proto::api::{ApiError, ErrorCode, SessionLine, SessionSpec, VERSION};
+use dataspace_proto::query::{Query, QueryAnswer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -92,6 +93,15 @@ impl Client {
     /// The daemon's, or that there is none.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
         self.ask("GET", path, None)
+    }
+
+    /// The answer to a question to a session's history.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) fn query(&self, session: u64, query: &Query) -> anyhow::Result<QueryAnswer> {
+        let body = json(query)?;
+        self.ask("POST", &format!("sessions/{session}/query"), Some(&body))
     }
 
     /// Has the daemon attach; gives the session.

@@ -89,7 +89,7 @@ pub enum Ask {
 }
 
 /// An answer that takes long to make, of the newest snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wish {
     /// An object, by its number.
     Object(u32),
@@ -99,6 +99,8 @@ pub enum Wish {
     Pprof,
     /// Folded stacks.
     Folded,
+    /// The answer to a question to the history, which is JSON of [`Query`](crate::query::Query): of it as it is then.
+    Query(Vec<u8>),
 }
 
 /// The reply to an [`Ask`] or a [`Wish`].
@@ -123,6 +125,8 @@ pub enum Reply {
     Made,
     /// There is no such object, or no layout of it.
     Absent,
+    /// What was wished for means nothing.
+    Refused(String),
     /// It cannot be made.
     Failed(String),
 }

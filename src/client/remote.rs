@@ -4,7 +4,9 @@ use super::{Client, part};
 use crate::lock::lock;
 use crate::session::Source;
 use crate::session::findings::Findings;
+use crate::session::question::Question;
 use dataspace_proto::api::{SessionLine, SessionList, SessionSpec};
+use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::worker::MAX_MADE_BYTES;
 use std::io::{BufRead, Read as _};
@@ -168,6 +170,10 @@ impl Source for RemoteSession {
             self.shared.keep(snapshot);
         }
         lock(&self.shared.state).0.clone()
+    }
+
+    fn ask(&self, question: &Question) -> anyhow::Result<QueryAnswer> {
+        self.client.query(self.id, &question.query)
     }
 
     fn is_finished(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The API over HTTP/1.1: connections, the table of operations, and their answers.
 
 mod answer;
+mod body;
 mod endpoint;
 pub(crate) mod health;
 mod metrics;

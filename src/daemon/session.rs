@@ -330,6 +330,7 @@ impl Session {
         match connection.receive_alone()? {
             Some(Reply::Made) => Sealed::seal(file).map(Some),
             Some(Reply::Absent) => Ok(None),
+            Some(Reply::Refused(why)) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
             Some(Reply::Failed(_)) => Err(io::Error::other("its worker cannot")),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }

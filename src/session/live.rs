@@ -38,6 +38,9 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 /// The same, where that end is to be soon.
 const HURRIED_DEADLINE: Duration = Duration::from_millis(500);
 
+/// Time that a question waits for source lines: a line table takes some milliseconds.
+const LINES_DEADLINE: Duration = Duration::from_secs(3);
+
 /// Interval at which it is checked whether it is.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -140,8 +143,20 @@ impl Source for LiveSession {
         self.published.newest()
     }
 
-    fn history(&self) -> Findings {
-        self.published.newest_with_history()
+    fn history(&self, has_lines: bool) -> Findings {
+        if has_lines {
+            self.published.want_lines();
+        }
+        let until = Instant::now() + LINES_DEADLINE;
+        loop {
+            let findings = self.published.newest_with_history();
+            let n_open = findings.history.as_ref().map_or(0, |history| history.n_lines_open);
+            let is_there = !has_lines || n_open == 0 || self.published.is_final();
+            if is_there || Instant::now() >= until {
+                return findings;
+            }
+            std::thread::sleep(DRAIN_LOOK);
+        }
     }
 
     fn is_finished(&self) -> bool {
@@ -201,6 +216,9 @@ impl AnalyzerThread {
         loop {
             select_biased! {
                 recv(self.wishes) -> _ => {
+                    if self.published.has_lines() {
+                        self.analyzer.want_lines();
+                    }
                     let mut findings = self.findings();
                     findings.queues.batches = batches.receiver().len();
                     self.published.publish(findings, self.n_ticks);

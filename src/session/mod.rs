@@ -36,12 +36,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A running session, as views need it.
-pub(crate) trait Source {
+pub(crate) trait Source: Send + Sync {
     /// Its findings as they stand, or stood a moment ago; cheap.
     fn findings(&self) -> Findings;
 
-    /// The same with the history, where the session keeps one here.
-    fn history(&self) -> Findings {
+    /// The same with the history, where the session keeps one here; with the source lines of all that is in it, so far
+    /// as they are found out soon, where it `has_lines`.
+    fn history(&self, has_lines: bool) -> Findings {
+        let _ = has_lines;
         self.findings()
     }
 
@@ -50,7 +52,7 @@ pub(crate) trait Source {
     /// # Errors
     /// Where it keeps none.
     fn ask(&self, question: &Question) -> anyhow::Result<QueryAnswer> {
-        Ok(question.answer(&self.history())?)
+        Ok(question.answer(&self.history(question.has_lines()))?)
     }
 
     /// Its totals, without the rest of its findings.

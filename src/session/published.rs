@@ -18,6 +18,8 @@ pub(super) struct Published {
     wishes: Sender<()>,
     /// Somebody has asked for the history: findings have it from now on.
     has_history: AtomicBool,
+    /// Somebody has asked for source lines.
+    has_lines: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -39,8 +41,14 @@ impl Published {
             n_published: 0,
             is_final: false,
         });
-        let has_history = AtomicBool::new(false);
-        (Self { state, is_newer: Condvar::new(), wishes, has_history }, wished)
+        let published = Self {
+            state,
+            is_newer: Condvar::new(),
+            wishes,
+            has_history: AtomicBool::new(false),
+            has_lines: AtomicBool::new(false),
+        };
+        (published, wished)
     }
 
     /// Fresh findings with the history, where one is kept.
@@ -50,6 +58,16 @@ impl Published {
             self.newest();
         }
         self.newest()
+    }
+
+    /// The history is to have source lines from now on.
+    pub(super) fn want_lines(&self) {
+        self.has_lines.store(true, Ordering::Release);
+    }
+
+    /// Tells whether it is.
+    pub(super) fn has_lines(&self) -> bool {
+        self.has_lines.load(Ordering::Acquire)
     }
 
     /// Tells whether findings are to have the history.

@@ -24,6 +24,20 @@ impl Question {
         Ok(Self { query, inquiry })
     }
 
+    /// Has at most so many rows in its answer.
+    pub(crate) fn bound(&mut self, max_rows: usize) {
+        self.inquiry.bound(max_rows);
+    }
+
+    /// Bounds it for a user who may not see all: addresses stay untold.
+    ///
+    /// # Errors
+    /// Where the question cannot be answered without them.
+    pub(crate) fn confine(&mut self) -> Result<(), Failure> {
+        let confined = self.inquiry.confine();
+        confined.map_err(|error| Failure::new(Kind::Usage, error.to_string()))
+    }
+
     /// The metrics to show.
     pub(crate) fn metrics(&self) -> &[Metric] {
         &self.inquiry.metrics

@@ -185,7 +185,7 @@ impl Source for ReplaySession {
         self.published.newest()
     }
 
-    fn history(&self) -> Findings {
+    fn history(&self, _: bool) -> Findings {
         self.published.newest_with_history()
     }
 

@@ -5,11 +5,12 @@ use super::{figures, object};
 use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
 use crate::daemon::session::spec;
-use crate::exit;
+use crate::exit::{self, Failure};
 use crate::export::{folded, pprof};
 use crate::lock::lock;
 use crate::memory_bound::{self, MemoryState};
 use crate::session::findings::Findings;
+use crate::session::question::Question;
 use crate::session::{self, Source};
 use anyhow::Context as _;
 use dataspace_collector::system::memory;
@@ -23,8 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+/// Most rows of one answer to a question: some hundred kilobytes of JSON.
+const MAX_ANSWER_ROWS: usize = 10_000;
+
 /// A session, as threads of the worker share it.
-#[derive(Debug)]
 pub(super) struct Host {
     session: u64,
     request: SessionRequest,
@@ -35,6 +38,8 @@ pub(super) struct Host {
     shown: Mutex<Option<(Findings, Instant)>>,
     /// The beat that it had then.
     beat: AtomicU64,
+    /// The session itself, while it is there.
+    source: Mutex<Option<Arc<dyn Source>>>,
 }
 
 impl Host {
@@ -56,6 +61,7 @@ impl Host {
             is_over: AtomicBool::new(false),
             shown: Mutex::default(),
             beat: AtomicU64::new(0),
+            source: Mutex::default(),
         });
         let thread = |name: String| std::thread::Builder::new().name(name);
         let (one, other) = (Arc::clone(&host), Arc::clone(&host));
@@ -92,12 +98,13 @@ impl Host {
 
     /// Answers until nobody asks any more; then the session ends.
     fn follow(&self, connection: &Connection) {
-        let mut source: Option<Box<dyn Source>> = None;
+        let mut source: Option<Arc<dyn Source>> = None;
         while let Ok(Some((ask, mut files))) = connection.receive::<Ask>() {
             let reply = match (ask, &source) {
                 (Ask::Attach, _) => match self.attach() {
                     Ok(begun) => {
                         let reply = Reply::Attached(self.standing(&*begun));
+                        *lock(&self.source) = Some(Arc::clone(&begun));
                         source = Some(begun);
                         reply
                     }
@@ -122,6 +129,7 @@ impl Host {
             }
         }
         self.flag(Flag::Hurry);
+        *lock(&self.source) = None;
         if let Some(source) = source {
             source.stop();
         }
@@ -136,9 +144,26 @@ impl Host {
         Ok(options)
     }
 
-    fn attach(&self) -> anyhow::Result<Box<dyn Source>> {
+    fn attach(&self) -> anyhow::Result<Arc<dyn Source>> {
         let is_over = || self.is_leaving.load(Ordering::Acquire);
-        session::start_live_hurried_by(&self.options()?, Arc::clone(&self.is_hurried), &is_over)
+        let is_hurried = Arc::clone(&self.is_hurried);
+        Ok(session::start_live_hurried_by(&self.options()?, is_hurried, &is_over)?.into())
+    }
+
+    /// The answer to a question, as JSON.
+    fn answer(&self, query: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let query = serde_json::from_slice(query);
+        let query = query.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let refused =
+            |failure: Failure| io::Error::new(io::ErrorKind::InvalidInput, failure.to_string());
+        let mut question = Question::new(query).map_err(refused)?;
+        question.bound(MAX_ANSWER_ROWS);
+        if self.request.viewer.is_some() {
+            question.confine().map_err(refused)?;
+        }
+        let Some(source) = lock(&self.source).clone() else { return Ok(None) };
+        let answer = question.answer(&source.history(question.has_lines()));
+        json(Some(answer.map_err(refused)?))
     }
 
     fn standing(&self, source: &dyn Source) -> Standing {
@@ -170,6 +195,11 @@ impl Host {
 
     /// Makes what is wished for, in `file`.
     fn fulfil(&self, wish: Wish, file: Option<OwnedFd>) -> Reply {
+        if let Wish::Query(query) = &wish {
+            let answered = catch_unwind(AssertUnwindSafe(|| self.answer(query)));
+            let answered = answered.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+            return self.reply(answered, file);
+        }
         let Some((findings, made)) = lock(&self.shown).clone() else {
             return Reply::Absent;
         };
@@ -182,14 +212,23 @@ impl Host {
                     pprof::write(&findings, Some(made.elapsed()), MAX_BYTES, &mut bytes)?;
                 }
                 Wish::Folded => folded::write(&findings, MAX_BYTES, &mut bytes)?,
+                Wish::Query(_) => return Ok(None),
             }
             Ok(Some(bytes))
         };
         let bytes = catch_unwind(AssertUnwindSafe(making));
         let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        match bytes.and_then(|bytes| bytes.map(|bytes| write(file, &bytes)).transpose()) {
+        self.reply(bytes, file)
+    }
+
+    /// Hands what was made on in `file`.
+    fn reply(&self, made: io::Result<Option<Vec<u8>>>, file: Option<OwnedFd>) -> Reply {
+        match made.and_then(|bytes| bytes.map(|bytes| write(file, &bytes)).transpose()) {
             Ok(Some(())) => Reply::Made,
             Ok(None) => Reply::Absent,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Reply::Refused(error.to_string())
+            }
             Err(error) => self.failed(&error),
         }
     }

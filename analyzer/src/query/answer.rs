@@ -4,11 +4,12 @@ use crate::history::store::HistoryView;
 use crate::query::compile::Compiler;
 use crate::query::error::QueryError;
 use crate::query::expression::{Answers, Formula};
-use crate::query::field::{At, Field, ValueType};
+use crate::query::field::{At, Field, Notation, ValueType};
 use crate::query::grouping::{Grouping, MAX_KEYS};
 use crate::query::span::Span;
-use dataspace_proto::query::{Metric, Query, QueryAnswer, QueryMetrics, QueryRow};
+use dataspace_proto::query::{KeyValue, Metric, Query, QueryAnswer, QueryMetrics, QueryRow};
 use dataspace_proto::snapshot::SCHEMA;
+use rustc_hash::FxHashMap;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -25,6 +26,8 @@ pub struct Inquiry {
     limit: usize,
     /// Samples that touch no memory count too.
     has_all: bool,
+    /// Addresses are told as ordinals.
+    is_confined: bool,
 }
 
 impl Inquiry {
@@ -65,7 +68,28 @@ impl Inquiry {
             metrics,
             span: span.unwrap_or_default(),
             limit: query.limit.unwrap_or(usize::MAX),
+            is_confined: false,
         })
+    }
+
+    /// Has at most `max_rows` rows in its answer.
+    pub fn bound(&mut self, max_rows: usize) {
+        self.limit = self.limit.min(max_rows);
+    }
+
+    /// Has addresses told as ordinals.
+    ///
+    /// # Errors
+    /// Where an expression speaks of addresses: it could find one out.
+    pub fn confine(&mut self) -> Result<(), QueryError> {
+        let made = self.keys.iter().map(|(key, _)| key);
+        let made = made.filter(|key| !matches!(key, Formula::Field(_))).chain(&self.filter);
+        let addresses = || Field::ALL.iter().filter(|field| field.form() == Notation::Hex);
+        if made.into_iter().any(|formula| addresses().any(|field| formula.has(*field))) {
+            return Err(QueryError::Addresses);
+        }
+        self.is_confined = true;
+        Ok(())
     }
 
     /// Tells whether it speaks of source lines, which have to be found out first.
@@ -128,7 +152,27 @@ impl Inquiry {
         });
         let truncated = grouping.is_cut() || rows.len() > self.limit;
         rows.truncate(self.limit);
+        if self.is_confined {
+            self.hide_addresses(&mut rows);
+        }
         (rows, truncated)
+    }
+
+    /// Puts ordinals in the place of addresses, in the order of the rows.
+    fn hide_addresses(&self, rows: &mut [QueryRow]) {
+        for (idx, (key, _)) in self.keys.iter().enumerate() {
+            if !matches!(key, Formula::Field(field) if field.form() == Notation::Hex) {
+                continue;
+            }
+            let mut ordinals: FxHashMap<String, i64> = FxHashMap::default();
+            for row in &mut *rows {
+                if let KeyValue::Text(address) = &row.key[idx] {
+                    let next = ordinals.len() as i64 + 1;
+                    let ordinal = *ordinals.entry(address.clone()).or_insert(next);
+                    row.key[idx] = KeyValue::Number(ordinal);
+                }
+            }
+        }
     }
 }
 
@@ -142,7 +186,6 @@ mod tests {
     use crate::query::field::Value;
     use crate::totals::rolling::ObjectIdx;
     use dataspace_proto::memory::Access;
-    use dataspace_proto::query::KeyValue;
     use dataspace_proto::record::{Comm, Sample};
     use dataspace_proto::sample_line::AddressSource;
     use proptest::prelude::*;
@@ -328,6 +371,36 @@ mod tests {
         assert_eq!((answer.total.samples, answer.rows.len(), answer.truncated), (50, 1, true));
         assert_eq!(answer.rows[0].key, [KeyValue::Text("object0".to_owned())]);
         assert_eq!(answer.rows[0].metrics.samples, 17);
+    }
+
+    #[test]
+    fn who_may_not_see_all_gets_ordinals_and_no_way_to_ask_for_addresses() {
+        let addr = |idx: u32| 0x1000 + 8 * u64::from(idx % 3);
+        let found = Found { address_source: Some(AddressSource::Sampled), ..Found::default() };
+        let row = |idx| Row { addr: addr(idx), offset: 0, found, ..Row::default() };
+        let rows: Vec<Row> = (0..50).map(row).collect();
+        let asked = |by: &str, filter: Option<&str>| {
+            let (by, filter) = (vec![by.to_owned()], filter.map(str::to_owned));
+            let mut inquiry = Inquiry::new(&Query { by, filter, ..Query::default() }).unwrap();
+            inquiry.bound(2);
+            inquiry.confine()?;
+            Ok(inquiry.answer(&view(&rows)))
+        };
+        for key in ["address", "addr", "instance"] {
+            let answer = asked(key, None).unwrap();
+            let keys: Vec<_> = answer.rows.iter().map(|row| row.key[0].clone()).collect();
+            assert_eq!(keys, [KeyValue::Number(1), KeyValue::Number(2)], "{key}");
+            assert_eq!((answer.total.samples, answer.truncated), (50, true));
+        }
+        let told = [
+            ("address / 4096", None),
+            ("object", Some("address > 5")),
+            ("object", Some("instance % 2 == 0 || page == 1")),
+        ];
+        for (by, filter) in told {
+            assert_eq!(asked(by, filter), Err(QueryError::Addresses), "{by} {filter:?}");
+        }
+        assert!(asked("alignment", Some("offset == 0")).is_ok());
     }
 
     #[test]

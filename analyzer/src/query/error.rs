@@ -29,6 +29,11 @@ pub enum QueryError {
         /// Most keys.
         max: usize,
     },
+    /// Addresses for a user who may not see all.
+    #[error(
+        "addresses are told only to those who may see all: there are keys of them, with ordinals, but no expressions"
+    )]
+    Addresses,
     /// A key that is neither a field nor an expression.
     #[error("a key of one's own has the name of one that there is: {0}")]
     Taken(String),

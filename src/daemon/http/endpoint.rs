@@ -11,6 +11,7 @@ use dataspace_proto::api::{
     AccountingAnswer, ApiError, ErrorCode, Health, SessionLine, SessionList, SessionSpec,
 };
 use dataspace_proto::object_detail::{ObjectDetail, ObjectLayout};
+use dataspace_proto::query::{Query, QueryAnswer};
 use dataspace_proto::snapshot::Snapshot;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
@@ -56,7 +57,7 @@ const GET: Route = Route {
 };
 
 /// Every operation.
-pub(crate) static ROUTES: [Route; 14] = [
+pub(crate) static ROUTES: [Route; 15] = [
     Route {
         name: "metrics",
         handler: Handler(|asked| Box::pin(metrics::answer(asked))),
@@ -206,6 +207,26 @@ pub(crate) static ROUTES: [Route; 14] = [
         summary: "Layout of the outermost aggregate around an object, with what happens where.",
         answer: Content::json(SchemaGenerator::subschema_for::<ObjectLayout>),
         errors: OF_SNAPSHOT,
+        ..GET
+    },
+    Route {
+        name: "query",
+        handler: Handler(|asked| Box::pin(totals::query(asked))),
+        method: &Method::POST,
+        path: "/v1/sessions/{session}/query",
+        summary: "The answer to a question to a session's history.",
+        description: Some(
+            "The samples of a span that a filter keeps, summed by keys. Addresses are told only to those who may see \
+             all sessions: others get ordinals. An answer has at most 10,000 rows.",
+        ),
+        request: Some(Content::json(SchemaGenerator::subschema_for::<Query>)),
+        answer: Content::json(SchemaGenerator::subschema_for::<QueryAnswer>),
+        errors: &[
+            ErrorCode::NotFound,
+            ErrorCode::NoSnapshot,
+            ErrorCode::TooSlow,
+            ErrorCode::TooLarge,
+        ],
         ..GET
     },
 ];

@@ -1,10 +1,10 @@
 //! Operations on sessions as such: list, attach, detach.
 
 use super::answer::{AnswerBody, json};
+use super::body;
 use super::route::Asked;
 use crate::daemon::state::Daemon;
 use dataspace_proto::api::{ApiError, ErrorCode, SessionList, SessionSpec};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
 
@@ -21,11 +21,11 @@ pub(crate) async fn one(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiErr
 }
 
 /// Begins one.
-pub(crate) async fn attach(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
-    let Asked { daemon, peer, .. } = asked;
+pub(crate) async fn attach(mut asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
+    let Asked { daemon, peer, ref mut body, .. } = asked;
     peer.may_change("attach")?;
     let ends_unwatched = ends_unwatched(&asked.query)?;
-    let spec = read_spec(daemon, asked.body).await?;
+    let spec = read_spec(daemon, body).await?;
     let session = daemon.roster.attach(peer, spec, ends_unwatched).await?;
     Ok(json(asked.route.success, &session.line()))
 }
@@ -53,22 +53,11 @@ fn ends_unwatched(query: &[(String, String)]) -> Result<bool, ApiError> {
     }
 }
 
-async fn read_spec(daemon: &Daemon, body: Incoming) -> Result<SessionSpec, ApiError> {
-    let wrong = |code, message: String| ApiError { code, message };
-    let limits = daemon.limits();
-    let body = Limited::new(body, limits.request_bytes).collect();
-    let body = tokio::time::timeout(limits.request_time(), body).await;
-    let too_slow = |_| wrong(ErrorCode::TooSlow, "the request's body does not come".into());
-    let body = body.map_err(too_slow)?.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            let message = format!("a request has at most {} bytes", limits.request_bytes);
-            wrong(ErrorCode::TooLarge, message)
-        } else {
-            wrong(ErrorCode::BadRequest, format!("the request's body breaks off: {error}"))
-        }
-    })?;
-    serde_json::from_slice(&body.to_bytes()).map_err(|error| {
-        wrong(ErrorCode::BadRequest, format!("the request is not understood: {error}"))
+async fn read_spec(daemon: &Daemon, body: &mut Incoming) -> Result<SessionSpec, ApiError> {
+    let body = body::read(daemon, body).await?;
+    serde_json::from_slice(&body).map_err(|error| {
+        let message = format!("the request is not understood: {error}");
+        ApiError { code: ErrorCode::BadRequest, message }
     })
 }
 

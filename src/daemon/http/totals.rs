@@ -1,6 +1,7 @@
 //! Answers of a session's totals: what clients read is never more than so much older than they ask.
 
 use super::answer::{AnswerBody, JSON, json, sealed};
+use super::body;
 use super::path::number;
 use super::route::{Asked, absent};
 use crate::daemon::session::Session;
@@ -10,6 +11,7 @@ use dataspace_proto::api::{AccountingAnswer, ApiError, ErrorCode};
 use dataspace_proto::worker::Wish;
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +74,14 @@ pub(crate) async fn layout(asked: Asked<'_>) -> Answered {
     })
 }
 
+/// The answer to a question to the history.
+pub(crate) async fn query(mut asked: Asked<'_>) -> Answered {
+    let session = asked.session()?;
+    let query = body::read(asked.daemon, &mut asked.body).await?;
+    let answer = made(&asked, &session, Wish::Query(query.to_vec())).await?;
+    whole(&asked, answer, || no_snapshot(&session))
+}
+
 /// An answer that is `made`, or why there is none.
 fn whole(asked: &Asked<'_>, made: Option<Sealed>, none: impl FnOnce() -> ApiError) -> Answered {
     Ok(sealed(asked.route.success, asked.route.answer.kind, made.ok_or_else(none)?))
@@ -88,6 +98,9 @@ async fn made(
     let of_turn = Arc::clone(session);
     let made = turn.spend(move || of_turn.made(wish)).await;
     made.unwrap_or_else(|error| Err(error.into())).map_err(|error| {
+        if error.kind() == io::ErrorKind::InvalidInput {
+            return ApiError { code: ErrorCode::BadRequest, message: error.to_string() };
+        }
         tracing::error!(%error, session = session.id, "an answer cannot be made");
         let message = "this cannot be made now: see the daemon's log".to_owned();
         ApiError { code: ErrorCode::NoSnapshot, message }
