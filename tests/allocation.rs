@@ -37,7 +37,8 @@ fn a_sample_allocates_nothing_in_either_thread() {
     let pid = rustix::process::Pid::from_raw(live.pids()[0]).unwrap();
     let (sender, receiver) = batch::channel(64, 1024);
     let running = live.start(sender).unwrap();
-    let mut analyzer = Analyzer::new(Config::default());
+    // With a history that is full soon: the room of the oldest samples is used again.
+    let mut analyzer = Analyzer::new(Config { history_bytes: 1 << 20, ..Config::default() });
     let mut worker = Worker::new(Box::new(Files));
     let mut n_samples = 0u64;
     let mut n_others = 0u64;

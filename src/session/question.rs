@@ -19,8 +19,13 @@ impl Question {
     /// # Errors
     /// What in it means nothing.
     pub(crate) fn new(query: Query) -> Result<Self, Failure> {
-        let inquiry = Inquiry::new(&query);
-        let inquiry = inquiry.map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
+        let inquiry = Inquiry::new(&query).map_err(|error| {
+            let failure = Failure::new(Kind::Usage, error.to_string());
+            match error.excerpt() {
+                Some(excerpt) => failure.with_remedy(excerpt),
+                None => failure,
+            }
+        })?;
         Ok(Self { query, inquiry })
     }
 

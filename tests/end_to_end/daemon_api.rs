@@ -136,6 +136,12 @@ fn every_answer_is_as_the_document_says() {
         assert_eq!(held.ask("GET", objects, &[id, wrong], "").status, 404, "{wrong}");
         assert_eq!(held.ask("GET", &format!("{objects}/layout"), &[id, wrong], "").status, 404);
     }
+    let query = |body: &str| held.ask("POST", "/v1/sessions/{session}/query", &[id], body).status;
+    assert_eq!(query("{\"by\":[\"object\"]}"), 200);
+    for wrong in ["", "{}", "{\"by\":[]}", "{\"by\":[\"objekt\"]}", "{\"by\":[\"cpu\"],\"x\":1}"] {
+        assert_eq!(query(wrong), 400, "{wrong}");
+    }
+    assert_eq!(query(&" ".repeat(100_000)), 413);
     let attach = |body: &str| held.ask("POST", "/v1/sessions", &[], body).status;
     assert_eq!((attach("{}"), attach("{\"pids\":[99999999]}")), (400, 422));
     assert_eq!(attach(&" ".repeat(100_000)), 413);
@@ -189,6 +195,41 @@ fn a_session_has_the_windows_that_it_was_asked_for() {
         let metrics = snapshot["objects"][0]["metrics"].as_object().unwrap();
         assert_eq!(metrics.len(), names.len(), "{metrics:?}");
     }
+}
+
+#[test]
+fn a_question_is_answered_by_the_samples_themselves() {
+    let Some((held, id, _program)) = with_leaves() else { return };
+    let body = json!({
+        "by": ["function", "member", "line"],
+        "where": "aggregate == \"{structure:leaf}\" && access == \"store\"",
+        "limit": 2,
+    });
+    let query = "/v1/sessions/{session}/query";
+    let (status, answer) = held.json("POST", query, &[&id], &body.to_string());
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["total"]["samples"], 600, "those beyond the limit count: {answer}");
+    assert_eq!((&answer["truncated"], answer["rows"].as_array().unwrap().len()), (&json!(true), 2));
+    for (row, (function, member, n)) in answer["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip([("fill_keys", "key", 300), ("fill_counts", "count", 200)])
+    {
+        assert_eq!((&row["key"][0], &row["key"][1]), (&json!(function), &json!(member)));
+        assert!(row["key"][2].as_str().unwrap().contains("leaves.c:"), "{row}");
+        assert_eq!(row["metrics"]["period"], json!({"page-faults": n}));
+    }
+    // The same by our own client.
+    let socket = held.daemon.socket.to_str().unwrap();
+    let args =
+        ["top", "--connect", socket, "--session", &id, "--once", "--json", "--by", "function"];
+    let filter = ["--where", "aggregate == \"{structure:leaf}\""];
+    let output = crate::support::run(&[&args[..], &filter].concat());
+    assert!(output.status.success(), "{output:?}");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["rows"][0]["key"], json!(["fill_keys"]), "{answer}");
+    assert_eq!(answer["total"]["samples"], 600);
 }
 
 #[test]

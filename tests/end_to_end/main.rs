@@ -17,6 +17,7 @@ mod daemon_trouble;
 mod dependency;
 mod export;
 mod handed;
+mod history;
 mod hostile_file;
 mod live;
 mod made_code;

@@ -109,6 +109,7 @@ fn is_of_format(name: &str, value: &Value) -> bool {
         "uint16" => value.as_u64().is_some_and(|value| u16::try_from(value).is_ok()),
         "uint32" => value.as_u64().is_some_and(|value| u32::try_from(value).is_ok()),
         "uint64" | "uint" => value.is_u64(),
+        "int64" => value.is_i64(),
         "int32" => value.as_i64().is_some_and(|value| i32::try_from(value).is_ok()),
         "double" => value.is_number(),
         other => panic!("what is {other}?"),

@@ -14,6 +14,7 @@ use crate::types::data_object::{self, ObjectStep, Root};
 use crate::types::descriptor::Spelling;
 use crate::types::layout::{Layout, ScalarKind};
 use crate::types::value_kind::ValueKind;
+use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -57,8 +58,19 @@ pub(crate) struct Named {
     spelling: OnceCell<Spelling>,
     /// It is the compiler's own: [`UntypedObject::is_made`].
     is_made: bool,
-    /// Number of the outermost element, where it is one of an array whose beginning is known.
+    /// Number of the outermost element, where it is the same for every sample.
     element: Option<u64>,
+    /// The static array that it is an element of, one as the other.
+    pub(crate) array: Option<StaticArray>,
+}
+
+/// A static array, of which all elements have one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StaticArray {
+    /// Its first address, in its load object.
+    pub(crate) start: Svma,
+    /// Bytes of an element.
+    pub(crate) element_bytes: u64,
 }
 
 impl Named {
@@ -154,7 +166,10 @@ impl NameTable {
         let answer = data_object::name_as(layout, root, offset, size, kind);
         let named = answer.map(|(object, into)| {
             let named = self.add(PlacedObject { object, offset: into });
-            self.get_mut(named).element = data_object::element_of_array(layout, offset);
+            // What an instruction tells by itself is the part of an element, whichever it is.
+            if matches!(key, NameKey::Slot { .. }) {
+                self.get_mut(named).element = data_object::element_of_array(layout, offset);
+            }
             named
         });
         self.of_key.insert(key, named);
@@ -234,6 +249,7 @@ impl NameTable {
             spelling: OnceCell::new(),
             is_made: false,
             element: None,
+            array: None,
         };
         self.named.push(named);
         idx
@@ -287,7 +303,6 @@ mod tests {
     use super::*;
     use crate::types::data_object::DataObject;
     use crate::types::sample::{number, scalar};
-    use dataspace_proto::address::Svma;
 
     #[test]
     fn what_the_compiler_made_says_more_than_a_pointer_without_a_variable_and_than_nothing_else() {

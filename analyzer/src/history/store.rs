@@ -153,16 +153,23 @@ impl History {
 
     /// Room for further samples: that of the oldest, where there is no more.
     fn begin_chunk(&mut self) {
-        let mut spare = None;
+        let mut oldest = None;
         while self.full_bytes() + (2 * Chunk::BYTES) as u64 > self.max_bytes
-            && let Some(oldest) = self.full.pop_front()
+            && let Some(chunk) = self.full.pop_front()
         {
-            self.note_gone(&oldest);
-            spare = Arc::into_inner(oldest);
+            self.note_gone(&chunk);
+            oldest = Some(chunk);
         }
-        let mut next = spare.unwrap_or_else(Chunk::with_room);
-        next.clear();
-        let full = std::mem::replace(&mut self.open, next);
+        if let Some(mut chunk) = oldest
+            && let Some(spare) = Arc::get_mut(&mut chunk)
+        {
+            // Nobody reads it any more: nothing is allocated.
+            std::mem::swap(spare, &mut self.open);
+            self.open.clear();
+            self.full.push_back(chunk);
+            return;
+        }
+        let full = std::mem::replace(&mut self.open, Chunk::with_room());
         if full.len() != 0 {
             self.full.push_back(Arc::new(full));
         }
@@ -259,4 +266,71 @@ pub struct HistoryView {
     pub(crate) n_pending: u64,
     /// Places in code whose lines are being found out.
     pub n_lines_open: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::world::World;
+    use dataspace_proto::reason::Reason;
+
+    /// A history after so many samples, a thousand a second, of which `look` may look at each.
+    fn history(max_bytes: u64, n_samples: u64, mut look: impl FnMut(&History)) -> History {
+        let (world, cgroups) = (World::default(), CgroupTable::default());
+        let mut history = History::new(max_bytes);
+        let unknown = Attribution::unknown(Reason::Kernel);
+        for ms in 0..n_samples {
+            let sample = Sample { time_ns: ms * 1_000_000, period: ms, ..Sample::default() };
+            history.append(&sample, &unknown, TouchedData::NOTHING, &world, &cgroups);
+            look(&history);
+        }
+        history
+    }
+
+    #[test]
+    fn the_oldest_go_and_are_counted_by_their_seconds() {
+        let max_bytes = 4 * Chunk::BYTES as u64;
+        let n_samples = 10 * CHUNK_ROWS as u64 + 7;
+        let mut n_most = 0;
+        let history = history(max_bytes, n_samples, |history| {
+            n_most = n_most.max(history.full.len() + 1);
+        });
+        assert_eq!(n_most, 4, "chunks at once");
+        let kept = history.freeze();
+        let held: Vec<u64> =
+            kept.chunks.iter().flat_map(|chunk| chunk.period.iter().copied()).collect();
+        let first = n_samples - held.len() as u64;
+        assert!(held.iter().copied().eq(first..n_samples), "the newest, in order");
+        assert!(held.len() >= 3 * CHUNK_ROWS);
+        let gone: Vec<(u64, u64)> = (0..=first / 1000)
+            .map(|second| (second, 1000.min(first - second * 1000)))
+            .filter(|(_, count)| *count != 0)
+            .collect();
+        assert_eq!(kept.gone, gone);
+    }
+
+    #[test]
+    fn who_reads_keeps_what_it_reads() {
+        let mut views = Vec::new();
+        let max_bytes = 3 * Chunk::BYTES as u64;
+        history(max_bytes, 5 * CHUNK_ROWS as u64, |history| {
+            if views.len() < 40 {
+                views.push(history.freeze());
+            }
+        });
+        for (idx, view) in views.iter().enumerate() {
+            let periods = view.chunks.iter().flat_map(|chunk| chunk.period.iter().copied());
+            assert!(periods.eq(0..=idx as u64));
+        }
+    }
+
+    #[test]
+    fn half_of_the_room_can_be_given_up() {
+        let mut history = history(8 * Chunk::BYTES as u64, 8 * CHUNK_ROWS as u64, |_| ());
+        let before = history.full.len();
+        history.shrink();
+        assert!(history.full.len() <= 4 && before > 4);
+        let gone: u64 = history.gone.iter().map(|(_, count)| count).sum();
+        assert_eq!(gone as usize, (before - history.full.len()) * CHUNK_ROWS);
+    }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QueryError {
     /// An expression: the message, and the column that it is about, from 1 on.
-    #[error("{message}\n  {expression}\n  {space}^", space = " ".repeat(column.saturating_sub(1)))]
+    #[error("{message} (column {column} of {expression})")]
     Expression {
         /// The whole expression.
         expression: String,
@@ -37,6 +37,19 @@ pub enum QueryError {
     /// A key that is neither a field nor an expression.
     #[error("a key of one's own has the name of one that there is: {0}")]
     Taken(String),
+}
+
+impl QueryError {
+    /// The expression, and a mark below the column that it is about.
+    #[must_use]
+    pub fn excerpt(&self) -> Option<String> {
+        match self {
+            Self::Expression { expression, column, .. } => {
+                Some(format!("{expression}\n{}^", " ".repeat(column.saturating_sub(1))))
+            }
+            _ => None,
+        }
+    }
 }
 
 fn metrics() -> String {

@@ -10,7 +10,7 @@ use crate::index::code_names::Names;
 use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
-use crate::process::table::ObjectState;
+use crate::process::table::{DataObjectAt, ObjectState};
 use crate::session::charge_table::{Account, ChargeTable, account_of};
 use crate::session::parking::Parking;
 use crate::totals::rolling::Totals;
@@ -389,13 +389,7 @@ impl Analyzer {
                 self.counts.by_frequency += u64::from(claim.grounds.is_by_frequency);
                 let (names, totals) = (&self.world.names, &mut self.totals);
                 let account = self.charges.account(claim.named, names, totals, &mut self.history);
-                let touched = match claim.placing {
-                    Placing::Somewhere => {
-                        TouchedData { offset: NONE, index: NONE, ..account.touched }
-                    }
-                    Placing::Part | Placing::Addressed => account.touched,
-                };
-                (Account { touched, ..account }, Some(evidence))
+                (self.placed(account, sample, attribution, claim.placing), Some(evidence))
             }
         };
         let scope = self.world.scope(sample, attribution);
@@ -403,6 +397,29 @@ impl Analyzer {
         self.totals.charge(account.object, &charge);
         self.keep(sample, attribution, account.touched);
         observer.decided(self, Decided { sample, attribution });
+    }
+
+    /// An account with the place of one sample in its object.
+    fn placed(
+        &mut self,
+        account: Account,
+        sample: &Sample,
+        attribution: &Attribution,
+        placing: Placing,
+    ) -> Account {
+        let mut touched = account.touched;
+        if placing == Placing::Somewhere {
+            (touched.offset, touched.index) = (NONE, NONE);
+        } else if let (Some(array), Some((addr, _))) = (account.array, attribution.addr)
+            && self.history.is_kept()
+            && touched.index == NONE
+            && let DataObjectAt::Open { bias, .. } =
+                self.world.processes.data_object(sample.pid, addr)
+        {
+            let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
+            touched.index = u32::try_from(into / array.element_bytes).unwrap_or(NONE);
+        }
+        Account { touched, ..account }
     }
 
     /// Keeps a decided sample in the history, where there is one.

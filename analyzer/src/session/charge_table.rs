@@ -1,6 +1,6 @@
 //! The object in the totals that the samples of each name are charged to, and its name in the history.
 
-use crate::attribution::name_table::{NameTable, Named, NamedIdx};
+use crate::attribution::name_table::{NameTable, Named, NamedIdx, StaticArray};
 use crate::history::chunk::NONE;
 use crate::history::data_name::DataName;
 use crate::history::store::{History, TouchedData};
@@ -17,6 +17,8 @@ pub(crate) struct Account {
     pub(crate) object: ObjectIdx,
     /// The same in the history, where there is one.
     pub(crate) touched: TouchedData,
+    /// The static array that it is an element of.
+    pub(crate) array: Option<StaticArray>,
 }
 
 /// Accounts by name. It is filled as samples are charged: a name that nothing was charged to makes no
@@ -50,7 +52,7 @@ impl ChargeTable {
             true => touched(named_object, object, totals, history),
             false => TouchedData::NOTHING,
         };
-        let account = Account { object, touched };
+        let account = Account { object, touched, array: named_object.array };
         *place(&mut self.of_named, named.place(), None) = Some(account);
         account
     }
@@ -73,7 +75,7 @@ pub(crate) fn account_of(reason: Reason, totals: &Totals, history: &mut History)
         },
         false => TouchedData::NOTHING,
     };
-    Account { object, touched }
+    Account { object, touched, array: None }
 }
 
 fn touched(

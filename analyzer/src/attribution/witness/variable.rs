@@ -2,11 +2,11 @@
 //! objects, there once for a process or once for each thread, or in the frame.
 
 use crate::attribution::claim::{Claim, Placing, Witness};
-use crate::attribution::name_table::{NameKey, NamedIdx};
+use crate::attribution::name_table::{NameKey, NamedIdx, StaticArray};
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::bytes::file::LoadObjectIdx;
-use crate::elf::data_symbol::DataPlace;
+use crate::elf::data_symbol::{DataPlace, Storage};
 use crate::index::question::{Needs, Question};
 use crate::index::static_data::{Resident, UntypedObject};
 use crate::process::table::DataObjectAt;
@@ -150,7 +150,15 @@ impl World {
                 let element_size = variable.layout.innermost_element().size.max(1);
                 let key = key(variable.start, offset % element_size);
                 let root = Root::Variable(&variable.name);
-                self.names.part(key, &variable.layout, root, (offset, size))
+                let named = self.names.part(key, &variable.layout, root, (offset, size));
+                // Threads' own arrays begin in each thread elsewhere.
+                let is_array = element_size < variable.layout.size;
+                if let Some(named) = named.filter(|_| is_array && place.storage == Storage::Static)
+                {
+                    let (start, element_bytes) = (variable.start, element_size);
+                    self.names.get_mut(named).array = Some(StaticArray { start, element_bytes });
+                }
+                named
             }
         })
     }
