@@ -10,6 +10,9 @@ use dataspace_proto::query::{KeyValue, Metric, QueryAnswer, QueryMetrics};
 use dataspace_proto::snapshot::Snapshot;
 use std::io::{self, Write};
 
+/// Columns that are filled up for the sake of one long key.
+const MAX_WIDTH: usize = 200;
+
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -119,7 +122,7 @@ fn write_table(
     let widths = |cells: &[Vec<String>]| -> Vec<usize> {
         let n_columns = cells.first().map_or(0, Vec::len);
         let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max();
-        (0..n_columns).map(|column| width(column).unwrap_or(0)).collect()
+        (0..n_columns).map(|column| width(column).unwrap_or(0).min(MAX_WIDTH)).collect()
     };
     let (metric_widths, key_widths) = (widths(&lines), widths(&keys));
     for (idx, (cells, keys)) in lines.iter().zip(&keys).enumerate() {
@@ -145,13 +148,21 @@ fn write_table(
 
 /// The part of the span's samples that the answer rests on.
 fn held(answer: &QueryAnswer) -> String {
+    let lines = match answer.lines_open {
+        0 => String::new(),
+        n_open => format!("; the lines of {n_open} places in code are not found out"),
+    };
+    held_samples(answer) + &lines
+}
+
+fn held_samples(answer: &QueryAnswer) -> String {
     let seconds = answer.held_ns as f64 / 1e9;
     let QueryAnswer { rows_held, rows_of_span, .. } = answer;
     match rows_held == rows_of_span {
         true => format!("of all {rows_held} samples of the span, over {seconds:.1} s"),
         false => format!(
             "of {rows_held} of the {rows_of_span} samples of the span, over {seconds:.1} s: the others are \
-             no longer in the history (--history SIZE keeps more), or wait for debug information"
+             no longer in the history (top --history SIZE keeps more), or wait for debug information"
         ),
     }
 }

@@ -335,8 +335,10 @@ pub(crate) struct SelectionArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = QUESTION)]
 pub(crate) struct QueryArgs {
-    /// Sum samples by these keys in place of showing objects: a key that is listed below, or an expression:
-    /// thread,object or 'address / 4096'.
+    /// Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable,
+    /// function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access,
+    /// memory, latency_bucket, level, evidence, reason, page, huge_page, cacheline, address, instance, index,
+    /// offset, alignment, size, event; or an expression over them, as in 'address / 4096'.
     #[arg(long, value_name = "KEY,...", value_parser = value::keys)]
     pub(crate) by: Option<value::KeyList>,
     /// Count only samples for which the expression is true: 'function == "main" && access == "store"'.

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// Keys, or expressions over a sample's fields: `["thread", "object"]`, `["address / 2097152"]`.
+    /// Keys, or expressions over a sample's fields, such as `thread` and `address / 2097152`; none: `object`.
+    #[serde(default)]
     pub by: Vec<String>,
     /// An expression that is true for the samples that count: `function == "main" && access == "store"`.
     #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
@@ -30,7 +31,7 @@ pub struct Query {
     pub keys: BTreeMap<String, String>,
 }
 
-/// The answer to a [`Query`].
+/// The answer to a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryAnswer {
     /// Version of the format: it rises when the meaning of a field changes.
@@ -44,6 +45,9 @@ pub struct QueryAnswer {
     pub rows_held: u64,
     /// Time between the first and the last sample that the history still has of the span.
     pub held_ns: u64,
+    /// Places in code whose source lines are not found out, where lines were asked for: they have none here.
+    #[serde(default, skip_serializing_if = "crate::accounting::is_zero")]
+    pub lines_open: u64,
     /// Sums over all samples that the filter kept, whether they are in a row below or were cut off.
     pub total: QueryMetrics,
     /// True where rows were cut off at the limit.
@@ -102,7 +106,7 @@ pub struct QueryMetrics {
 }
 
 named! {
-    /// A metric of a [`QueryAnswer`].
+    /// A metric of an answer.
     Metric {
         /// Samples.
         Samples = "samples";

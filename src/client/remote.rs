@@ -172,6 +172,11 @@ impl Source for RemoteSession {
         lock(&self.shared.state).0.clone()
     }
 
+    fn answers_at_end(&self) -> bool {
+        // A session that is ours is gone then.
+        !self.is_ours
+    }
+
     fn ask(&self, question: &Question) -> anyhow::Result<QueryAnswer> {
         self.client.query(self.id, &question.query)
     }

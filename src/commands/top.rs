@@ -170,6 +170,13 @@ pub(super) fn show(
                 Some(question) => tui::asked::run(source, question, view, interrupt),
                 None => tui::run(source, view, interrupt),
             };
+            if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
+                && ends_with_answer(source, view)
+            {
+                let printed = print_snapshot(source, view, &mut out);
+                source.stop();
+                return printed;
+            }
             source.stop();
             if shown? == Leave::HungUp {
                 return Ok(());
@@ -205,8 +212,17 @@ fn print_json(
         // Not `now + interval`: the time that printing takes must not add up.
         next += view.interval;
     }
+    if ends_with_answer(source, view) {
+        print_line(source, view, out)?;
+        return stop(source, interrupt);
+    }
     stop(source, interrupt)?;
     print_line(source, view, out)
+}
+
+/// Tells whether the last thing to be told is an answer that can only be had before the end.
+fn ends_with_answer(source: &dyn Source, view: &TopOptions) -> bool {
+    view.query.is_some() && !source.answers_at_end()
 }
 
 /// The totals as they stand, or the answer to the question, as a line of JSON.
@@ -226,6 +242,10 @@ fn print_once(
 ) -> anyhow::Result<()> {
     let end = view.duration.map(|duration| Instant::now() + duration);
     while !is_over_by(Instant::now() + view.interval, end, source, interrupt) {}
+    if ends_with_answer(source, view) {
+        print_snapshot(source, view, out)?;
+        return stop(source, interrupt);
+    }
     stop(source, interrupt)?;
     print_snapshot(source, view, out)
 }

@@ -52,6 +52,7 @@ pub(super) struct LiveSession {
     threads: Mutex<Option<Threads>>,
     sampled: Arc<OnceLock<Sampled>>,
     own_cpu: OwnCpu,
+    keeps_history: bool,
 }
 
 /// Length and cost of a session when it ended to sample: what comes then, debug information that is still being
@@ -134,7 +135,8 @@ impl LiveSession {
         // Without a collector nothing comes to the analyzer any more: its thread ends.
         let collector = live.start(sender)?;
         let threads = Mutex::new(Some(Threads { collector, analyzer, began }));
-        Ok(Self { published, threads, sampled, own_cpu })
+        let keeps_history = analysis.history_bytes != 0;
+        Ok(Self { published, threads, sampled, own_cpu, keeps_history })
     }
 }
 
@@ -149,10 +151,14 @@ impl Source for LiveSession {
         }
         let until = Instant::now() + LINES_DEADLINE;
         loop {
+            let is_final = self.published.is_final();
             let findings = self.published.newest_with_history();
-            let n_open = findings.history.as_ref().map_or(0, |history| history.n_lines_open);
-            let is_there = !has_lines || n_open == 0 || self.published.is_final();
-            if is_there || Instant::now() >= until {
+            let is_there = match &findings.history {
+                Some(history) if has_lines => history.has_lines && history.n_lines_open == 0,
+                Some(_) => true,
+                None => !self.keeps_history,
+            };
+            if is_there || is_final || Instant::now() >= until {
                 return findings;
             }
             std::thread::sleep(DRAIN_LOOK);

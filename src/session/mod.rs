@@ -47,6 +47,11 @@ pub(crate) trait Source: Send + Sync {
         self.findings()
     }
 
+    /// Tells whether it answers questions after its end.
+    fn answers_at_end(&self) -> bool {
+        true
+    }
+
     /// The answer to a question to its history.
     ///
     /// # Errors

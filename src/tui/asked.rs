@@ -36,7 +36,12 @@ pub(crate) fn run(
     while !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
         if refreshed.elapsed() >= options.interval {
             refreshed = Instant::now();
-            text = asked(source, question, screen.height())?;
+            match asked(source, question, screen.height()) {
+                Ok(newer) => text = newer,
+                // A session that is gone answers no more: its last answer stays.
+                Err(_) if source.is_finished() => {}
+                Err(error) => return Err(error),
+            }
         }
         let page = Paragraph::new(text.as_str());
         if let Err(error) = screen.draw(|frame| frame.render_widget(page, frame.area())) {

@@ -55,6 +55,8 @@ pub(crate) struct PlaceTable {
     asked: FxHashMap<(LoadObjectIdx, Svma), Vec<u32>>,
     /// Those of them that are to be asked for again.
     again: VecDeque<(LoadObjectIdx, Svma)>,
+    /// Places whose lines could not be found out.
+    n_given_up: usize,
 }
 
 impl PlaceTable {
@@ -65,6 +67,11 @@ impl PlaceTable {
     /// Tells whether further triggers are left out.
     pub(crate) const fn is_full(&self) -> bool {
         self.list.len() >= limit::MAX_HISTORY_PLACES
+    }
+
+    /// Tells whether no place is added, with a trigger or without.
+    pub(crate) const fn is_overfull(&self) -> bool {
+        self.list.len() >= 2 * limit::MAX_HISTORY_PLACES
     }
 
     pub(crate) fn add(&mut self, key: PlaceKey, place: SampledPlace) -> u32 {
@@ -112,6 +119,15 @@ impl PlaceTable {
         for number in self.asked.remove(&(object, at)).unwrap_or_default() {
             self.list.change(number, |place| place.lines = Some(Arc::clone(&lines)));
         }
+    }
+
+    /// Notes that nobody finds a line out now.
+    pub(crate) fn give_up_lines(&mut self, object: LoadObjectIdx, at: Svma) {
+        self.n_given_up += self.asked.remove(&(object, at)).map_or(0, |waiting| waiting.len());
+    }
+
+    pub(crate) const fn n_given_up(&self) -> usize {
+        self.n_given_up
     }
 
     /// Places whose lines are not found out yet.

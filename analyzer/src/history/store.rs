@@ -19,6 +19,9 @@ use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Room that is kept where memory is short.
+const LEAST_BYTES: u64 = 3 * Chunk::BYTES as u64;
+
 /// The data object of a sample, in the history's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TouchedData {
@@ -110,6 +113,9 @@ impl History {
         if let Some(known) = self.places.find(key) {
             return known;
         }
+        if self.places.is_overfull() {
+            return NONE;
+        }
         let is_told = !self.places.is_full();
         let trigger = trigger.filter(|_| is_told).and_then(|trigger| {
             let past = world.sites.get(site).outcome.as_ref().ok();
@@ -147,6 +153,7 @@ impl History {
         let key = place::key(object, &scope, None);
         match self.places.find(key) {
             Some(known) => known,
+            None if self.places.is_full() => NONE,
             None => self.places.add(key, SampledPlace { scope, trigger: None, lines: None }),
         }
     }
@@ -200,9 +207,12 @@ impl History {
         }
     }
 
-    /// Gives half of its room up, for good.
+    /// Gives half of what it has up, for good, but for its last samples.
     pub(crate) fn shrink(&mut self) {
-        self.max_bytes /= 2;
+        if !self.is_kept() {
+            return;
+        }
+        self.max_bytes = self.max_bytes.min((self.full_bytes() / 2).max(LEAST_BYTES));
         while self.full_bytes() > self.max_bytes
             && let Some(oldest) = self.full.pop_front()
         {
@@ -264,8 +274,12 @@ pub struct HistoryView {
     pub(crate) last_ns: u64,
     /// Samples that are not decided yet.
     pub(crate) n_pending: u64,
+    /// Lines are found out.
+    pub has_lines: bool,
     /// Places in code whose lines are being found out.
     pub n_lines_open: u64,
+    /// Places whose lines could not be found out when they were asked for.
+    pub(crate) n_lines_given_up: u64,
 }
 
 #[cfg(test)]

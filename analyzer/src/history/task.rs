@@ -2,7 +2,7 @@
 
 use crate::history::growing::{Frozen, Growing};
 use crate::limit;
-use dataspace_proto::record::{Comm, Exit, Fork, Sample};
+use dataspace_proto::record::{Comm, Fork, Sample};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub(crate) struct Tasks {
     list: Growing<Task>,
     /// The newest entry of each thread, and the control group that it is for.
     newest: FxHashMap<(i32, i32), (Option<NonZeroU64>, u32)>,
+    /// Names by thread. Those of threads that ended stay: samples of them may still wait.
     comms: FxHashMap<i32, Arc<str>>,
     /// The thread that was asked for last.
     last: Option<((i32, i32), Option<NonZeroU64>, u32)>,
@@ -81,12 +82,6 @@ impl Tasks {
             self.comms.insert(fork.tid, name);
         }
         self.forget(fork.pid, fork.tid);
-    }
-
-    /// A thread has ended: its number may be another's soon.
-    pub(crate) fn exit(&mut self, exit: &Exit) {
-        // Samples of it may still wait: what they need is in the list.
-        self.comms.remove(&exit.tid);
     }
 
     fn forget(&mut self, pid: i32, tid: i32) {

@@ -16,10 +16,29 @@ pub const MAX_ANSWER_ROWS: usize = 1 << 20;
 pub const MAX_EXPRESSION_CHARS: usize = 4096;
 
 /// Rows of the line table of one unit: 24 bytes each. The largest known (SQLite's amalgamation, LTO) have some 10^5.
-pub const MAX_LINE_ROWS: usize = 1 << 21;
+pub const MAX_LINE_ROWS: usize = 1 << 20;
 
-/// Units of one load object whose line tables are kept.
-pub const MAX_CACHED_LINE_TABLES: usize = 64;
+/// Rows of all line tables of one load object that are kept.
+pub const MAX_CACHED_LINE_ROWS: usize = 1 << 21;
+
+/// Calls in line around one instruction whose lines are told.
+pub const MAX_INLINED_CALLS: usize = 64;
 
 /// Questions about lines that are on their way at once: what samples wait for goes before.
 pub const MAX_LINES_ASKED: usize = 64;
+
+/// Parts of the expressions of one question: names can make them double again and again. Each is worked out for each
+/// sample, in some nanoseconds.
+pub const MAX_EXPRESSION_PARTS: usize = 1 << 11;
+
+/// Deepest nesting of an expression, through its names too.
+pub const MAX_EXPRESSION_DEPTH: usize = 32;
+
+/// Expressions of one question that have a name.
+pub const MAX_OWN_KEYS: usize = 32;
+
+/// Bytes of a text that an expression makes.
+pub const MAX_TEXT_BYTES: usize = 4096;
+
+/// Numbers by which answers of parts of an expression are kept: above all tables of a history.
+pub const MAX_KEPT_ANSWERS: usize = 1 << 19;

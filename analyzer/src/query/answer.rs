@@ -7,7 +7,7 @@ use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Field, Notation, ValueType};
 use crate::query::grouping::{Grouping, MAX_KEYS};
 use crate::query::span::Span;
-use dataspace_proto::query::{KeyValue, Metric, Query, QueryAnswer, QueryMetrics, QueryRow};
+use dataspace_proto::query::{KeyValue, Metric, Query, QueryAnswer, QueryRow};
 use dataspace_proto::snapshot::SCHEMA;
 use rustc_hash::FxHashMap;
 
@@ -36,12 +36,13 @@ impl Inquiry {
     /// # Errors
     /// What in it means nothing, with the column of an expression.
     pub fn new(query: &Query) -> Result<Self, QueryError> {
-        if query.by.is_empty() || query.by.len() > MAX_KEYS {
+        let by = if query.by.is_empty() { vec!["object".to_owned()] } else { query.by.clone() };
+        if by.len() > MAX_KEYS {
             return Err(QueryError::Keys { max: MAX_KEYS });
         }
         let mut compiler = Compiler::new(&query.keys)?;
         let mut keys = Vec::new();
-        for key in &query.by {
+        for key in &by {
             keys.push(match compiler.named(key.trim()) {
                 Some(known) => known,
                 None => compiler.expression(key)?,
@@ -60,7 +61,7 @@ impl Inquiry {
         let span = query.span.as_ref().map(|text| Span::parse(text)).transpose()?;
         let expressions = keys.iter().map(|(expression, _)| expression).chain(&filter);
         Ok(Self {
-            by: query.by.iter().map(|key| key.trim().to_owned()).collect(),
+            by: by.iter().map(|key| key.trim().to_owned()).collect(),
             has_all: expressions.into_iter().any(|it| it.has(Field::Memory)),
             keys,
             filter,
@@ -117,7 +118,10 @@ impl Inquiry {
                 last_ns = last_ns.max(*time_ns);
                 let at = At { view, chunk, row };
                 let is_kept = (self.has_all || at.is_memory())
-                    && self.filter.as_ref().is_none_or(|filter| filter.is_true(at, &mut answers));
+                    && self
+                        .filter
+                        .as_ref()
+                        .is_none_or(|filter| filter.truth(at, &mut answers) == Some(true));
                 if is_kept {
                     grouping.count(at, &mut answers);
                 }
@@ -135,6 +139,11 @@ impl Inquiry {
             rows_of_span: n_held + n_gone + n_pending,
             rows_held: n_held,
             held_ns: last_ns.saturating_sub(first_ns),
+            lines_open: if self.has_lines() {
+                view.n_lines_open + view.n_lines_given_up
+            } else {
+                0
+            },
             total: grouping.total(&view.events),
             truncated,
             rows,
@@ -143,13 +152,17 @@ impl Inquiry {
 
     /// The rows in order, as many as were asked for, and whether there are more.
     fn rows(&self, grouping: &Grouping, events: &[String]) -> (Vec<QueryRow>, bool) {
-        let row = |(key, metrics)| QueryRow { key, metrics };
-        let mut rows: Vec<QueryRow> = grouping.rows(events).map(row).collect();
-        let value = |metrics: &QueryMetrics| self.sort.of(metrics);
-        rows.sort_unstable_by(|one, other| {
-            let by_metric = value(&other.metrics).cmp(&value(&one.metrics));
-            by_metric.then_with(|| one.key.cmp(&other.key))
+        let mut rows: Vec<(u32, QueryRow)> = grouping.rows(events).collect();
+        let value = |row: &QueryRow| self.sort.of(&row.metrics);
+        rows.sort_unstable_by(|(one_number, one), (other_number, other)| {
+            let by_metric = value(other).cmp(&value(one));
+            by_metric.then_with(|| match self.is_confined {
+                // The order of addresses tells of them.
+                true => one_number.cmp(other_number),
+                false => one.key.cmp(&other.key),
+            })
         });
+        let mut rows: Vec<QueryRow> = rows.into_iter().map(|(_, row)| row).collect();
         let truncated = grouping.is_cut() || rows.len() > self.limit;
         rows.truncate(self.limit);
         if self.is_confined {
@@ -186,6 +199,7 @@ mod tests {
     use crate::query::field::Value;
     use crate::totals::rolling::ObjectIdx;
     use dataspace_proto::memory::Access;
+    use dataspace_proto::query::QueryMetrics;
     use dataspace_proto::record::{Comm, Sample};
     use dataspace_proto::sample_line::AddressSource;
     use proptest::prelude::*;

@@ -2,14 +2,14 @@
 
 use crate::limit;
 use crate::query::error::QueryError;
-use crate::query::expression::{Formula, Operator, TextTest};
+use crate::query::expression::{Formula, Operator, Relation, TextTest};
 use crate::query::field::{Column, Field, Value, ValueType};
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SourceInfo, operators};
 use cel::parser::Parser;
 use std::collections::BTreeMap;
 
 /// Deepest nesting of an expression; also of keys that are made of other keys.
-const MAX_DEPTH: u16 = 32;
+const MAX_DEPTH: u16 = limit::MAX_EXPRESSION_DEPTH as u16;
 
 /// Expressions with a name, as keys are.
 pub(crate) type NamedExpressions = BTreeMap<String, (Formula, ValueType)>;
@@ -20,6 +20,8 @@ pub(crate) struct Compiler {
     named: NamedExpressions,
     /// Parts whose answers are kept.
     n_kept: usize,
+    /// Parts of all expressions so far: one that has a name counts wherever it is used.
+    n_parts: usize,
 }
 
 /// One text while it is made into an expression.
@@ -27,12 +29,17 @@ struct SourceText<'a> {
     compiler: &'a mut Compiler,
     source: &'a str,
     info: SourceInfo,
+    /// Parts of it so far that have names.
+    n_parts: usize,
 }
 
 impl Compiler {
     /// A compiler that knows expressions by name: in any order, but none by way of itself.
     pub(crate) fn new(keys: &BTreeMap<String, String>) -> Result<Self, QueryError> {
         let mut compiler = Self::default();
+        if keys.len() > limit::MAX_OWN_KEYS {
+            return Err(QueryError::OwnKeys { max: limit::MAX_OWN_KEYS });
+        }
         let mut open: Vec<(&String, &String)> = keys.iter().collect();
         while !open.is_empty() {
             let n_open = open.len();
@@ -44,7 +51,7 @@ impl Compiler {
                 match compiler.expression(text) {
                     Ok(compiled) => drop(compiler.named.insert(name.clone(), compiled)),
                     Err(error) => {
-                        failed = Some(error);
+                        failed.get_or_insert(error);
                         open.push((name, text));
                     }
                 }
@@ -95,12 +102,18 @@ impl Compiler {
         let (parsed, info) = parsed.map_err(|errors| match errors.errors.first() {
             Some(first) => {
                 let column = usize::try_from(first.pos.1).unwrap_or(0).saturating_add(1);
-                wrong(column.min(text.chars().count() + 1), first.msg.clone())
+                let message = first.msg.replace(STAND_IN, RESERVED);
+                wrong(column.min(text.chars().count() + 1), message)
             }
             None => wrong(1, "no expression".to_owned()),
         })?;
-        let mut text = SourceText { compiler: self, source: text, info };
+        let mut text = SourceText { compiler: self, source: text, info, n_parts: 0 };
         let (expression, kind) = text.of(&parsed, 0)?;
+        text.n_parts = expression.n_parts();
+        if text.is_too_long() {
+            return Err(text.wrong(&parsed, "all expressions together are too long".to_owned()));
+        }
+        self.n_parts += expression.n_parts();
         Ok((self.keeping(expression), kind))
     }
 
@@ -134,36 +147,32 @@ enum Depends {
 }
 
 fn table_of(expression: &Formula) -> Depends {
-    let all = |parts: &mut dyn Iterator<Item = &Formula>| {
-        parts.fold(Depends::OnNothing, |sum, part| match (sum, table_of(part)) {
-            (sum, Depends::OnNothing) => sum,
-            (Depends::OnNothing, part) => part,
-            (Depends::On(one), Depends::On(other)) if one == other => sum,
-            _ => Depends::OnMore,
-        })
-    };
     match expression {
         Formula::Constant(_) => Depends::OnNothing,
         Formula::Field(field) => field.table().map_or(Depends::OnMore, Depends::On),
-        Formula::And(both)
-        | Formula::Or(both)
-        | Formula::Binary(_, both)
-        | Formula::Test(_, both) => all(&mut [&both.0, &both.1].into_iter()),
-        Formula::Not(inner)
-        | Formula::Negate(inner)
-        | Formula::IsNone(inner)
-        | Formula::Length(inner) => table_of(inner),
-        Formula::In(inner, list) => all(&mut std::iter::once(&**inner).chain(list)),
-        Formula::Conditional(parts) => all(&mut [&parts.0, &parts.1, &parts.2].into_iter()),
         // One that has a name of its own: its answers are kept already.
         Formula::Kept(..) => Depends::OnMore,
+        other => other.parts().into_iter().fold(Depends::OnNothing, |sum, part| {
+            match (sum, table_of(part)) {
+                (sum, Depends::OnNothing) => sum,
+                (Depends::OnNothing, part) => part,
+                (Depends::On(one), Depends::On(other)) if one == other => sum,
+                _ => Depends::OnMore,
+            }
+        }),
     }
 }
 
 impl SourceText<'_> {
+    /// Tells whether the question has too many parts with this one.
+    const fn is_too_long(&self) -> bool {
+        self.compiler.n_parts + self.n_parts > limit::MAX_EXPRESSION_PARTS
+    }
+
     fn wrong(&self, expr: &IdedExpr, message: String) -> QueryError {
         let start = self.info.offset_for(expr.id).map_or(0, |(start, _)| start as usize);
         let column = 1 + start.min(self.source.chars().count());
+        let message = message.replace(STAND_IN, RESERVED);
         QueryError::Expression { expression: self.source.to_owned(), column, message }
     }
 
@@ -176,10 +185,18 @@ impl SourceText<'_> {
             Expr::Ident(name) if name == STAND_IN => {
                 Ok((Formula::Field(Field::Function), Field::Function.kind()))
             }
-            Expr::Ident(name) => self.compiler.named(name).ok_or_else(|| {
-                let names = self.compiler.names();
-                self.wrong(expr, format!("no field {name}; there are {names}"))
-            }),
+            Expr::Ident(name) => {
+                let Some(named) = self.compiler.named(name) else {
+                    let names = self.compiler.names();
+                    return Err(self.wrong(expr, format!("no field {name}; there are {names}")));
+                };
+                let deepest = usize::from(depth) + named.0.depth();
+                self.n_parts += named.0.n_parts();
+                if deepest > limit::MAX_EXPRESSION_DEPTH || self.is_too_long() {
+                    return Err(self.wrong(expr, "expressions of expressions get too long".into()));
+                }
+                Ok(named)
+            }
             Expr::Call(call) => self.call(expr, call, depth),
             _ => {
                 let message = "only fields, numbers, texts, true, false, null, lists after `in`, \
@@ -329,9 +346,16 @@ type MakeOfTwo = Box<dyn FnOnce(Formula, Formula) -> Formula>;
 
 /// The way to make an expression of two whose kinds are known, and its kind; `None` where they do not fit.
 fn of_two(name: &str, one: ValueType, other: ValueType) -> Option<(MakeOfTwo, ValueType)> {
-    let binary = |operator: Operator, kind: ValueType| -> Option<(MakeOfTwo, ValueType)> {
-        let make = move |left, right| Formula::Binary(operator, Box::new((left, right)));
-        Some((Box::new(make), kind))
+    let related = |relation: Relation| -> Option<(MakeOfTwo, ValueType)> {
+        let make = move |left, right| match one {
+            ValueType::Number => Formula::CompareNumbers(relation, Box::new((left, right))),
+            _ => Formula::Compare(relation, Box::new((left, right))),
+        };
+        Some((Box::new(make), ValueType::Bool))
+    };
+    let computed = |operator: Operator| -> Option<(MakeOfTwo, ValueType)> {
+        let make = move |left, right| Formula::Number(operator, Box::new((left, right)));
+        (one == ValueType::Number).then(|| (Box::new(make) as MakeOfTwo, ValueType::Number))
     };
     let test = |test: TextTest| -> Option<(MakeOfTwo, ValueType)> {
         let make = move |text, part| Formula::Test(test, Box::new((text, part)));
@@ -350,21 +374,22 @@ fn of_two(name: &str, one: ValueType, other: ValueType) -> Option<(MakeOfTwo, Va
     if one != other || one == ValueType::None {
         return None;
     }
-    let numbers =
-        |operator| binary(operator, ValueType::Number).filter(|_| one == ValueType::Number);
     match name {
-        operators::EQUALS => binary(Operator::Equal, ValueType::Bool),
-        operators::NOT_EQUALS => binary(Operator::NotEqual, ValueType::Bool),
-        operators::LESS => binary(Operator::Less, ValueType::Bool),
-        operators::LESS_EQUALS => binary(Operator::LessOrEqual, ValueType::Bool),
-        operators::GREATER => binary(Operator::Greater, ValueType::Bool),
-        operators::GREATER_EQUALS => binary(Operator::GreaterOrEqual, ValueType::Bool),
-        operators::ADD if one == ValueType::Text => binary(Operator::Add, ValueType::Text),
-        operators::ADD => numbers(Operator::Add),
-        operators::SUBSTRACT => numbers(Operator::Subtract),
-        operators::MULTIPLY => numbers(Operator::Multiply),
-        operators::DIVIDE => numbers(Operator::Divide),
-        operators::MODULO => numbers(Operator::Remainder),
+        operators::EQUALS => related(Relation::Equal),
+        operators::NOT_EQUALS => related(Relation::NotEqual),
+        operators::LESS => related(Relation::Less),
+        operators::LESS_EQUALS => related(Relation::LessOrEqual),
+        operators::GREATER => related(Relation::Greater),
+        operators::GREATER_EQUALS => related(Relation::GreaterOrEqual),
+        operators::ADD if one == ValueType::Text => {
+            let make = |left, right| Formula::Join(Box::new((left, right)));
+            Some((Box::new(make), ValueType::Text))
+        }
+        operators::ADD => computed(Operator::Add),
+        operators::SUBSTRACT => computed(Operator::Subtract),
+        operators::MULTIPLY => computed(Operator::Multiply),
+        operators::DIVIDE => computed(Operator::Divide),
+        operators::MODULO => computed(Operator::Remainder),
         "startsWith" if one == ValueType::Text => test(TextTest::StartsWith),
         "endsWith" if one == ValueType::Text => test(TextTest::EndsWith),
         "contains" if one == ValueType::Text => test(TextTest::Contains),
@@ -431,6 +456,15 @@ mod tests {
         let compiler = keys(&[("a_huge", "page2 / 512"), ("page2", "addr / 4096")]).unwrap();
         assert_eq!(compiler.named("a_huge").map(|(_, kind)| kind), Some(ValueType::Number));
         assert!(keys(&[("a", "b"), ("b", "a")]).is_err());
+        let doubled = (0..20).map(|n| (format!("k{:02}", n + 1), format!("k{n:02} + k{n:02}")));
+        let doubled = doubled.chain([("k00".to_owned(), "cpu".to_owned())]);
+        let error = Compiler::new(&doubled.collect()).unwrap_err();
+        assert!(error.to_string().contains("too long"), "{error}");
+        let nested = (0..31).map(|n| (format!("k{:02}", n + 1), format!("-(-k{n:02})")));
+        let nested = nested.chain([("k00".to_owned(), "cpu".to_owned())]);
+        assert!(Compiler::new(&nested.collect()).is_err(), "too deep");
+        let many = (0..33).map(|n| (format!("k{n}"), "cpu".to_owned())).collect();
+        assert_eq!(Compiler::new(&many).unwrap_err(), QueryError::OwnKeys { max: 32 });
         let taken = keys(&[("page", "addr / 4096")]).unwrap_err();
         assert_eq!(taken, QueryError::Taken("page".to_owned()));
     }

@@ -24,7 +24,7 @@ pub enum QueryError {
     #[error("no metric: {0}; there are {metrics}", metrics = metrics())]
     Metric(String),
     /// No keys, or more than there may be.
-    #[error("expected 1 to {max} keys between commas; there are {names}", names = Field::names())]
+    #[error("expected at most {max} keys between commas; there are {names}", names = Field::names())]
     Keys {
         /// Most keys.
         max: usize,
@@ -34,6 +34,12 @@ pub enum QueryError {
         "addresses are told only to those who may see all: there are keys of them, with ordinals, but no expressions"
     )]
     Addresses,
+    /// Too many keys of one's own.
+    #[error("at most {max} keys of one's own")]
+    OwnKeys {
+        /// Most of them.
+        max: usize,
+    },
     /// A key that is neither a field nor an expression.
     #[error("a key of one's own has the name of one that there is: {0}")]
     Taken(String),

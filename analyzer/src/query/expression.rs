@@ -4,18 +4,24 @@
 //! (<https://github.com/google/cel-spec/blob/master/doc/langdef.md>), where a field without a value is an error: `&&`
 //! and `||` have a value in spite of one where the other side decides, everything else has none.
 
+use crate::limit;
 use crate::query::field::{At, Column, Field, Value};
 use std::borrow::Cow;
 
-/// An operator of two values.
+/// A relation of two values of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub(crate) enum Relation {
     Equal,
     NotEqual,
     Less,
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+/// An operation on two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
@@ -40,7 +46,12 @@ pub(crate) enum Formula {
     Or(Box<(Formula, Formula)>),
     Not(Box<Formula>),
     Negate(Box<Formula>),
-    Binary(Operator, Box<(Formula, Formula)>),
+    Number(Operator, Box<(Formula, Formula)>),
+    /// Two texts one after the other.
+    Join(Box<(Formula, Formula)>),
+    /// A relation of texts or truths.
+    Compare(Relation, Box<(Formula, Formula)>),
+    CompareNumbers(Relation, Box<(Formula, Formula)>),
     /// Equality with `null`.
     IsNone(Box<Formula>),
     Test(TextTest, Box<(Formula, Formula)>),
@@ -70,89 +81,145 @@ impl Formula {
         match self {
             Self::Constant(value) => value.clone(),
             Self::Field(field) => at.value(*field),
+            Self::Negate(_) | Self::Number(..) | Self::Length(_) => {
+                self.number(at, answers).map_or(Value::None, Value::Number)
+            }
+            Self::Join(both) => match (both.0.value(at, answers), both.1.value(at, answers)) {
+                (Value::Text(left), Value::Text(right))
+                    if left.len() + right.len() <= limit::MAX_TEXT_BYTES =>
+                {
+                    Value::Text(Cow::Owned(left.into_owned() + &right))
+                }
+                _ => Value::None,
+            },
+            Self::Conditional(parts) => match parts.0.truth(at, answers) {
+                Some(true) => parts.1.value(at, answers),
+                Some(false) => parts.2.value(at, answers),
+                None => Value::None,
+            },
+            Self::Kept(table, slot, inner) => kept((*table, *slot), inner, at, answers),
+            Self::And(_)
+            | Self::Or(_)
+            | Self::Not(_)
+            | Self::Compare(..)
+            | Self::CompareNumbers(..)
+            | Self::IsNone(_)
+            | Self::Test(..)
+            | Self::In(..) => self.truth(at, answers).map_or(Value::None, Value::Bool),
+        }
+    }
+
+    /// Its value, where that is a number.
+    pub(crate) fn number(&self, at: At<'_>, answers: &mut Answers) -> Option<i64> {
+        match self {
+            Self::Field(field) => at.number_of(*field),
+            Self::Negate(inner) => inner.number(at, answers)?.checked_neg(),
+            Self::Number(operator, both) => {
+                let left = both.0.number(at, answers)?;
+                computed(*operator, left, both.1.number(at, answers)?)
+            }
+            Self::Length(inner) => match inner.value(at, answers) {
+                Value::Text(text) => Some(text.chars().count() as i64),
+                _ => None,
+            },
+            _ => match self.value(at, answers) {
+                Value::Number(number) => Some(number),
+                _ => None,
+            },
+        }
+    }
+
+    /// Its value, where that is true or false.
+    pub(crate) fn truth(&self, at: At<'_>, answers: &mut Answers) -> Option<bool> {
+        match self {
             Self::And(both) => decided_by(false, both, at, answers),
             Self::Or(both) => decided_by(true, both, at, answers),
-            Self::Not(inner) => match inner.value(at, answers) {
-                Value::Bool(is_so) => Value::Bool(!is_so),
-                _ => Value::None,
-            },
-            Self::Negate(inner) => match inner.value(at, answers) {
-                Value::Number(number) => number.checked_neg().map_or(Value::None, Value::Number),
-                _ => Value::None,
-            },
-            Self::Binary(operator, both) => {
-                let left = both.0.value(at, answers);
-                binary(*operator, left, both.1.value(at, answers))
+            Self::Not(inner) => inner.truth(at, answers).map(|is_so| !is_so),
+            Self::CompareNumbers(relation, both) => {
+                let left = both.0.number(at, answers)?;
+                Some(relation.holds(&left, &both.1.number(at, answers)?))
             }
-            Self::IsNone(inner) => Value::Bool(inner.value(at, answers) == Value::None),
+            Self::Compare(relation, both) => {
+                match (both.0.value(at, answers), both.1.value(at, answers)) {
+                    (Value::Text(left), Value::Text(right)) => Some(relation.holds(&left, &right)),
+                    (Value::Bool(left), Value::Bool(right)) => Some(relation.holds(&left, &right)),
+                    _ => None,
+                }
+            }
+            Self::IsNone(inner) => Some(inner.value(at, answers) == Value::None),
             Self::Test(test, both) => {
                 match (both.0.value(at, answers), both.1.value(at, answers)) {
-                    (Value::Text(text), Value::Text(part)) => Value::Bool(match test {
+                    (Value::Text(text), Value::Text(part)) => Some(match test {
                         TextTest::StartsWith => text.starts_with(&*part),
                         TextTest::EndsWith => text.ends_with(&*part),
                         TextTest::Contains => text.contains(&*part),
                     }),
-                    _ => Value::None,
+                    _ => None,
                 }
             }
-            Self::Length(inner) => match inner.value(at, answers) {
-                Value::Text(text) => Value::Number(text.chars().count() as i64),
-                _ => Value::None,
-            },
             Self::In(inner, list) => match inner.value(at, answers) {
-                Value::None => Value::None,
-                value => Value::Bool(list.iter().any(|it| it.value(at, answers) == value)),
+                Value::None => None,
+                value => Some(list.iter().any(|it| it.value(at, answers) == value)),
             },
-            Self::Conditional(parts) => match parts.0.value(at, answers) {
-                Value::Bool(true) => parts.1.value(at, answers),
-                Value::Bool(false) => parts.2.value(at, answers),
-                _ => Value::None,
+            _ => match self.value(at, answers) {
+                Value::Bool(is_so) => Some(is_so),
+                _ => None,
             },
-            Self::Kept(table, slot, inner) => kept((*table, *slot), inner, at, answers),
         }
     }
 
-    /// Tells whether it is true for a sample; what has no value is not.
-    pub(crate) fn is_true(&self, at: At<'_>, answers: &mut Answers) -> bool {
-        self.value(at, answers) == Value::Bool(true)
+    /// The parts that it is made of.
+    pub(crate) fn parts(&self) -> Vec<&Formula> {
+        match self {
+            Self::Constant(_) | Self::Field(_) => Vec::new(),
+            Self::And(both)
+            | Self::Or(both)
+            | Self::Join(both)
+            | Self::Number(_, both)
+            | Self::Compare(_, both)
+            | Self::CompareNumbers(_, both)
+            | Self::Test(_, both) => vec![&both.0, &both.1],
+            Self::Not(inner)
+            | Self::Negate(inner)
+            | Self::IsNone(inner)
+            | Self::Length(inner)
+            | Self::Kept(_, _, inner) => vec![inner],
+            Self::In(inner, list) => std::iter::once(&**inner).chain(list).collect(),
+            Self::Conditional(parts) => vec![&parts.0, &parts.1, &parts.2],
+        }
     }
 
     /// Tells whether it speaks of a field.
     pub(crate) fn has(&self, field: Field) -> bool {
-        match self {
-            Self::Constant(_) => false,
-            Self::Field(own) => *own == field,
-            Self::And(both) | Self::Or(both) | Self::Binary(_, both) | Self::Test(_, both) => {
-                both.0.has(field) || both.1.has(field)
-            }
-            Self::Not(inner) | Self::Negate(inner) | Self::IsNone(inner) | Self::Length(inner) => {
-                inner.has(field)
-            }
-            Self::Kept(_, _, inner) => inner.has(field),
-            Self::In(inner, list) => inner.has(field) || list.iter().any(|it| it.has(field)),
-            Self::Conditional(parts) => {
-                parts.0.has(field) || parts.1.has(field) || parts.2.has(field)
-            }
-        }
+        *self == Self::Field(field) || self.parts().iter().any(|part| part.has(field))
+    }
+
+    /// Deepest nesting of its parts.
+    pub(crate) fn depth(&self) -> usize {
+        1 + self.parts().iter().map(|part| part.depth()).max().unwrap_or(0)
+    }
+
+    /// Number of the parts that it is made of over all levels, and itself.
+    pub(crate) fn n_parts(&self) -> usize {
+        1 + self.parts().iter().map(|part| part.n_parts()).sum::<usize>()
     }
 }
 
 /// `&&`, which false decides, and `||`, which true decides.
-fn decided_by<'a>(
+fn decided_by(
     decisive: bool,
-    both: &'a (Formula, Formula),
-    at: At<'a>,
+    both: &(Formula, Formula),
+    at: At<'_>,
     answers: &mut Answers,
-) -> Value<'a> {
-    let left = both.0.value(at, answers);
-    if left == Value::Bool(decisive) {
+) -> Option<bool> {
+    let left = both.0.truth(at, answers);
+    if left == Some(decisive) {
         return left;
     }
-    let right = both.1.value(at, answers);
-    match (left, right) {
-        (_, Value::Bool(right)) if right == decisive => Value::Bool(decisive),
-        (Value::Bool(_), Value::Bool(_)) => Value::Bool(!decisive),
-        _ => Value::None,
+    match (left, both.1.truth(at, answers)) {
+        (_, Some(right)) if right == decisive => Some(decisive),
+        (Some(_), Some(_)) => Some(!decisive),
+        _ => None,
     }
 }
 
@@ -178,8 +245,8 @@ fn kept<'a>(
         Value::Number(number) => Answered::Number(number),
         Value::Text(_) => return value,
     };
-    // The number of what has no entry is the largest: it is asked anew.
-    if number < u32::MAX as usize {
+    // The number of what has no entry is the largest, and a CPU's is the recording's word: those are asked anew.
+    if number < limit::MAX_KEPT_ANSWERS {
         if answers.0.len() <= slot {
             answers.0.resize(slot + 1, Vec::new());
         }
@@ -192,39 +259,26 @@ fn kept<'a>(
     value
 }
 
-fn binary<'a>(operator: Operator, left: Value<'a>, right: Value<'a>) -> Value<'a> {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => of_numbers(operator, left, right),
-        (Value::Text(left), Value::Text(right)) => match operator {
-            Operator::Add => Value::Text(Cow::Owned(left.into_owned() + &right)),
-            _ => compared(operator, &left, &right),
-        },
-        (Value::Bool(left), Value::Bool(right)) => compared(operator, &left, &right),
-        _ => Value::None,
-    }
-}
-
 /// Integers of 64 bits: what does not fit has no value, nor has a division by 0.
-fn of_numbers(operator: Operator, left: i64, right: i64) -> Value<'static> {
-    let number = match operator {
+const fn computed(operator: Operator, left: i64, right: i64) -> Option<i64> {
+    match operator {
         Operator::Add => left.checked_add(right),
         Operator::Subtract => left.checked_sub(right),
         Operator::Multiply => left.checked_mul(right),
         Operator::Divide => left.checked_div(right),
         Operator::Remainder => left.checked_rem(right),
-        _ => return compared(operator, &left, &right),
-    };
-    number.map_or(Value::None, Value::Number)
+    }
 }
 
-fn compared<T: PartialOrd>(operator: Operator, left: &T, right: &T) -> Value<'static> {
-    Value::Bool(match operator {
-        Operator::Equal => left == right,
-        Operator::NotEqual => left != right,
-        Operator::Less => left < right,
-        Operator::LessOrEqual => left <= right,
-        Operator::Greater => left > right,
-        Operator::GreaterOrEqual => left >= right,
-        _ => return Value::None,
-    })
+impl Relation {
+    fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+            Self::Less => left < right,
+            Self::LessOrEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterOrEqual => left >= right,
+        }
+    }
 }

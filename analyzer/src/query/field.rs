@@ -47,11 +47,6 @@ impl<'a> Value<'a> {
     fn text(text: Option<&'a str>) -> Self {
         text.map_or(Self::None, |text| Self::Text(Cow::Borrowed(text)))
     }
-
-    fn number(number: Option<u64>) -> Self {
-        // Addresses of the kernel are negative.
-        number.map_or(Self::None, |number| Self::Number(number as i64))
-    }
 }
 
 /// A small number of the sample that decides a field: of an entry in a table of the history, or a column's own.
@@ -234,61 +229,70 @@ impl<'a> At<'a> {
 
     /// The value of a field.
     pub(crate) fn value(self, field: Field) -> Value<'a> {
-        match field.table() {
-            Some(Column::Name) => self.name().map_or(Value::None, |name| of_name(name, field)),
-            Some(Column::Place) => self.place().map_or(Value::None, |place| of_place(place, field)),
-            Some(Column::Task) => self.task().map_or(Value::None, |task| of_task(task, field)),
+        match (field.kind(), field.table()) {
+            (ValueType::Number, _) => self.number_of(field).map_or(Value::None, Value::Number),
+            (_, Some(Column::Name)) => self.name().map_or(Value::None, |name| of_name(name, field)),
+            (_, Some(Column::Place)) => self.place().map_or(Value::None, |it| of_place(it, field)),
+            (_, Some(Column::Task)) => self.task().map_or(Value::None, |task| of_task(task, field)),
             _ => self.of_row(field),
         }
+    }
+
+    /// The value of a field that is a number. Addresses of the kernel are negative.
+    pub(crate) fn number_of(self, field: Field) -> Option<i64> {
+        let (chunk, row) = (self.chunk, self.row);
+        let since_ns = || chunk.time_ns[row].saturating_sub(self.view.first_ns);
+        let id = |id: i32| u64::try_from(id).ok();
+        let told = |number: u64| (number != 0).then_some(number);
+        let number = match field {
+            Field::Process => id(self.task()?.pid)?,
+            Field::Thread => id(self.task()?.tid)?,
+            Field::Cpu => known(chunk.cpu[row])?.into(),
+            Field::Node => (*self.view.nodes.get(known(chunk.cpu[row])? as usize)?).into(),
+            Field::Second => since_ns() / SECOND_NS,
+            Field::Time => since_ns(),
+            Field::Period => chunk.period[row],
+            Field::Size => told(chunk.size[row].into())?,
+            Field::Latency => told(chunk.latency[row].into())?,
+            Field::Address | Field::Addr => self.address()?,
+            Field::Page => self.address()? & !0xfff,
+            Field::HugePage => self.address()? & !0x1f_ffff,
+            Field::Cacheline => self.address()? & !63,
+            Field::Offset => known(chunk.offset[row])?.into(),
+            Field::Index => known(chunk.index[row])?.into(),
+            Field::Instance => self.instance()?,
+            Field::Alignment => self.instance()? & 63,
+            _ => return None,
+        };
+        Some(number as i64)
     }
 
     fn of_row(self, field: Field) -> Value<'a> {
         let (chunk, row) = (self.chunk, self.row);
         let (told, found) = (chunk.told[row], chunk.found[row]);
-        let since_ns = || chunk.time_ns[row].saturating_sub(self.view.first_ns);
-        let latency = u64::from(chunk.latency[row]);
-        let of = |part: fn(u64) -> u64| Value::number(self.address().map(part));
         match field {
-            Field::Cpu => Value::number(known(chunk.cpu[row]).map(u64::from)),
-            Field::Node => {
-                let node = known(chunk.cpu[row]).and_then(|cpu| self.view.nodes.get(cpu as usize));
-                Value::number(node.copied().map(u64::from))
-            }
-            Field::Second => Value::number(Some(since_ns() / SECOND_NS)),
-            Field::Time => Value::number(Some(since_ns())),
             Field::Event => {
                 Value::text(self.view.events.get(usize::from(chunk.event[row])).map(|it| &**it))
             }
-            Field::Period => Value::number(Some(chunk.period[row])),
             Field::Memory => Value::Bool(self.is_memory()),
             Field::Access => Value::text(self.access().map(access_name)),
-            Field::Size => Value::number(Some(chunk.size[row].into()).filter(|size| *size != 0)),
             Field::Level => Value::text(told.level.map(|level| level.name())),
             Field::Snoop => told.snoop.text().map_or(Value::None, |it| Value::Text(it.into())),
             Field::Tlb => told.tlb.text().map_or(Value::None, |it| Value::Text(it.into())),
             Field::Locked => told.locked.map_or(Value::None, Value::Bool),
             Field::Remote => told.level.map_or(Value::None, |_| Value::Bool(told.is_remote)),
             Field::Region => Value::text(told.region.map(region_name)),
-            Field::Latency => Value::number(Some(latency).filter(|latency| *latency != 0)),
-            Field::LatencyBucket => match latency.checked_ilog2() {
+            Field::LatencyBucket => match u64::from(chunk.latency[row]).checked_ilog2() {
                 Some(0) => Value::text(Some("1")),
                 Some(log) => Value::Text(format!("{}..{}", 1u64 << log, (2u64 << log) - 1).into()),
                 None => Value::None,
             },
             Field::Evidence => Value::text(found.evidence.map(Evidence::name)),
             Field::Frequency => Value::Bool(found.is_by_frequency),
-            Field::Address | Field::Addr => of(|address| address),
             Field::AddressSource => Value::text(found.address_source.map(|source| match source {
                 AddressSource::Sampled => "sampled",
                 AddressSource::Computed => "computed",
             })),
-            Field::Page => of(|address| address & !0xfff),
-            Field::HugePage => of(|address| address & !0x1f_ffff),
-            Field::Cacheline => of(|address| address & !63),
-            Field::Offset => Value::number(known(chunk.offset[row]).map(u64::from)),
-            Field::Index => Value::number(known(chunk.index[row]).map(u64::from)),
-            Field::Instance => Value::number(self.instance()),
-            Field::Alignment => Value::number(self.instance().map(|instance| instance & 63)),
             _ => Value::None,
         }
     }
@@ -340,10 +344,7 @@ fn of_lines(lines: &[SourceLine]) -> Value<'_> {
 }
 
 fn of_task(task: &Task, field: Field) -> Value<'_> {
-    let number = |id: i32| if id < 0 { Value::None } else { Value::Number(id.into()) };
     match field {
-        Field::Process => number(task.pid),
-        Field::Thread => number(task.tid),
         Field::Comm => Value::text(task.comm.as_deref()),
         Field::Cgroup => Value::text(task.cgroup.as_deref()),
         _ => Value::None,

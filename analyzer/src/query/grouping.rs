@@ -4,7 +4,7 @@ use crate::limit;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Column, Field, Notation, Value, ValueType};
 use dataspace_proto::memory::{Access, Snoop};
-use dataspace_proto::query::{KeyValue, QueryMetrics};
+use dataspace_proto::query::{KeyValue, QueryMetrics, QueryRow};
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 
@@ -201,6 +201,9 @@ impl Grouping {
         {
             return *known;
         }
+        if key.kind == ValueType::Number && number.is_none() {
+            return key.expression.number(at, answers).map(|number| number as u64);
+        }
         let value = key.expression.value(at, answers);
         let code = match value {
             Value::None => None,
@@ -217,7 +220,7 @@ impl Grouping {
             }),
         };
         if let (Some((_, codes)), Some(number)) = (&mut self.keys[idx].table, number)
-            && number < u32::MAX as usize
+            && number < limit::MAX_KEPT_ANSWERS
         {
             if codes.len() <= number {
                 codes.resize(number + 1, None);
@@ -244,19 +247,17 @@ impl Grouping {
         self.cut.is_some()
     }
 
-    /// Each group: its keys and its sums.
-    pub(crate) fn rows(
-        &self,
-        events: &[String],
-    ) -> impl Iterator<Item = (Vec<KeyValue>, QueryMetrics)> {
-        self.groups.iter().map(move |(key, group)| {
-            let group = *group as usize;
+    /// Each group, and its number in the order of first samples.
+    pub(crate) fn rows(&self, events: &[String]) -> impl Iterator<Item = (u32, QueryRow)> {
+        self.groups.iter().map(move |(key, number)| {
+            let group = *number as usize;
             let periods = &self.periods[group * self.n_events..(group + 1) * self.n_events];
             let values = self.keys.iter().zip(key.codes).enumerate();
             let values = values.map(|(idx, (own, code))| {
                 if key.nones & (1 << idx) != 0 { KeyValue::None } else { self.shown(own, code) }
             });
-            (values.collect(), self.tallies[group].metrics(events, periods))
+            let metrics = self.tallies[group].metrics(events, periods);
+            (*number, QueryRow { key: values.collect(), metrics })
         })
     }
 

@@ -161,10 +161,7 @@ impl Analyzer {
                 self.world.fork(fork);
                 self.history.tasks.fork(fork);
             }
-            Record::Exit(exit) => {
-                self.world.exit(exit);
-                self.history.tasks.exit(exit);
-            }
+            Record::Exit(exit) => self.world.exit(exit),
             Record::Namespace(namespace) => self.world.processes.namespace(namespace),
             Record::Cgroup(cgroup) => self.cgroups.add(cgroup),
             Record::KernelSymbol(symbol) => self.world.kernel_code.add(symbol),
@@ -199,6 +196,11 @@ impl Analyzer {
     /// Has the lines of all places found out, of those that are in the history and those to come.
     pub const fn want_lines(&mut self) {
         self.config.has_lines = true;
+    }
+
+    /// Tells whether lines are found out.
+    pub(crate) const fn has_lines(&self) -> bool {
+        self.config.has_lines
     }
 
     /// Places in code whose lines are being found out.
@@ -249,7 +251,7 @@ impl Analyzer {
                 return self.history.places.ask_again(object, at);
             }
             (Answer::NotNow(_), Question::Line(at)) => {
-                return self.history.places.set_lines(object, at, Arc::default());
+                return self.history.places.give_up_lines(object, at);
             }
             (Answer::Unfinished, _) => {
                 return self.parked.ask_again(&self.world.processes, (object, question));

@@ -79,6 +79,8 @@ impl Analyzer {
             first_ns: self.first_time_ns.unwrap_or(0),
             last_ns: self.last_time_ns,
             n_pending: self.n_pending() as u64,
+            has_lines: self.has_lines(),
+            n_lines_given_up: self.history.places.n_given_up() as u64,
             n_lines_open: self.n_lines_open() as u64,
         })
     }

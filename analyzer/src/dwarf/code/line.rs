@@ -4,11 +4,12 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::code_range;
 use crate::dwarf::unit::parsed::{ParsedUnit, bounded_string};
 use crate::dwarf::unit::reader::{Entry, Reader};
-use crate::limit::{self, BoundedMap};
+use crate::limit;
 use crate::types::die::{DieRef, UnitIdx};
 use dataspace_proto::address::Svma;
 use gimli::AttributeValue;
-use std::sync::Arc;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A line of a source file, and the function that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +22,23 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// The line tables of units.
-pub(crate) type LineTables =
-    BoundedMap<UnitIdx, Option<Arc<LineTable>>, { limit::MAX_CACHED_LINE_TABLES }>;
+/// The line tables of units, as many as there is room for.
+#[derive(Debug, Default)]
+pub(crate) struct LineTables {
+    of_unit: FxHashMap<UnitIdx, Option<Arc<LineTable>>>,
+    n_rows: usize,
+}
+
+impl LineTables {
+    fn keep(&mut self, unit: UnitIdx, table: Option<Arc<LineTable>>) {
+        // What a table takes besides its rows counts as so many.
+        self.n_rows += 64 + table.as_ref().map_or(0, |table| table.rows.len());
+        if self.n_rows > limit::MAX_CACHED_LINE_ROWS {
+            *self = Self::default();
+        }
+        self.of_unit.insert(unit, table);
+    }
+}
 
 /// The line table of one unit.
 #[derive(Debug)]
@@ -32,6 +47,8 @@ pub(crate) struct LineTable {
     header: gimli::LineProgramHeader<Reader>,
     /// First address, file and line; by address.
     rows: Vec<LineRow>,
+    /// Paths of files, each made once.
+    paths: Mutex<FxHashMap<u32, Option<Arc<str>>>>,
 }
 
 /// Code from an address on.
@@ -73,10 +90,21 @@ impl LineTable {
                 break;
             }
         }
+        if rows.len() > begins {
+            // Broken off: what comes after the last row has no line.
+            match rows[begins] {
+                LineRow { address: 0, .. } => rows.truncate(begins),
+                _ => rows.extend(rows.last().map(|last| LineRow {
+                    address: last.address.saturating_add(1),
+                    is_end: true,
+                    ..*last
+                })),
+            }
+        }
         rows.sort_by_key(|row| (row.address, !row.is_end));
         rows.shrink_to_fit();
         let header = program.header().clone();
-        Some(Self { unit, header, rows })
+        Some(Self { unit, header, rows, paths: Mutex::default() })
     }
 
     /// The file and line of the code at `svma`.
@@ -88,6 +116,11 @@ impl LineTable {
 
     /// The path of a file by its number.
     fn path(&self, file: u32) -> Option<Arc<str>> {
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.entry(file).or_insert_with(|| self.read_path(file)).clone()
+    }
+
+    fn read_path(&self, file: u32) -> Option<Arc<str>> {
         let unit = &self.unit;
         let file = self.header.file(file.into())?;
         let text = |value: AttributeValue<Reader>| {
@@ -149,11 +182,12 @@ impl DebugInfo {
     fn line_table_at(&mut self, svma: Svma) -> Option<Arc<LineTable>> {
         // The lines of split units are with their skeletons.
         let unit_idx = self.own_unit_at(svma)?;
-        if let Some(known) = self.line_tables.get(&unit_idx) {
-            return known;
+        if let Some(known) = self.line_tables.of_unit.get(&unit_idx) {
+            return known.clone();
         }
         let table = self.unit(unit_idx).and_then(LineTable::read).map(Arc::new);
-        self.line_tables.keep(unit_idx, table)
+        self.line_tables.keep(unit_idx, table.clone());
+        table
     }
 
     /// The function at `svma`, and the calls in line around it, outermost first.
@@ -168,15 +202,23 @@ impl DebugInfo {
             return Some((name, calls));
         }
         let mut n_ranges_left = limit::MAX_FUNCTION_RANGES;
+        // Depth of a call that does not hold the address: nothing in it does.
+        let mut elsewhere = isize::MAX;
         while let Ok(Some(met)) =
             walk.next_where(|met| met.depth < 1 || met.tag == gimli::DW_TAG_inlined_subroutine)
             && met.depth >= 1
-            && calls.len() < limit::MAX_SCOPE_DEPTH
-            && let Ok(entry) = unit.unit.entry(met.offset)
+            && calls.len() < limit::MAX_INLINED_CALLS
         {
+            if met.depth > elsewhere {
+                continue;
+            }
+            elsewhere = isize::MAX;
+            let Ok(entry) = unit.unit.entry(met.offset) else { break };
             let ranges = code_range::ranges(&unit.dwarf, &unit.unit, &entry, &mut n_ranges_left);
             if ranges.iter().any(|range| (range.begin..range.end).contains(&svma.0)) {
                 calls.push(self.call_in_line(unit_idx, &entry));
+            } else {
+                elsewhere = met.depth;
             }
         }
         Some((name, calls))
