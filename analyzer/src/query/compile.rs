@@ -2,7 +2,7 @@
 
 use crate::limit;
 use crate::query::error::QueryError;
-use crate::query::expression::{Formula, Operator, Relation, TextTest};
+use crate::query::expression::{Comparison, Formula, Operator, TextTest};
 use crate::query::field::{Column, Field, Value, ValueType};
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SourceInfo, operators};
 use cel::parser::Parser;
@@ -346,7 +346,7 @@ type MakeOfTwo = Box<dyn FnOnce(Formula, Formula) -> Formula>;
 
 /// The way to make an expression of two whose kinds are known, and its kind; `None` where they do not fit.
 fn of_two(name: &str, one: ValueType, other: ValueType) -> Option<(MakeOfTwo, ValueType)> {
-    let related = |relation: Relation| -> Option<(MakeOfTwo, ValueType)> {
+    let related = |relation: Comparison| -> Option<(MakeOfTwo, ValueType)> {
         let make = move |left, right| match one {
             ValueType::Number => Formula::CompareNumbers(relation, Box::new((left, right))),
             _ => Formula::Compare(relation, Box::new((left, right))),
@@ -375,12 +375,12 @@ fn of_two(name: &str, one: ValueType, other: ValueType) -> Option<(MakeOfTwo, Va
         return None;
     }
     match name {
-        operators::EQUALS => related(Relation::Equal),
-        operators::NOT_EQUALS => related(Relation::NotEqual),
-        operators::LESS => related(Relation::Less),
-        operators::LESS_EQUALS => related(Relation::LessOrEqual),
-        operators::GREATER => related(Relation::Greater),
-        operators::GREATER_EQUALS => related(Relation::GreaterOrEqual),
+        operators::EQUALS => related(Comparison::Equal),
+        operators::NOT_EQUALS => related(Comparison::NotEqual),
+        operators::LESS => related(Comparison::Less),
+        operators::LESS_EQUALS => related(Comparison::LessOrEqual),
+        operators::GREATER => related(Comparison::Greater),
+        operators::GREATER_EQUALS => related(Comparison::GreaterOrEqual),
         operators::ADD if one == ValueType::Text => {
             let make = |left, right| Formula::Join(Box::new((left, right)));
             Some((Box::new(make), ValueType::Text))

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// A relation of two values of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub(crate) enum Comparison {
     Equal,
     NotEqual,
     Less,
@@ -50,8 +50,8 @@ pub(crate) enum Formula {
     /// Two texts one after the other.
     Join(Box<(Formula, Formula)>),
     /// A relation of texts or truths.
-    Compare(Relation, Box<(Formula, Formula)>),
-    CompareNumbers(Relation, Box<(Formula, Formula)>),
+    Compare(Comparison, Box<(Formula, Formula)>),
+    CompareNumbers(Comparison, Box<(Formula, Formula)>),
     /// Equality with `null`.
     IsNone(Box<Formula>),
     Test(TextTest, Box<(Formula, Formula)>),
@@ -270,7 +270,7 @@ const fn computed(operator: Operator, left: i64, right: i64) -> Option<i64> {
     }
 }
 
-impl Relation {
+impl Comparison {
     fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {
             Self::Equal => left == right,
