@@ -1,6 +1,5 @@
-//! The answer to a question as a table, as JSON and as CSV.
+//! The answer to a question as a table and as CSV.
 
-use crate::config::Selection;
 use crate::export::csv::quoted;
 use crate::header::Tone;
 use crate::session::question::Question;
@@ -16,41 +15,6 @@ const MAX_WIDTH: usize = 200;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// Form of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// For a person.
-    Table,
-    /// One compact document on a line.
-    Json,
-    /// One line for each row.
-    Csv,
-}
-
-/// Writes an answer, in a table below the header of `snapshot`.
-///
-/// # Errors
-/// Those of `out`.
-pub(crate) fn write(
-    snapshot: &Snapshot,
-    question: &Question,
-    answer: &QueryAnswer,
-    form: Form,
-    options: &TableOptions,
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
-    match form {
-        Form::Json => {
-            serde_json::to_writer(&mut *out, answer)?;
-            out.write_all(b"\n")?;
-        }
-        Form::Csv => write_csv(question, answer, out)?,
-        Form::Table => write_table(snapshot, question, answer, options, out)?,
-    }
-    out.flush()?;
-    Ok(())
-}
-
 /// A key's value for a person and for spreadsheets; nothing where there is none.
 fn text(value: &KeyValue) -> String {
     match value {
@@ -61,7 +25,15 @@ fn text(value: &KeyValue) -> String {
     }
 }
 
-fn write_csv(question: &Question, answer: &QueryAnswer, out: &mut dyn Write) -> io::Result<()> {
+/// Writes one line for each row.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_csv(
+    question: &Question,
+    answer: &QueryAnswer,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let metrics = question.metrics();
     let titles = answer.by.iter().map(String::as_str).chain(metrics.iter().map(|it| it.name()));
     let titles: Vec<String> = titles.map(quoted).collect();
@@ -75,7 +47,7 @@ fn write_csv(question: &Question, answer: &QueryAnswer, out: &mut dyn Write) -> 
         let cells: Vec<String> = keys.chain(values).collect();
         write!(out, "{}\r\n", cells.join(","))?;
     }
-    Ok(())
+    out.flush()
 }
 
 /// Part of the samples that the filter kept.
@@ -90,7 +62,11 @@ fn cell(metric: Metric, metrics: &QueryMetrics, total: &QueryMetrics) -> String 
     }
 }
 
-fn write_table(
+/// Writes a table below the header of `snapshot`.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_table(
     snapshot: &Snapshot,
     question: &Question,
     answer: &QueryAnswer,
@@ -143,7 +119,8 @@ fn write_table(
         printer.toned("… and more (--limit N shows more)", Tone::Plain)?;
     }
     printer.toned(format!("\n{}", held(answer)), Tone::Faint)?;
-    printer.warnings(&snapshot.warnings)
+    printer.warnings(&snapshot.warnings)?;
+    printer.out.flush()
 }
 
 /// The part of the span's samples that the answer rests on.
@@ -165,10 +142,4 @@ fn held_samples(answer: &QueryAnswer) -> String {
              no longer in the history (top --history SIZE keeps more), or wait for debug information"
         ),
     }
-}
-
-/// Options of a table of all rows that were asked for.
-pub(crate) fn limited(question: &Question, options: TableOptions) -> TableOptions {
-    let selection = Selection { limit: question.query.limit, ..Selection::default() };
-    TableOptions { selection, ..options }
 }

@@ -14,6 +14,7 @@ use anyhow::Context;
 use keyboard::{KeyInput, Keyboard};
 use screen::Screen;
 use state::ScreenState;
+use std::io;
 use std::time::{Duration, Instant};
 use view::Theme;
 
@@ -58,10 +59,7 @@ pub(crate) fn run(
         if is_changed {
             let drawn = screen.draw(|frame| view::draw(frame, &mut state, &theme));
             if let Err(error) = drawn {
-                return match keyboard.wait(Duration::ZERO) {
-                    Ok(KeyInput::HungUp) => Ok(Leave::HungUp),
-                    _ => Err(error).context("drawing on the terminal"),
-                };
+                return undrawn(error, &keyboard);
             }
         }
         match read_keys(&keyboard, &mut state)? {
@@ -71,6 +69,14 @@ pub(crate) fn run(
         }
     }
     Ok(Leave::Asked)
+}
+
+/// Leaves the screen that cannot be drawn on: because the terminal is gone, or with the error.
+fn undrawn(error: io::Error, keyboard: &Keyboard) -> anyhow::Result<Leave> {
+    match keyboard.wait(Duration::ZERO) {
+        Ok(KeyInput::HungUp) => Ok(Leave::HungUp),
+        _ => Err(error).context("drawing on the terminal"),
+    }
 }
 
 /// Waits a moment for a key and takes all that were pressed; gives the last thing that happened.

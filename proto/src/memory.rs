@@ -31,18 +31,18 @@ named! {
 /// Number of levels.
 pub const N_LEVELS: usize = Level::ALL.len();
 
-/// Kind of access of an instruction to its memory operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Access {
-    /// Reads.
-    Load,
-    /// Writes.
-    Store,
-    /// Reads and writes, as `add %rax,(%rdi)` does.
-    LoadStore,
-    /// Only asks for the line.
-    Prefetch,
+named! {
+    /// Kind of access of an instruction to its memory operand.
+    Access {
+        /// Reads.
+        Load = "load";
+        /// Writes.
+        Store = "store";
+        /// Reads and writes, as `add %rax,(%rdi)` does.
+        LoadStore = "load_store";
+        /// Only asks for the line.
+        Prefetch = "prefetch";
+    }
 }
 
 macro_rules! flags {
@@ -167,38 +167,38 @@ impl Blocked {
     }
 }
 
-/// Owner of the memory or cache, on processors that tell it by caching agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Region {
-    /// A cache that this agent's cores share.
-    LocalShared,
-    /// A cache of this agent that is not shared.
-    LocalUnshared,
-    /// Another agent, of devices.
-    OtherIo,
-    /// A cache that another agent's cores share.
-    OtherShared,
-    /// A cache of another agent that is not shared.
-    OtherUnshared,
-    /// Device memory.
-    Mmio,
-    /// The first of eight regions that memory is divided into.
-    Memory0,
-    /// The second.
-    Memory1,
-    /// The third.
-    Memory2,
-    /// The fourth.
-    Memory3,
-    /// The fifth.
-    Memory4,
-    /// The sixth.
-    Memory5,
-    /// The seventh.
-    Memory6,
-    /// The eighth.
-    Memory7,
+named! {
+    /// Owner of the memory or cache, on processors that tell it by caching agent.
+    Region {
+        /// A cache that this agent's cores share.
+        LocalShared = "local_shared";
+        /// A cache of this agent that is not shared.
+        LocalUnshared = "local_unshared";
+        /// Another agent, of devices.
+        OtherIo = "other_io";
+        /// A cache that another agent's cores share.
+        OtherShared = "other_shared";
+        /// A cache of another agent that is not shared.
+        OtherUnshared = "other_unshared";
+        /// Device memory.
+        Mmio = "mmio";
+        /// The first of eight regions that memory is divided into.
+        Memory0 = "memory0";
+        /// The second.
+        Memory1 = "memory1";
+        /// The third.
+        Memory2 = "memory2";
+        /// The fourth.
+        Memory3 = "memory3";
+        /// The fifth.
+        Memory4 = "memory4";
+        /// The sixth.
+        Memory5 = "memory5";
+        /// The seventh.
+        Memory6 = "memory6";
+        /// The eighth.
+        Memory7 = "memory7";
+    }
 }
 
 /// A page's size, as a power of two.

@@ -20,14 +20,14 @@ named! {
     }
 }
 
-/// Source of the data address of an attribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AddressSource {
-    /// The sample carried it.
-    Sampled,
-    /// Computed from the registers: no second witness, as it comes from the same trigger.
-    Computed,
+named! {
+    /// Source of the data address of an attribution.
+    AddressSource {
+        /// The sample carried it.
+        Sampled = "sampled";
+        /// Computed from the registers: no second witness, as it comes from the same trigger.
+        Computed = "computed";
+    }
 }
 
 /// Place where a function, or a data object, is declared.

@@ -17,6 +17,21 @@ pub const MAX_WINDOWS: usize = 4;
 /// objects and the longest window, and 375 MB for as many as a session tells apart.
 pub const MAX_WINDOW_S: u16 = 300;
 
+/// Seconds of a time as it is typed: a number, or one with ms, s, m, min or h after it.
+#[must_use]
+pub fn typed_seconds(text: &str) -> Option<f64> {
+    let number_len = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_len);
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
 /// One span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {

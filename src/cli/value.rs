@@ -2,7 +2,7 @@
 
 use crate::config::Skid;
 use dataspace_proto::event::SkidModel;
-use dataspace_proto::window::WindowLengths;
+use dataspace_proto::window::{WindowLengths, typed_seconds};
 use std::time::Duration;
 
 /// The longest duration: 100 years, so that adding it to a clock cannot overflow.
@@ -54,16 +54,7 @@ pub(super) fn event_list(text: &str) -> Result<EventList, String> {
 /// A span of time: seconds, or a number with ms, s, m or h after it.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected seconds, or a number with a unit: 5, 0.5, 10s, 1m, 2h".to_owned();
-    let number_len = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(number_len);
-    let factor = match unit {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let seconds = number.parse::<f64>().map_err(|_| wrong())? * factor;
+    let seconds = typed_seconds(text).ok_or_else(wrong)?;
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
         return Err(wrong());
     }

@@ -1,7 +1,7 @@
 //! `dataspace report`: the totals of a recording.
 
 use super::json;
-use crate::answer::{self, Form};
+use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{Global, ReportArgs, ReportFormat};
 use crate::config::{RECORDING_HISTORY_BYTES, RecordingOptions, Selection};
@@ -48,14 +48,16 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         match &question {
             None => print(&*source, format, &options, &mut out),
             Some(question) => {
-                let form = match format {
-                    ReportFormat::Json => Form::Json,
-                    ReportFormat::Csv => Form::Csv,
-                    _ => Form::Table,
-                };
                 let answer = source.ask(question)?;
-                let options = answer::limited(question, options);
-                answer::write(&source.snapshot(), question, &answer, form, &options, &mut out)
+                match format {
+                    ReportFormat::Json => json::write(&answer, &mut out)?,
+                    ReportFormat::Csv => answer::write_csv(question, &answer, &mut out)?,
+                    _ => {
+                        let snapshot = source.snapshot();
+                        answer::write_table(&snapshot, question, &answer, &options, &mut out)?;
+                    }
+                }
+                Ok(())
             }
         }
     })

@@ -1,7 +1,7 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
 use super::json;
-use crate::answer::{self, Form};
+use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
 use crate::client::{Client, RemoteSession};
@@ -280,8 +280,7 @@ fn print_snapshot(
     if let Some(query) = view.query.clone() {
         let question = Question::new(query)?;
         let answer = source.ask(&question)?;
-        let options = answer::limited(&question, options);
-        return answer::write(&snapshot, &question, &answer, Form::Table, &options, out);
+        return Ok(answer::write_table(&snapshot, &question, &answer, &options, out)?);
     }
     table::render(&snapshot, &options, out)?;
     out.flush()?;

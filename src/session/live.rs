@@ -146,13 +146,11 @@ impl Source for LiveSession {
     }
 
     fn history(&self, has_lines: bool) -> Findings {
-        if has_lines {
-            self.published.want_lines();
-        }
+        self.published.want_history(has_lines);
         let until = Instant::now() + LINES_DEADLINE;
         loop {
             let is_final = self.published.is_final();
-            let findings = self.published.newest_with_history();
+            let findings = self.published.newest();
             let is_there = match &findings.history {
                 Some(history) if has_lines => history.has_lines && history.n_lines_open == 0,
                 Some(_) => true,

@@ -42,8 +42,7 @@ pub(crate) trait Source: Send + Sync {
 
     /// The same with the history, where the session keeps one here; with the source lines of all that is in it, so far
     /// as they are found out soon, where it `has_lines`.
-    fn history(&self, has_lines: bool) -> Findings {
-        let _ = has_lines;
+    fn history(&self, _has_lines: bool) -> Findings {
         self.findings()
     }
 

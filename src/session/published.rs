@@ -51,21 +51,14 @@ impl Published {
         (published, wished)
     }
 
-    /// Fresh findings with the history, where one is kept.
-    pub(super) fn newest_with_history(&self) -> Findings {
-        if !self.has_history.swap(true, Ordering::AcqRel) {
-            // Those that are under way may be without.
-            self.newest();
-        }
-        self.newest()
+    /// Findings are to have the history from now on, and the history source lines where it `has_lines`. Those that are
+    /// under way may be without.
+    pub(super) fn want_history(&self, has_lines: bool) {
+        self.has_history.store(true, Ordering::Release);
+        self.has_lines.fetch_or(has_lines, Ordering::AcqRel);
     }
 
-    /// The history is to have source lines from now on.
-    pub(super) fn want_lines(&self) {
-        self.has_lines.store(true, Ordering::Release);
-    }
-
-    /// Tells whether it is.
+    /// Tells whether the history is to have source lines.
     pub(super) fn has_lines(&self) -> bool {
         self.has_lines.load(Ordering::Acquire)
     }

@@ -185,10 +185,6 @@ impl Source for ReplaySession {
         self.published.newest()
     }
 
-    fn history(&self, _: bool) -> Findings {
-        self.published.newest_with_history()
-    }
-
     fn is_finished(&self) -> bool {
         self.published.is_final()
     }

@@ -2,18 +2,17 @@
 
 use super::keyboard::{KeyInput, Keyboard};
 use super::screen::Screen;
-use super::{GLANCE, Leave};
-use crate::answer::{self, Form};
+use super::{GLANCE, Leave, undrawn};
+use crate::answer;
 use crate::config::{Selection, TopOptions};
 use crate::interrupt::Interrupt;
 use crate::session::Source;
 use crate::session::question::Question;
 use crate::table::TableOptions;
-use anyhow::Context as _;
 use dataspace_proto::window::Window;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::Paragraph;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Lines of the table that are no rows: header, titles, sums, accounts.
 const N_OTHER_LINES: usize = 10;
@@ -45,10 +44,7 @@ pub(crate) fn run(
         }
         let page = Paragraph::new(text.as_str());
         if let Err(error) = screen.draw(|frame| frame.render_widget(page, frame.area())) {
-            return match keyboard.wait(Duration::ZERO) {
-                Ok(KeyInput::HungUp) => Ok(Leave::HungUp),
-                _ => Err(error).context("drawing on the terminal"),
-            };
+            return undrawn(error, &keyboard);
         }
         match keyboard.wait(GLANCE)? {
             KeyInput::HungUp => return Ok(Leave::HungUp),
@@ -79,6 +75,6 @@ fn asked(source: &dyn Source, question: &Question, height: usize) -> anyhow::Res
     };
     let mut text = Vec::new();
     let answer = source.ask(question)?;
-    answer::write(&source.snapshot(), question, &answer, Form::Table, &options, &mut text)?;
+    answer::write_table(&source.snapshot(), question, &answer, &options, &mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

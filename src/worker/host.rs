@@ -195,35 +195,13 @@ impl Host {
 
     /// Makes what is wished for, in `file`.
     fn fulfil(&self, wish: Wish, file: Option<OwnedFd>) -> Reply {
-        if let Wish::Query(query) = &wish {
-            let answered = catch_unwind(AssertUnwindSafe(|| self.answer(query)));
-            let answered = answered.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-            return self.reply(answered, file);
-        }
-        let Some((findings, made)) = lock(&self.shown).clone() else {
-            return Reply::Absent;
-        };
-        let making = || -> io::Result<Option<Vec<u8>>> {
-            let mut bytes = Vec::new();
-            match wish {
-                Wish::Object(id) => return json(object::detail(&findings, id)),
-                Wish::Layout(id) => return json(object::layout(&findings, id)),
-                Wish::Pprof => {
-                    pprof::write(&findings, Some(made.elapsed()), MAX_BYTES, &mut bytes)?;
-                }
-                Wish::Folded => folded::write(&findings, MAX_BYTES, &mut bytes)?,
-                Wish::Query(_) => return Ok(None),
-            }
-            Ok(Some(bytes))
+        let making = || match wish {
+            Wish::Query(query) => self.answer(&query),
+            of_snapshot => self.made(&of_snapshot),
         };
         let bytes = catch_unwind(AssertUnwindSafe(making));
         let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        self.reply(bytes, file)
-    }
-
-    /// Hands what was made on in `file`.
-    fn reply(&self, made: io::Result<Option<Vec<u8>>>, file: Option<OwnedFd>) -> Reply {
-        match made.and_then(|bytes| bytes.map(|bytes| write(file, &bytes)).transpose()) {
+        match bytes.and_then(|bytes| bytes.map(|bytes| write(file, &bytes)).transpose()) {
             Ok(Some(())) => Reply::Made,
             Ok(None) => Reply::Absent,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -231,6 +209,20 @@ impl Host {
             }
             Err(error) => self.failed(&error),
         }
+    }
+
+    /// The bytes of what is wished for of the newest snapshot; `None` where there is none, or no such thing.
+    fn made(&self, wish: &Wish) -> io::Result<Option<Vec<u8>>> {
+        let Some((findings, made)) = lock(&self.shown).clone() else { return Ok(None) };
+        let mut bytes = Vec::new();
+        match wish {
+            Wish::Object(id) => return json(object::detail(&findings, *id)),
+            Wish::Layout(id) => return json(object::layout(&findings, *id)),
+            Wish::Pprof => pprof::write(&findings, Some(made.elapsed()), MAX_BYTES, &mut bytes)?,
+            Wish::Folded => folded::write(&findings, MAX_BYTES, &mut bytes)?,
+            Wish::Query(_) => return Ok(None),
+        }
+        Ok(Some(bytes))
     }
 
     fn failed(&self, error: &io::Error) -> Reply {

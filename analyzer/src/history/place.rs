@@ -3,6 +3,7 @@
 use crate::bytes::file::LoadObjectIdx;
 use crate::dwarf::code::line::SourceLine;
 use crate::history::growing::{Frozen, Growing};
+use crate::index::question::Answer;
 use crate::limit;
 use dataspace_proto::address::Svma;
 use dataspace_proto::sample_line::Scope;
@@ -109,21 +110,21 @@ impl PlaceTable {
         None
     }
 
-    /// Puts a question off that takes another turn.
-    pub(crate) fn ask_again(&mut self, object: LoadObjectIdx, at: Svma) {
-        self.again.push_back((object, at));
-    }
-
-    /// Notes the line of all places at an instruction.
-    pub(crate) fn set_lines(&mut self, object: LoadObjectIdx, at: Svma, lines: Arc<[SourceLine]>) {
-        for number in self.asked.remove(&(object, at)).unwrap_or_default() {
+    /// Takes what a worker says of the line at an instruction, for all places there.
+    pub(crate) fn answer(&mut self, asked: (LoadObjectIdx, Svma), answer: Answer) {
+        let lines = match answer {
+            // It takes another turn.
+            Answer::Unfinished => return self.again.push_back(asked),
+            Answer::NotNow(_) => {
+                self.n_given_up += self.asked.remove(&asked).map_or(0, |waiting| waiting.len());
+                return;
+            }
+            Answer::Line(lines) => lines,
+            _ => Arc::default(),
+        };
+        for number in self.asked.remove(&asked).unwrap_or_default() {
             self.list.change(number, |place| place.lines = Some(Arc::clone(&lines)));
         }
-    }
-
-    /// Notes that nobody finds a line out now.
-    pub(crate) fn give_up_lines(&mut self, object: LoadObjectIdx, at: Svma) {
-        self.n_given_up += self.asked.remove(&(object, at)).map_or(0, |waiting| waiting.len());
     }
 
     pub(crate) const fn n_given_up(&self) -> usize {

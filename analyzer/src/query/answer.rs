@@ -24,8 +24,6 @@ pub struct Inquiry {
     sort: Metric,
     span: Span,
     limit: usize,
-    /// Samples that touch no memory count too.
-    has_all: bool,
     /// Addresses are told as ordinals.
     is_confined: bool,
 }
@@ -59,10 +57,8 @@ impl Inquiry {
         }
         let sort = query.sort.as_ref().map(metric).transpose()?;
         let span = query.span.as_ref().map(|text| Span::parse(text)).transpose()?;
-        let expressions = keys.iter().map(|(expression, _)| expression).chain(&filter);
         Ok(Self {
             by: by.iter().map(|key| key.trim().to_owned()).collect(),
-            has_all: expressions.into_iter().any(|it| it.has(Field::Memory)),
             keys,
             filter,
             sort: sort.unwrap_or(metrics[0]),
@@ -71,6 +67,11 @@ impl Inquiry {
             limit: query.limit.unwrap_or(usize::MAX),
             is_confined: false,
         })
+    }
+
+    /// Its keys and its filter.
+    fn formulas(&self) -> impl Iterator<Item = &Formula> {
+        self.keys.iter().map(|(key, _)| key).chain(&self.filter)
     }
 
     /// Has at most `max_rows` rows in its answer.
@@ -83,10 +84,13 @@ impl Inquiry {
     /// # Errors
     /// Where an expression speaks of addresses: it could find one out.
     pub fn confine(&mut self) -> Result<(), QueryError> {
-        let made = self.keys.iter().map(|(key, _)| key);
-        let made = made.filter(|key| !matches!(key, Formula::Field(_))).chain(&self.filter);
-        let addresses = || Field::ALL.iter().filter(|field| field.form() == Notation::Hex);
-        if made.into_iter().any(|formula| addresses().any(|field| formula.has(*field))) {
+        // A filter is true or false, and so no address by itself.
+        let is_address = |field: &&Field| field.form() == Notation::Hex;
+        let tells = |formula: &Formula| {
+            let is_made = !matches!(formula, Formula::Field(_));
+            is_made && Field::ALL.iter().filter(is_address).any(|field| formula.has(*field))
+        };
+        if self.formulas().any(tells) {
             return Err(QueryError::Addresses);
         }
         self.is_confined = true;
@@ -96,9 +100,7 @@ impl Inquiry {
     /// Tells whether it speaks of source lines, which have to be found out first.
     #[must_use]
     pub fn has_lines(&self) -> bool {
-        let keys = self.keys.iter().map(|(key, _)| key);
-        let mut formulas = keys.chain(&self.filter);
-        formulas.any(|it| it.has(Field::Line) || it.has(Field::Inlined))
+        self.formulas().any(|it| it.has(Field::Line) || it.has(Field::Inlined))
     }
 
     /// The answer that a history gives.
@@ -107,6 +109,8 @@ impl Inquiry {
         let (from_ns, to_ns) = self.span.times_ns(view.first_ns, view.last_ns);
         let mut grouping = Grouping::new(self.keys.clone(), view.events.len());
         let mut answers = Answers::default();
+        // Samples that touch no memory count where the question speaks of that.
+        let has_all = self.formulas().any(|it| it.has(Field::Memory));
         let (mut n_held, mut first_ns, mut last_ns) = (0, u64::MAX, 0);
         for chunk in &view.kept.chunks {
             for (row, time_ns) in chunk.time_ns.iter().enumerate() {
@@ -117,7 +121,7 @@ impl Inquiry {
                 first_ns = first_ns.min(*time_ns);
                 last_ns = last_ns.max(*time_ns);
                 let at = At { view, chunk, row };
-                let is_kept = (self.has_all || at.is_memory())
+                let is_kept = (has_all || at.is_memory())
                     && self
                         .filter
                         .as_ref()

@@ -275,13 +275,13 @@ impl<'a> At<'a> {
                 Value::text(self.view.events.get(usize::from(chunk.event[row])).map(|it| &**it))
             }
             Field::Memory => Value::Bool(self.is_memory()),
-            Field::Access => Value::text(self.access().map(access_name)),
+            Field::Access => Value::text(self.access().map(Access::name)),
             Field::Level => Value::text(told.level.map(|level| level.name())),
             Field::Snoop => told.snoop.text().map_or(Value::None, |it| Value::Text(it.into())),
             Field::Tlb => told.tlb.text().map_or(Value::None, |it| Value::Text(it.into())),
             Field::Locked => told.locked.map_or(Value::None, Value::Bool),
             Field::Remote => told.level.map_or(Value::None, |_| Value::Bool(told.is_remote)),
-            Field::Region => Value::text(told.region.map(region_name)),
+            Field::Region => Value::text(told.region.map(Region::name)),
             Field::LatencyBucket => match u64::from(chunk.latency[row]).checked_ilog2() {
                 Some(0) => Value::text(Some("1")),
                 Some(log) => Value::Text(format!("{}..{}", 1u64 << log, (2u64 << log) - 1).into()),
@@ -289,10 +289,7 @@ impl<'a> At<'a> {
             },
             Field::Evidence => Value::text(found.evidence.map(Evidence::name)),
             Field::Frequency => Value::Bool(found.is_by_frequency),
-            Field::AddressSource => Value::text(found.address_source.map(|source| match source {
-                AddressSource::Sampled => "sampled",
-                AddressSource::Computed => "computed",
-            })),
+            Field::AddressSource => Value::text(found.address_source.map(AddressSource::name)),
             _ => Value::None,
         }
     }
@@ -348,34 +345,5 @@ fn of_task(task: &Task, field: Field) -> Value<'_> {
         Field::Comm => Value::text(task.comm.as_deref()),
         Field::Cgroup => Value::text(task.cgroup.as_deref()),
         _ => Value::None,
-    }
-}
-
-/// As script's lines have it.
-const fn access_name(access: Access) -> &'static str {
-    match access {
-        Access::Load => "load",
-        Access::Store => "store",
-        Access::LoadStore => "load_store",
-        Access::Prefetch => "prefetch",
-    }
-}
-
-const fn region_name(region: Region) -> &'static str {
-    match region {
-        Region::LocalShared => "local_shared",
-        Region::LocalUnshared => "local_unshared",
-        Region::OtherIo => "other_io",
-        Region::OtherShared => "other_shared",
-        Region::OtherUnshared => "other_unshared",
-        Region::Mmio => "mmio",
-        Region::Memory0 => "memory0",
-        Region::Memory1 => "memory1",
-        Region::Memory2 => "memory2",
-        Region::Memory3 => "memory3",
-        Region::Memory4 => "memory4",
-        Region::Memory5 => "memory5",
-        Region::Memory6 => "memory6",
-        Region::Memory7 => "memory7",
     }
 }

@@ -66,20 +66,12 @@ impl Tally {
 }
 
 /// The keys of a sample as numbers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupKey {
     codes: [u64; MAX_KEYS],
     /// A bit for each key that has no value.
     nones: u8,
 }
-
-impl PartialEq for GroupKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.codes == other.codes && self.nones == other.nones
-    }
-}
-
-impl Eq for GroupKey {}
 
 impl Hash for GroupKey {
     fn hash<H: Hasher>(&self, state: &mut H) {

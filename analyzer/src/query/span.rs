@@ -1,6 +1,7 @@
 //! Spans of time, as they are typed.
 
 use crate::query::error::QueryError;
+use dataspace_proto::window::typed_seconds;
 
 /// One end of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +59,7 @@ fn moment(text: &str) -> Option<Moment> {
         Some(text) => (true, text),
         None => (false, text),
     };
-    let number_len = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(number_len);
-    let factor = match unit {
-        "" | "s" => 1e9,
-        "ms" => 1e6,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        _ => return None,
-    };
-    let ns = number.parse::<f64>().ok().filter(|number| *number >= 0.0)? * factor;
+    let ns = typed_seconds(text).filter(|seconds| *seconds >= 0.0)? * 1e9;
     // Saturates.
     let ns = ns.round() as u64;
     Some(if is_before_end { Moment::BeforeEnd(ns) } else { Moment::AfterBeginning(ns) })

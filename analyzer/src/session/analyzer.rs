@@ -187,7 +187,10 @@ impl Analyzer {
                     let key = Arc::clone(&known.key);
                     return Some(Request { object, key, question });
                 }
-                None => self.history.places.set_lines(object, at, Arc::default()),
+                None => {
+                    let gone = Answer::Failed(Reason::MappingGone);
+                    self.history.places.answer((object, at), gone);
+                }
             }
         }
         None
@@ -212,11 +215,12 @@ impl Analyzer {
     /// Takes a worker's answer in and decides the samples that waited for it.
     pub fn answer(&mut self, response: Response, observer: &mut dyn Observer) {
         let Response { object, question, answer } = response;
+        if let Question::Line(at) = question {
+            // No sample waits for it.
+            return self.history.places.answer((object, at), answer);
+        }
         match (answer, question) {
             (Answer::Open(facts), _) => self.set_state(object, ObjectState::Open(facts)),
-            (Answer::Failed(_), Question::Line(at)) => {
-                return self.history.places.set_lines(object, at, Arc::default());
-            }
             (Answer::Failed(reason), _) => self.set_state(object, ObjectState::Failed(reason)),
             (Answer::Site(site), Question::Site(query)) => {
                 self.world.add_site(object, query, *site);
@@ -233,9 +237,6 @@ impl Analyzer {
             (Answer::WaysIn(ways), Question::WaysIn(start)) => {
                 self.world.ways_in.insert(object, start, ways);
             }
-            (Answer::Line(lines), Question::Line(at)) => {
-                return self.history.places.set_lines(object, at, lines);
-            }
             // An answer to another question than was asked.
             (
                 Answer::Site(_)
@@ -247,12 +248,6 @@ impl Analyzer {
                 _,
             ) => {}
             (Answer::CodeNames(names), _) => self.add_code_names(object, names),
-            (Answer::Unfinished, Question::Line(at)) => {
-                return self.history.places.ask_again(object, at);
-            }
-            (Answer::NotNow(_), Question::Line(at)) => {
-                return self.history.places.give_up_lines(object, at);
-            }
             (Answer::Unfinished, _) => {
                 return self.parked.ask_again(&self.world.processes, (object, question));
             }
@@ -375,7 +370,7 @@ impl Analyzer {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;
                 self.totals.advance(sample.time_ns);
-                self.keep(sample, attribution, TouchedData::NOTHING);
+                self.keep(sample, attribution, None);
                 observer.decided(self, Decided { sample, attribution });
                 return;
             }
@@ -391,44 +386,34 @@ impl Analyzer {
                 self.counts.by_frequency += u64::from(claim.grounds.is_by_frequency);
                 let (names, totals) = (&self.world.names, &mut self.totals);
                 let account = self.charges.account(claim.named, names, totals, &mut self.history);
-                (self.placed(account, sample, attribution, claim.placing), Some(evidence))
+                (account, Some(evidence))
             }
         };
         let scope = self.world.scope(sample, attribution);
         let charge = Charge { sample, access: attribution.access, evidence, scope };
         self.totals.charge(account.object, &charge);
-        self.keep(sample, attribution, account.touched);
+        self.keep(sample, attribution, Some(&account));
         observer.decided(self, Decided { sample, attribution });
     }
 
-    /// An account with the place of one sample in its object.
-    fn placed(
-        &mut self,
-        account: Account,
-        sample: &Sample,
-        attribution: &Attribution,
-        placing: Placing,
-    ) -> Account {
-        let mut touched = account.touched;
-        if placing == Placing::Somewhere {
+    /// Keeps a decided sample in the history, where there is one.
+    fn keep(&mut self, sample: &Sample, attribution: &Attribution, account: Option<&Account>) {
+        if !self.history.is_kept() {
+            return;
+        }
+        let mut touched = account.map_or(TouchedData::NOTHING, |account| account.touched);
+        if attribution.claim().is_some_and(|claim| claim.placing == Placing::Somewhere) {
             (touched.offset, touched.index) = (NONE, NONE);
-        } else if let (Some(array), Some((addr, _))) = (account.array, attribution.addr)
-            && self.history.is_kept()
-            && touched.index == NONE
+        } else if touched.index == NONE
+            && let Some(array) = account.and_then(|account| account.array)
+            && let Some((addr, _)) = attribution.addr
             && let DataObjectAt::Open { bias, .. } =
                 self.world.processes.data_object(sample.pid, addr)
         {
             let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
             touched.index = u32::try_from(into / array.element_bytes).unwrap_or(NONE);
         }
-        Account { touched, ..account }
-    }
-
-    /// Keeps a decided sample in the history, where there is one.
-    fn keep(&mut self, sample: &Sample, attribution: &Attribution, touched: TouchedData) {
-        if self.history.is_kept() {
-            self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
-        }
+        self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
     }
 
     fn add_code_names(&mut self, object: LoadObjectIdx, names: Option<Names>) {
