@@ -1,11 +1,13 @@
 //! PlaceTable in code at which samples of the history were.
 
+use crate::attribution::site_table::SiteIdx;
 use crate::bytes::file::LoadObjectIdx;
 use crate::dwarf::code::line::SourceLine;
 use crate::history::growing::{Frozen, Growing};
 use crate::index::question::Answer;
 use crate::limit;
-use dataspace_proto::address::Svma;
+use crate::process::recent::Places;
+use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -43,9 +45,39 @@ pub(crate) fn key(object: Option<LoadObjectIdx>, scope: &Arc<Scope>, at: Option<
     (object, Arc::as_ptr(scope) as usize, at.unwrap_or(u64::MAX))
 }
 
+/// Places that are remembered: 12 KiB.
+const N_RECENT: usize = 256;
+
+/// The code of a sample whose site is known, as the sample tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SampledCode {
+    pub(crate) pid: i32,
+    pub(crate) ip: u64,
+    pub(crate) site: SiteIdx,
+    pub(crate) trigger: Option<Avma>,
+}
+
+/// Places of samples that were appended lately, found again without a look at their sites.
+#[derive(Debug, Default)]
+pub(crate) struct RecentPlaces(Places<(SampledCode, u32), N_RECENT>);
+
+impl RecentPlaces {
+    /// The place of this code, where it is remembered; `n_changes` is that of the mappings.
+    #[inline]
+    pub(crate) fn find(&mut self, code: SampledCode, n_changes: u64) -> Option<u32> {
+        let (known, place) = (*self.0.at(code.ip, n_changes))?;
+        (known == code).then_some(place)
+    }
+
+    pub(crate) fn keep(&mut self, code: SampledCode, n_changes: u64, place: u32) {
+        *self.0.at(code.ip, n_changes) = Some((code, place));
+    }
+}
+
 /// All places of a session.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceTable {
+    pub(crate) recent: RecentPlaces,
     list: Growing<SampledPlace>,
     of_key: FxHashMap<PlaceKey, u32>,
     /// Scopes of code of which only the load object is known.

@@ -1,11 +1,12 @@
 //! The history itself: chunks of samples, the tables that their columns number, and what is gone already.
 
+use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
-use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, Row, Told};
+use crate::history::chunk::{Chunk, Found, NONE, RUN_ROWS, Row, Told};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
-use crate::history::place::{self, PlaceTable, SampledPlace, TriggerPlace};
+use crate::history::place::{self, PlaceTable, SampledCode, SampledPlace, TriggerPlace};
 use crate::history::task::{Task, Tasks};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
@@ -44,7 +45,10 @@ pub(crate) struct History {
     max_bytes: u64,
     /// Full chunks, oldest first.
     full: VecDeque<Arc<Chunk>>,
-    open: Chunk,
+    /// The one that is not full yet.
+    open: Option<Chunk>,
+    /// Samples that are in no chunk yet.
+    newest: Vec<Row>,
     pub(crate) names: DataNames,
     pub(crate) places: PlaceTable,
     pub(crate) tasks: Tasks,
@@ -72,8 +76,8 @@ impl History {
         world: &World,
         cgroups: &CgroupTable,
     ) {
-        if self.open.len() == CHUNK_ROWS || self.open.time_ns.capacity() == 0 {
-            self.begin_chunk();
+        if self.newest.len() == RUN_ROWS {
+            self.write();
         }
         let addr = attribution.addr;
         let row = Row {
@@ -92,12 +96,31 @@ impl History {
             told: Told::of(sample),
             found: found(attribution),
         };
-        self.open.push(row);
+        self.newest.push(row);
     }
 
     /// The number of the place of a sample's code.
     fn place(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
         let Some(site) = attribution.site else { return self.unresolved_place(sample, world) };
+        let trigger = attribution.trigger;
+        let code = SampledCode { pid: sample.pid, ip: user_ip(sample), site, trigger };
+        let n_changes = world.processes.n_changes();
+        if let Some(known) = self.places.recent.find(code, n_changes) {
+            return known;
+        }
+        let place = self.resolved_place(sample, attribution, site, world);
+        self.places.recent.keep(code, n_changes, place);
+        place
+    }
+
+    /// The same, by the tables.
+    fn resolved_place(
+        &mut self,
+        sample: &Sample,
+        attribution: &Attribution,
+        site: SiteIdx,
+        world: &World,
+    ) -> u32 {
         let (object, ip) = world.sites.code(site);
         let bias = user_ip(sample).wrapping_sub(ip.0);
         let trigger = attribution.trigger.map(|trigger| trigger.0.wrapping_sub(bias));
@@ -158,6 +181,16 @@ impl History {
         }
     }
 
+    /// Puts the newest samples into the open chunk.
+    fn write(&mut self) {
+        let open = self.open.get_or_insert_with(Chunk::with_room);
+        open.extend(&self.newest);
+        self.newest.clear();
+        if open.is_full() {
+            self.begin_chunk();
+        }
+    }
+
     /// Room for further samples: that of the oldest, where there is no more.
     fn begin_chunk(&mut self) {
         let mut oldest = None;
@@ -167,17 +200,16 @@ impl History {
             self.note_gone(&chunk);
             oldest = Some(chunk);
         }
+        let Some(full) = self.open.take() else { return };
         if let Some(mut chunk) = oldest
             && let Some(spare) = Arc::get_mut(&mut chunk)
         {
             // Nobody reads it any more: nothing is allocated.
-            std::mem::swap(spare, &mut self.open);
-            self.open.clear();
+            let mut open = std::mem::replace(spare, full);
+            open.clear();
+            self.open = Some(open);
             self.full.push_back(chunk);
-            return;
-        }
-        let full = std::mem::replace(&mut self.open, Chunk::with_room());
-        if full.len() != 0 {
+        } else {
             self.full.push_back(Arc::new(full));
         }
     }
@@ -191,7 +223,7 @@ impl History {
         if self.gone.capacity() == 0 {
             self.gone.reserve_exact(limit::MAX_GONE_SECONDS + 1);
         }
-        for time_ns in &chunk.time_ns {
+        for time_ns in chunk.times_ns() {
             let second = time_ns / SECOND_NS;
             let at = self.gone.partition_point(|(known, _)| *known < second);
             match self.gone.get_mut(at) {
@@ -222,7 +254,9 @@ impl History {
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
-        let open = (self.open.len() != 0).then(|| Arc::new(self.open.clone()));
+        let mut open = self.open.clone().unwrap_or_else(Chunk::with_room);
+        open.extend(&self.newest);
+        let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {
             chunks: self.full.iter().cloned().chain(open).collect(),
             names: self.names.freeze(),
@@ -286,6 +320,7 @@ pub struct HistoryView {
 mod tests {
     use super::*;
     use crate::attribution::world::World;
+    use crate::history::chunk::CHUNK_ROWS;
     use dataspace_proto::reason::Reason;
 
     /// A history after so many samples, a thousand a second, of which `look` may look at each.
@@ -311,8 +346,11 @@ mod tests {
         });
         assert_eq!(n_most, 4, "chunks at once");
         let kept = history.freeze();
-        let held: Vec<u64> =
-            kept.chunks.iter().flat_map(|chunk| chunk.period.iter().copied()).collect();
+        let held: Vec<u64> = kept
+            .chunks
+            .iter()
+            .flat_map(|chunk| chunk.period[..chunk.len()].iter().copied())
+            .collect();
         let first = n_samples - held.len() as u64;
         assert!(held.iter().copied().eq(first..n_samples), "the newest, in order");
         assert!(held.len() >= 3 * CHUNK_ROWS);
@@ -333,7 +371,8 @@ mod tests {
             }
         });
         for (idx, view) in views.iter().enumerate() {
-            let periods = view.chunks.iter().flat_map(|chunk| chunk.period.iter().copied());
+            let periods =
+                view.chunks.iter().flat_map(|chunk| chunk.period[..chunk.len()].iter().copied());
             assert!(periods.eq(0..=idx as u64));
         }
     }

@@ -113,7 +113,7 @@ impl Inquiry {
         let has_all = self.formulas().any(|it| it.has(Field::Memory));
         let (mut n_held, mut first_ns, mut last_ns) = (0, u64::MAX, 0);
         for chunk in &view.kept.chunks {
-            for (row, time_ns) in chunk.time_ns.iter().enumerate() {
+            for (row, time_ns) in chunk.times_ns().iter().enumerate() {
                 if !(from_ns..to_ns).contains(time_ns) {
                     continue;
                 }
@@ -233,7 +233,7 @@ mod tests {
         }
         let chunks = rows.chunks(100).map(|rows| {
             let mut chunk = Chunk::with_room();
-            rows.iter().for_each(|row| chunk.push(*row));
+            chunk.extend(rows);
             Arc::new(chunk)
         });
         HistoryView {

@@ -113,6 +113,7 @@ impl Formula {
     pub(crate) fn number(&self, at: At<'_>, answers: &mut Answers) -> Option<i64> {
         match self {
             Self::Field(field) => at.number_of(*field),
+            Self::Constant(Value::Number(number)) => Some(*number),
             Self::Negate(inner) => inner.number(at, answers)?.checked_neg(),
             Self::Number(operator, both) => {
                 let left = both.0.number(at, answers)?;

@@ -66,18 +66,25 @@ impl Tally {
 }
 
 /// The keys of a sample as numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Eq)]
 struct GroupKey {
     codes: [u64; MAX_KEYS],
     /// A bit for each key that has no value.
     nones: u8,
 }
 
+impl PartialEq for GroupKey {
+    fn eq(&self, other: &Self) -> bool {
+        // Without branches, and without the call of `memcmp` that a comparison of arrays is.
+        let codes = self.codes.iter().zip(&other.codes);
+        let differences = codes.fold(0, |known, (one, other)| known | (one ^ other));
+        differences | u64::from(self.nones ^ other.nones) == 0
+    }
+}
+
 impl Hash for GroupKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Keys that a question has not are 0.
-        let n_used = self.codes.iter().rposition(|code| *code != 0).map_or(0, |last| last + 1);
-        self.codes[..n_used].iter().for_each(|code| state.write_u64(*code));
+        self.codes.iter().for_each(|code| state.write_u64(*code));
         state.write_u8(self.nones);
     }
 }
