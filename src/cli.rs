@@ -408,6 +408,9 @@ pub(crate) struct ScriptArgs {
     /// Print at most N lines.
     #[arg(long, value_name = "N", value_parser = value::limit)]
     pub(crate) limit: Option<usize>,
+    /// Print these fields only, in this order: `time_ns,tid,object,file,line`..
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
+    pub(crate) fields: Vec<String>,
     /// Accepted as on `report`: the lines are JSON in any case.
     #[arg(long, hide = true)]
     pub(crate) json: bool,

@@ -66,6 +66,24 @@ pub struct SampleLine {
     /// Address of the instruction that caused the sample, where it was found.
     #[serde(with = "hex_option")]
     pub trigger: Option<u64>,
+    /// Path of the load object that the trigger is in.
+    #[serde(default)]
+    pub module: Option<Arc<str>>,
+    /// Address of the trigger in that file, as symbol tables count them and `addr2line` takes them.
+    #[serde(default, with = "hex_option")]
+    pub file_address: Option<u64>,
+    /// Name of the function that the trigger is in, by its symbol.
+    #[serde(default)]
+    pub symbol: Option<Arc<str>>,
+    /// Bytes from where that symbol begins.
+    #[serde(default)]
+    pub symbol_offset: Option<u64>,
+    /// Path of the source file that the trigger comes from, as the compiler recorded it.
+    #[serde(default)]
+    pub file: Option<Arc<str>>,
+    /// Its line there; 0 where the compiler names none.
+    #[serde(default)]
+    pub line: Option<u32>,
     /// Address of the data, in the process.
     #[serde(with = "hex_option")]
     pub addr: Option<u64>,

@@ -26,6 +26,12 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         period: 3,
         ip: 0x401003,
         trigger: Some(0x401000),
+        module: Some("/bin/t".into()),
+        file_address: Some(0x1000),
+        symbol: Some("walk".into()),
+        symbol_offset: Some(16),
+        file: Some("/src/t.c".into()),
+        line: Some(7),
         addr: Some(0x7f00),
         addr_source: Some(AddressSource::Computed),
         access: Some(Access::LoadStore),
@@ -64,7 +70,9 @@ fn a_sample_line_is_as_the_design_fixes_it() {
     let json = serde_json::to_string(&line).unwrap();
     let expected = concat!(
         r#"{"time_ns":5,"pid":1,"tid":2,"cpu":null,"event":"cpu-clock","period":3,"#,
-        r#""ip":"0x401003","trigger":"0x401000","addr":"0x7f00","addr_source":"computed","#,
+        r#""ip":"0x401003","trigger":"0x401000","module":"/bin/t","file_address":"0x1000","#,
+        r#""symbol":"walk","symbol_offset":16,"file":"/src/t.c","line":7,"#,
+        r#""addr":"0x7f00","addr_source":"computed","#,
         r#""access":"load_store","size":8,"object":"{structure:node}.{long_int key}","#,
         r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
         r#""offset":8,"member":"key","candidates":["as.value","as.link"],"variable":null,"#,

@@ -8,25 +8,51 @@ use crate::interrupt::Interrupt;
 use crate::session::OpenRecording;
 use crate::text::visible;
 use dataspace_proto::sample_line::SampleLine;
+use serde::Serializer as _;
+use serde::ser::SerializeMap as _;
 use std::io::{BufWriter, Write, stderr, stdout};
+
+/// Fields that have to be looked up in the trigger's file.
+const SOURCE_FIELDS: [&str; 4] = ["symbol", "symbol_offset", "file", "line"];
 
 /// Runs the command.
 pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let limit = args.limit;
-    let recording = OpenRecording::open(&args.recording.resolve())?;
+    let ScriptArgs { recording, limit, fields, json: _ } = args;
+    check(&fields)?;
+    let recording = OpenRecording::open(&recording.resolve())?;
     let terms = Terms::of_files(recording.policy.clone());
-    broker::split(global.sandbox, terms, || print(recording, limit))
+    broker::split(global.sandbox, terms, || print(recording, limit, fields))
 }
 
-fn print(recording: OpenRecording, limit: Option<usize>) -> anyhow::Result<()> {
+/// Tells whether lines have all these fields.
+fn check(fields: &[String]) -> anyhow::Result<()> {
+    let serde_json::Value::Object(line) = serde_json::to_value(SampleLine::default())? else {
+        return Ok(());
+    };
+    let Some(unknown) = fields.iter().find(|field| !line.contains_key(*field)) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = line.keys().map(String::as_str).collect();
+    let failure = Failure::new(Kind::Usage, format!("no field of a line: {}", visible(unknown)));
+    Err(failure.with_remedy(format!("fields: {}", known.join(", "))).into())
+}
+
+fn print(
+    recording: OpenRecording,
+    limit: Option<usize>,
+    fields: Vec<String>,
+) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
+    let is_source = |field: &String| SOURCE_FIELDS.contains(&field.as_str());
+    let has_sources = fields.is_empty() || fields.iter().any(is_source);
     let mut printer = LinePrinter {
         out: BufWriter::new(stdout().lock()),
         n_left: limit.unwrap_or(usize::MAX),
+        fields,
         interrupt,
     };
-    let read = recording.script(&mut |line| printer.print(line));
+    let read = recording.script(has_sources, &mut |line| printer.print(line));
     printer.out.flush()?;
     match read {
         Ok(warnings) => {
@@ -45,6 +71,8 @@ fn print(recording: OpenRecording, limit: Option<usize>) -> anyhow::Result<()> {
 struct LinePrinter<W: Write> {
     out: W,
     n_left: usize,
+    /// The fields to print; all of them where it is empty.
+    fields: Vec<String>,
     interrupt: Interrupt,
 }
 
@@ -53,10 +81,25 @@ impl<W: Write> LinePrinter<W> {
         if self.interrupt.is_set() {
             return Err(Failure::new(Kind::Interrupted, "interrupted while reading").into());
         }
-        serde_json::to_writer(&mut self.out, line)?;
+        if self.fields.is_empty() {
+            serde_json::to_writer(&mut self.out, line)?;
+        } else {
+            self.print_fields(&serde_json::to_value(line)?)?;
+        }
         self.out.write_all(b"\n")?;
         self.n_left -= 1;
         anyhow::ensure!(self.n_left > 0, "as many lines as were asked for");
+        Ok(())
+    }
+
+    /// The fields that were asked for, in that order.
+    fn print_fields(&mut self, line: &serde_json::Value) -> anyhow::Result<()> {
+        let mut serializer = serde_json::Serializer::new(&mut self.out);
+        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
+        for field in &self.fields {
+            map.serialize_entry(field, &line[field])?;
+        }
+        map.end()?;
         Ok(())
     }
 }
@@ -81,13 +124,30 @@ mod tests {
 
     #[test]
     fn a_limit_ends_the_reading_without_a_failure() {
-        let mut printer =
-            LinePrinter { out: Vec::new(), n_left: 2, interrupt: Interrupt::default() };
+        let mut printer = LinePrinter {
+            out: Vec::new(),
+            n_left: 2,
+            fields: Vec::new(),
+            interrupt: Interrupt::default(),
+        };
         printer.print(&line()).unwrap();
         printer.print(&line()).unwrap_err();
         assert_eq!(printer.n_left, 0);
         let text = String::from_utf8(printer.out).unwrap();
         assert_eq!(text.lines().count(), 2);
         assert!(text.starts_with("{\"time_ns\":1,\"pid\":2,"), "{text}");
+    }
+
+    #[test]
+    fn fields_come_in_the_order_that_was_asked_for() {
+        let fields = ["period", "line", "ip"].map(str::to_owned);
+        check(&fields).unwrap();
+        let interrupt = Interrupt::default();
+        let mut printer =
+            LinePrinter { out: Vec::new(), n_left: 2, fields: fields.into(), interrupt };
+        printer.print(&line()).unwrap();
+        let text = String::from_utf8(printer.out).unwrap();
+        assert_eq!(text, "{\"period\":4,\"line\":null,\"ip\":\"0x401000\"}\n");
+        assert!(check(&["linne".to_owned()]).unwrap_err().to_string().contains("linne"));
     }
 }

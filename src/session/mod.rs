@@ -10,6 +10,7 @@ pub(crate) mod question;
 pub(crate) mod raw;
 pub(crate) mod recording;
 mod replay;
+mod script;
 
 use crate::config::{self, Input, LiveOptions, RecordingOptions};
 use crate::exit::{Failure, Kind};
@@ -196,16 +197,17 @@ impl OpenRecording {
         Ok(Box::new(session.context("no thread to read the recording")?))
     }
 
-    /// Gives the answer for each sample, in time order, and at the end what a person should know: damage, missing
+    /// Gives the answer for each sample, in time order, with the source of its trigger if it `has_sources`, and at the end what a person should know: damage, missing
     /// load objects.
     ///
     /// # Errors
     /// When it is no recording, and whatever `line` gives: that ends the reading.
     pub(crate) fn script(
         self,
+        has_sources: bool,
         line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<String>> {
-        self.replay()?.script(line)
+        self.replay()?.script(has_sources, line)
     }
 
     fn replay(self) -> anyhow::Result<Replay> {

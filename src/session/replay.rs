@@ -4,15 +4,15 @@ use super::Source;
 use super::findings::{Findings, Queues};
 use super::index_worker;
 use super::published::Published;
+use super::script::Lines;
 use crate::file_source::{FilePolicy, SystemFiles};
 use crate::lock::lock;
 use dataspace_analyzer::index::worker::Worker;
-use dataspace_analyzer::session::analyzer::{Analyzer, Config, Decided, Observer, Unobserved};
+use dataspace_analyzer::session::analyzer::{Analyzer, Config, Observer, Unobserved};
 use dataspace_collector::perf_data::read::{Recording, RecordingError};
 use dataspace_proto::record::Record;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ impl Replay {
     fn run<O: Observer>(
         &mut self,
         observer: &mut O,
-        mut look: impl FnMut(&mut Self, &O) -> ControlFlow<()>,
+        mut look: impl FnMut(&mut Self, &mut O) -> ControlFlow<()>,
     ) -> Result<(), RecordingError> {
         let result = loop {
             let record = match self.recording.next_record() {
@@ -84,16 +84,19 @@ impl Replay {
         Findings::new(self.snapshot(), &self.analyzer, Queues::default())
     }
 
-    /// Hands the answer to each sample to `line`, in time order; gives the warnings.
+    /// Hands the answer to each sample to `line`, in time order, with the source of its trigger if it `has_sources`; gives
+    /// the warnings.
     pub(super) fn script(
         mut self,
+        has_sources: bool,
         line: &mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<String>> {
-        let mut lines = Lines { line, failed: None, held: BTreeMap::new(), n_lines: 0 };
-        let result = self.run(&mut lines, |_, lines| is_over(lines.failed.is_some()));
-        if let Some(error) = lines.failed {
-            return Err(error);
-        }
+        let mut lines = Lines::new(has_sources, line);
+        let result = self.run(&mut lines, |replay, lines| {
+            lines.hand_on(&replay.analyzer, &mut replay.worker);
+            is_over(lines.has_failed())
+        });
+        lines.end(&mut self.worker)?;
         result?;
         Ok(self.snapshot().warnings)
     }
@@ -101,47 +104,6 @@ impl Replay {
 
 const fn is_over(is_over: bool) -> ControlFlow<()> {
     if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-}
-
-/// Lines that are held back at most for the sake of order.
-const MAX_HELD: usize = 1 << 14;
-
-/// Turns decided samples into lines, in the order of time.
-struct Lines<'a> {
-    line: &'a mut dyn FnMut(&SampleLine) -> anyhow::Result<()>,
-    failed: Option<anyhow::Error>,
-    /// Lines younger than a sample that waits for others, by time and number.
-    held: BTreeMap<(u64, u64), SampleLine>,
-    n_lines: u64,
-}
-
-impl Lines<'_> {
-    fn write(&mut self, line: &SampleLine) {
-        if self.failed.is_none()
-            && let Err(error) = (self.line)(line)
-        {
-            self.failed = Some(error);
-        }
-    }
-}
-
-impl Observer for Lines<'_> {
-    fn decided(&mut self, analyzer: &Analyzer, decided: Decided<'_>) {
-        let line = analyzer.sample_line(decided);
-        let oldest_ns = analyzer.oldest_unweighed_ns().unwrap_or(u64::MAX);
-        if self.held.is_empty() && line.time_ns <= oldest_ns {
-            return self.write(&line);
-        }
-        self.n_lines += 1;
-        self.held.insert((line.time_ns, self.n_lines), line);
-        let is_due = |time_ns, n_held| time_ns <= oldest_ns || n_held > MAX_HELD;
-        let mut n_held = self.held.len();
-        while let Some(first) = self.held.first_entry().filter(|it| is_due(it.key().0, n_held)) {
-            let line = first.remove();
-            n_held -= 1;
-            self.write(&line);
-        }
-    }
 }
 
 /// A recording that is read on a thread of its own.

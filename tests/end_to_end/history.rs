@@ -156,6 +156,44 @@ fn lines_are_those_of_addr2line_with_the_calls_that_were_put_in_line() {
 }
 
 #[test]
+fn lines_of_script_lead_other_tools_to_the_instruction() {
+    let Some(recorded) = recorded() else { return };
+    let program = recorded.program.to_str().unwrap();
+    let fields = "module,file_address,file,line,symbol,symbol_offset,trigger";
+    let input = recorded.file.to_str().unwrap();
+    let output = run(&["script", "-i", input, "--fields", fields]);
+    let symbols = Command::new("nm").args(["-C", program]).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let start_of = |name: &str| {
+        let mut words = symbols.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let found = words.find(|words| words.last() == Some(&name)).unwrap();
+        u64::from_str_radix(found[0], 16).unwrap()
+    };
+    let mut n_checked = 0;
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        assert!(line.starts_with("{\"module\":"), "the fields in their order: {line}");
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line.as_object().unwrap().len(), 7);
+        if line["module"] != program {
+            continue;
+        }
+        let at = line["file_address"].as_str().unwrap();
+        let told = Command::new("addr2line").args(["-e", program, at]).output().unwrap();
+        let told = String::from_utf8(told.stdout).unwrap();
+        let ours = format!("{}:{}", line["file"].as_str().unwrap(), line["line"]);
+        assert_eq!(ours, told.split([' ', '\n']).next().unwrap(), "{at}");
+        let symbol = start_of(line["symbol"].as_str().unwrap());
+        let at = u64::from_str_radix(at.trim_start_matches("0x"), 16).unwrap();
+        assert_eq!(symbol + line["symbol_offset"].as_u64().unwrap(), at);
+        n_checked += 1;
+    }
+    assert!(n_checked > 100, "{n_checked} samples of the program");
+    let refused = run(&["script", "-i", input, "--fields", "time_ns,object_"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("time_ns"), "it lists them");
+}
+
+#[test]
 fn every_key_has_each_sample_in_one_row() {
     let Some(recorded) = recorded() else { return };
     let snapshot = run(&["report", "-i", recorded.file.to_str().unwrap(), "--json"]);

@@ -1,6 +1,7 @@
 //! The place of an IP in code: the load object, the bias, and the site if it is known.
 
 use crate::attribution::recent_site::{CodePlace, KnownCode};
+use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::{Needs, Question};
@@ -8,11 +9,19 @@ use crate::index::site::SiteQuery;
 use crate::process::table::{Backing, ObjectState, bias};
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::Register;
 
 /// Reason why an address in code has no place.
 pub(crate) enum NotLocated {
     Needs(Needs),
     Unknown(Reason),
+}
+
+/// The address at which the user's code of a sample went on; 0 where that is not known.
+pub(crate) fn user_ip(sample: &Sample) -> Avma {
+    let user_ip = || sample.user_registers.get(Register::Rip).map_or(Avma(0), Avma);
+    if sample.is_user() { sample.ip } else { user_ip() }
 }
 
 impl World {
@@ -30,6 +39,27 @@ impl World {
         let known = KnownCode { object, bias, site };
         self.recent_sites.keep(code, n_changes, known);
         Ok(known)
+    }
+
+    /// The load object of a sample's trigger, and its address there.
+    pub(crate) fn trigger_place(
+        &self,
+        sample: &Sample,
+        attribution: &Attribution,
+    ) -> Option<(LoadObjectIdx, Svma)> {
+        let trigger = attribution.trigger?;
+        if let Some(site) = attribution.site {
+            let (object, ip) = self.sites.code(site);
+            let bias = user_ip(sample).0.wrapping_sub(ip.0);
+            let at = Svma(trigger.0.wrapping_sub(bias));
+            let past = self.sites.get(site).outcome.as_ref().ok();
+            if past.is_some_and(|past| past.triggers.iter().any(|it| it.svma == at)) {
+                return Some((object, at));
+            }
+        }
+        // Another load object may have called what was interrupted.
+        let (object, bias) = self.locate(sample.pid, trigger).ok()?;
+        Some((object, Svma(trigger.0.wrapping_sub(bias))))
     }
 
     /// The load object at `ip` and what the loader added to its addresses.

@@ -151,7 +151,7 @@ impl PlaceTable {
                 self.n_given_up += self.asked.remove(&asked).map_or(0, |waiting| waiting.len());
                 return;
             }
-            Answer::Line(lines) => lines,
+            Answer::Source(place) => Arc::clone(&place.lines),
             _ => Arc::default(),
         };
         for number in self.asked.remove(&asked).unwrap_or_default() {

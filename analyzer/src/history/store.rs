@@ -1,5 +1,6 @@
 //! The history itself: chunks of samples, the tables that their columns number, and what is gone already.
 
+use crate::attribution::code_place::user_ip;
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
@@ -12,9 +13,7 @@ use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
 use crate::process::table::Backing;
-use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::record::Sample;
-use dataspace_proto::register::Register;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -103,7 +102,7 @@ impl History {
     fn place(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
         let Some(site) = attribution.site else { return self.unresolved_place(sample, world) };
         let trigger = attribution.trigger;
-        let code = SampledCode { pid: sample.pid, ip: user_ip(sample), site, trigger };
+        let code = SampledCode { pid: sample.pid, ip: user_ip(sample).0, site, trigger };
         let n_changes = world.processes.n_changes();
         if let Some(known) = self.places.recent.find(code, n_changes) {
             return known;
@@ -122,7 +121,7 @@ impl History {
         world: &World,
     ) -> u32 {
         let (object, ip) = world.sites.code(site);
-        let bias = user_ip(sample).wrapping_sub(ip.0);
+        let bias = user_ip(sample).0.wrapping_sub(ip.0);
         let trigger = attribution.trigger.map(|trigger| trigger.0.wrapping_sub(bias));
         let scope = &world.sites.get(site).scope;
         let key = place::key(Some(object), scope, trigger);
@@ -139,22 +138,16 @@ impl History {
         if self.places.is_overfull() {
             return NONE;
         }
-        let is_told = !self.places.is_full();
-        let trigger = trigger.filter(|_| is_told).and_then(|trigger| {
-            let past = world.sites.get(site).outcome.as_ref().ok();
-            let is_here =
-                past.is_some_and(|past| past.triggers.iter().any(|it| it.svma.0 == trigger));
-            if is_here {
-                let module = Arc::clone(&scope.object);
-                return Some(TriggerPlace { object, module, at: Svma(trigger) });
-            }
-            // The call that led here: it may be another load object's.
-            let at = attribution.trigger?;
-            let (object, bias) = world.locate(sample.pid, at).ok()?;
-            let known = world.processes.object(object)?;
-            let module = Arc::clone(&self.places.module(object, &known.key.path).object);
-            let at = Svma(at.0.wrapping_sub(bias));
-            Some(TriggerPlace { object, module, at })
+        let place = world.trigger_place(sample, attribution).filter(|_| !self.places.is_full());
+        let trigger = place.and_then(|(of, at)| {
+            let module = match of == object {
+                true => Arc::clone(&scope.object),
+                false => {
+                    let known = world.processes.object(of)?;
+                    Arc::clone(&self.places.module(of, &known.key.path).object)
+                }
+            };
+            Some(TriggerPlace { object: of, module, at })
         });
         self.places.add(key, SampledPlace { scope: Arc::clone(scope), trigger, lines: None })
     }
@@ -165,7 +158,7 @@ impl History {
         let (object, scope) = match named {
             Some(scope) => (None, Arc::clone(scope)),
             None => {
-                let mapping = world.processes.mapping(sample.pid, Avma(user_ip(sample)));
+                let mapping = world.processes.mapping(sample.pid, user_ip(sample));
                 let Some(Backing::File(object)) = mapping.map(|mapping| mapping.backing) else {
                     return NONE;
                 };
@@ -265,12 +258,6 @@ impl History {
             gone: self.gone.iter().copied().collect(),
         }
     }
-}
-
-/// The address at which the user's code of a sample went on.
-fn user_ip(sample: &Sample) -> u64 {
-    let user_ip = || sample.user_registers.get(Register::Rip).unwrap_or(0);
-    if sample.is_user() { sample.ip.0 } else { user_ip() }
 }
 
 fn found(attribution: &Attribution) -> Found {

@@ -28,8 +28,8 @@ pub enum Question {
     CallForm(Svma),
     /// The ways into the function that begins at this address.
     WaysIn(Svma),
-    /// The source line of the instruction at this address.
-    Line(Svma),
+    /// The function and the source line of the instruction at this address.
+    Source(Svma),
     /// Names that a file of this format gives to the code that its process makes.
     CodeNames(NamesFormat),
 }
@@ -60,8 +60,8 @@ pub enum Answer {
     CallForm(Arc<CallForm>),
     /// To [`Question::WaysIn`]; `None` where they are not known.
     WaysIn(Arc<Option<WaysIn>>),
-    /// To [`Question::Line`]: the line, and those of the calls around it that were put in line, outwards.
-    Line(Arc<[SourceLine]>),
+    /// To [`Question::Source`].
+    Source(Arc<SourcePlace>),
     /// To [`Question::CodeNames`]; `None` if there is no such file.
     CodeNames(Option<Names>),
     /// Not yet: to be asked again, when what else waits has had its turn.
@@ -71,6 +71,15 @@ pub enum Answer {
     NotNow(Delay),
     /// To any: the load object cannot be asked, now or later.
     Failed(Reason),
+}
+
+/// The place of an instruction as symbols and line tables tell it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourcePlace {
+    /// The function's symbol, and bytes from where it begins.
+    pub symbol: Option<(Arc<str>, u64)>,
+    /// The line, and those of the calls around it that were put in line, outwards.
+    pub lines: Arc<[SourceLine]>,
 }
 
 /// Reason why nobody works on a question for the time being.

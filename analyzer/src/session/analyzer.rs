@@ -181,7 +181,7 @@ impl Analyzer {
         }
         while self.config.has_lines {
             let (object, at) = self.history.places.next_without_line()?;
-            let question = Question::Line(at);
+            let question = Question::Source(at);
             match self.world.processes.object(object) {
                 Some(known) => {
                     let key = Arc::clone(&known.key);
@@ -215,7 +215,7 @@ impl Analyzer {
     /// Takes a worker's answer in and decides the samples that waited for it.
     pub fn answer(&mut self, response: Response, observer: &mut dyn Observer) {
         let Response { object, question, answer } = response;
-        if let Question::Line(at) = question {
+        if let Question::Source(at) = question {
             // No sample waits for it.
             return self.history.places.answer((object, at), answer);
         }
@@ -244,7 +244,7 @@ impl Analyzer {
                 | Answer::Call(_)
                 | Answer::CallForm(_)
                 | Answer::WaysIn(_)
-                | Answer::Line(_),
+                | Answer::Source(_),
                 _,
             ) => {}
             (Answer::CodeNames(names), _) => self.add_code_names(object, names),

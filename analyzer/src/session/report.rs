@@ -4,6 +4,7 @@ use crate::attribution::claim::Placing;
 use crate::attribution::name_table::Named;
 use crate::attribution::verdict::Verdict;
 use crate::history::store::HistoryView;
+use crate::index::question::{Question, Request};
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
@@ -140,6 +141,7 @@ impl Analyzer {
         };
         let is_part = claim.is_some_and(|claim| claim.placing >= Placing::Part);
         let source = sample.data_source.unwrap_or_default();
+        let place = self.world.trigger_place(sample, attribution);
         let told = |latency: u16| (latency != 0).then_some(latency);
         SampleLine {
             time_ns: sample.time_ns,
@@ -150,6 +152,15 @@ impl Analyzer {
             period: sample.period,
             ip: sample.ip.0,
             trigger: attribution.trigger.map(|trigger| trigger.0),
+            module: place.and_then(|(object, _)| {
+                let known = self.world.processes.object(object)?;
+                Some(String::from_utf8_lossy(&known.key.path).into())
+            }),
+            file_address: place.map(|(_, at)| at.0),
+            symbol: None,
+            symbol_offset: None,
+            file: None,
+            line: None,
             addr: attribution.addr.map(|(addr, _)| addr.0),
             addr_source: attribution.addr.map(|(_, source)| source),
             access: attribution.access,
@@ -187,6 +198,14 @@ impl Analyzer {
             frequency: claim.is_some_and(|claim| claim.grounds.is_by_frequency),
             calls_out: claim.map(|claim| claim.grounds.calls_out).filter(|calls| *calls != 0),
         }
+    }
+
+    /// The question for the source of a decided sample's trigger, if it has one: its symbol and its line.
+    #[must_use]
+    pub fn source_request(&self, decided: Decided<'_>) -> Option<Request> {
+        let (object, at) = self.world.trigger_place(decided.sample, decided.attribution)?;
+        let key = Arc::clone(&self.world.processes.object(object)?.key);
+        Some(Request { object, key, question: Question::Source(at) })
     }
 
     fn object_line(&self, idx: u32, totals: &ObjectTotals) -> ObjectLine {
