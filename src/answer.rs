@@ -39,7 +39,10 @@ pub(crate) fn write_csv(
     let titles: Vec<String> = titles.map(quoted).collect();
     write!(out, "{}\r\n", titles.join(","))?;
     for row in &answer.rows {
-        let keys = row.key.iter().map(|value| quoted(&text(value)));
+        let keys = row.key.iter().map(|value| match value {
+            KeyValue::Text(text) => quoted(text),
+            other => text(other),
+        });
         let values = metrics.iter().map(|metric| match metric {
             Metric::Share => share(&row.metrics, &answer.total).to_string(),
             metric => metric.of(&row.metrics).to_string(),

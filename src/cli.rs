@@ -193,8 +193,8 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "connect")]
     pub(crate) memory_max: Option<u64>,
     /// Keep the newest samples in so much memory, so that --by and --where can ask for them; 0 keeps none
-    /// [default: 64M, a million samples].
-    #[arg(long, value_name = "SIZE", value_parser = value::size_or_none, conflicts_with = "connect")]
+    /// [default: 64M, a million samples; of the daemon 16M].
+    #[arg(long, value_name = "SIZE", value_parser = value::size_or_none)]
     pub(crate) history: Option<u64>,
 }
 
@@ -337,7 +337,7 @@ pub(crate) struct SelectionArgs {
 pub(crate) struct QueryArgs {
     /// Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable,
     /// function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access,
-    /// memory, latency_bucket, level, evidence, reason, page, huge_page, cacheline, address, instance, index,
+    /// memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index,
     /// offset, alignment, size, event; or an expression over them, as in 'address / 4096'.
     #[arg(long, value_name = "KEY,...", value_parser = value::keys)]
     pub(crate) by: Option<value::KeyList>,
@@ -369,6 +369,9 @@ pub(crate) struct ReportArgs {
     /// Form of the output.
     #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = VIEW)]
     pub(crate) format: ReportFormat,
+    /// Do not show a long table with $DATASPACE_PAGER, $PAGER or less.
+    #[arg(long, help_heading = VIEW)]
+    pub(crate) no_pager: bool,
     #[command(flatten)]
     pub(crate) windows: WindowsArgs,
     #[command(flatten)]
@@ -408,7 +411,7 @@ pub(crate) struct ScriptArgs {
     /// Print at most N lines.
     #[arg(long, value_name = "N", value_parser = value::limit)]
     pub(crate) limit: Option<usize>,
-    /// Print these fields only, in this order: `time_ns,tid,object,file,line`..
+    /// Print these fields only, in this order: `time_ns,tid,object,file,line`.
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub(crate) fields: Vec<String>,
     /// Accepted as on `report`: the lines are JSON in any case.
@@ -420,7 +423,7 @@ pub(crate) struct ScriptArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArgs {
     /// The recording; `-` is standard input.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     pub(crate) input: PathBuf,
     /// Look for load objects below DIR first, as `perf report --symfs` does.
     #[arg(long, value_name = "DIR")]

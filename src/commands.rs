@@ -16,6 +16,8 @@ mod top;
 
 use crate::broker::opener;
 use crate::cli::{Cli, Command};
+use crate::daemon::config_file;
+use dataspace_proto::query::Query;
 
 /// Runs the command that was typed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
@@ -37,4 +39,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Sessions(args) => sessions::run(&args, &global),
         Command::Status(args) => status::run(&args, &global),
     }
+}
+
+/// A question with the keys of the configuration besides its own.
+fn with_own_keys(query: Option<Query>) -> anyhow::Result<Option<Query>> {
+    query.map(|query| Ok(query.with_keys(config_file::own_keys()?))).transpose()
 }

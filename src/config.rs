@@ -51,6 +51,7 @@ impl LiveOptions {
         let asked = self.max_overhead.unwrap_or(DEFAULT_MAX_OVERHEAD);
         self.max_overhead = Some(asked.min(DEFAULT_MAX_OVERHEAD));
         self.keeps_counts = false;
+        self.history_bytes = self.history_bytes.min(DAEMON_HISTORY_BYTES);
         self.viewer = Some(viewer);
     }
 }

@@ -28,6 +28,7 @@ mod lock;
 mod log_queue;
 mod memory_bound;
 mod ownership;
+mod pager;
 mod selection;
 mod session;
 mod table;

@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 39] = [
+const ROOMS: [&str; 40] = [
     "text",
     "lock",
     "column",
@@ -17,6 +17,7 @@ const ROOMS: [&str; 39] = [
     "diagnostic",
     "exit",
     "interrupt",
+    "pager",
     "ownership",
     "memory_bound",
     "expendable",

@@ -62,6 +62,12 @@ pub struct SessionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = u64::MAX))]
     pub frequency_hz: Option<u64>,
+    /// Memory that keeps the newest samples, for questions, as `--history` takes it: `64M`, or `0` for none; without it 16M,
+    /// and no more than that for users who see only their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    #[schemars(extend("examples" = ["64M"]))]
+    pub history: Option<String>,
     /// Limit of the cost of sampling, as `--max-overhead` takes it: a share of CPU time from 0.01% to
     /// 100%, or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]

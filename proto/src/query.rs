@@ -31,6 +31,17 @@ pub struct Query {
     pub keys: BTreeMap<String, String>,
 }
 
+impl Query {
+    /// The same with `keys` besides its own, which come first where both have a name.
+    #[must_use]
+    pub fn with_keys(mut self, keys: BTreeMap<String, String>) -> Self {
+        for (name, expression) in keys {
+            self.keys.entry(name).or_insert(expression);
+        }
+        self
+    }
+}
+
 /// The answer to a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryAnswer {

@@ -7,6 +7,7 @@
 
 use crate::accounting::Accounting;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The longest bytes for clients, in one file: names come from debug information that anybody may have made, and a
 /// client that takes nothing keeps one.
@@ -99,8 +100,15 @@ pub enum Wish {
     Pprof,
     /// Folded stacks.
     Folded,
-    /// The answer to a question to the history, which is JSON of [`Query`](crate::query::Query): of it as it is then.
-    Query(Vec<u8>),
+    /// The answer to a question to the history, of it as it is then.
+    Query {
+        /// JSON of [`Query`](crate::query::Query).
+        query: Vec<u8>,
+        /// Keys of the daemon's configuration, by name.
+        keys: BTreeMap<String, String>,
+        /// The answer is CSV, not JSON.
+        is_csv: bool,
+    },
 }
 
 /// The reply to an [`Ask`] or a [`Wish`].

@@ -1,8 +1,8 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, TargetArgs, WindowsArgs};
+use super::{EventArgs, TargetArgs, WindowsArgs, value};
 use crate::client::Client;
-use crate::config::{LiveOptions, Sandbox};
+use crate::config::{DAEMON_HISTORY_BYTES, LiveOptions, Sandbox};
 use crate::daemon::DaemonOptions;
 use crate::daemon::config_file::{DEFAULT_PATH, DEFAULT_SOCKET};
 use crate::daemon::limit::MemoryMax;
@@ -164,6 +164,9 @@ pub(crate) struct AttachArgs {
     /// Name of the session.
     #[arg(long, value_name = "NAME", help_heading = DAEMON)]
     name: Option<String>,
+    /// Have the newest samples kept in so much memory, for questions; 0 keeps none [default: 16M].
+    #[arg(long, value_name = "SIZE", value_parser = value::size_or_none)]
+    history: Option<u64>,
     /// Print the session as JSON.
     #[arg(long, help_heading = DAEMON)]
     pub(crate) json: bool,
@@ -178,16 +181,21 @@ impl AttachArgs {
         let target = self.target.resolve("attach")?;
         let options = self.event.resolve(target, crate::config::Output::Json);
         let options = self.windows.of(options);
-        Ok(SessionSpec { name: self.name, ..asked_for(&options)? })
+        Ok(SessionSpec { name: self.name, ..asked_for(options, self.history)? })
     }
 }
 
-/// Request to the daemon in place of a session of our own.
+/// Request to the daemon in place of a session of our own, with a history of so many bytes.
 ///
 /// # Errors
 /// When it cannot have that.
-pub(crate) fn asked_for(options: &LiveOptions) -> Result<SessionSpec, Failure> {
-    spec::of_options(options).map_err(|why| Failure::new(Kind::Usage, why))
+pub(crate) fn asked_for(
+    options: LiveOptions,
+    history_bytes: Option<u64>,
+) -> Result<SessionSpec, Failure> {
+    let history_bytes = history_bytes.unwrap_or(DAEMON_HISTORY_BYTES);
+    spec::of_options(&LiveOptions { history_bytes, ..options })
+        .map_err(|why| Failure::new(Kind::Usage, why))
 }
 
 /// `detach`.

@@ -149,7 +149,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// The same, or 0 for none.
-pub(super) fn size_or_none(text: &str) -> Result<u64, String> {
+pub(crate) fn size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { size(text) }
 }
 

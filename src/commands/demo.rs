@@ -1,6 +1,6 @@
 //! `dataspace demo`: a bundled program in a child process, profiled live.
 
-use super::top;
+use super::{top, with_own_keys};
 use crate::cli::{DemoArgs, Global};
 use crate::config::Output;
 use crate::demo;
@@ -18,6 +18,7 @@ const DURATION: Duration = Duration::from_secs(5);
 /// Runs the command.
 pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     let mut view = args.view.resolve(global.color, stdout().is_terminal());
+    view.query = with_own_keys(view.query)?;
     if view.output != Output::Screen {
         view.duration.get_or_insert(DURATION);
     }

@@ -1,6 +1,6 @@
 //! `dataspace report`: the totals of a recording.
 
-use super::json;
+use super::{json, with_own_keys};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{Global, ReportArgs, ReportFormat};
@@ -9,6 +9,7 @@ use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
 use crate::interrupt::Interrupt;
+use crate::pager::Pager;
 use crate::selection::reduced;
 use crate::session::question::Question;
 use crate::session::{OpenRecording, Source};
@@ -21,9 +22,11 @@ use std::time::{Duration, Instant};
 pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
     let format = if args.json { ReportFormat::Json } else { args.format };
-    let selection = args.selection.resolve();
+    let mut selection = args.selection.resolve();
+    let has_color = global.color.resolve(stdout().is_terminal());
+    let width = table::terminal_width();
     check(format, &selection, stdout().is_terminal())?;
-    let question = args.query.resolve(selection.limit).map(Question::new);
+    let question = with_own_keys(args.query.resolve(selection.limit))?.map(Question::new);
     let question = question.transpose()?;
     check_question(question.as_ref(), format, &selection)?;
     let recording = RecordingOptions {
@@ -33,12 +36,13 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         ..args.recording.resolve()
     };
     let recording = OpenRecording::open(&recording)?;
-    let options = TableOptions {
-        window: Window::All,
-        selection,
-        has_color: global.color.resolve(stdout().is_terminal()),
-        width: table::terminal_width(),
-    };
+    let is_paged = format == ReportFormat::Table && stdout().is_terminal() && !args.no_pager;
+    let pager = is_paged.then(Pager::start).flatten();
+    if pager.is_some() {
+        // All of it: who reads it can leave at any line.
+        selection.limit.get_or_insert(usize::MAX);
+    }
+    let options = TableOptions { window: Window::All, selection, has_color, width };
     let terms = Terms::of_files(recording.policy.clone());
     broker::split(global.sandbox, terms, || {
         let interrupt = Interrupt::listen()?;

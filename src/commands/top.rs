@@ -1,6 +1,6 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
-use super::json;
+use super::{json, with_own_keys};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
@@ -30,7 +30,8 @@ const NOBODY_CALLED_SO: &str = "note: no process of this name was sampled: none 
 
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
-    let view = args.view.resolve(global.color, stdout().is_terminal());
+    let mut view = args.view.resolve(global.color, stdout().is_terminal());
+    view.query = with_own_keys(view.query)?;
     let is_watching = args.connect.is_watching(&args.target);
     if !is_watching {
         // Before a command is started, or the daemon attaches.
@@ -39,9 +40,10 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     // The same: what means nothing is said at once.
     let question = view.query.clone().map(Question::new).transpose()?;
     let has_names = !args.target.comms.is_empty();
-    let mut wanted = wanted(args.target, args.event, args.windows, args.connect, view.output)?;
+    let output = view.output;
+    let mut wanted =
+        wanted(args.target, args.event, args.windows, args.connect, output, args.history)?;
     if let Wanted::Live(live) = &mut wanted {
-        live.history_bytes = args.history.unwrap_or(live.history_bytes);
         live.has_lines = question.is_some_and(|question| question.has_lines());
     }
     diagnostic::start(global.verbose, view.output == Output::Screen);
@@ -104,17 +106,20 @@ fn wanted(
     windows: WindowsArgs,
     connect: ConnectArgs,
     output: Output,
+    history_bytes: Option<u64>,
 ) -> anyhow::Result<Wanted> {
     let Some(socket) = connect.connect else {
-        return Ok(Wanted::Live(windows.of(event.resolve(target.resolve("top")?, output))));
+        let mut live = windows.of(event.resolve(target.resolve("top")?, output));
+        live.history_bytes = history_bytes.unwrap_or(live.history_bytes);
+        return Ok(Wanted::Live(live));
     };
     let client = Client::new(&socket, connect.token_file.as_deref())?;
     if target.is_given() {
         let live = windows.of(event.resolve(target.resolve("top")?, output));
-        return Ok(Wanted::Attached(client, Box::new(asked_for(&live)?)));
+        return Ok(Wanted::Attached(client, Box::new(asked_for(live, history_bytes)?)));
     }
-    if event.is_given() || windows.lengths.is_some() {
-        let what = "a session that the daemon has samples what it samples, and has its windows";
+    if event.is_given() || windows.lengths.is_some() || history_bytes.is_some() {
+        let what = "a session that the daemon has samples what it samples, and has its windows and history";
         let remedy = format!("{} -p PID -e EVENT   one of your own", client.typed_top());
         return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
     }

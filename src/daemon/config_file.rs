@@ -5,9 +5,12 @@ use super::client::peer::group_number;
 use super::limit::Limits;
 use super::session::spec::{self, Planned};
 use crate::exit::{Failure, Kind};
+use dataspace_analyzer::query::answer::Inquiry;
+use dataspace_analyzer::query::error::QueryError;
 use dataspace_proto::api::SessionSpec;
+use dataspace_proto::query::Query;
 use serde::Deserialize;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -43,6 +46,8 @@ pub(crate) struct DaemonConfig {
     pub(crate) tcp: Option<TcpConfig>,
     /// Limits of the daemon.
     pub(crate) limits: Limits,
+    /// Keys of questions: expressions by name.
+    pub(crate) keys: BTreeMap<String, String>,
     /// The sessions it has from the beginning.
     pub(crate) sessions: Vec<Planned>,
 }
@@ -64,6 +69,11 @@ impl From<String> for Wrong {
     fn from(message: String) -> Self {
         Self { key: None, message }
     }
+}
+
+/// Tells whether keys mean something.
+fn check_keys(keys: &BTreeMap<String, String>) -> Result<(), QueryError> {
+    Inquiry::new(&Query::default().with_keys(keys.clone())).map(drop)
 }
 
 /// Checks for what cannot be meant.
@@ -103,7 +113,54 @@ struct File {
     group: Option<String>,
     tcp: Option<Spanned<TcpConfig>>,
     limits: Option<Spanned<Limits>>,
+    keys: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
     session: Vec<Spanned<SessionSpec>>,
+}
+
+/// The keys of a file, and whatever else there is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct KeysOnly {
+    keys: BTreeMap<String, String>,
+}
+
+/// Keys of questions in the user's own configuration, then in the machine's, for commands that need no daemon. Files that
+/// are not there, or not for this user to read, have none.
+///
+/// # Errors
+/// Where a file is not TOML, or others may write to it.
+pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
+    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
+    let own = own.map(|dir| dir.join("dataspace/dataspace.toml"));
+    let mut keys = BTreeMap::new();
+    for path in own.into_iter().chain([DEFAULT_PATH.into()]) {
+        let text = match read_bounded(&path) {
+            Ok(text) => text,
+            Err(error) if is_out_of_reach(&error) => continue,
+            Err(error) => {
+                let what = format!("reading the keys of {}", path.display());
+                return Err(anyhow::Error::from(error).context(what));
+            }
+        };
+        let of_file: KeysOnly = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |at| line_of(&text, at.start));
+            let message = error.message().trim_end().replace('\n', "; ");
+            Failure::new(Kind::Usage, format!("{}:{line}: {message}", path.display()))
+        })?;
+        for (name, expression) in of_file.keys {
+            keys.entry(name).or_insert(expression);
+        }
+    }
+    Ok(keys)
+}
+
+fn is_out_of_reach(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory
+    )
 }
 
 impl Default for DaemonConfig {
@@ -115,6 +172,7 @@ impl Default for DaemonConfig {
             group: "dataspace".into(),
             tcp: None,
             limits: Limits::default(),
+            keys: BTreeMap::new(),
             sessions: Vec::new(),
         }
     }
@@ -169,6 +227,16 @@ impl DaemonConfig {
                 .ok()
                 .filter(|bits| *bits <= 0o777)
                 .ok_or_else(|| wrong(Some(mode.span()), "expected permission bits as \"0660\""))?;
+        }
+        if let Some(keys) = file.keys {
+            let table = keys.span();
+            let keys = keys.into_inner();
+            let texts = keys.iter().map(|(name, text)| (name.clone(), text.get_ref().clone()));
+            config.keys = texts.collect();
+            check_keys(&config.keys).map_err(|error| {
+                let of_text = keys.values().find(|text| error.is_of(text.get_ref()));
+                wrong(Some(of_text.map_or(table, Spanned::span)), &error.to_string())
+            })?;
         }
         let mut names = HashSet::new();
         for session in file.session {
@@ -309,6 +377,8 @@ mod tests {
         );
         check("[[session]]\nname = \"a\"", "d.toml:1: no target");
         let two = "[[session]]\nname = \"a\"\nall = true\n";
+        check("[keys]\na = \"cpu / 8\"\nb = \"cpu +\"", "d.toml:3:");
+        check("[keys]\nb = \"a + 1\"\n\nmember = \"1\"", "d.toml:1: a key of one's own");
         check(&format!("{two}{two}"), "d.toml:5: there is another session called a");
         check("[[session]]\nname = \"a\"\nall = true\npids = [1]", "one target");
         check("[[session]]\nname = \"a\"\nall = true\nevents = [\"no such\"]", "d.toml:1:");
@@ -351,6 +421,13 @@ mod tests {
         assert!(told.len() == 1 && told[0].contains("\"no-such-group-here\""), "{told:?}");
         // Whatever a machine has, it has root's; and a number is a group without a name.
         assert!(notes("group = \"root\"").is_empty() && notes("group = \"4711\"").is_empty());
+    }
+
+    #[test]
+    fn keys_may_use_each_other_in_any_order() {
+        let config = parse("[keys]\na = \"b + 1\"\nb = \"cpu / 8\"").unwrap();
+        assert_eq!(config.keys["a"], "b + 1");
+        assert!(parse(&EXAMPLE.replace("#[keys]", "[keys]").replace("#half", "half")).is_ok());
     }
 
     #[test]
@@ -398,8 +475,9 @@ mod tests {
             let lines = documented(table);
             let keys = keys_of(table);
             assert!(keys.len() > 2, "{table}: {keys:?}");
-            for key in
-                keys.iter().filter(|key| !["tcp", "limits", "session"].contains(&key.as_str()))
+            for key in keys
+                .iter()
+                .filter(|key| !["tcp", "limits", "session", "keys"].contains(&key.as_str()))
             {
                 assert!(lines.iter().any(|(name, _)| name == key), "{table} {key} is missing");
             }

@@ -10,6 +10,7 @@ use super::limit::Limits;
 use super::session::roster::Roster;
 use super::session::staff::Staff;
 use crate::lock::lock;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -37,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) trusted: Trusted,
     /// Clients that are let in over TCP, if any are.
     pub(crate) tcp: Option<Arc<(TcpConfig, Token)>>,
+    /// Keys of questions, by name.
+    pub(crate) keys: BTreeMap<String, String>,
 }
 
 impl Settings {
@@ -47,7 +50,8 @@ impl Settings {
     pub(crate) fn of(config: &DaemonConfig) -> anyhow::Result<Self> {
         let token = config.tcp.as_ref().map(|tcp| Token::read(&tcp.token_file)).transpose()?;
         let tcp = config.tcp.clone().zip(token).map(Arc::new);
-        Ok(Self { limits: config.limits, trusted: Trusted::of(&config.group), tcp })
+        let (trusted, keys) = (Trusted::of(&config.group), config.keys.clone());
+        Ok(Self { limits: config.limits, trusted, tcp, keys })
     }
 
     /// Tells whether the same clients are let in over TCP, with the same rights, in `other`.

@@ -22,7 +22,7 @@ use dataspace_analyzer::session::analyzer::Config;
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::LiveConfig;
-use dataspace_collector::perf_data::read::RecordingFile;
+use dataspace_collector::perf_data::read::{RecordingError, RecordingFile};
 use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
@@ -163,7 +163,9 @@ impl OpenRecording {
     /// What the kernel said.
     pub(crate) fn open(options: &RecordingOptions) -> anyhow::Result<Self> {
         let (file, description) = match &options.input {
-            Input::File(path) => (RecordingFile::open(path)?, path.display().to_string()),
+            Input::File(path) => {
+                (RecordingFile::open(path).map_err(not_opened)?, path.display().to_string())
+            }
             Input::Stdin => {
                 let file = stdin().as_fd().try_clone_to_owned()?.into();
                 (RecordingFile { file, name: PathBuf::from("-") }, "standard input".to_owned())
@@ -214,6 +216,18 @@ impl OpenRecording {
         let Self { file, description, config, policy } = self;
         Ok(Replay::new(file.read()?, description, config, policy))
     }
+}
+
+/// The error of a recording that cannot be opened, with what may have been meant.
+fn not_opened(error: RecordingError) -> anyhow::Error {
+    if let RecordingError::Io { path, source, .. } = &error
+        && source.kind() == std::io::ErrorKind::NotFound
+    {
+        let what = format!("cannot read {}: {source}", path.display());
+        let remedy = "dataspace record -- COMMAND   makes a recording\n-i FILE   reads another one";
+        return Failure::new(Kind::Failed, what).with_remedy(remedy).into();
+    }
+    error.into()
 }
 
 /// A collector's error with the exit code that its kind has.

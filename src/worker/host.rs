@@ -2,6 +2,7 @@
 
 use super::frame::{self, MAX_BYTES};
 use super::{figures, object};
+use crate::answer;
 use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
 use crate::daemon::session::spec;
@@ -14,9 +15,11 @@ use crate::session::question::Question;
 use crate::session::{self, Source};
 use anyhow::Context as _;
 use dataspace_collector::system::memory;
+use dataspace_proto::query::Query;
 use dataspace_proto::worker::{Ask, Flag, Reply, SessionRequest, Standing, Wish};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -150,10 +153,16 @@ impl Host {
         Ok(session::start_live_hurried_by(&self.options()?, is_hurried, &is_over)?.into())
     }
 
-    /// The answer to a question, as JSON.
-    fn answer(&self, query: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        let query = serde_json::from_slice(query);
+    /// The answer to a question, which may use `keys` besides its own, as JSON or CSV.
+    fn answer(
+        &self,
+        query: &[u8],
+        keys: BTreeMap<String, String>,
+        is_csv: bool,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let query = serde_json::from_slice::<Query>(query);
         let query = query.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let query = query.with_keys(keys);
         let refused =
             |failure: Failure| io::Error::new(io::ErrorKind::InvalidInput, failure.to_string());
         let mut question = Question::new(query).map_err(refused)?;
@@ -162,8 +171,13 @@ impl Host {
             question.confine().map_err(refused)?;
         }
         let Some(source) = lock(&self.source).clone() else { return Ok(None) };
-        let answer = question.answer(&source.history(question.has_lines()));
-        json(Some(answer.map_err(refused)?))
+        let answer = question.answer(&source.history(question.has_lines())).map_err(refused)?;
+        if is_csv {
+            let mut csv = Vec::new();
+            answer::write_csv(&question, &answer, &mut csv)?;
+            return Ok(Some(csv));
+        }
+        json(Some(answer))
     }
 
     fn standing(&self, source: &dyn Source) -> Standing {
@@ -196,7 +210,7 @@ impl Host {
     /// Makes what is wished for, in `file`.
     fn fulfil(&self, wish: Wish, file: Option<OwnedFd>) -> Reply {
         let making = || match wish {
-            Wish::Query(query) => self.answer(&query),
+            Wish::Query { query, keys, is_csv } => self.answer(&query, keys, is_csv),
             of_snapshot => self.made(&of_snapshot),
         };
         let bytes = catch_unwind(AssertUnwindSafe(making));
@@ -220,7 +234,7 @@ impl Host {
             Wish::Layout(id) => return json(object::layout(&findings, *id)),
             Wish::Pprof => pprof::write(&findings, Some(made.elapsed()), MAX_BYTES, &mut bytes)?,
             Wish::Folded => folded::write(&findings, MAX_BYTES, &mut bytes)?,
-            Wish::Query(_) => return Ok(None),
+            Wish::Query { .. } => return Ok(None),
         }
         Ok(Some(bytes))
     }

@@ -86,7 +86,8 @@ impl Held {
 /// A daemon attached to all page faults of the program, which has ended its work; `None`, with the reason
 /// printed, where there are none to be had.
 fn with_leaves() -> Option<(Held, String, Running)> {
-    let mut daemon = Daemon::start("[limits]\nsessions = 2\n");
+    let keys = "[keys]\npair = \"offset / 16\"\nshort = \"pair + 0\"\n";
+    let mut daemon = Daemon::start(&format!("[limits]\nsessions = 2\n{keys}"));
     let mut program = Running::start(&compile("leaves", &["-O2", "-g"]), &[SECRET]).0;
     let body = json!({"pids": [program.pid().parse::<i32>().unwrap()], "events": ["page-faults"],
                       "period": 1, "max_overhead": "off"});
@@ -220,6 +221,20 @@ fn a_question_is_answered_by_the_samples_themselves() {
         assert!(row["key"][2].as_str().unwrap().contains("leaves.c:"), "{row}");
         assert_eq!(row["metrics"]["period"], json!({"page-faults": n}));
     }
+    // A key of the configuration, one of the question made of it, and the answer as CSV.
+    let body = json!({"by": ["own", "short"], "keys": {"own": "pair * 2"},
+                      "where": "aggregate == \"{structure:leaf}\"", "metrics": ["samples"]});
+    let csv = ask(
+        &held.daemon,
+        "POST",
+        &format!("/v1/sessions/{id}/query?format=csv"),
+        &body.to_string(),
+    );
+    assert!(csv.head.contains("content-type: text/csv"), "{}", csv.head);
+    let csv = String::from_utf8(csv.body).unwrap();
+    assert_eq!(csv, "\"own\",\"short\",\"samples\"\r\n0,0,400\r\n2,1,200\r\n");
+    let wrong = ask(&held.daemon, "POST", &format!("/v1/sessions/{id}/query?format=xml"), "{}");
+    assert_eq!(wrong.status, 400);
     // The same by our own client.
     let socket = held.daemon.socket.to_str().unwrap();
     let args =

@@ -97,6 +97,46 @@ fn a_recording_by_perf_is_attributed_like_a_live_session() {
 }
 
 #[test]
+fn report_reads_the_recording_of_the_directory_and_pages_on_a_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let there = || {
+        let mut command = dataspace(&["report"]);
+        command.current_dir(dir.path());
+        command
+    };
+    let missing = there().output().unwrap();
+    let said = String::from_utf8(missing.stderr).unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(said.contains("perf.data") && said.contains("-i FILE"), "{said}");
+    let Some(file) = record(dir.path(), &[]) else { return };
+    let named = run(&["report", "-i", file.to_str().unwrap()]);
+    let found = there().output().unwrap();
+    // The first line has the path as it was given.
+    let lines = |output: &std::process::Output| {
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&found), lines(&named));
+    // `script` of util-linux gives a command a terminal.
+    let mut terminal = Command::new("script");
+    let program = env!("CARGO_BIN_EXE_dataspace");
+    terminal.args(["-qec", &format!("{program} report --color never"), "/dev/null"]);
+    terminal.env("DATASPACE_PAGER", "sed 's/^/paged /'").env("TERM", "xterm");
+    let paged = terminal.current_dir(dir.path()).stdin(Stdio::null()).output();
+    let Ok(paged) = paged else {
+        eprintln!("not run: there is no script(1) to make a terminal");
+        return;
+    };
+    let paged = String::from_utf8(paged.stdout).unwrap();
+    let shown = paged.lines().filter(|line| !line.trim().is_empty());
+    assert!(
+        shown.clone().count() > 10 && shown.clone().all(|it| it.starts_with("paged")),
+        "{paged}"
+    );
+    assert!(paged.contains("<Total>"), "{paged}");
+}
+
+#[test]
 fn script_lines_have_the_fixed_keys_and_survive_head() {
     let dir = tempfile::tempdir().unwrap();
     let Some(file) = record(dir.path(), &["-z"]) else { return };

@@ -46,6 +46,12 @@ pub enum QueryError {
 }
 
 impl QueryError {
+    /// Tells whether it is about this expression.
+    #[must_use]
+    pub fn is_of(&self, text: &str) -> bool {
+        matches!(self, Self::Expression { expression, .. } if expression == text)
+    }
+
     /// The expression, and a mark below the column that it is about.
     #[must_use]
     pub fn excerpt(&self) -> Option<String> {

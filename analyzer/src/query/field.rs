@@ -149,7 +149,7 @@ fields! {
     Addr = "addr", Number, None, Hex, "The same, in short.";
     AddressSource = "address_source", Text, None, Plain, "sampled or computed.";
     Page = "page", Number, None, Hex, "The page of 4 KiB that the address is on.";
-    HugePage = "huge_page", Number, None, Hex, "The page of 2 MiB that the address is on.";
+    LargePage = "page_2m", Number, None, Hex, "The page of 2 MiB that the address is on.";
     Cacheline = "cacheline", Number, None, Hex, "The line of 64 bytes that the address is on.";
     Offset = "offset", Number, None, Plain, "The offset in the outermost aggregate.";
     Index = "index", Number, None, Plain, "The element of the array, where that is known.";
@@ -256,7 +256,7 @@ impl<'a> At<'a> {
             Field::Latency => told(chunk.latency[row].into())?,
             Field::Address | Field::Addr => self.address()?,
             Field::Page => self.address()? & !0xfff,
-            Field::HugePage => self.address()? & !0x1f_ffff,
+            Field::LargePage => self.address()? & !0x1f_ffff,
             Field::Cacheline => self.address()? & !63,
             Field::Offset => known(chunk.offset[row])?.into(),
             Field::Index => known(chunk.index[row])?.into(),

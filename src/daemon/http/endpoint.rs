@@ -25,6 +25,12 @@ const ENDS_UNWATCHED: Parameter = Parameter {
     schema: || json_schema!({"type": "boolean", "default": false}),
 };
 
+const FORMAT: Parameter = Parameter {
+    name: "format",
+    description: "Form of the answer: JSON, or CSV (RFC 4180) with a line for each row, which has no accounts.",
+    schema: || json_schema!({"type": "string", "enum": ["json", "csv"], "default": "json"}),
+};
+
 const INTERVAL_MS: Parameter = Parameter {
     name: "interval_ms",
     description: "Time between two snapshots.",
@@ -52,6 +58,7 @@ const GET: Route = Route {
     request: None,
     success: StatusCode::OK,
     answer: Content::text(""),
+    other_answer: None,
     errors: &[],
     handler: Handler(|_| Box::pin(async { Err(absent(String::new())) })),
 };
@@ -104,6 +111,7 @@ pub(crate) static ROUTES: [Route; 15] = [
         request: Some(Content::json(SchemaGenerator::subschema_for::<SessionSpec>)),
         success: StatusCode::CREATED,
         answer: Content::json(SchemaGenerator::subschema_for::<SessionLine>),
+        other_answer: None,
         errors: &[
             ErrorCode::NotPermitted,
             ErrorCode::TooSlow,
@@ -217,10 +225,13 @@ pub(crate) static ROUTES: [Route; 15] = [
         summary: "The answer to a question to a session's history.",
         description: Some(
             "The samples of a span that a filter keeps, summed by keys. Addresses are told only to those who may see \
-             all sessions: others get ordinals. An answer has at most 10,000 rows.",
+             all sessions: others get ordinals. An answer has at most 10,000 rows. Keys of the daemon's configuration \
+             are known besides those of the question.",
         ),
+        query: &[FORMAT],
         request: Some(Content::json(SchemaGenerator::subschema_for::<Query>)),
         answer: Content::json(SchemaGenerator::subschema_for::<QueryAnswer>),
+        other_answer: Some(Content::text(totals::CSV)),
         errors: &[
             ErrorCode::NotFound,
             ErrorCode::NoSnapshot,

@@ -98,7 +98,10 @@ impl Description {
                 (code.http_status().to_string(), json!({"$ref": place}))
             })
             .collect();
-        let answer = content(route.answer, &mut self.answers);
+        let mut answer = content(route.answer, &mut self.answers);
+        if let Some(other) = route.other_answer {
+            answer[other.kind] = json!({"schema": (other.schema)(&mut self.answers)});
+        }
         responses.insert(
             route.success.as_str().to_owned(),
             json!({"description": route.summary, "content": answer}),
@@ -240,7 +243,7 @@ GET /v1/sessions/{session}/pprof (session) application/octet-stream 200 400 401 
 GET /v1/sessions/{session}/snapshot (session) application/json 200 400 401 404 409 421 429
 GET /v1/sessions/{session}/stream (session ?interval_ms) text/event-stream 200 400 401 404 421 429
 POST /v1/sessions (?ends_unwatched) application/json application/json 201 400 401 403 408 409 413 421 422 429 503
-POST /v1/sessions/{session}/query (session) application/json application/json 200 400 401 404 408 409 413 421 429
+POST /v1/sessions/{session}/query (session ?format) application/json application/json text/csv; charset=utf-8; header=present 200 400 401 404 408 409 413 421 429
 ";
 
     #[test]

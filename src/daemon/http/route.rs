@@ -33,6 +33,8 @@ pub(crate) struct Route {
     pub(crate) success: StatusCode,
     /// The body of that answer.
     pub(crate) answer: Content,
+    /// The body in another form, where that can be asked for.
+    pub(crate) other_answer: Option<Content>,
     /// Errors that may be answered instead, besides [`ANY`].
     pub(crate) errors: &'static [ErrorCode],
     /// Makes the answer.

@@ -18,6 +18,9 @@ use std::time::Duration;
 /// A snapshot that is younger is fresh enough for whoever asks for one.
 pub(crate) const FRESH: Duration = Duration::from_millis(100);
 
+/// RFC 4180, and RFC 7111.
+pub(crate) const CSV: &str = "text/csv; charset=utf-8; header=present";
+
 type Answered = Result<Response<AnswerBody>, ApiError>;
 
 /// All of them.
@@ -77,9 +80,26 @@ pub(crate) async fn layout(asked: Asked<'_>) -> Answered {
 /// The answer to a question to the history.
 pub(crate) async fn query(mut asked: Asked<'_>) -> Answered {
     let session = asked.session()?;
-    let query = body::read(asked.daemon, &mut asked.body).await?;
-    let answer = made(&asked, &session, Wish::Query(query.to_vec())).await?;
-    whole(&asked, answer, || no_snapshot(&session))
+    let is_csv = is_csv(&asked.query)?;
+    let query = body::read(asked.daemon, &mut asked.body).await?.to_vec();
+    let keys = asked.daemon.settings().keys;
+    let answer = made(&asked, &session, Wish::Query { query, keys, is_csv }).await?;
+    let answer = answer.ok_or_else(|| no_snapshot(&session))?;
+    let kind = if is_csv { CSV } else { asked.route.answer.kind };
+    Ok(sealed(asked.route.success, kind, answer))
+}
+
+/// `format=…` of a question's query.
+fn is_csv(query: &[(String, String)]) -> Result<bool, ApiError> {
+    match query {
+        [] => Ok(false),
+        [(_, format)] if format == "json" => Ok(false),
+        [(_, format)] if format == "csv" => Ok(true),
+        _ => {
+            let message = "format is json or csv, once".to_owned();
+            Err(ApiError { code: ErrorCode::BadRequest, message })
+        }
+    }
 }
 
 /// An answer that is `made`, or why there is none.

@@ -41,6 +41,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         |names: &[String]| names.iter().map(|name| value::comm(name)).collect::<Result<_, _>>();
     let comms = CommFilter { include: names(&spec.comm)?, exclude: names(&spec.exclude_comm)? };
     let max_overhead = spec.max_overhead.as_deref().map(value::share).transpose()?;
+    let history_bytes = spec.history.as_deref().map(value::size_or_none).transpose()?;
     session::check_events(&spec.events).map_err(|error| error.to_string())?;
     if spec.max_objects == Some(0) {
         return Err("max_objects is at least 1, which is <Total>".into());
@@ -54,7 +55,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         max_overhead: max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
         ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,
         windows: spec.windows_s.unwrap_or_default(),
-        history_bytes: DAEMON_HISTORY_BYTES,
+        history_bytes: history_bytes.unwrap_or(DAEMON_HISTORY_BYTES),
         has_lines: false,
         command_output: CommandOutput::Discard,
         is_one_of_many: true,
@@ -106,6 +107,8 @@ pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
         spec.max_overhead = Some(share.unwrap_or_else(|| "off".to_owned()));
     }
     spec.ring_pages = options.ring_pages;
+    let history = Some(options.history_bytes).filter(|bytes| *bytes != DAEMON_HISTORY_BYTES);
+    spec.history = history.map(|bytes| bytes.to_string());
     spec.windows_s = Some(options.windows).filter(|windows| *windows != WindowLengths::default());
     Ok(spec)
 }
@@ -188,6 +191,7 @@ mod tests {
             SessionSpec { pids: vec![7, 9], period: Some(3), ..SessionSpec::default() },
             SessionSpec { unit: Some("a".into()), frequency_hz: Some(9), ..SessionSpec::default() },
             SessionSpec { comm: vec!["redis".into()], ..SessionSpec::default() },
+            SessionSpec { all: true, history: Some("4096".into()), ..SessionSpec::default() },
             SessionSpec { all: true, exclude_comm: vec!["x".into()], ..SessionSpec::default() },
             SessionSpec {
                 cgroup: Some("/a".into()),
@@ -229,6 +233,7 @@ mod tests {
         check(SessionSpec { ring_pages: Some(3), ..all() }, "power of two");
         check(SessionSpec { max_overhead: Some("200%".into()), ..all() }, "share");
         check(SessionSpec { max_objects: Some(0), ..all() }, "max_objects");
+        check(SessionSpec { history: Some("much".into()), ..all() }, "a size");
         check(SessionSpec { pids: vec![1; 2000], ..SessionSpec::default() }, "at most");
     }
 }
