@@ -378,6 +378,10 @@ pub(crate) struct ReportArgs {
     pub(crate) selection: SelectionArgs,
     #[command(flatten)]
     pub(crate) query: QueryArgs,
+    /// Keep samples in so much memory while a question is answered; a recording that has more is read twice
+    /// [default: 256M, four million samples].
+    #[arg(long, value_name = "SIZE", value_parser = value::size, help_heading = QUESTION)]
+    pub(crate) history: Option<u64>,
 }
 
 /// In which format a report is printed.

@@ -62,8 +62,8 @@ pub(crate) const DEFAULT_HISTORY_BYTES: u64 = 64 << 20;
 /// The same of a session of the daemon.
 pub(crate) const DAEMON_HISTORY_BYTES: u64 = 16 << 20;
 
-/// Bytes of the history of a recording that is asked a question: sixteen million samples.
-pub(crate) const RECORDING_HISTORY_BYTES: u64 = 1 << 30;
+/// Bytes of the history of a recording that is asked a question: four million samples. One that has more is read twice.
+pub(crate) const RECORDING_HISTORY_BYTES: u64 = 256 << 20;
 
 /// Destination and length of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,9 +14,16 @@ use crate::selection::reduced;
 use crate::session::question::Question;
 use crate::session::{OpenRecording, Source};
 use crate::table::{self, TableOptions};
+use dataspace_proto::query::QueryAnswer;
+use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Records between two words on progress.
+const PROGRESS_RECORDS: u64 = 1 << 19;
 
 /// Runs the command.
 pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
@@ -31,7 +38,10 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     check_question(question.as_ref(), format, &selection)?;
     let recording = RecordingOptions {
         windows: args.windows.resolve(),
-        history_bytes: question.as_ref().map_or(0, |_| RECORDING_HISTORY_BYTES),
+        history_bytes: match &question {
+            Some(_) => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
+            None => 0,
+        },
         has_lines: question.as_ref().is_some_and(Question::has_lines),
         ..args.recording.resolve()
     };
@@ -46,25 +56,57 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let terms = Terms::of_files(recording.policy.clone());
     broker::split(global.sandbox, terms, || {
         let interrupt = Interrupt::listen()?;
+        let again = recording.again();
         let source = recording.totals()?;
         wait(&*source, &interrupt)?;
-        let mut out = stdout().lock();
         match &question {
-            None => print(&*source, format, &options, &mut out),
+            None => print(&*source, format, &options, &mut stdout().lock()),
             Some(question) => {
-                let answer = source.ask(question)?;
+                let (snapshot, answer) = answer(source, question, again, &interrupt)?;
+                let mut out = stdout().lock();
                 match format {
                     ReportFormat::Json => json::write(&answer, &mut out)?,
                     ReportFormat::Csv => answer::write_csv(question, &answer, &mut out)?,
-                    _ => {
-                        let snapshot = source.snapshot();
-                        answer::write_table(&snapshot, question, &answer, &options, &mut out)?;
-                    }
+                    _ => answer::write_table(&snapshot, question, &answer, &options, &mut out)?,
                 }
                 Ok(())
             }
         }
     })
+}
+
+/// The totals of a recording that was read, and the answer to a question. One that holds more samples than were kept is read
+/// once more, where it can be.
+fn answer(
+    source: Box<dyn Source>,
+    question: &Question,
+    again: Option<OpenRecording>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Arc<Snapshot>, QueryAnswer)> {
+    let findings = source.history(question.has_lines());
+    let answer = question.answer(&findings)?;
+    let (Some(again), Some(history)) = (again, &findings.history) else {
+        return Ok((findings.snapshot, answer));
+    };
+    if answer.rows_held == answer.rows_of_span {
+        return Ok((findings.snapshot, answer));
+    }
+    let (snapshot, whole) = (Arc::clone(&findings.snapshot), history.outline());
+    // What was kept may fill the memory.
+    drop((findings, source));
+    let mut n_records = 0;
+    let mut progress = ReadingProgress::new();
+    let answer = again.answer(question, &whole, &mut || {
+        n_records += 1;
+        if n_records % PROGRESS_RECORDS == 0 {
+            progress.tell(&format!("reading again: {n_records} records"));
+        }
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if interrupt.is_set() {
+        return Err(Failure::new(Kind::Interrupted, "interrupted while reading").into());
+    }
+    Ok((snapshot, answer))
 }
 
 /// Tells whether that can be printed there.
@@ -106,11 +148,12 @@ fn check_question(
 }
 
 fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let mut progress = ReadingProgress { is_shown: stderr().is_terminal(), is_begun: false };
+    let mut progress = ReadingProgress::new();
     while !source.is_finished() {
         interrupt.wait_until(Instant::now() + Duration::from_secs(1), || source.is_finished());
         if !source.is_finished() {
-            progress.tell(source.snapshot().accounting.kernel);
+            let n_samples = source.snapshot().accounting.kernel;
+            progress.tell(&format!("reading: {n_samples} samples"));
         }
         if interrupt.is_set() {
             interrupt.end_at_next()?;
@@ -128,11 +171,15 @@ struct ReadingProgress {
 }
 
 impl ReadingProgress {
-    fn tell(&mut self, n_samples: u64) {
+    fn new() -> Self {
+        Self { is_shown: stderr().is_terminal(), is_begun: false }
+    }
+
+    fn tell(&mut self, text: &str) {
         if self.is_shown {
             self.is_begun = true;
             // A terminal that is gone is no reason to stop reading.
-            let _ = write!(stderr(), "\rreading: {n_samples} samples");
+            let _ = write!(stderr(), "\r{text}");
         }
     }
 }

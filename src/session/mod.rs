@@ -18,6 +18,7 @@ use crate::file_source::FilePolicy;
 use anyhow::Context as _;
 use cost::OwnCpu;
 use dataspace_analyzer::attribution::world::Paths;
+use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::session::analyzer::Config;
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
@@ -31,6 +32,7 @@ use live::LiveSession;
 use question::Question;
 use replay::{Replay, ReplaySession};
 use std::io::stdin;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -199,8 +201,31 @@ impl OpenRecording {
         Ok(Box::new(session.context("no thread to read the recording")?))
     }
 
-    /// Gives the answer for each sample, in time order, with the source of its trigger if it `has_sources`, and at the end what a person should know: damage, missing
-    /// load objects.
+    /// The same recording once more, where it can be read again.
+    pub(crate) fn again(&self) -> Option<Self> {
+        let file = self.file.again()?;
+        let Self { description, config, policy, .. } = self;
+        let (description, policy) = (description.clone(), policy.clone());
+        Some(Self { file, description, config: *config, policy })
+    }
+
+    /// The answer to a question to all samples of a recording of which the history that was kept, `whole`, has a part only.
+    ///
+    /// # Errors
+    /// What is wrong with the recording. Where `look`, which is asked after each record, breaks off, the answer is to what
+    /// was read until then.
+    pub(crate) fn answer(
+        mut self,
+        question: &Question,
+        whole: &HistoryView,
+        look: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> anyhow::Result<QueryAnswer> {
+        self.config.history_bytes = replay::REREAD_BYTES;
+        Ok(self.replay()?.answer(question, whole, look)?)
+    }
+
+    /// Gives the answer for each sample, in time order, with the source of its trigger if it `has_sources`, and at the end
+    /// what a person should know: damage, missing load objects.
     ///
     /// # Errors
     /// When it is no recording, and whatever `line` gives: that ends the reading.

@@ -2,7 +2,8 @@
 
 use super::findings::Findings;
 use crate::exit::{Failure, Kind};
-use dataspace_analyzer::query::answer::Inquiry;
+use dataspace_analyzer::history::store::HistoryView;
+use dataspace_analyzer::query::answer::{Inquiry, Reckoning};
 use dataspace_proto::query::{Metric, Query, QueryAnswer};
 
 /// A question that means something, and its words.
@@ -51,6 +52,11 @@ impl Question {
     /// Tells whether it speaks of source lines.
     pub(crate) fn has_lines(&self) -> bool {
         self.inquiry.has_lines()
+    }
+
+    /// An answer to which samples of a session are added that is as long, and has the events, as `whole` says.
+    pub(crate) fn reckoning(&self, whole: &HistoryView) -> Reckoning<'_> {
+        self.inquiry.reckoning(whole)
     }
 
     /// The answer that findings with a history give.

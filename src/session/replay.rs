@@ -4,12 +4,15 @@ use super::Source;
 use super::findings::{Findings, Queues};
 use super::index_worker;
 use super::published::Published;
+use super::question::Question;
 use super::script::Lines;
 use crate::file_source::{FilePolicy, SystemFiles};
 use crate::lock::lock;
+use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::index::worker::Worker;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Observer, Unobserved};
 use dataspace_collector::perf_data::read::{Recording, RecordingError};
+use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::record::Record;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::{Cost, Snapshot, Target};
@@ -100,7 +103,33 @@ impl Replay {
         result?;
         Ok(self.snapshot().warnings)
     }
+
+    /// The answer to a question to more samples than a history holds. `whole` is the history of the same recording that was
+    /// read before; `look` is asked after each record whether to go on.
+    pub(super) fn answer(
+        mut self,
+        question: &Question,
+        whole: &HistoryView,
+        look: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<QueryAnswer, RecordingError> {
+        let mut reckoning = question.reckoning(whole);
+        self.run(&mut Unobserved, |replay, _| {
+            if replay.analyzer.n_held() >= REREAD_ROWS {
+                reckoning.add(&replay.analyzer.take_history());
+            }
+            look()
+        })?;
+        let rest = self.analyzer.take_history();
+        reckoning.add(&rest);
+        Ok(reckoning.answer(&rest))
+    }
 }
+
+/// Samples that are kept at a time where a recording is read again: 17 MB.
+const REREAD_ROWS: usize = 1 << 18;
+
+/// Bytes of a history that holds them, and those that a second of waiting samples may add at once.
+pub(super) const REREAD_BYTES: u64 = 64 << 20;
 
 const fn is_over(is_over: bool) -> ControlFlow<()> {
     if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

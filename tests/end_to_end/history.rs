@@ -194,6 +194,44 @@ fn lines_of_script_lead_other_tools_to_the_instruction() {
 }
 
 #[test]
+fn a_recording_that_does_not_fit_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("perf.data");
+    // `tail` holds what it reads: a fault for each page of it, several chunks of the history.
+    let shell = "head -c 120000000 /dev/zero | tail -c 119000000 > /dev/null";
+    let args = ["record", "-e", "page-faults", "-c", "1", "-o", file.to_str().unwrap(), "--"];
+    let output = run(&[&args[..], &["sh", "-c", shell]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    if matches!(output.status.code(), Some(3 | 4)) {
+        eprintln!("not run: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    for keys in ["comm,cpu", "line", "second", "object"] {
+        for rest in [&[][..], &["--span", "-20ms..", "--where", "memory || comm == \"tail\""]] {
+            let args = [&["--by", keys], rest].concat();
+            let whole = report(&file, &args);
+            let small = report(&file, &[&args[..], &["--history", "1"]].concat());
+            assert_eq!(whole, small, "{args:?}");
+            assert!(whole["rows_held"].as_u64().unwrap() > 0, "{whole}");
+            assert_eq!(whole["rows_held"], whole["rows_of_span"]);
+        }
+    }
+    let all = report(&file, &["--by", "memory"]);
+    assert!(all["rows_of_span"].as_u64().unwrap() > 20_000, "more than fits: {all}");
+    // What comes through a pipe comes once: the answer says on how much of it it rests.
+    let program = env!("CARGO_BIN_EXE_dataspace");
+    let piped = format!(
+        "{program} record -e page-faults -c 1 -o - -- sh -c '{shell}' | \
+         {program} report -i - --history 1 --by memory --json"
+    );
+    let output = Command::new("sh").args(["-c", &piped]).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(answer["rows_of_span"].as_u64().unwrap() > 20_000, "{answer}");
+    assert!(answer["rows_held"].as_u64() < answer["rows_of_span"].as_u64(), "{answer}");
+}
+
+#[test]
 fn every_key_has_each_sample_in_one_row() {
     let Some(recorded) = recorded() else { return };
     let snapshot = run(&["report", "-i", recorded.file.to_str().unwrap(), "--json"]);

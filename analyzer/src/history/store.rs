@@ -4,7 +4,7 @@ use crate::attribution::code_place::user_ip;
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
-use crate::history::chunk::{Chunk, Found, NONE, RUN_ROWS, Row, Told};
+use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, RUN_ROWS, Row, Told};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
 use crate::history::place::{self, PlaceTable, SampledCode, SampledPlace, TriggerPlace};
@@ -245,6 +245,21 @@ impl History {
         }
     }
 
+    /// Samples that are in the chunks, and in none yet.
+    pub(crate) fn n_held(&self) -> usize {
+        let n_open = self.open.as_ref().map_or(0, Chunk::len);
+        self.full.len() * CHUNK_ROWS + n_open + self.newest.len()
+    }
+
+    /// All that is kept, which is kept here no longer, nor counted as gone.
+    pub(crate) fn take(&mut self) -> KeptRows {
+        let taken = self.freeze();
+        self.full.clear();
+        self.open = None;
+        self.newest.clear();
+        taken
+    }
+
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
         let mut open = self.open.clone().unwrap_or_else(Chunk::with_room);
@@ -303,11 +318,18 @@ pub struct HistoryView {
     pub(crate) n_lines_given_up: u64,
 }
 
+impl HistoryView {
+    /// The same without samples: where the session begins and ends, and its events.
+    #[must_use]
+    pub fn outline(&self) -> Self {
+        Self { kept: KeptRows::default(), ..self.clone() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::attribution::world::World;
-    use crate::history::chunk::CHUNK_ROWS;
     use dataspace_proto::reason::Reason;
 
     /// A history after so many samples, a thousand a second, of which `look` may look at each.

@@ -106,51 +106,25 @@ impl Inquiry {
     /// The answer that a history gives.
     #[must_use]
     pub fn answer(&self, view: &HistoryView) -> QueryAnswer {
-        let (from_ns, to_ns) = self.span.times_ns(view.first_ns, view.last_ns);
-        let mut grouping = Grouping::new(self.keys.clone(), view.events.len());
-        let mut answers = Answers::default();
-        // Samples that touch no memory count where the question speaks of that.
-        let has_all = self.formulas().any(|it| it.has(Field::Memory));
-        let (mut n_held, mut first_ns, mut last_ns) = (0, u64::MAX, 0);
-        for chunk in &view.kept.chunks {
-            for (row, time_ns) in chunk.times_ns().iter().enumerate() {
-                if !(from_ns..to_ns).contains(time_ns) {
-                    continue;
-                }
-                n_held += 1;
-                first_ns = first_ns.min(*time_ns);
-                last_ns = last_ns.max(*time_ns);
-                let at = At { view, chunk, row };
-                let is_kept = (has_all || at.is_memory())
-                    && self
-                        .filter
-                        .as_ref()
-                        .is_none_or(|filter| filter.truth(at, &mut answers) == Some(true));
-                if is_kept {
-                    grouping.count(at, &mut answers);
-                }
-            }
-        }
-        // Of what is gone only the second is known.
-        let is_of_span = |second: u64| (from_ns / SECOND_NS..=to_ns / SECOND_NS).contains(&second);
-        let gone = view.kept.gone.iter().filter(|(second, _)| is_of_span(*second));
-        let n_gone: u64 = gone.map(|(_, count)| count).sum();
-        let n_pending = if self.span.is_open() { view.n_pending } else { 0 };
-        let (rows, truncated) = self.rows(&grouping, &view.events);
-        QueryAnswer {
-            schema: SCHEMA,
-            by: self.by.clone(),
-            rows_of_span: n_held + n_gone + n_pending,
-            rows_held: n_held,
-            held_ns: last_ns.saturating_sub(first_ns),
-            lines_open: if self.has_lines() {
-                view.n_lines_open + view.n_lines_given_up
-            } else {
-                0
-            },
-            total: grouping.total(&view.events),
-            truncated,
-            rows,
+        let mut reckoning = self.reckoning(view);
+        reckoning.add(view);
+        reckoning.answer(view)
+    }
+
+    /// An answer to which no samples have been added yet; `view`, which has all events, tells where the session begins and
+    /// ends.
+    #[must_use]
+    pub fn reckoning(&self, view: &HistoryView) -> Reckoning<'_> {
+        Reckoning {
+            inquiry: self,
+            span_ns: self.span.times_ns(view.first_ns, view.last_ns),
+            // Samples that touch no memory count where the question speaks of that.
+            has_all: self.formulas().any(|it| it.has(Field::Memory)),
+            grouping: Grouping::new(self.keys.clone(), view.events.len()),
+            answers: Answers::default(),
+            n_held: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
         }
     }
 
@@ -189,6 +163,67 @@ impl Inquiry {
                     row.key[idx] = KeyValue::Number(ordinal);
                 }
             }
+        }
+    }
+}
+
+/// An answer while samples are added to it.
+#[derive(Debug)]
+pub struct Reckoning<'a> {
+    inquiry: &'a Inquiry,
+    span_ns: (u64, u64),
+    has_all: bool,
+    grouping: Grouping,
+    answers: Answers,
+    n_held: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Reckoning<'_> {
+    /// Adds all samples that a history holds. Where several are added, their names, places and tasks have the same
+    /// numbers: they are of one session.
+    pub fn add(&mut self, view: &HistoryView) {
+        let (from_ns, to_ns) = self.span_ns;
+        let filter = self.inquiry.filter.as_ref();
+        for chunk in &view.kept.chunks {
+            for (row, time_ns) in chunk.times_ns().iter().enumerate() {
+                if !(from_ns..to_ns).contains(time_ns) {
+                    continue;
+                }
+                self.n_held += 1;
+                self.first_ns = self.first_ns.min(*time_ns);
+                self.last_ns = self.last_ns.max(*time_ns);
+                let at = At { view, chunk, row };
+                let passes = |filter: &Formula| filter.truth(at, &mut self.answers) == Some(true);
+                if (self.has_all || at.is_memory()) && filter.is_none_or(passes) {
+                    self.grouping.count(at, &mut self.answers);
+                }
+            }
+        }
+    }
+
+    /// The answer as far as samples were added; `view` tells how many more there were.
+    #[must_use]
+    pub fn answer(self, view: &HistoryView) -> QueryAnswer {
+        let Self { inquiry, grouping, n_held, span_ns: (from_ns, to_ns), .. } = self;
+        // Of what is gone only the second is known.
+        let is_of_span = |second: u64| (from_ns / SECOND_NS..=to_ns / SECOND_NS).contains(&second);
+        let gone = view.kept.gone.iter().filter(|(second, _)| is_of_span(*second));
+        let n_gone: u64 = gone.map(|(_, count)| count).sum();
+        let n_pending = if inquiry.span.is_open() { view.n_pending } else { 0 };
+        let n_lines_open = view.n_lines_open + view.n_lines_given_up;
+        let (rows, truncated) = inquiry.rows(&grouping, &view.events);
+        QueryAnswer {
+            schema: SCHEMA,
+            by: inquiry.by.clone(),
+            rows_of_span: n_held + n_gone + n_pending,
+            rows_held: n_held,
+            held_ns: self.last_ns.saturating_sub(self.first_ns),
+            lines_open: if inquiry.has_lines() { n_lines_open } else { 0 },
+            total: grouping.total(&view.events),
+            truncated,
+            rows,
         }
     }
 }

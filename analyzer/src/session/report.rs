@@ -3,7 +3,7 @@
 use crate::attribution::claim::Placing;
 use crate::attribution::name_table::Named;
 use crate::attribution::verdict::Verdict;
-use crate::history::store::HistoryView;
+use crate::history::store::{HistoryView, KeptRows};
 use crate::index::question::{Question, Request};
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
@@ -73,8 +73,24 @@ impl Analyzer {
     /// The history as it is now; `None` where none is kept.
     #[must_use]
     pub fn history(&self) -> Option<HistoryView> {
-        self.history.is_kept().then(|| HistoryView {
-            kept: self.history.freeze(),
+        self.history.is_kept().then(|| self.view(self.history.freeze()))
+    }
+
+    /// Number of samples in the history.
+    #[must_use]
+    pub fn n_held(&self) -> usize {
+        self.history.n_held()
+    }
+
+    /// The samples of the history, which has none afterwards.
+    pub fn take_history(&mut self) -> HistoryView {
+        let kept = self.history.take();
+        self.view(kept)
+    }
+
+    fn view(&self, kept: KeptRows) -> HistoryView {
+        HistoryView {
+            kept,
             events: self.events().iter().map(|event| event.name.clone()).collect(),
             nodes: Arc::default(),
             first_ns: self.first_time_ns.unwrap_or(0),
@@ -83,7 +99,7 @@ impl Analyzer {
             has_lines: self.has_lines(),
             n_lines_given_up: self.history.places.n_given_up() as u64,
             n_lines_open: self.n_lines_open() as u64,
-        })
+        }
     }
 
     /// The collector's counts, when it last gave them.

@@ -82,6 +82,14 @@ impl RecordingFile {
         Ok(Self { file: File::open(path).map_err(io_error)?, name: path.into() })
     }
 
+    /// The same once more, if it is no pipe. The two share their position: one is read after the other.
+    #[must_use]
+    pub fn again(&self) -> Option<Self> {
+        let is_file = self.file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let file = is_file.then(|| self.file.try_clone().ok()).flatten()?;
+        Some(Self { file, name: self.name.clone() })
+    }
+
     /// Reads what stands at its beginning.
     ///
     /// # Errors
