@@ -17,6 +17,8 @@ use std::num::NonZeroU64;
 pub enum Record {
     /// The instruction set of what follows; x86-64 until it is told.
     Machine(Machine),
+    /// The NUMA node of each CPU, by the CPU's number; [`NO_NODE`] where it has none. Before the first sample.
+    Nodes(Box<[u16]>),
     /// The next event of the session, before its first sample; the first one has [`EventIdx`] 0.
     Event(Box<Event>),
     /// One counter overflow.
@@ -46,6 +48,9 @@ pub enum Record {
     },
 }
 
+/// The node of a CPU that has none.
+pub const NO_NODE: u16 = u16::MAX;
+
 impl Record {
     /// Time of the record, for those that have one.
     #[must_use]
@@ -60,9 +65,11 @@ impl Record {
             Record::Cgroup(cgroup) => Some(cgroup.time_ns),
             Record::KernelSymbol(symbol) => Some(symbol.time_ns),
             Record::Tick { time_ns } => Some(*time_ns),
-            Record::Machine(_) | Record::Event(_) | Record::Collected(_) | Record::Warning(_) => {
-                None
-            }
+            Record::Machine(_)
+            | Record::Nodes(_)
+            | Record::Event(_)
+            | Record::Collected(_)
+            | Record::Warning(_) => None,
         }
     }
 }

@@ -194,6 +194,24 @@ fn lines_of_script_lead_other_tools_to_the_instruction() {
 }
 
 #[test]
+fn cpus_are_on_the_nodes_that_the_kernel_links_them_to() {
+    let Some(recorded) = recorded() else { return };
+    let live =
+        ["top", "--json", "--once", "--duration", "0.3", "--by", "cpu,node", "-e", "cpu-clock"];
+    let live = run(&[&live[..], &["--", "sh", "-c", "while :; do :; done"]].concat());
+    let live: Value = serde_json::from_slice(&live.stdout).unwrap();
+    for answer in [report(&recorded.file, &["--by", "cpu,node"]), live] {
+        assert!(!rows(&answer).is_empty(), "{answer}");
+        for key in rows(&answer).keys() {
+            let key: Value = serde_json::from_str(key).unwrap();
+            let link = format!("/sys/devices/system/cpu/cpu{}/node{}", key[0], key[1]);
+            // A kernel without NUMA has neither.
+            assert!(Path::new(&link).exists() || key[1].is_null(), "{link}");
+        }
+    }
+}
+
+#[test]
 fn a_recording_that_does_not_fit_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("perf.data");

@@ -7,6 +7,7 @@ use crate::history::place::SampledPlace;
 use crate::history::store::HistoryView;
 use crate::history::task::Task;
 use dataspace_proto::memory::{Access, Region};
+use dataspace_proto::record::NO_NODE;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 use std::borrow::Cow;
 
@@ -217,6 +218,11 @@ impl<'a> At<'a> {
         Some(self.address()?.wrapping_sub(u64::from(offset)))
     }
 
+    fn node(self) -> Option<u16> {
+        let cpu = known(self.chunk.cpu[self.row])? as usize;
+        self.view.nodes.get(cpu).copied().filter(|node| *node != NO_NODE)
+    }
+
     /// Tells whether its trigger touches memory, so far as that is known.
     pub(crate) fn is_memory(self) -> bool {
         self.chunk.name[self.row] != NONE
@@ -248,7 +254,7 @@ impl<'a> At<'a> {
             Field::Process => id(self.task()?.pid)?,
             Field::Thread => id(self.task()?.tid)?,
             Field::Cpu => known(chunk.cpu[row])?.into(),
-            Field::Node => (*self.view.nodes.get(known(chunk.cpu[row])? as usize)?).into(),
+            Field::Node => self.node()?.into(),
             Field::Second => since_ns() / SECOND_NS,
             Field::Time => since_ns(),
             Field::Period => chunk.period[row],

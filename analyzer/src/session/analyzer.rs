@@ -81,6 +81,8 @@ impl Observer for Unobserved {
 pub struct Analyzer {
     config: Config,
     machine: Machine,
+    /// NUMA nodes by CPU.
+    pub(crate) nodes: Arc<[u16]>,
     events: Vec<Event>,
     samples_by_event: Vec<u64>,
     pub(crate) world: World,
@@ -112,6 +114,7 @@ impl Analyzer {
         Self {
             config,
             machine: Machine::X86_64,
+            nodes: Arc::default(),
             events: Vec::new(),
             samples_by_event: Vec::new(),
             world: World::new(config.paths),
@@ -141,6 +144,7 @@ impl Analyzer {
         }
         match record {
             Record::Machine(machine) => self.machine = *machine,
+            Record::Nodes(nodes) => self.nodes = Arc::from(&**nodes),
             Record::Event(event) => {
                 self.events.push((**event).clone());
                 self.samples_by_event.push(0);

@@ -92,7 +92,7 @@ impl Analyzer {
         HistoryView {
             kept,
             events: self.events().iter().map(|event| event.name.clone()).collect(),
-            nodes: Arc::default(),
+            nodes: Arc::clone(&self.nodes),
             first_ns: self.first_time_ns.unwrap_or(0),
             last_ns: self.last_time_ns,
             n_pending: self.n_pending() as u64,

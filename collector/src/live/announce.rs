@@ -7,7 +7,9 @@ use crate::channel::batch::BatchSender;
 use crate::event::attr;
 use crate::live::parts::{Heard, MAX_BATCHES_BEHIND, Parts};
 use crate::lookup::process::warning;
+use crate::system::host::{Node, node_by_cpu};
 use dataspace_proto::record::Record;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longest wait for the analyzer at one time, until it is looked whether it is there.
@@ -38,6 +40,8 @@ pub(crate) fn tell(
         }
     };
     push(Record::Machine(attr::MACHINE));
+    let nodes = Node::all(Path::new("/"));
+    push(Record::Nodes(node_by_cpu(nodes.iter().map(|node| (node.number, &*node.cpus)))));
     for plan in &parts.plans {
         push(Record::Event(Box::new(plan.event.clone())));
     }

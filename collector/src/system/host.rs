@@ -5,7 +5,11 @@ use crate::system::cpu_list::cpu_list;
 use crate::system::machine::KernelRelease;
 use crate::system::procfs::{Procfs, value, whole};
 use crate::system::sysfs;
+use dataspace_proto::record::NO_NODE;
 use std::path::Path;
+
+/// Files looked at in the directory of nodes: a kernel has at most 1,024 (`CONFIG_NODES_SHIFT` of x86 is at most 10).
+const MAX_NODE_FILES: usize = 2_048;
 
 /// The machine as its kernel describes it. What it does not tell is empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +28,7 @@ pub(crate) struct Host {
     pub(crate) pmus: Vec<(u32, String)>,
     /// For each CPU.
     pub(crate) topology: Vec<CpuPlace>,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) kernel: Option<Kernel>,
 }
 
@@ -75,9 +80,60 @@ impl Host {
             total_memory_kb: memory.and_then(|kb| kb.parse().ok()).unwrap_or(0),
             pmus: pmus(&root.join(sysfs::PMUS)),
             topology: (0..n_cpus_present).map_while(|cpu| CpuPlace::read(root, cpu)).collect(),
+            nodes: Node::all(root),
             kernel: Kernel::read(root, &procfs),
         }
     }
+}
+
+/// A NUMA node (Linux `Documentation/ABI/stable/sysfs-devices-node`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) number: u16,
+    pub(crate) total_kb: u64,
+    pub(crate) free_kb: u64,
+    /// Its CPUs, as a list.
+    pub(crate) cpus: String,
+}
+
+impl Node {
+    /// The nodes of the machine below `root`, in order; none where its kernel knows of none.
+    pub(crate) fn all(root: &Path) -> Vec<Self> {
+        let directory = root.join("sys/devices/system/node");
+        let names = sysfs::names(&directory, MAX_NODE_FILES);
+        let numbers = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok());
+        let mut nodes: Vec<Self> = numbers
+            .map(|number: u16| {
+                let of_node = directory.join(format!("node{number}"));
+                let text = |name| sysfs::text(&of_node.join(name)).unwrap_or_default();
+                let memory = text("meminfo");
+                // `Node 0 MemTotal:   1000 kB`
+                let kb = |key: &str| {
+                    let mut words = memory.split_ascii_whitespace().skip_while(|it| *it != key);
+                    words.nth(1).and_then(|kb| kb.parse().ok()).unwrap_or(0)
+                };
+                let (total_kb, free_kb) = (kb("MemTotal:"), kb("MemFree:"));
+                Self { number, total_kb, free_kb, cpus: text("cpulist").trim().to_owned() }
+            })
+            .collect();
+        nodes.sort_unstable_by_key(|node| node.number);
+        nodes
+    }
+}
+
+/// The node of each CPU, of nodes and their lists of CPUs.
+pub(crate) fn node_by_cpu<'a>(nodes: impl Iterator<Item = (u16, &'a str)>) -> Box<[u16]> {
+    let mut by_cpu = Vec::new();
+    for (number, cpus) in nodes {
+        for cpu in cpu_list(cpus).unwrap_or_default() {
+            let cpu = cpu as usize;
+            if by_cpu.len() <= cpu {
+                by_cpu.resize(cpu + 1, NO_NODE);
+            }
+            by_cpu[cpu] = number;
+        }
+    }
+    by_cpu.into()
 }
 
 impl CpuPlace {
@@ -201,6 +257,14 @@ mod tests {
             ("sys/devices/system/cpu/cpu0/topology/core_id", b"7\n"),
             ("sys/devices/system/cpu/cpu0/topology/physical_package_id", b"1\n"),
             ("sys/devices/system/cpu/cpu0/topology/core_siblings_list", b"0-2\n"),
+            ("sys/devices/system/node/node1/cpulist", b"2,4\n"),
+            (
+                "sys/devices/system/node/node1/meminfo",
+                b"Node 1 MemTotal: 77 kB\nNode 1 MemFree: 5 kB\n",
+            ),
+            ("sys/devices/system/node/node0/cpulist", b"0-1\n"),
+            ("sys/devices/system/node/node10/cpulist", b"\n"),
+            ("sys/devices/system/node/nodes", b"\n"),
         ]);
         assert_eq!((&*host.name, &*host.os_release), ("box", "6.1.0"));
         assert_eq!((&*host.cpu_id, &*host.cpu_description), ("GenuineIntel,6,143,8", "Xeon: fast"));
@@ -213,6 +277,11 @@ mod tests {
         );
         assert_eq!(kernel.modules.len(), 1, "an address that is kept from us is none");
         assert_eq!((host.topology.len(), host.topology[0].core), (1, 7));
+        let numbers: Vec<u16> = host.nodes.iter().map(|node| node.number).collect();
+        assert_eq!(numbers, [0, 1, 10]);
+        assert_eq!((host.nodes[1].total_kb, host.nodes[1].free_kb), (77, 5));
+        let lists = host.nodes.iter().map(|node| (node.number, &*node.cpus));
+        assert_eq!(*node_by_cpu(lists), [0, 0, 1, NO_NODE, 1]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(crate) const TOTAL_MEM: u32 = 10;
 pub(crate) const CMDLINE: u32 = 11;
 pub(crate) const EVENT_DESC: u32 = 12;
 pub(crate) const CPU_TOPOLOGY: u32 = 13;
+pub(crate) const NUMA_TOPOLOGY: u32 = 14;
 pub(crate) const PMU_MAPPINGS: u32 = 16;
 pub(crate) const SAMPLE_TIME: u32 = 21;
 pub(crate) const CLOCKID: u32 = 23;

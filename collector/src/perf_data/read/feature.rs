@@ -3,8 +3,9 @@
 //! Source: `tools/perf/Documentation/perf.data-file-format.txt`, "HEADER_*".
 
 use crate::perf_data::format::bytes::string;
-use crate::perf_data::format::feature::{ARCH, BUILD_ID, EVENT_DESC, PMU_MAPPINGS};
+use crate::perf_data::format::feature::{ARCH, BUILD_ID, EVENT_DESC, NUMA_TOPOLOGY, PMU_MAPPINGS};
 use crate::record::decode::{Cursor, Endian};
+use crate::system::host::node_by_cpu;
 use dataspace_proto::event::Machine;
 use std::collections::HashMap;
 
@@ -14,10 +15,12 @@ const MAX_DESCRIPTIONS: usize = 1 << 16;
 const MAX_NAME_LEN: usize = 1 << 10;
 /// More PMUs than any machine has: the largest have some hundreds of uncore units.
 const MAX_PMUS: usize = 1 << 14;
+/// A kernel has at most 1,024 (`CONFIG_NODES_SHIFT` of x86 is at most 10).
+const MAX_NODES: usize = 1 << 10;
 
 /// Tells whether the section of this feature is read at all.
 pub(super) const fn is_used(feature: u32) -> bool {
-    matches!(feature, BUILD_ID | ARCH | EVENT_DESC | PMU_MAPPINGS)
+    matches!(feature, BUILD_ID | ARCH | EVENT_DESC | NUMA_TOPOLOGY | PMU_MAPPINGS)
 }
 
 /// Description of one event by `HEADER_EVENT_DESC`.
@@ -66,6 +69,18 @@ pub(super) fn pmu_names(section: &[u8], endian: Endian) -> HashMap<u32, Box<str>
         .collect()
 }
 
+/// The node of each CPU by `HEADER_NUMA_TOPOLOGY`.
+pub(super) fn nodes(section: &[u8], endian: Endian) -> Box<[u16]> {
+    let mut cursor = Cursor::new(section, endian);
+    let n = cursor.u32().unwrap_or(0);
+    let nodes = (0..n).take(MAX_NODES).map_while(|_| {
+        let number = cursor.u32()?;
+        let _ = (cursor.u64()?, cursor.u64()?); // memory in all, and what is free
+        Some((u16::try_from(number).ok()?, str::from_utf8(string(&mut cursor)?).ok()?))
+    });
+    node_by_cpu(nodes)
+}
+
 /// The name of an event or a PMU as text, if need be cut.
 pub(super) fn name(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes.get(..MAX_NAME_LEN).unwrap_or(bytes)).into()
@@ -103,6 +118,18 @@ mod tests {
         let section = [u32::MAX.to_le_bytes(), 0u32.to_le_bytes()].concat();
         assert!(event_descriptions(&section, Endian::Little).is_empty());
         assert!(pmu_names(&section, Endian::Little).len() <= 1);
+    }
+
+    #[test]
+    fn nodes_have_their_cpus() {
+        let mut section = 2u32.to_le_bytes().to_vec();
+        for (number, cpus) in [(1u32, "0,2"), (0, "1")] {
+            section.extend(number.to_le_bytes());
+            section.extend([0; 16]);
+            section.extend(string_bytes(cpus));
+        }
+        assert_eq!(*nodes(&section, Endian::Little), [1, 0, 1]);
+        assert!(nodes(&section[..30], Endian::Little).is_empty());
     }
 
     #[test]

@@ -90,6 +90,9 @@ impl Intake {
             table::EVENT_DESC => {
                 self.events.set_descriptions(feature::event_descriptions(section, self.endian));
             }
+            table::NUMA_TOPOLOGY => {
+                self.notices.push_back(Record::Nodes(feature::nodes(section, self.endian)));
+            }
             table::PMU_MAPPINGS => {
                 self.events.set_pmu_names(feature::pmu_names(section, self.endian));
             }

@@ -6,7 +6,7 @@
 use crate::perf_data::format::bytes::Bytes;
 use crate::perf_data::format::feature::{
     ARCH, CLOCK_DATA, CLOCKID, CMDLINE, CPU_TOPOLOGY, CPUDESC, CPUID, EVENT_DESC, HOSTNAME, NRCPUS,
-    OSRELEASE, PMU_MAPPINGS, TOTAL_MEM, VERSION,
+    NUMA_TOPOLOGY, OSRELEASE, PMU_MAPPINGS, TOTAL_MEM, VERSION,
 };
 use crate::system::host::Host;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ impl Feature {
         let what = match self.id {
             CMDLINE => "how this program was called",
             EVENT_DESC => "the table of events (their names and attributes are there one by one)",
-            CPU_TOPOLOGY => "where the CPUs are",
+            CPU_TOPOLOGY | NUMA_TOPOLOGY => "where the CPUs are",
             PMU_MAPPINGS => "the numbers of the PMUs",
             _ => "a description of this machine",
         };
@@ -87,6 +87,15 @@ pub(super) fn of_session(
             }
         }),
         Feature::new(CPU_TOPOLOGY, |bytes| topology(bytes, host)),
+        Feature::new(NUMA_TOPOLOGY, |bytes| {
+            bytes.u32(host.nodes.len() as u32);
+            for node in &host.nodes {
+                bytes.u32(node.number.into());
+                bytes.u64(node.total_kb);
+                bytes.u64(node.free_kb);
+                bytes.string(node.cpus.as_bytes());
+            }
+        }),
         Feature::new(PMU_MAPPINGS, |bytes| {
             bytes.u32(host.pmus.len() as u32);
             for (kind, name) in &host.pmus {
