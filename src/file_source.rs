@@ -51,6 +51,8 @@ pub(crate) struct FilePolicy {
 pub(crate) struct SystemFiles {
     policy: FilePolicy,
     home: Option<PathBuf>,
+    /// The cache of debuginfod's clients.
+    fetched: Option<PathBuf>,
     expendable: Arc<Expendable>,
 }
 
@@ -64,7 +66,8 @@ impl SystemFiles {
     /// The same, which gives nothing more from the `end` on.
     pub(crate) fn until(policy: FilePolicy, end: Arc<FilesEnd>) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        Self { policy, home, expendable: Arc::new(Expendable::until(end)) }
+        let fetched = debuginfod_cache();
+        Self { policy, home, fetched, expendable: Arc::new(Expendable::until(end)) }
     }
 
     fn bytes(&self, opened: Opened) -> Box<dyn FileBytes> {
@@ -114,6 +117,8 @@ impl SystemFiles {
             places.extend(installed_by_build_id(build_id, "debug"));
             places.extend(self.cached_by_build_id(build_id, "debug"));
             places.extend(self.cached_by_build_id(build_id, "elf"));
+            let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            places.extend(self.fetched.as_ref().map(|cache| cache.join(hex).join("debuginfo")));
         }
         let path = Path::new(OsStr::from_bytes(undeleted(&query.path)));
         if let (Some(link), Some(dir)) = (&query.debug_link, path.parent()) {
@@ -196,6 +201,13 @@ fn is_same_inode(own: u64, identity: &FileIdentity) -> bool {
 /// The path without the kernel's mark of a deleted file.
 fn undeleted(path: &[u8]) -> &[u8] {
     path.strip_suffix(b" (deleted)").unwrap_or(path)
+}
+
+/// Directory in which clients of debuginfod keep what they fetched (debuginfod_find_debuginfo(3), "CACHE").
+pub(crate) fn debuginfod_cache() -> Option<PathBuf> {
+    let path = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = || path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")));
+    path("DEBUGINFOD_CACHE_PATH").or_else(|| Some(cache()?.join("debuginfod_client")))
 }
 
 /// First byte and rest of a build-id in hexadecimal.

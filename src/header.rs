@@ -4,6 +4,7 @@
 use crate::text::{percent, ratio, size, span, visible};
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
+use dataspace_proto::reason::Reason;
 use dataspace_proto::snapshot::{EventLine, Snapshot};
 
 /// Meaning of a piece of text.
@@ -81,7 +82,8 @@ pub(crate) fn events(snapshot: &Snapshot) -> Vec<Segment> {
 /// `samples … = attributed … + unknown … + not memory … + lost …`, then what else went amiss.
 pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
     let Accounting { kernel, attributed, not_memory, lost, .. } = snapshot.accounting;
-    let unknown = snapshot.accounting.unknown_total();
+    let pending = snapshot.accounting.unknown.get(&Reason::Pending).copied().unwrap_or(0);
+    let unknown = snapshot.accounting.unknown_total() - pending;
     let term = |sign: &str, name: &str, count: u64, tone: Tone| {
         let is_bare = count == 0 || shares == Shares::Omitted;
         let share = if is_bare { String::new() } else { format!(" ({})", percent(count, kernel)) };
@@ -92,9 +94,12 @@ pub(crate) fn accounting(snapshot: &Snapshot, shares: Shares) -> Vec<Segment> {
         Segment::new(format!("samples {kernel}"), Tone::Strong),
         term("=", "attributed", attributed, Tone::Plain),
         term("+", "unknown", unknown, Tone::Plain),
-        term("+", "not memory", not_memory, Tone::Plain),
-        term("+", "lost", lost.total(), loss_tone),
     ];
+    if pending > 0 {
+        segments.push(term("+", "pending", pending, Tone::Faint));
+    }
+    segments.push(term("+", "not memory", not_memory, Tone::Plain));
+    segments.push(term("+", "lost", lost.total(), loss_tone));
     if lost.total() > 0 {
         segments.push(Segment::new(loss_causes(lost, snapshot.governance.is_some()), Tone::Loss));
     }
@@ -221,6 +226,15 @@ mod tests {
         snapshot.target.running = false;
         let last = accounting(&snapshot, Shares::Shown).pop().unwrap();
         assert_eq!((last.text.as_str(), last.tone), ("+ NOT ACCOUNTED FOR 7", Tone::Loss));
+    }
+
+    #[test]
+    fn what_waits_is_not_unknown() {
+        let mut snapshot = fixture::running();
+        snapshot.accounting.unknown.insert(Reason::Pending, 5);
+        snapshot.accounting.kernel += 5;
+        let text = joined(accounting(&snapshot, Shares::Omitted));
+        assert!(text.contains("+ unknown 1000 + pending 5 + not memory 900"), "{text}");
     }
 
     #[test]

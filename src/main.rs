@@ -28,12 +28,14 @@ mod lock;
 mod log_queue;
 mod memory_bound;
 mod ownership;
+mod package;
 mod pager;
 mod selection;
 mod session;
 mod table;
 mod text;
 mod tui;
+mod way_out;
 mod worker;
 
 use clap::Parser;

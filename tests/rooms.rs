@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 40] = [
+const ROOMS: [&str; 42] = [
     "text",
     "lock",
     "column",
@@ -19,6 +19,8 @@ const ROOMS: [&str; 40] = [
     "interrupt",
     "pager",
     "ownership",
+    "package",
+    "way_out",
     "memory_bound",
     "expendable",
     "config",

@@ -34,6 +34,10 @@ pub struct Snapshot {
     /// Limit of that cost and how it is kept; not there for a recording.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub governance: Option<Governance>,
+    /// Load objects without debug information in whose code samples found no data object, most samples first: what would
+    /// bring names.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub undescribed: Vec<Undescribed>,
     /// Sentences for a person: losses, removed events, damaged input.
     pub warnings: Vec<String>,
     /// `<Total>` first, then by samples since attach, most first.
@@ -46,6 +50,20 @@ impl Snapshot {
     pub fn window_lengths(&self) -> WindowLengths {
         self.objects.first().map(|total| total.metrics.lengths()).unwrap_or_default()
     }
+}
+
+/// A load object for which no debug information was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Undescribed {
+    /// Its path.
+    pub module: String,
+    /// Its build-id in hexadecimal, by which distributions and debuginfod servers know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// True where the file itself is not there, or another one is in its place.
+    pub is_missing: bool,
+    /// Samples in its code that have no data object.
+    pub samples: u64,
 }
 
 /// Target of a session.

@@ -14,6 +14,7 @@ use crate::selection::reduced;
 use crate::session::question::Question;
 use crate::session::{OpenRecording, Source};
 use crate::table::{self, TableOptions};
+use crate::way_out::WayOut;
 use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
@@ -54,25 +55,36 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     }
     let options = TableOptions { window: Window::All, selection, has_color, width };
     let terms = Terms::of_files(recording.policy.clone());
-    broker::split(global.sandbox, terms, || {
+    let way_out = WayOut::new()?;
+    let done = broker::split(global.sandbox, terms, || {
         let interrupt = Interrupt::listen()?;
         let again = recording.again();
         let source = recording.totals()?;
         wait(&*source, &interrupt)?;
         match &question {
-            None => print(&*source, format, &options, &mut stdout().lock()),
+            None => {
+                if format == ReportFormat::Table {
+                    way_out.note(&source.snapshot(), false);
+                }
+                print(&*source, format, &options, &mut stdout().lock())
+            }
             Some(question) => {
                 let (snapshot, answer) = answer(source, question, again, &interrupt)?;
                 let mut out = stdout().lock();
                 match format {
                     ReportFormat::Json => json::write(&answer, &mut out)?,
                     ReportFormat::Csv => answer::write_csv(question, &answer, &mut out)?,
-                    _ => answer::write_table(&snapshot, question, &answer, &options, &mut out)?,
+                    _ => {
+                        way_out.note(&snapshot, question.has_reasons());
+                        answer::write_table(&snapshot, question, &answer, &options, &mut out)?;
+                    }
                 }
                 Ok(())
             }
         }
-    })
+    });
+    done?;
+    Ok(way_out.tell(&mut stdout())?)
 }
 
 /// The totals of a recording that was read, and the answer to a question. One that holds more samples than were kept is read

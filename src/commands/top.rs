@@ -15,6 +15,7 @@ use crate::session::question::Question;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
+use crate::way_out::WayOut;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -52,11 +53,13 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
     }
     let (terms, memory_max) = (wanted.terms(), args.memory_max);
-    let work = || watch(wanted, &view, memory_max, is_watching, has_names);
+    let way_out = WayOut::new()?;
+    let work = || watch(wanted, &view, memory_max, is_watching, has_names, &way_out);
     match terms {
-        Some(terms) => broker::split(global.sandbox, terms, work),
-        None => work(),
+        Some(terms) => broker::split(global.sandbox, terms, work)?,
+        None => return work(),
     }
+    Ok(way_out.tell(&mut stdout())?)
 }
 
 /// Begins the session and shows it.
@@ -66,6 +69,7 @@ fn watch(
     memory_max: Option<u64>,
     is_watching: bool,
     has_names: bool,
+    way_out: &WayOut,
 ) -> anyhow::Result<()> {
     memory_bound::set(memory_max);
     let interrupt = Interrupt::listen()?;
@@ -83,6 +87,10 @@ fn watch(
         return print_snapshot(&*source, view, &mut stdout().lock());
     }
     show(&*source, view, &interrupt)?;
+    if matches!(view.output, Output::Table | Output::Screen) {
+        let has_reasons = |query| Question::new(query).is_ok_and(|it| it.has_reasons());
+        way_out.note(&source.snapshot(), view.query.clone().is_some_and(has_reasons));
+    }
     if has_names && source.snapshot().accounting.kernel == 0 {
         // Nobody may be reading standard error.
         let _ = writeln!(stderr(), "{NOBODY_CALLED_SO}");

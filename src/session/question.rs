@@ -49,6 +49,11 @@ impl Question {
         &self.inquiry.metrics
     }
 
+    /// Tells whether it asks why samples have no data object.
+    pub(crate) fn has_reasons(&self) -> bool {
+        self.inquiry.has_reasons()
+    }
+
     /// Tells whether it speaks of source lines.
     pub(crate) fn has_lines(&self) -> bool {
         self.inquiry.has_lines()

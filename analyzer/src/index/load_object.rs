@@ -44,6 +44,10 @@ pub struct ObjectFacts {
     pub segments: Vec<Segment>,
     /// The block of thread-local variables.
     pub thread: Option<ThreadBlock>,
+    /// The build-id.
+    pub build_id: Option<Box<[u8]>>,
+    /// Debug information was found for it.
+    pub has_debug: bool,
 }
 
 /// A load object and what has been read of it.
@@ -142,7 +146,12 @@ impl LoadObjectIndex {
     #[must_use]
     pub fn facts(&self) -> ObjectFacts {
         let image = &self.code.image;
-        ObjectFacts { segments: image.segments.clone(), thread: image.thread }
+        ObjectFacts {
+            segments: image.segments.clone(),
+            thread: image.thread,
+            build_id: image.build_id.clone().map(Into::into),
+            has_debug: self.debug.is_some(),
+        }
     }
 
     /// The answer to a question, or that it takes another turn.

@@ -543,7 +543,7 @@ mod tests {
         };
         let code = std::iter::once(segment((0, 0x1000), true));
         let data = segments.iter().map(|it| segment(*it, false));
-        let facts = ObjectFacts { segments: code.chain(data).collect(), thread: None };
+        let facts = ObjectFacts { segments: code.chain(data).collect(), ..ObjectFacts::default() };
         if let Some(object) = table.object_mut(LoadObjectIdx(0)) {
             object.state = ObjectState::Open(Arc::new(facts));
         }
@@ -608,7 +608,7 @@ mod tests {
         };
         // The second begins where the first ends in the file, and elsewhere in memory.
         let segments = vec![segment(0x1000, 0x40_1000), segment(0x2000, 0x60_2000)];
-        let facts = ObjectFacts { segments, thread: None };
+        let facts = ObjectFacts { segments, ..ObjectFacts::default() };
         let bias = |file_offset| {
             let mapping = Mapping {
                 start: Avma(0x7000_0000),

@@ -103,6 +103,12 @@ impl Inquiry {
         self.formulas().any(|it| it.has(Field::Line) || it.has(Field::Inlined))
     }
 
+    /// Tells whether it speaks of reasons.
+    #[must_use]
+    pub fn has_reasons(&self) -> bool {
+        self.formulas().any(|it| it.has(Field::Reason))
+    }
+
     /// The answer that a history gives.
     #[must_use]
     pub fn answer(&self, view: &HistoryView) -> QueryAnswer {

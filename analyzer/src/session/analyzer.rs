@@ -13,6 +13,7 @@ use crate::process::cgroup_table::CgroupTable;
 use crate::process::table::{DataObjectAt, ObjectState};
 use crate::session::charge_table::{Account, ChargeTable, account_of};
 use crate::session::parking::Parking;
+use crate::session::undescribed::UndescribedObjects;
 use crate::totals::rolling::Totals;
 use crate::totals::sums::Charge;
 use dataspace_proto::accounting::Collected;
@@ -102,6 +103,7 @@ pub struct Analyzer {
     pub(crate) collected: Collected,
     /// Samples received when `collected` came: later ones are newer than it.
     pub(crate) received_at_collected: u64,
+    pub(crate) undescribed: UndescribedObjects,
     pub(crate) warnings: Vec<String>,
     pub(crate) first_time_ns: Option<u64>,
     pub(crate) last_time_ns: u64,
@@ -129,6 +131,7 @@ impl Analyzer {
             counts: Counts::default(),
             collected: Collected::default(),
             received_at_collected: 0,
+            undescribed: UndescribedObjects::default(),
             warnings: Vec::new(),
             first_time_ns: None,
             last_time_ns: 0,
@@ -380,6 +383,7 @@ impl Analyzer {
             }
             Verdict::Unknown(reason) => {
                 self.counts.unknown[reason as usize] += 1;
+                self.undescribed.count(sample, attribution, &self.world);
                 (account_of(reason, &self.totals, &mut self.history), None)
             }
             Verdict::Attributed(claim) => {

@@ -5,3 +5,4 @@ pub(crate) mod charge_table;
 pub mod eviction;
 pub(crate) mod parking;
 pub mod report;
+pub(crate) mod undescribed;

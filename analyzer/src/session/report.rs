@@ -52,6 +52,7 @@ impl Analyzer {
             accounting: self.accounting(),
             cost,
             governance: None,
+            undescribed: self.undescribed.lines(&self.world.processes),
             warnings: self.warnings.clone(),
             objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),
         }

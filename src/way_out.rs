@@ -1,0 +1,104 @@
+//! The way out of `<Unknown>`: what would bring debug information of the code that has none.
+
+use crate::package::{self, Distribution, Package};
+use crate::text::visible;
+use anyhow::Context as _;
+use dataspace_collector::access;
+use dataspace_proto::snapshot::{Snapshot, Undescribed};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
+
+/// Load objects that are told of below a table.
+const MAX_TOLD: usize = 5;
+
+/// Those with a smaller share of all samples are not.
+const LEAST_SHARE: f64 = 0.005;
+
+/// Most bytes that a worker may tell.
+const MAX_BYTES: usize = 256 << 10;
+
+/// A list that a worker makes, and that its broker, which may start programs, looks packages up for.
+#[derive(Debug)]
+pub(crate) struct WayOut {
+    list: File,
+}
+
+impl WayOut {
+    /// An empty list, made before there is a worker.
+    ///
+    /// # Errors
+    /// Where there is no memory file.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let list = memfd_create("undescribed", MemfdFlags::CLOEXEC);
+        Ok(Self { list: list.context("a file in memory")?.into() })
+    }
+
+    /// Notes what a snapshot says; all of it, where somebody asked for reasons.
+    pub(crate) fn note(&self, snapshot: &Snapshot, is_asked: bool) {
+        let least = snapshot.accounting.kernel as f64 * LEAST_SHARE;
+        let is_told = |it: &&Undescribed| is_asked || it.samples as f64 >= least;
+        let n_told = if is_asked { usize::MAX } else { MAX_TOLD };
+        let told: Vec<&Undescribed> =
+            snapshot.undescribed.iter().filter(is_told).take(n_told).collect();
+        if let Ok(bytes) = serde_json::to_vec(&told) {
+            // Where it cannot be written, there is no way out to tell.
+            let _ = self.list.write_all_at(&bytes, 0);
+        }
+    }
+
+    /// Writes what was noted, with packages. A worker writes nothing: its broker does.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
+        if access::has_broker() {
+            return Ok(());
+        }
+        let mut bytes = vec![0; MAX_BYTES];
+        let n_bytes = self.list.read_at(&mut bytes, 0)?;
+        let Ok(list) = serde_json::from_slice::<Vec<Undescribed>>(&bytes[..n_bytes]) else {
+            return Ok(());
+        };
+        if list.is_empty() { Ok(()) } else { write(&list, out) }
+    }
+}
+
+fn write(list: &[Undescribed], out: &mut dyn Write) -> io::Result<()> {
+    let paths: Vec<String> = list.iter().map(|it| it.module.clone()).collect();
+    let (owners, distribution) = (package::owners(&paths), Distribution::here());
+    let packages: BTreeSet<&Package> = owners.values().collect();
+    let remedies = package::remedies(&packages, &distribution);
+    let mut archives = BTreeSet::new();
+    writeln!(out, "\nno debug information, so no names, for code of:")?;
+    for it in list {
+        let build_id = it.build_id.as_deref().unwrap_or("none");
+        let module = visible(&it.module);
+        writeln!(out, "  {module}: {} samples, build-id {}", it.samples, visible(build_id))?;
+        let package = owners.get(&it.module);
+        if it.is_missing {
+            writeln!(out, "    the file is not there any more, or another one is in its place")?;
+        }
+        if let Some(package) = package {
+            let Package { name, version, .. } = package;
+            let remedy = remedies.get(name);
+            let command = remedy.map_or_else(String::new, |it| format!(": {}", it.command));
+            writeln!(out, "    package {name} {version}{command}")?;
+            archives.extend(remedy.and_then(|remedy| remedy.before.clone()));
+        } else if !it.is_missing {
+            writeln!(out, "    of no package here: built with -g it has names")?;
+        }
+    }
+    for archive in archives {
+        writeln!(out, "  -dbgsym packages are in: {archive}")?;
+    }
+    if list.iter().any(|it| it.build_id.is_some())
+        && let Some(server) = distribution.debuginfod()
+    {
+        let by_build_id = "debuginfod-find debuginfo BUILD-ID";
+        writeln!(out, "  by build-id from {server}: DEBUGINFOD_URLS={server} {by_build_id}")?;
+    }
+    out.flush()
+}
