@@ -155,6 +155,9 @@ pub(crate) enum Command {
     /// Open files, for the process that started this.
     #[command(hide = true)]
     Opener,
+    /// Fetch debug information, for the process that started this.
+    #[command(hide = true)]
+    FetchDebug,
     /// Install the daemon as a service: this binary, its units, an example configuration.
     #[command(after_help = daemon::INSTALL_UNITS_EXAMPLES)]
     InstallUnits(InstallUnitsArgs),
@@ -196,6 +199,10 @@ pub(crate) struct TopArgs {
     /// [default: 64M, a million samples; of the daemon 16M].
     #[arg(long, value_name = "SIZE", value_parser = value::size_or_none)]
     pub(crate) history: Option<u64>,
+    /// Sample for a second first, and fetch debug information that is missing here from the servers in
+    /// $DEBUGINFOD_URLS, by build-id, into the cache of debuginfod's clients.
+    #[arg(long, conflicts_with = "connect")]
+    pub(crate) debuginfod: bool,
 }
 
 /// `demo`.
@@ -438,6 +445,10 @@ pub(crate) struct RecordingArgs {
     /// Let only one path from trigger to data object answer, for measuring.
     #[arg(long, value_name = "WHICH", default_value = "both")]
     pub(crate) paths: Paths,
+    /// Fetch debug information that is missing here from the servers in $DEBUGINFOD_URLS, by build-id, into the
+    /// cache of debuginfod's clients.
+    #[arg(long)]
+    pub(crate) debuginfod: bool,
 }
 
 /// Use of colour.

@@ -5,6 +5,7 @@ mod calibrate;
 mod daemon;
 mod demo;
 pub(crate) mod doctor;
+mod fetch;
 mod install_units;
 mod json;
 mod record;
@@ -32,6 +33,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Daemon(args) => daemon::run(&args.resolve(global.sandbox)?, &global),
         Command::Worker => daemon::run_worker(&global),
         Command::Opener => opener::run(),
+        Command::FetchDebug => fetch::run(),
         Command::InstallUnits(args) => install_units::run(&args, &global),
         Command::Config(args) => daemon::check(args, &global),
         Command::Attach(args) => attach::attach(args, &global),

@@ -11,6 +11,7 @@ mod column;
 mod commands;
 mod config;
 mod daemon;
+mod debuginfod;
 mod demo;
 mod diagnostic;
 mod exit;

@@ -49,11 +49,11 @@ impl WayOut {
         }
     }
 
-    /// Writes what was noted, with packages. A worker writes nothing: its broker does.
+    /// Writes what was noted, with packages, for who typed `command`. A worker writes nothing: its broker does.
     ///
     /// # Errors
     /// Those of `out`.
-    pub(crate) fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn tell(&self, command: &str, out: &mut dyn Write) -> io::Result<()> {
         if access::has_broker() {
             return Ok(());
         }
@@ -62,11 +62,11 @@ impl WayOut {
         let Ok(list) = serde_json::from_slice::<Vec<Undescribed>>(&bytes[..n_bytes]) else {
             return Ok(());
         };
-        if list.is_empty() { Ok(()) } else { write(&list, out) }
+        if list.is_empty() { Ok(()) } else { write(&list, command, out) }
     }
 }
 
-fn write(list: &[Undescribed], out: &mut dyn Write) -> io::Result<()> {
+fn write(list: &[Undescribed], command: &str, out: &mut dyn Write) -> io::Result<()> {
     let paths: Vec<String> = list.iter().map(|it| it.module.clone()).collect();
     let (owners, distribution) = (package::owners(&paths), Distribution::here());
     let packages: BTreeSet<&Package> = owners.values().collect();
@@ -97,8 +97,7 @@ fn write(list: &[Undescribed], out: &mut dyn Write) -> io::Result<()> {
     if list.iter().any(|it| it.build_id.is_some())
         && let Some(server) = distribution.debuginfod()
     {
-        let by_build_id = "debuginfod-find debuginfo BUILD-ID";
-        writeln!(out, "  by build-id from {server}: DEBUGINFOD_URLS={server} {by_build_id}")?;
+        writeln!(out, "  by build-id: DEBUGINFOD_URLS={server} dataspace {command} --debuginfod")?;
     }
     out.flush()
 }

@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 42] = [
+const ROOMS: [&str; 43] = [
     "text",
     "lock",
     "column",
@@ -19,6 +19,7 @@ const ROOMS: [&str; 42] = [
     "interrupt",
     "pager",
     "ownership",
+    "debuginfod",
     "package",
     "way_out",
     "memory_bound",

@@ -1,6 +1,6 @@
 //! `dataspace report`: the totals of a recording.
 
-use super::{json, with_own_keys};
+use super::{fetch, json, with_own_keys};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{Global, ReportArgs, ReportFormat};
@@ -37,6 +37,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let question = with_own_keys(args.query.resolve(selection.limit))?.map(Question::new);
     let question = question.transpose()?;
     check_question(question.as_ref(), format, &selection)?;
+    let is_fetched = args.recording.debuginfod;
     let recording = RecordingOptions {
         windows: args.windows.resolve(),
         history_bytes: match &question {
@@ -46,6 +47,9 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         has_lines: question.as_ref().is_some_and(Question::has_lines),
         ..args.recording.resolve()
     };
+    if is_fetched {
+        fetch::for_recording(&recording, global)?;
+    }
     let recording = OpenRecording::open(&recording)?;
     let is_paged = format == ReportFormat::Table && stdout().is_terminal() && !args.no_pager;
     let pager = is_paged.then(Pager::start).flatten();
@@ -84,7 +88,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         }
     });
     done?;
-    Ok(way_out.tell(&mut stdout())?)
+    Ok(way_out.tell("report -i FILE", &mut stdout())?)
 }
 
 /// The totals of a recording that was read, and the answer to a question. One that holds more samples than were kept is read

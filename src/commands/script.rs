@@ -1,5 +1,6 @@
 //! `dataspace script`: the answer for each sample of a recording, as lines of JSON.
 
+use super::fetch;
 use crate::broker::{self, Terms};
 use crate::cli::{Global, ScriptArgs};
 use crate::diagnostic;
@@ -20,7 +21,12 @@ pub(super) fn run(args: ScriptArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
     let ScriptArgs { recording, limit, fields, json: _ } = args;
     check(&fields)?;
-    let recording = OpenRecording::open(&recording.resolve())?;
+    let is_fetched = recording.debuginfod;
+    let recording = recording.resolve();
+    if is_fetched {
+        fetch::for_recording(&recording, global)?;
+    }
+    let recording = OpenRecording::open(&recording)?;
     let terms = Terms::of_files(recording.policy.clone());
     broker::split(global.sandbox, terms, || print(recording, limit, fields))
 }

@@ -1,6 +1,6 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
-use super::{json, with_own_keys};
+use super::{fetch, json, with_own_keys};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
@@ -44,6 +44,11 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     let output = view.output;
     let mut wanted =
         wanted(args.target, args.event, args.windows, args.connect, output, args.history)?;
+    if args.debuginfod
+        && let Wanted::Live(live) = &wanted
+    {
+        fetch::for_session(&live.target, global)?;
+    }
     if let Wanted::Live(live) = &mut wanted {
         live.has_lines = question.is_some_and(|question| question.has_lines());
     }
@@ -59,7 +64,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         Some(terms) => broker::split(global.sandbox, terms, work)?,
         None => return work(),
     }
-    Ok(way_out.tell(&mut stdout())?)
+    Ok(way_out.tell("top -p PID", &mut stdout())?)
 }
 
 /// Begins the session and shows it.

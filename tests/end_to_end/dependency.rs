@@ -4,13 +4,15 @@ use crate::support::metadata;
 use std::collections::BTreeMap;
 
 /// Licences that permit use in a program under MIT or Apache-2.0.
-const PERMISSIVE: [&str; 10] = [
+const PERMISSIVE: [&str; 11] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "ISC",
+    // Data: the certificates of webpki-roots.
+    "CDLA-Permissive-2.0",
     "Zlib",
     "Unicode-3.0",
     "0BSD",

@@ -14,6 +14,7 @@ mod daemon_memory;
 mod daemon_network;
 mod daemon_right;
 mod daemon_trouble;
+mod debuginfod;
 mod dependency;
 mod export;
 mod handed;

@@ -383,7 +383,9 @@ impl Analyzer {
             }
             Verdict::Unknown(reason) => {
                 self.counts.unknown[reason as usize] += 1;
-                self.undescribed.count(sample, attribution, &self.world);
+                if reason != Reason::Kernel {
+                    self.undescribed.count(sample, attribution, &self.world);
+                }
                 (account_of(reason, &self.totals, &mut self.history), None)
             }
             Verdict::Attributed(claim) => {

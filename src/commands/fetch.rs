@@ -1,0 +1,143 @@
+//! Debug information from debuginfod servers: the process that asks for it, and the one that fetches.
+
+use crate::cli::Global;
+use crate::config::{Input, RecordingOptions, Sandbox};
+use crate::debuginfod::{DebuginfodClient, Fetched, is_build_id, servers};
+use crate::exit::{Failure, Kind};
+use crate::file_source::debuginfod_cache;
+use crate::package::Distribution;
+use crate::text::{size, visible};
+use anyhow::Context as _;
+use dataspace_collector::target::TargetSpec;
+use dataspace_proto::snapshot::Undescribed;
+use serde::Deserialize;
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal as _, Read as _, Write as _, stderr, stdin};
+use std::process::{Command, Stdio};
+
+/// The name of the command that fetches.
+const FETCH: &str = "fetch-debug";
+
+/// Most bytes of what the first reading of a recording says.
+const MAX_LIST_BYTES: u64 = 4 << 20;
+
+/// All that is wanted of the first reading's snapshot.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    #[serde(default)]
+    undescribed: Vec<Undescribed>,
+}
+
+/// Has all debug information that a recording lacks, and that servers have, in the cache before it is read: reads it once,
+/// in processes of its own, and asks for what is missing there.
+///
+/// # Errors
+/// Where no server is named, or the recording cannot be read twice.
+pub(super) fn for_recording(recording: &RecordingOptions, global: &Global) -> anyhow::Result<()> {
+    let Input::File(path) = &recording.input else {
+        let what =
+            "--debuginfod reads the recording twice, and what comes through a pipe comes once";
+        return Err(Failure::new(Kind::Usage, what).with_remedy("-i FILE").into());
+    };
+    let mut rest: Vec<&OsStr> = vec!["report".as_ref(), "-i".as_ref(), path.as_ref()];
+    if let Some(symfs) = &recording.symfs {
+        rest.extend([OsStr::new("--symfs"), symfs.as_ref()]);
+    }
+    fetch(&rest, global)
+}
+
+/// The same for what runs, which is sampled for a second first.
+///
+/// # Errors
+/// Where no server is named, or the target does not run yet.
+pub(super) fn for_session(target: &TargetSpec, global: &Global) -> anyhow::Result<()> {
+    let list = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
+    let (option, value): (&str, OsString) = match target {
+        TargetSpec::Pids(pids) => ("-p", list(pids).into()),
+        TargetSpec::Tids(tids) => ("-t", list(tids).into()),
+        TargetSpec::Unit(name) => ("-u", name.into()),
+        TargetSpec::Cgroup(path) => ("--cgroup", path.into()),
+        TargetSpec::All => ("-a", OsString::new()),
+        TargetSpec::Command(_) => {
+            let what =
+                "--debuginfod samples what runs already, before its debug information is fetched";
+            let remedy = "dataspace record -- COMMAND; dataspace report --debuginfod";
+            return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
+        }
+    };
+    let mut rest: Vec<&OsStr> = ["top", "--once", "--duration", "1"].map(OsStr::new).into();
+    rest.extend([option.as_ref(), &*value].into_iter().filter(|it| !it.is_empty()));
+    fetch(&rest, global)
+}
+
+/// Fetches what is missing to name the objects of a first look, which a process of its own takes by these arguments.
+fn fetch(look: &[&OsStr], global: &Global) -> anyhow::Result<()> {
+    if servers(&std::env::var("DEBUGINFOD_URLS").unwrap_or_default()).is_empty() {
+        let failure = Failure::new(Kind::Usage, "--debuginfod: DEBUGINFOD_URLS names no server");
+        let server = Distribution::here().debuginfod().unwrap_or("https://debuginfod.elfutils.org");
+        return Err(failure.with_remedy(format!("export DEBUGINFOD_URLS={server}")).into());
+    }
+    let own = std::env::current_exe().context("our own program")?;
+    let mut first = Command::new(&own);
+    first.args(look).args(["--json", "--limit", "1"]);
+    if global.sandbox == Sandbox::Off {
+        first.args(["--sandbox", "off"]);
+    }
+    let first = first.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut first = first.spawn().context("a process for a first look")?;
+    let mut list = Vec::new();
+    if let Some(stdout) = first.stdout.take() {
+        stdout.take(MAX_LIST_BYTES).read_to_end(&mut list)?;
+    }
+    first.wait()?;
+    // What is wrong is told when it is looked at for good.
+    let Ok(Listed { undescribed }) = serde_json::from_slice(&list) else { return Ok(()) };
+    let has_build_id = |it: &Undescribed| it.build_id.as_deref().is_some_and(is_build_id);
+    let wanted: Vec<Undescribed> = undescribed.into_iter().filter(has_build_id).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let mut fetching = Command::new(&own);
+    let fetching = fetching.arg(FETCH).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut fetching = fetching.spawn().context("a process that fetches")?;
+    if let Some(mut list) = fetching.stdin.take() {
+        list.write_all(&serde_json::to_vec(&wanted)?)?;
+    }
+    fetching.wait()?;
+    Ok(())
+}
+
+/// Fetches the files of a list on standard input. What cannot be had is told, and is no failure.
+///
+/// # Errors
+/// Where there is no list.
+pub(super) fn run() -> anyhow::Result<()> {
+    let mut list = Vec::new();
+    stdin().take(MAX_LIST_BYTES).read_to_end(&mut list)?;
+    let list: Vec<Undescribed> = serde_json::from_slice(&list).context("the list of files")?;
+    let servers = servers(&std::env::var("DEBUGINFOD_URLS").unwrap_or_default());
+    let cache = debuginfod_cache().context("no directory for a cache: HOME is not set")?;
+    let client = DebuginfodClient::new(servers, cache);
+    let is_terminal = stderr().is_terminal();
+    for it in &list {
+        let Some(build_id) = &it.build_id else { continue };
+        let module = visible(&it.module);
+        let done = client.fetch(build_id, &mut |n_bytes| {
+            if is_terminal {
+                let _ =
+                    write!(stderr(), "\rfetching debug information of {module}: {}", size(n_bytes));
+            }
+        });
+        if is_terminal {
+            // ECMA-48, erase in line.
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+        let told = match done {
+            Ok(Fetched::There(n_bytes)) => format!("{}", size(n_bytes)),
+            Ok(Fetched::Nowhere) => "no server has it".to_owned(),
+            Err(error) => visible(&format!("{error:#}")).into_owned(),
+        };
+        let _ = writeln!(stderr(), "debug information of {module}: {told}");
+    }
+    Ok(())
+}
