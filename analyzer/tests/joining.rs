@@ -202,7 +202,10 @@ fn parked_samples_are_pending_until_they_are_given_up() {
     session.analyzer.apply(&Record::Sample(sample(EXACT, ip, &hand)), &mut session.lines);
     let accounting = session.analyzer.accounting();
     assert_eq!((accounting.unknown_total(), accounting.imbalance()), (1, 0));
-    session.analyzer.give_up_pending(&mut session.lines);
+    session.analyzer.give_up_at_end(&mut session.lines);
+    let snapshot = session.analyzer.snapshot(Target::default(), Cost::default(), None);
+    let told = snapshot.warnings.iter().any(|it| it.contains("1 samples") && it.contains(" (1)"));
+    assert!(told, "{:?}", snapshot.warnings);
     assert_eq!(session.lines.0.len(), 1);
     assert_eq!(object(&session.lines.0[0]), "over_budget");
     assert_eq!(session.analyzer.accounting().imbalance(), 0);

@@ -9,6 +9,7 @@ use dataspace_proto::event::Machine;
 use dataspace_proto::record::{Comm, CpuMode, FileIdentity, Record};
 use dataspace_proto::register::Register::{Rdi, Rip, Rsp};
 use dataspace_proto::register::RegisterAbi;
+use dataspace_proto::snapshot::{Cost, Target};
 use std::process::Command;
 
 const HEAP: u64 = 0x7000_1234_5000;
@@ -210,6 +211,9 @@ fn a_function_larger_than_the_limit_is_over_budget() {
     let (start, _) = program.function_range("huge");
     let line = session.exact(start + program.bias(), &with(&[(Rsp, HEAP)]));
     assert_eq!(object(&line), "over_budget");
+    let snapshot = session.analyzer.snapshot(Target::default(), Cost::default(), None);
+    let told = |it: &String| it.contains("too large") && it.contains("huge of ");
+    assert!(snapshot.warnings.iter().any(told), "{:?}", snapshot.warnings);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
 use dataspace_proto::snapshot::{
-    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target,
+    Cost, EventLine, Metrics, ObjectKind, ObjectLine, SCHEMA, Snapshot, Target, Undescribed,
 };
 use dataspace_proto::window::{Window, WindowLengths, Windows};
 use std::sync::Arc;
@@ -122,6 +122,12 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         },
         cost: Cost::default(),
         governance: None,
+        undescribed: vec![Undescribed {
+            module: "/bin/t".into(),
+            build_id: Some("ab01".into()),
+            is_missing: false,
+            samples: 1,
+        }],
         warnings: Vec::new(),
         objects: vec![ObjectLine {
             id: 7,
@@ -148,7 +154,9 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""unknown":{"unresolvable":1},"not_memory":1,"#,
         r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"voted":0,"by_frequency":0,"#,
         r#""throttled_ns":0,"invisible_ns":0},"#,
-        r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"warnings":[],"#,
+        r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"#,
+        r#""undescribed":[{"module":"/bin/t","build_id":"ab01","is_missing":false,"samples":1}],"#,
+        r#""warnings":[],"#,
         r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,
         r#""kind":"member","offset":0,"size":8,"candidates":["as.value"],"#,
         r#""scope":[{"object":"/bin/t","unit":"t.c","function":"walk"}],"#,

@@ -133,7 +133,7 @@ pub(super) fn run() -> anyhow::Result<()> {
             let _ = write!(stderr(), "\r\x1b[K");
         }
         let told = match done {
-            Ok(Fetched::There(n_bytes)) => format!("{}", size(n_bytes)),
+            Ok(Fetched::There(n_bytes)) => size(n_bytes).to_string(),
             Ok(Fetched::Nowhere) => "no server has it".to_owned(),
             Err(error) => visible(&format!("{error:#}")).into_owned(),
         };

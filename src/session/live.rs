@@ -10,6 +10,7 @@ use crate::file_source::FilePolicy;
 use crate::lock::lock;
 use crate::memory_bound;
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, never, select_biased};
+use dataspace_analyzer::index::question::Response;
 use dataspace_analyzer::session::analyzer::{Analyzer, Config, Unobserved};
 use dataspace_analyzer::session::report::event_line;
 use dataspace_collector::channel::ahead;
@@ -31,6 +32,9 @@ pub(super) const N_BATCHES: usize = 64;
 
 /// Records in a batch. At the default rate a batch is sent long before it is full.
 pub(super) const BATCH_LEN: usize = 1024;
+
+/// Questions that the worker is asked before it has answered the first of them.
+const MAX_ASKED: usize = 16;
 
 /// Time that the end of a session waits for debug information that is still being read.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
@@ -123,6 +127,7 @@ impl LiveSession {
                     events,
                     asked: memory_bound::Asked::from_now(),
                     n_ticks: 0,
+                    n_asked: 0,
                     is_hurried,
                 };
                 let holder = Arc::clone(&session.published);
@@ -212,6 +217,8 @@ struct AnalyzerThread {
     asked: memory_bound::Asked,
     /// Ticks of the reader that have come.
     n_ticks: u64,
+    /// Questions that the worker has not answered.
+    n_asked: usize,
     is_hurried: Arc<AtomicBool>,
 }
 
@@ -228,9 +235,12 @@ impl AnalyzerThread {
                     self.published.publish(findings, self.n_ticks);
                 },
                 recv(self.worker.responses) -> response => match response {
-                    Ok(response) => self.analyzer.answer(response, &mut Unobserved),
+                    Ok(response) => self.take(response),
                     // Without its thread the channel is ready for ever: it must not starve the rest.
-                    Err(_) => self.worker.responses = never(),
+                    Err(_) => {
+                        self.worker.responses = never();
+                        self.n_asked = 0;
+                    }
                 },
                 recv(batches.receiver()) -> batch => {
                     let Ok(batch) = batch else { break };
@@ -267,11 +277,20 @@ impl AnalyzerThread {
         memory_bound::given_up();
     }
 
+    fn take(&mut self, response: Response) {
+        self.n_asked = self.n_asked.saturating_sub(1);
+        self.analyzer.answer(response, &mut Unobserved);
+    }
+
+    /// Has the worker asked as much as keeps it at work; the rest is kept in the order in which it matters.
     fn send_requests(&mut self) {
-        while let Some(request) = self.analyzer.next_request() {
+        while self.n_asked < MAX_ASKED
+            && let Some(request) = self.analyzer.next_request()
+        {
+            self.n_asked += 1;
             // Its thread could not be had, or is gone: nobody will answer.
             if let Err(SendError(request)) = self.worker.requests.send(request) {
-                self.analyzer.answer(index_worker::refusal(&request), &mut Unobserved);
+                self.take(index_worker::refusal(&request));
             }
         }
     }
@@ -288,14 +307,14 @@ impl AnalyzerThread {
                 break;
             }
             match self.worker.responses.recv_timeout(DRAIN_LOOK) {
-                Ok(response) => self.analyzer.answer(response, &mut Unobserved),
+                Ok(response) => self.take(response),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.send_requests();
         }
         if self.analyzer.n_pending() != 0 {
-            self.analyzer.give_up_pending(&mut Unobserved);
+            self.analyzer.give_up_at_end(&mut Unobserved);
         }
     }
 
@@ -312,7 +331,8 @@ impl AnalyzerThread {
         let sampled = ended.unwrap_or_else(|| Sampled::since(self.began, &self.own_cpu));
         snapshot.elapsed_ns = u64::try_from(sampled.elapsed.as_nanos()).unwrap_or(u64::MAX);
         snapshot.cost.own_cpu_ns = sampled.own_cpu_ns;
-        let queues = Queues { questions: self.worker.requests.len(), ..Queues::default() };
+        let questions = self.worker.requests.len() + self.analyzer.n_requests();
+        let queues = Queues { questions, ..Queues::default() };
         let findings = Findings::new(snapshot, &self.analyzer, queues);
         if self.published.has_history() { findings.with_history(&self.analyzer) } else { findings }
     }
@@ -343,6 +363,7 @@ mod tests {
             events: Vec::new(),
             asked: memory_bound::Asked::from_now(),
             n_ticks: 0,
+            n_asked: 0,
             is_hurried: Arc::default(),
         };
         (thread, published)

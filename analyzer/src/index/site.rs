@@ -34,6 +34,19 @@ pub struct Site {
     pub outcome: Result<Box<Past>, Reason>,
 }
 
+impl Site {
+    /// Tells whether a limit cut the work on the code around it.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        match &self.outcome {
+            Ok(past) => {
+                let mut accesses = past.triggers.iter().flat_map(|trigger| &trigger.accesses);
+                accesses.any(|it| it.answer == TypeAnswer::Unknown(Reason::OverBudget))
+            }
+            Err(reason) => *reason == Reason::OverBudget,
+        }
+    }
+}
+
 /// Instructions that may have run before a reported IP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {

@@ -181,6 +181,12 @@ impl Analyzer {
         }
     }
 
+    /// Number of questions about samples that no worker has been asked yet.
+    #[must_use]
+    pub fn n_requests(&self) -> usize {
+        self.parked.n_requests()
+    }
+
     /// The next question for a worker, if there is one.
     pub fn next_request(&mut self) -> Option<Request> {
         if let Some(request) = self.parked.next_request() {
@@ -230,6 +236,9 @@ impl Analyzer {
             (Answer::Open(facts), _) => self.set_state(object, ObjectState::Open(facts)),
             (Answer::Failed(reason), _) => self.set_state(object, ObjectState::Failed(reason)),
             (Answer::Site(site), Question::Site(query)) => {
+                if site.is_over_budget() {
+                    self.warn_of_large_code(object, site.scope.function.as_deref());
+                }
                 self.world.add_site(object, query, *site);
             }
             (Answer::Data(range), Question::Data(place)) => {
@@ -288,6 +297,7 @@ impl Analyzer {
     pub fn settle(&mut self, observer: &mut dyn Observer) {
         self.is_settled = true;
         self.weigh(observer);
+        self.parked.hurry();
     }
 
     /// Decides the samples that have waited long enough for others.

@@ -5,8 +5,13 @@ use crate::attribution::verdict::Attribution;
 use crate::bytes::eviction::EvictionStage;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::{Delay, Question};
+use crate::limit;
 use crate::session::analyzer::{Analyzer, Observer};
 use dataspace_proto::reason::Reason;
+use std::cmp::Reverse;
+
+/// Files that are named where a session ends too soon for them.
+const MAX_FILES_TOLD: usize = 3;
 
 impl Analyzer {
     /// Evicts what is kept here, up to `stage`.
@@ -29,6 +34,50 @@ impl Analyzer {
             );
             self.give_up_pending(observer);
         }
+    }
+
+    /// The end of a session that waits no longer: says for what it still did, and decides those samples as `over_budget`.
+    pub fn give_up_at_end(&mut self, observer: &mut dyn Observer) {
+        let mut waiting: Vec<(LoadObjectIdx, usize)> = self.parked.waiting().into_iter().collect();
+        waiting.sort_unstable_by_key(|(object, n_samples)| (Reverse(*n_samples), object.0));
+        let files: Vec<String> = waiting
+            .iter()
+            .take(MAX_FILES_TOLD)
+            .map(|(object, n_samples)| format!("{} ({n_samples})", self.path_of(*object)))
+            .collect();
+        if !files.is_empty() {
+            let n_samples: usize = waiting.iter().map(|(_, n_samples)| n_samples).sum();
+            let n_more = waiting.len() - files.len();
+            let more =
+                if n_more == 0 { String::new() } else { format!(" and {n_more} more files") };
+            self.warn(format!(
+                "the session ended while {n_samples} samples waited for debug information of {}{more}: they are \
+                 over_budget; a longer session has the time to read it",
+                files.join(", ")
+            ));
+        }
+        self.give_up_pending(observer);
+    }
+
+    /// Tells of the first function whose code is more than is looked at.
+    pub(crate) fn warn_of_large_code(&mut self, object: LoadObjectIdx, function: Option<&str>) {
+        const WHAT: &str = "a function is too large to be followed";
+        if self.warnings.iter().any(|warning| warning.starts_with(WHAT)) {
+            return;
+        }
+        let function = function.map(|name| format!("{name} of ")).unwrap_or_default();
+        self.warn(format!(
+            "{WHAT}, first {function}{}: samples in such are over_budget; at most {} KiB of code and {} \
+             instructions are looked at",
+            self.path_of(object),
+            limit::MAX_FUNCTION_BYTES >> 10,
+            limit::MAX_FUNCTION_INSTRUCTIONS
+        ));
+    }
+
+    fn path_of(&self, object: LoadObjectIdx) -> String {
+        let known = self.world.processes.object(object);
+        known.map_or_else(String::new, |it| String::from_utf8_lossy(&it.key.path).into_owned())
     }
 
     /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.
@@ -66,10 +115,7 @@ impl Analyzer {
         if self.warnings.iter().any(|warning| warning.starts_with(what)) {
             return;
         }
-        let known = self.world.processes.object(object);
-        let path = known.map_or_else(String::new, |known| {
-            String::from_utf8_lossy(&known.key.path).into_owned()
-        });
+        let path = self.path_of(object);
         self.warn(format!(
             "{what}: samples are over_budget where it is needed, first in {path}; it is tried again, and a \
              higher memory_max or fewer sessions would help"

@@ -5,8 +5,12 @@ use crate::index::question::{Needs, Question, Request};
 use crate::process::table::{ObjectState, ProcessTable};
 use dataspace_proto::record::Sample;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Samples are compared by so many bytes of code that they wait for: more than any program has.
+const BYTES_OF_SCALE: u64 = 1 << 32;
 
 /// Parked samples by the question that each waits for, and requests that nobody has taken yet.
 #[derive(Debug, Default)]
@@ -14,6 +18,8 @@ pub(crate) struct Parking {
     samples: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_samples: usize,
     requests: VecDeque<Request>,
+    /// There is not time for all: what was begun goes before the rest.
+    is_late: bool,
 }
 
 impl Parking {
@@ -34,8 +40,30 @@ impl Parking {
                 known.state = ObjectState::Opening;
             }
             let key = Arc::clone(&known.key);
-            self.requests.push_back(Request { object, key, question });
+            let request = Request { object, key, question };
+            if self.is_late {
+                self.requests.push_front(request);
+            } else {
+                self.requests.push_back(request);
+            }
         }
+    }
+
+    /// Puts the questions in the order in which they name most samples soonest: those about small load objects that many
+    /// samples wait for come first, and what an answer leads to comes before all others.
+    pub(crate) fn hurry(&mut self) {
+        self.is_late = true;
+        let waiting = self.waiting();
+        self.requests.make_contiguous().sort_by_key(|request| {
+            let (start, end) = request.key.range;
+            let n_bytes = end.0.saturating_sub(start.0).max(1);
+            let n_samples = waiting.get(&request.object).copied().unwrap_or(0) as u64;
+            Reverse(n_samples.saturating_mul(BYTES_OF_SCALE) / n_bytes)
+        });
+    }
+
+    pub(crate) fn n_requests(&self) -> usize {
+        self.requests.len()
     }
 
     /// The samples that wait for an answer; from now on none does.
@@ -66,6 +94,15 @@ impl Parking {
         }
     }
 
+    /// Number of samples that wait for each load object's debug information.
+    pub(crate) fn waiting(&self) -> FxHashMap<LoadObjectIdx, usize> {
+        let mut waiting = FxHashMap::default();
+        for ((object, _), samples) in &self.samples {
+            *waiting.entry(*object).or_default() += samples.len();
+        }
+        waiting
+    }
+
     /// The next question for a worker.
     pub(crate) fn next_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
@@ -76,7 +113,48 @@ impl Parking {
 mod tests {
     use super::*;
     use crate::elf::data_symbol::DataPlace;
-    use dataspace_proto::address::Svma;
+    use crate::process::table::Backing;
+    use dataspace_proto::address::{Avma, Svma};
+    use dataspace_proto::record::Mmap;
+
+    #[test]
+    fn in_a_hurry_small_files_of_many_samples_come_first_and_what_they_lead_to() {
+        let mut processes = ProcessTable::default();
+        let map = |start: u64, len_bytes, path: &str| Mmap {
+            pid: 1,
+            start: Avma(start),
+            len_bytes,
+            is_executable: true,
+            path: path.as_bytes().into(),
+            ..Mmap::default()
+        };
+        for (start, len_bytes, path) in [
+            (0x10_0000, 0x8_0000, "/large"),
+            (0x20_0000, 0x1000, "/cold"),
+            (0x30_0000, 0x1000, "/hot"),
+        ] {
+            processes.mmap(&map(start, len_bytes, path));
+        }
+        let object_at =
+            |processes: &ProcessTable, at| match processes.mapping(1, Avma(at)).unwrap().backing {
+                Backing::File(object) => object,
+                _ => panic!("a file is there"),
+            };
+        let [large, cold, hot] =
+            [0x10_0000, 0x20_0000, 0x30_0000].map(|at| object_at(&processes, at));
+        let mut parking = Parking::default();
+        for (object, n_samples) in [(large, 40), (cold, 2), (hot, 30)] {
+            let needs = Needs { object, question: Question::Open };
+            (0..n_samples).for_each(|_| parking.park(&mut processes, &Sample::default(), needs));
+        }
+        parking.hurry();
+        let mut next = || parking.next_request().map(|request| request.object);
+        assert_eq!(next(), Some(hot));
+        let question = Question::Data(DataPlace::fixed(Svma(8)));
+        parking.park(&mut processes, &Sample::default(), Needs { object: hot, question });
+        let mut next = || parking.next_request().map(|request| request.object);
+        assert_eq!([next(), next(), next(), next()], [Some(hot), Some(cold), Some(large), None]);
+    }
 
     #[test]
     fn each_sample_that_waits_is_given_back_once() {
