@@ -4,9 +4,9 @@
 
 use crate::text::size;
 use anyhow::Context as _;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -19,6 +19,9 @@ const ANSWER: Duration = Duration::from_secs(90);
 
 /// Time for a whole file, unless `DEBUGINFOD_MAXTIME` says otherwise.
 const WHOLE: Duration = Duration::from_secs(1800);
+
+/// The same at most.
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// The largest file, unless `DEBUGINFOD_MAXSIZE` says otherwise: Chromium's has less.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -64,7 +67,7 @@ impl DebuginfodClient {
     /// A client of `servers` that keeps files in `cache`.
     pub(crate) fn new(servers: Vec<String>, cache: PathBuf) -> Self {
         let number = |name| std::env::var(name).ok()?.parse::<u64>().ok().filter(|it| *it != 0);
-        let whole = number("DEBUGINFOD_MAXTIME").map_or(WHOLE, Duration::from_secs);
+        let whole = number("DEBUGINFOD_MAXTIME").map_or(WHOLE, Duration::from_secs).min(LONGEST);
         let config = Agent::config_builder()
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(ANSWER))
@@ -88,10 +91,10 @@ impl DebuginfodClient {
         anyhow::ensure!(is_build_id(build_id), "no build-id: {build_id:?}");
         let directory = self.cache.join(build_id);
         let file = directory.join("debuginfo");
-        if let Ok(metadata) = file.metadata()
-            && metadata.len() != 0
+        if let Ok(known) = File::open(&file)
+            && is_elf(&known)
         {
-            return Ok(Fetched::There(metadata.len()));
+            return Ok(Fetched::There(known.metadata()?.len()));
         }
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.with_context(|| format!("making {}", directory.display()))?;
@@ -119,24 +122,25 @@ impl DebuginfodClient {
             404 => return Ok(None),
             status => anyhow::bail!("it answers {status}"),
         }
-        let partial = file.with_extension(format!("{}.part", std::process::id()));
-        let done = self.copy(answer.body_mut().as_reader(), &partial, progress);
-        let done = done.and_then(|n_bytes| {
-            std::fs::rename(&partial, file).map(|()| n_bytes).context("naming the file")
-        });
-        if done.is_err() {
-            let _ = std::fs::remove_file(&partial);
-        }
-        done.map(Some)
+        // It goes with this process's way out, and nobody else has its name.
+        let directory = file.parent().context("a file without a directory")?;
+        let mut partial = tempfile::Builder::new()
+            .prefix(".debuginfo.")
+            .permissions(Permissions::from_mode(0o400))
+            .tempfile_in(directory)
+            .with_context(|| format!("making a file in {}", directory.display()))?;
+        let n_bytes = self.copy(answer.body_mut().as_reader(), partial.as_file_mut(), progress)?;
+        anyhow::ensure!(is_elf(partial.as_file()), "what it has is no ELF file");
+        partial.persist(file).context("naming the file")?;
+        Ok(Some(n_bytes))
     }
 
     fn copy(
         &self,
         mut body: impl Read,
-        partial: &Path,
+        file: &mut File,
         progress: &mut dyn FnMut(u64),
     ) -> anyhow::Result<u64> {
-        let mut file = create(partial).with_context(|| format!("making {}", partial.display()))?;
         let mut buffer = vec![0; 64 << 10];
         let (mut n_bytes, mut next) = (0, Instant::now() + WORD);
         loop {
@@ -159,9 +163,10 @@ impl DebuginfodClient {
     }
 }
 
-/// A new file that only we may read, as those of other clients.
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o400).open(path)
+/// Tells whether a file begins as every ELF file does (ELF specification, `e_ident`).
+fn is_elf(file: &File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
 }
 
 #[cfg(test)]

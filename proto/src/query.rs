@@ -32,11 +32,22 @@ pub struct Query {
 }
 
 impl Query {
-    /// The same with `keys` besides its own, which come first where both have a name.
+    /// The same with those of `keys` that it speaks of, by way of others too. Its own come first where both have a name.
     #[must_use]
-    pub fn with_keys(mut self, keys: BTreeMap<String, String>) -> Self {
-        for (name, expression) in keys {
-            self.keys.entry(name).or_insert(expression);
+    pub fn with_keys(mut self, mut keys: BTreeMap<String, String>) -> Self {
+        let own = self.keys.values();
+        let mut open: Vec<String> =
+            self.by.iter().chain(&self.filter).chain(own).cloned().collect();
+        while let Some(text) = open.pop() {
+            let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            for word in text.split(|c| !is_of_word(c)) {
+                if !self.keys.contains_key(word)
+                    && let Some((name, expression)) = keys.remove_entry(word)
+                {
+                    open.push(expression.clone());
+                    self.keys.insert(name, expression);
+                }
+            }
         }
         self
     }
@@ -165,5 +176,23 @@ impl Metric {
                 metrics.period.values().fold(0, |sum, period| sum.wrapping_add(*period))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_that_a_question_speaks_of_come_to_it() {
+        let keys = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        };
+        let own = keys(&[("half", "cpu / 4")]);
+        let by = vec!["pair + 1".to_owned()];
+        let query = Query { by, filter: Some("half == 1".into()), keys: own, ..Query::default() };
+        let known = keys(&[("pair", "two / 2"), ("two", "cpu"), ("half", "cpu / 2"), ("bad", "+")]);
+        let expected = keys(&[("pair", "two / 2"), ("two", "cpu"), ("half", "cpu / 4")]);
+        assert_eq!(query.with_keys(known).keys, expected);
     }
 }

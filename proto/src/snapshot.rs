@@ -62,6 +62,8 @@ pub struct Undescribed {
     pub build_id: Option<String>,
     /// True where the file itself is not there, or another one is in its place.
     pub is_missing: bool,
+    /// True where its path is of another root, as in a container: here another file may have it.
+    pub is_elsewhere: bool,
     /// Samples in its code that have no data object.
     pub samples: u64,
 }

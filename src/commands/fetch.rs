@@ -1,7 +1,7 @@
 //! Debug information from debuginfod servers: the process that asks for it, and the one that fetches.
 
 use crate::cli::Global;
-use crate::config::{Input, RecordingOptions, Sandbox};
+use crate::config::{Input, LiveOptions, RecordingOptions, Sandbox};
 use crate::debuginfod::{DebuginfodClient, Fetched, is_build_id, servers};
 use crate::exit::{Failure, Kind};
 use crate::file_source::debuginfod_cache;
@@ -9,10 +9,13 @@ use crate::package::Distribution;
 use crate::text::{size, visible};
 use anyhow::Context as _;
 use dataspace_collector::target::TargetSpec;
+use dataspace_proto::event::Sampling;
 use dataspace_proto::snapshot::Undescribed;
+use rustix::process::Signal;
 use serde::Deserialize;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Read as _, Write as _, stderr, stdin};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
 /// The name of the command that fetches.
@@ -28,13 +31,17 @@ struct Listed {
     undescribed: Vec<Undescribed>,
 }
 
-/// Has all debug information that a recording lacks, and that servers have, in the cache before it is read: reads it once,
-/// in processes of its own, and asks for what is missing there.
+/// Has the debug information that a recording lacks most, and that servers have, in the cache before it is read: reads it
+/// once, in processes of its own, and asks for what is missing there.
 ///
 /// # Errors
 /// Where no server is named, or the recording cannot be read twice.
 pub(super) fn for_recording(recording: &RecordingOptions, global: &Global) -> anyhow::Result<()> {
-    let Input::File(path) = &recording.input else {
+    let path = match &recording.input {
+        Input::File(path) if !path.exists() || path.is_file() => Some(path),
+        _ => None,
+    };
+    let Some(path) = path else {
         let what =
             "--debuginfod reads the recording twice, and what comes through a pipe comes once";
         return Err(Failure::new(Kind::Usage, what).with_remedy("-i FILE").into());
@@ -49,10 +56,10 @@ pub(super) fn for_recording(recording: &RecordingOptions, global: &Global) -> an
 /// The same for what runs, which is sampled for a second first.
 ///
 /// # Errors
-/// Where no server is named, or the target does not run yet.
-pub(super) fn for_session(target: &TargetSpec, global: &Global) -> anyhow::Result<()> {
+/// Where no server is named, or the target is a command, which is not run twice.
+pub(super) fn for_session(live: &LiveOptions, global: &Global) -> anyhow::Result<()> {
     let list = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
-    let (option, value): (&str, OsString) = match target {
+    let (option, value): (&str, OsString) = match &live.target {
         TargetSpec::Pids(pids) => ("-p", list(pids).into()),
         TargetSpec::Tids(tids) => ("-t", list(tids).into()),
         TargetSpec::Unit(name) => ("-u", name.into()),
@@ -65,9 +72,25 @@ pub(super) fn for_session(target: &TargetSpec, global: &Global) -> anyhow::Resul
             return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
         }
     };
-    let mut rest: Vec<&OsStr> = ["top", "--once", "--duration", "1"].map(OsStr::new).into();
-    rest.extend([option.as_ref(), &*value].into_iter().filter(|it| !it.is_empty()));
-    fetch(&rest, global)
+    let mut look: Vec<OsString> = ["top", "--once", "--duration", "1"].map(Into::into).into();
+    look.extend([option.into(), value].into_iter().filter(|it| !it.is_empty()));
+    for (option, names) in
+        [("--comm", &live.comms.include), ("--exclude-comm", &live.comms.exclude)]
+    {
+        for name in names {
+            look.extend([option.into(), OsStr::from_bytes(name).to_owned()]);
+        }
+    }
+    for event in &live.events {
+        look.extend(["-e".into(), event.into()]);
+    }
+    match live.sampling {
+        Some(Sampling::Period(period)) => look.extend(["-c".into(), period.to_string().into()]),
+        Some(Sampling::FrequencyHz(hz)) => look.extend(["-F".into(), hz.to_string().into()]),
+        None => {}
+    }
+    let look: Vec<&OsStr> = look.iter().map(|it| &**it).collect();
+    fetch(&look, global)
 }
 
 /// Fetches what is missing to name the objects of a first look, which a process of its own takes by these arguments.
@@ -77,6 +100,7 @@ fn fetch(look: &[&OsStr], global: &Global) -> anyhow::Result<()> {
         let server = Distribution::here().debuginfod().unwrap_or("https://debuginfod.elfutils.org");
         return Err(failure.with_remedy(format!("export DEBUGINFOD_URLS={server}")).into());
     }
+    let _ = writeln!(stderr(), "a first look, for debug information that is missing here");
     let own = std::env::current_exe().context("our own program")?;
     let mut first = Command::new(&own);
     first.args(look).args(["--json", "--limit", "1"]);
@@ -90,10 +114,15 @@ fn fetch(look: &[&OsStr], global: &Global) -> anyhow::Result<()> {
         stdout.take(MAX_LIST_BYTES).read_to_end(&mut list)?;
     }
     first.wait()?;
-    // What is wrong is told when it is looked at for good.
-    let Ok(Listed { undescribed }) = serde_json::from_slice(&list) else { return Ok(()) };
+    let Ok(Listed { undescribed }) = serde_json::from_slice(&list) else {
+        // Why is told when it is looked at for good.
+        let _ = writeln!(stderr(), "warning: the first look failed: nothing is fetched");
+        return Ok(());
+    };
+    // Without the load object itself its debug information is of no use.
     let has_build_id = |it: &Undescribed| it.build_id.as_deref().is_some_and(is_build_id);
-    let wanted: Vec<Undescribed> = undescribed.into_iter().filter(has_build_id).collect();
+    let is_wanted = |it: &Undescribed| has_build_id(it) && !it.is_missing;
+    let wanted: Vec<Undescribed> = undescribed.into_iter().filter(is_wanted).collect();
     if wanted.is_empty() {
         return Ok(());
     }
@@ -103,7 +132,7 @@ fn fetch(look: &[&OsStr], global: &Global) -> anyhow::Result<()> {
     if let Some(mut list) = fetching.stdin.take() {
         list.write_all(&serde_json::to_vec(&wanted)?)?;
     }
-    fetching.wait()?;
+    anyhow::ensure!(fetching.wait()?.success(), "debug information could not be fetched");
     Ok(())
 }
 
@@ -112,6 +141,8 @@ fn fetch(look: &[&OsStr], global: &Global) -> anyhow::Result<()> {
 /// # Errors
 /// Where there is no list.
 pub(super) fn run() -> anyhow::Result<()> {
+    // It does not outlive who asked for it.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
     let mut list = Vec::new();
     stdin().take(MAX_LIST_BYTES).read_to_end(&mut list)?;
     let list: Vec<Undescribed> = serde_json::from_slice(&list).context("the list of files")?;

@@ -88,7 +88,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         }
     });
     done?;
-    Ok(way_out.tell("report -i FILE", &mut stdout())?)
+    Ok(way_out.tell((!is_fetched).then_some("report -i FILE"), &mut stdout())?)
 }
 
 /// The totals of a recording that was read, and the answer to a question. One that holds more samples than were kept is read

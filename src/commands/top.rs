@@ -47,7 +47,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     if args.debuginfod
         && let Wanted::Live(live) = &wanted
     {
-        fetch::for_session(&live.target, global)?;
+        fetch::for_session(live, global)?;
     }
     if let Wanted::Live(live) = &mut wanted {
         live.has_lines = question.is_some_and(|question| question.has_lines());
@@ -64,7 +64,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         Some(terms) => broker::split(global.sandbox, terms, work)?,
         None => return work(),
     }
-    Ok(way_out.tell("top -p PID", &mut stdout())?)
+    Ok(way_out.tell((!args.debuginfod).then_some("top -p PID"), &mut stdout())?)
 }
 
 /// Begins the session and shows it.

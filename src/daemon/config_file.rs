@@ -73,7 +73,7 @@ impl From<String> for Wrong {
 
 /// Tells whether keys mean something.
 fn check_keys(keys: &BTreeMap<String, String>) -> Result<(), QueryError> {
-    Inquiry::new(&Query::default().with_keys(keys.clone())).map(drop)
+    Inquiry::new(&Query { keys: keys.clone(), ..Query::default() }).map(drop)
 }
 
 /// Checks for what cannot be meant.
@@ -125,22 +125,27 @@ struct KeysOnly {
 }
 
 /// Keys of questions in the user's own configuration, then in the machine's, for commands that need no daemon. Files that
-/// are not there, or not for this user to read, have none.
+/// are not there, or not for this user to read, have none, nor have those that others may write to.
 ///
 /// # Errors
-/// Where a file is not TOML, or others may write to it.
+/// Where a file is not TOML.
 pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
-    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
-    let own = own.map(|dir| dir.join("dataspace/dataspace.toml"));
+    let directory = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let home = || Some(directory("HOME")?.join(".config"));
+    let own = directory("XDG_CONFIG_HOME").or_else(home);
+    let own = own.map(|directory| directory.join("dataspace/dataspace.toml"));
     let mut keys = BTreeMap::new();
     for path in own.into_iter().chain([DEFAULT_PATH.into()]) {
+        if !path.is_file() {
+            continue;
+        }
         let text = match read_bounded(&path) {
             Ok(text) => text,
-            Err(error) if is_out_of_reach(&error) => continue,
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
             Err(error) => {
-                let what = format!("reading the keys of {}", path.display());
-                return Err(anyhow::Error::from(error).context(what));
+                // A question that speaks of none of its keys is not worse for it.
+                tracing::warn!(file = %path.display(), %error, "its keys are not known");
+                continue;
             }
         };
         let of_file: KeysOnly = toml::from_str(&text).map_err(|error| {
@@ -153,14 +158,6 @@ pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
         }
     }
     Ok(keys)
-}
-
-fn is_out_of_reach(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(
-        error.kind(),
-        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory
-    )
 }
 
 impl Default for DaemonConfig {

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server of Debian's package `debuginfod`.
 struct Server {
@@ -17,25 +17,39 @@ struct Server {
 impl Server {
     /// One of the debug files below `dir`, once it has that of `build_id`; `None` where it is not installed.
     fn start(dir: &Path, build_id: &str) -> Option<Self> {
-        // Nobody else gets a port that was just free.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("debuginfod");
-        command.args(["-F", "-d", ":memory:", "-p", &port.to_string()]).arg(dir);
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let Ok(process) = process else {
-            eprintln!("not run: debuginfod is not installed");
-            return None;
-        };
-        let mut server = Self { process, port };
-        while !server.has(build_id) {
-            assert!(server.process.try_wait().unwrap().is_none(), "debuginfod has ended");
+        for _ in 0..5 {
+            // One that is free; somebody else may be given it before the server is.
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut command = Command::new("debuginfod");
+            command.args(["-F", "-d", ":memory:", "-p", &port.to_string()]).arg(dir);
+            let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            let Ok(process) = process else {
+                eprintln!("not run: debuginfod is not installed");
+                return None;
+            };
+            let mut server = Self { process, port };
+            if server.waits_until_it_has(build_id) {
+                return Some(server);
+            }
+        }
+        panic!("debuginfod does not serve");
+    }
+
+    /// Tells whether it has the file, once it has; false where it ends, or is silent for a minute.
+    fn waits_until_it_has(&mut self, build_id: &str) -> bool {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !self.has(build_id) {
+            if self.process.try_wait().unwrap().is_some() || Instant::now() > until {
+                return false;
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Some(server)
+        true
     }
 
     fn has(&self, build_id: &str) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let request = format!("GET /buildid/{build_id}/debuginfo HTTP/1.0\r\n\r\n");
         let mut answer = [0; 12];
         stream.write_all(request.as_bytes()).is_ok()
@@ -75,7 +89,7 @@ fn what_is_missing_is_told_and_fetched_where_that_is_asked_for() {
     let notes = String::from_utf8(notes.stdout).unwrap();
     let build_id = notes.split("Build ID: ").nth(1).unwrap().split_whitespace().next().unwrap();
     let recorded = ["record", "-e", "cpu-clock", "-c", "1000000", "-o", file.to_str().unwrap()];
-    let until = ["--duration", "1", "--", program.to_str().unwrap(), "3000"];
+    let until = ["--duration", "1", "--", program.to_str().unwrap(), "1"];
     let recorded = run(&[&recorded[..], &until].concat());
     if matches!(recorded.status.code(), Some(3 | 4)) {
         eprintln!("not run: {}", String::from_utf8_lossy(&recorded.stderr));

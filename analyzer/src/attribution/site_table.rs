@@ -49,6 +49,8 @@ pub(crate) struct SiteTable {
     sites: Vec<KnownSite>,
     /// Nodes of all their trails.
     n_nodes: usize,
+    /// Number of times that it started anew.
+    n_forgotten: u64,
     of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
     /// Empty but while a likely trigger is looked for.
     pub(crate) traffic: Vec<Traffic>,
@@ -125,8 +127,14 @@ impl SiteTable {
         self.sites.len() >= limit::MAX_SITES || self.n_nodes >= limit::MAX_SITE_NODES
     }
 
+    /// Number of times that sites got other numbers.
+    pub(crate) const fn n_forgotten(&self) -> u64 {
+        self.n_forgotten
+    }
+
     /// Starts anew; workers are asked again as samples come.
     pub(crate) fn forget(&mut self) {
+        self.n_forgotten += 1;
         self.sites.clear();
         self.n_nodes = 0;
         self.of_query.clear();

@@ -103,7 +103,7 @@ impl History {
         let Some(site) = attribution.site else { return self.unresolved_place(sample, world) };
         let trigger = attribution.trigger;
         let code = SampledCode { pid: sample.pid, ip: user_ip(sample).0, site, trigger };
-        let n_changes = world.processes.n_changes();
+        let n_changes = world.processes.n_changes().wrapping_add(world.sites.n_forgotten() << 32);
         if let Some(known) = self.places.recent.find(code, n_changes) {
             return known;
         }
@@ -384,6 +384,30 @@ mod tests {
                 view.chunks.iter().flat_map(|chunk| chunk.period[..chunk.len()].iter().copied());
             assert!(periods.eq(0..=idx as u64));
         }
+    }
+
+    #[test]
+    fn what_is_taken_is_each_sample_once() {
+        let mut history = history(8 * Chunk::BYTES as u64, 0, |_| ());
+        let (world, cgroups) = (World::default(), CgroupTable::default());
+        let unknown = Attribution::unknown(Reason::Kernel);
+        let mut taken = Vec::new();
+        let n_samples = 5 * CHUNK_ROWS as u64 + 9;
+        for period in 0..n_samples {
+            let sample = Sample { period, ..Sample::default() };
+            history.append(&sample, &unknown, TouchedData::NOTHING, &world, &cgroups);
+            // Within a run, at its end, in the middle of a chunk, at its end, and after several.
+            if [3, 64, 700, 700 + CHUNK_ROWS as u64, 15_000].contains(&(period + 1)) {
+                assert!(history.n_held() as u64 <= period + 1);
+                taken.push(history.take());
+                assert_eq!(history.n_held(), 0);
+            }
+        }
+        taken.push(history.take());
+        let chunks = taken.iter().flat_map(|kept| &kept.chunks);
+        let periods = chunks.flat_map(|chunk| chunk.period[..chunk.len()].iter().copied());
+        assert!(periods.eq(0..n_samples));
+        assert!(taken.iter().all(|kept| kept.gone.is_empty()));
     }
 
     #[test]

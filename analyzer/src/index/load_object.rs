@@ -17,7 +17,7 @@ use crate::elf::thread_block::ThreadBlock;
 use crate::elf::thunk::Thunk;
 use crate::index::call::CallCache;
 use crate::index::flow_cache::FlowCache;
-use crate::index::question::{Answer, Question, SourcePlace};
+use crate::index::question::{Answer, Question};
 use crate::index::site::{
     FrameSlot, LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
 };
@@ -178,23 +178,6 @@ impl LoadObjectIndex {
             return Answer::Unfinished;
         }
         answer
-    }
-
-    fn source_place(&mut self, at: Svma) -> SourcePlace {
-        let lines = self.debug.as_mut().map(|debug| debug.lines_at(at));
-        SourcePlace { symbol: self.symbol(at), lines: lines.unwrap_or_default().into() }
-    }
-
-    /// The symbol of the function around an instruction, and the bytes from its beginning. Where no symbol is left, it is
-    /// the name in the debug information.
-    fn symbol(&mut self, at: Svma) -> Option<(Arc<str>, u64)> {
-        if let Some(symbol) = self.code.image.function_at(at) {
-            return Some((Arc::clone(&symbol.name), at.offset_from(symbol.start)?));
-        }
-        let name = self.debug.as_mut()?.function_scope_at(at)?.function_name?;
-        let debug = self.debug.as_mut();
-        let extent = Evidence { code: &self.code, frames: &self.frames, debug }.extent(at)?;
-        Some((name, at.offset_from(extent.start)?))
     }
 
     /// Finds what is at a place in data, as far as one question may look through the debug information.

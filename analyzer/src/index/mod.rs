@@ -18,6 +18,7 @@ pub(crate) mod prototype;
 pub mod question;
 pub(crate) mod said_place;
 pub mod site;
+pub(crate) mod source_place;
 pub mod static_data;
 pub mod thread_access;
 pub(crate) mod type_path;

@@ -383,7 +383,15 @@ mod tests {
                 span: Some(format!("{from_ms}ms..")),
                 ..Query::default()
             };
-            let answer = Inquiry::new(&query).unwrap().answer(&view);
+            let inquiry = Inquiry::new(&query).unwrap();
+            let answer = inquiry.answer(&view);
+            // The same of parts, as a recording that does not fit is read.
+            let mut reckoning = inquiry.reckoning(&view.outline());
+            for chunk in &view.kept.chunks {
+                let kept = KeptRows { chunks: vec![Arc::clone(chunk)], ..view.kept.clone() };
+                reckoning.add(&HistoryView { kept, ..view.clone() });
+            }
+            prop_assert_eq!(&reckoning.answer(&view), &answer);
             let from_ns = view.first_ns + from_ms * 1_000_000;
             let (mut n_held, mut expected) = (0, QueryMetrics::default());
             let mut groups: BTreeMap<Vec<String>, u64> = BTreeMap::new();

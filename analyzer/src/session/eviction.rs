@@ -67,11 +67,12 @@ impl Analyzer {
         }
         let function = function.map(|name| format!("{name} of ")).unwrap_or_default();
         self.warn(format!(
-            "{WHAT}, first {function}{}: samples in such are over_budget; at most {} KiB of code and {} \
-             instructions are looked at",
+            "{WHAT}, first {function}{}: samples in such are over_budget; at most {} KiB of code, {} \
+             instructions and {} values are looked at",
             self.path_of(object),
             limit::MAX_FUNCTION_BYTES >> 10,
-            limit::MAX_FUNCTION_INSTRUCTIONS
+            limit::MAX_FUNCTION_INSTRUCTIONS,
+            limit::MAX_VALUES
         ));
     }
 

@@ -40,12 +40,7 @@ impl Parking {
                 known.state = ObjectState::Opening;
             }
             let key = Arc::clone(&known.key);
-            let request = Request { object, key, question };
-            if self.is_late {
-                self.requests.push_front(request);
-            } else {
-                self.requests.push_back(request);
-            }
+            self.ask(Request { object, key, question });
         }
     }
 
@@ -80,7 +75,7 @@ impl Parking {
         std::mem::take(&mut self.samples).into_values().flatten()
     }
 
-    /// Puts a question after the others; the samples that wait for it go on waiting. They may have
+    /// Puts a question after the others, unless there is not time for all; the samples that wait for it go on waiting. They may have
     /// been given up.
     pub(crate) fn ask_again(
         &mut self,
@@ -90,7 +85,15 @@ impl Parking {
         let is_waited_for = self.samples.contains_key(&(object, question));
         if let Some(known) = processes.object(object).filter(|_| is_waited_for) {
             let key = Arc::clone(&known.key);
-            self.requests.push_back(Request { object, key, question });
+            self.ask(Request { object, key, question });
+        }
+    }
+
+    fn ask(&mut self, request: Request) {
+        if self.is_late {
+            self.requests.push_front(request);
+        } else {
+            self.requests.push_back(request);
         }
     }
 

@@ -55,6 +55,7 @@ impl UndescribedObjects {
                 module: String::from_utf8_lossy(&known.key.path).into_owned(),
                 build_id: read.or(told).map(hex),
                 is_missing: facts.is_none(),
+                is_elsewhere: known.key.mount_namespace != 0,
                 samples,
             })
         });

@@ -1,7 +1,7 @@
 //! Lists of CPUs as the kernel writes them: `0-3,5`.
 
 /// `CONFIG_NR_CPUS` is at most 8192 (`arch/x86/Kconfig`).
-const MAX_CPUS: i32 = 8_192;
+pub(crate) const MAX_CPUS: i32 = 8_192;
 
 /// The CPUs of a list such as `0-3,5`, in order; an empty list has none. `None` where it makes no
 /// sense.

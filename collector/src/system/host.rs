@@ -1,7 +1,7 @@
 //! The machine that a recording is made on, below a root that tests can fake.
 
 use crate::access;
-use crate::system::cpu_list::cpu_list;
+use crate::system::cpu_list::{MAX_CPUS, cpu_list};
 use crate::system::machine::KernelRelease;
 use crate::system::procfs::{Procfs, value, whole};
 use crate::system::sysfs;
@@ -123,9 +123,15 @@ impl Node {
 
 /// The node of each CPU, of nodes and their lists of CPUs.
 pub(crate) fn node_by_cpu<'a>(nodes: impl Iterator<Item = (u16, &'a str)>) -> Box<[u16]> {
-    let mut by_cpu = Vec::new();
+    let (mut by_cpu, mut n_listed) = (Vec::new(), 0);
     for (number, cpus) in nodes {
-        for cpu in cpu_list(cpus).unwrap_or_default() {
+        let cpus = cpu_list(cpus).unwrap_or_default();
+        // A CPU is on one node: more than there can be are a recording's nonsense.
+        n_listed += cpus.len();
+        if n_listed > MAX_CPUS as usize {
+            break;
+        }
+        for cpu in cpus {
             let cpu = cpu as usize;
             if by_cpu.len() <= cpu {
                 by_cpu.resize(cpu + 1, NO_NODE);

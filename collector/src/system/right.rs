@@ -25,7 +25,8 @@ const OF_ANY_TASK: &str = "schedstat";
 const OWN: [&str; 3] = ["mounts", "statm", "uid_map"];
 
 /// Directories of sysfs that tell of events, CPUs and the kernel.
-const OF_SYSFS: [&str; 4] = ["bus/event_source", "devices/system/cpu", "fs/cgroup", "kernel/notes"];
+const OF_SYSFS: [&str; 5] =
+    ["bus/event_source", "devices/system/cpu", "devices/system/node", "fs/cgroup", "kernel/notes"];
 
 /// Directories of tracefs, as seen below `/sys`.
 const OF_TRACEFS: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];

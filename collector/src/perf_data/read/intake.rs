@@ -46,6 +46,8 @@ pub(super) struct Intake {
     undecoded: Undecoded,
     group_counts: GroupCounts,
     home: Home,
+    /// The machine's nodes were told: they are told once.
+    has_nodes: bool,
     has_warned_of_attr: bool,
     is_finished: bool,
 }
@@ -66,6 +68,7 @@ impl Intake {
             group_counts: GroupCounts::default(),
             home: Home::default(),
             has_warned_of_attr: false,
+            has_nodes: false,
             is_finished: false,
         }
     }
@@ -90,7 +93,8 @@ impl Intake {
             table::EVENT_DESC => {
                 self.events.set_descriptions(feature::event_descriptions(section, self.endian));
             }
-            table::NUMA_TOPOLOGY => {
+            table::NUMA_TOPOLOGY if !self.has_nodes => {
+                self.has_nodes = true;
                 self.notices.push_back(Record::Nodes(feature::nodes(section, self.endian)));
             }
             table::PMU_MAPPINGS => {
