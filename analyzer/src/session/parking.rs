@@ -45,7 +45,7 @@ impl Parking {
     }
 
     /// Puts the questions in the order in which they name most samples soonest: those about small load objects that many
-    /// samples wait for come first, and what an answer leads to comes before all others.
+    /// samples wait for come first, and what an answer leads to comes with the others about its load object.
     pub(crate) fn hurry(&mut self) {
         self.is_late = true;
         let waiting = self.waiting();
@@ -90,11 +90,13 @@ impl Parking {
     }
 
     fn ask(&mut self, request: Request) {
-        if self.is_late {
-            self.requests.push_front(request);
-        } else {
-            self.requests.push_back(request);
-        }
+        // Questions about one load object keep their order: what is named first votes for what comes after it.
+        let is_of_it = |other: &Request| other.object == request.object;
+        let at = match self.is_late {
+            true => self.requests.iter().rposition(is_of_it).map_or(0, |last| last + 1),
+            false => self.requests.len(),
+        };
+        self.requests.insert(at, request);
     }
 
     /// Number of samples that wait for each load object's debug information.
