@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 mod fetch;
 mod install_units;
 mod json;
+mod progress;
 mod record;
 mod report;
 mod script;

@@ -2,11 +2,12 @@
 //!
 //! Source: debuginfod(8), "WEBAPI"; debuginfod_find_debuginfo(3), "ENVIRONMENT" and "CACHE".
 
+use crate::file_source::is_elf;
 use crate::text::size;
 use anyhow::Context as _;
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -50,8 +51,13 @@ pub(crate) enum Fetched {
     Nowhere,
 }
 
+/// The servers that the user names.
+pub(crate) fn servers() -> Vec<String> {
+    servers_of(&std::env::var("DEBUGINFOD_URLS").unwrap_or_default())
+}
+
 /// Servers in a value of `DEBUGINFOD_URLS`; other words in it are policies of other clients.
-pub(crate) fn servers(urls: &str) -> Vec<String> {
+fn servers_of(urls: &str) -> Vec<String> {
     let is_url = |word: &&str| word.starts_with("https://") || word.starts_with("http://");
     let words = urls.split_ascii_whitespace().filter(is_url);
     words.map(|word| word.trim_end_matches('/').to_owned()).collect()
@@ -92,7 +98,7 @@ impl DebuginfodClient {
         let directory = self.cache.join(build_id);
         let file = directory.join("debuginfo");
         if let Ok(known) = File::open(&file)
-            && is_elf(&known)
+            && is_elf(&known).unwrap_or(false)
         {
             return Ok(Fetched::There(known.metadata()?.len()));
         }
@@ -130,7 +136,7 @@ impl DebuginfodClient {
             .tempfile_in(directory)
             .with_context(|| format!("making a file in {}", directory.display()))?;
         let n_bytes = self.copy(answer.body_mut().as_reader(), partial.as_file_mut(), progress)?;
-        anyhow::ensure!(is_elf(partial.as_file()), "what it has is no ELF file");
+        anyhow::ensure!(is_elf(partial.as_file()).unwrap_or(false), "what it has is no ELF file");
         partial.persist(file).context("naming the file")?;
         Ok(Some(n_bytes))
     }
@@ -163,12 +169,6 @@ impl DebuginfodClient {
     }
 }
 
-/// Tells whether a file begins as every ELF file does (ELF specification, `e_ident`).
-fn is_elf(file: &File) -> bool {
-    let mut magic = [0; 4];
-    file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn only_urls_are_servers_and_only_hex_is_a_build_id() {
         let urls = "ima:enforcing https://a.example/ http://b.example:8002 ima:ignore file:///c";
-        assert_eq!(servers(urls), ["https://a.example", "http://b.example:8002"]);
+        assert_eq!(servers_of(urls), ["https://a.example", "http://b.example:8002"]);
         assert!(is_build_id("a50d6825e71f1473372299161f75fe50e80452de"));
         for wrong in ["", "..", "a50d", "A50D6825E71F1473", "a50d6825e71f147/"] {
             assert!(!is_build_id(wrong), "{wrong}");

@@ -8,7 +8,7 @@ mod permission;
 mod place;
 mod vdso;
 
-pub(crate) use place::open_load_object;
+pub(crate) use place::{is_elf, open_load_object};
 
 use crate::expendable::{Expendable, FilesEnd, Lent};
 use companion::Companions;
@@ -19,7 +19,7 @@ use dataspace_analyzer::bytes::file::{
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::broker::{FilePlace, FileRoot};
 use dataspace_proto::reason::Reason;
-use dataspace_proto::record::FileIdentity;
+use dataspace_proto::record::{FileIdentity, build_id_text};
 use dataspace_proto::worker::Viewer;
 use place::{FileState, Opened};
 use rustix::io::ReadWriteFlags;
@@ -117,8 +117,8 @@ impl SystemFiles {
             places.extend(installed_by_build_id(build_id, "debug"));
             places.extend(self.cached_by_build_id(build_id, "debug"));
             places.extend(self.cached_by_build_id(build_id, "elf"));
-            let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            places.extend(self.fetched.as_ref().map(|cache| cache.join(hex).join("debuginfo")));
+            let directory = build_id_text(build_id);
+            places.extend(self.fetched.as_ref().map(|it| it.join(directory).join("debuginfo")));
         }
         let path = Path::new(OsStr::from_bytes(undeleted(&query.path)));
         if let (Some(link), Some(dir)) = (&query.debug_link, path.parent()) {
@@ -213,8 +213,7 @@ pub(crate) fn debuginfod_cache() -> Option<PathBuf> {
 /// First byte and rest of a build-id in hexadecimal.
 fn build_id_path(build_id: &[u8]) -> Option<(String, String)> {
     let (first, rest) = build_id.split_first()?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    (!rest.is_empty()).then(|| (format!("{first:02x}"), rest))
+    (!rest.is_empty()).then(|| (build_id_text(&[*first]), build_id_text(rest)))
 }
 
 /// The file of that build-id and kind where distributions install such files.

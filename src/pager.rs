@@ -1,6 +1,7 @@
 //! A pager between standard output and the terminal.
 
 use rustix::stdio::dup2_stdout;
+use std::env::{split_paths, var_os};
 use std::ffi::{OsStr, OsString};
 use std::io::{Write as _, stdout};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -24,12 +25,11 @@ impl Pager {
     /// Starts the pager that the user wants: `DATASPACE_PAGER`, `PAGER`, or `less` if it is installed. None where these
     /// are empty, or `cat`.
     pub(crate) fn start() -> Option<Self> {
-        let wanted = |name| std::env::var_os(name);
-        let mut command = match wanted("DATASPACE_PAGER").or_else(|| wanted("PAGER")) {
+        let mut command = match var_os("DATASPACE_PAGER").or_else(|| var_os("PAGER")) {
             Some(pager) => shell(pager)?,
             None => Command::new("less"),
         };
-        if wanted("LESS").is_none() {
+        if var_os("LESS").is_none() {
             command.env("LESS", LESS);
         }
         let terminal = stdout().as_fd().try_clone_to_owned().ok()?;
@@ -57,8 +57,8 @@ fn is_there(command: &OsStr) -> bool {
     if program.contains(['=', '$', '"', '\'', '(']) || program.contains('/') {
         return !program.starts_with('/') || Path::new(program).exists();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).exists())
+    let path = var_os("PATH").unwrap_or_default();
+    split_paths(&path).any(|directory| directory.join(program).exists())
 }
 
 impl Drop for Pager {

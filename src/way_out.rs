@@ -27,23 +27,25 @@ const MAX_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct WayOut {
     list: File,
+    /// Somebody asks for reasons: all of it is told.
+    is_asked: bool,
 }
 
 impl WayOut {
-    /// An empty list, made before there is a worker.
+    /// An empty list, made before there is a worker; a longer one where somebody asks for reasons.
     ///
     /// # Errors
     /// Where there is no memory file.
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new(is_asked: bool) -> anyhow::Result<Self> {
         let list = memfd_create("undescribed", MemfdFlags::CLOEXEC);
-        Ok(Self { list: list.context("a file in memory")?.into() })
+        Ok(Self { list: list.context("a file in memory")?.into(), is_asked })
     }
 
-    /// Notes what a snapshot says; all of it, where somebody asked for reasons.
-    pub(crate) fn note(&self, snapshot: &Snapshot, is_asked: bool) {
+    /// Notes what a snapshot says.
+    pub(crate) fn note(&self, snapshot: &Snapshot) {
         let least = snapshot.accounting.kernel as f64 * LEAST_SHARE;
-        let is_told = |it: &&Undescribed| is_asked || it.samples as f64 >= least;
-        let n_told = if is_asked { MAX_LISTED } else { MAX_TOLD };
+        let is_told = |it: &&Undescribed| self.is_asked || it.samples as f64 >= least;
+        let n_told = if self.is_asked { MAX_LISTED } else { MAX_TOLD };
         let told: Vec<&Undescribed> =
             snapshot.undescribed.iter().filter(is_told).take(n_told).collect();
         if let Ok(bytes) = serde_json::to_vec(&told) {

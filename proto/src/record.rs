@@ -192,6 +192,12 @@ impl Sample {
     }
 }
 
+/// A build-id as people and servers spell it: in hexadecimal.
+#[must_use]
+pub fn build_id_text(build_id: &[u8]) -> String {
+    build_id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The kernel's name for the file of a mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FileIdentity {

@@ -1,5 +1,6 @@
 //! Debug information from debuginfod servers: the process that asks for it, and the one that fetches.
 
+use super::progress::ProgressText;
 use crate::cli::Global;
 use crate::config::{Input, LiveOptions, RecordingOptions, Sandbox};
 use crate::debuginfod::{DebuginfodClient, Fetched, is_build_id, servers};
@@ -14,7 +15,7 @@ use dataspace_proto::snapshot::Undescribed;
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal as _, Read as _, Write as _, stderr, stdin};
+use std::io::{Read as _, Write as _, stderr, stdin};
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
@@ -95,7 +96,7 @@ pub(super) fn for_session(live: &LiveOptions, global: &Global) -> anyhow::Result
 
 /// Fetches what is missing to name the objects of a first look, which a process of its own takes by these arguments.
 fn fetch(look: &[&OsStr], global: &Global) -> anyhow::Result<()> {
-    if servers(&std::env::var("DEBUGINFOD_URLS").unwrap_or_default()).is_empty() {
+    if servers().is_empty() {
         let failure = Failure::new(Kind::Usage, "--debuginfod: DEBUGINFOD_URLS names no server");
         let server = Distribution::here().debuginfod().unwrap_or("https://debuginfod.elfutils.org");
         return Err(failure.with_remedy(format!("export DEBUGINFOD_URLS={server}")).into());
@@ -146,23 +147,16 @@ pub(super) fn run() -> anyhow::Result<()> {
     let mut list = Vec::new();
     stdin().take(MAX_LIST_BYTES).read_to_end(&mut list)?;
     let list: Vec<Undescribed> = serde_json::from_slice(&list).context("the list of files")?;
-    let servers = servers(&std::env::var("DEBUGINFOD_URLS").unwrap_or_default());
     let cache = debuginfod_cache().context("no directory for a cache: HOME is not set")?;
-    let client = DebuginfodClient::new(servers, cache);
-    let is_terminal = stderr().is_terminal();
+    let client = DebuginfodClient::new(servers(), cache);
     for it in &list {
         let Some(build_id) = &it.build_id else { continue };
         let module = visible(&it.module);
+        let mut progress = ProgressText::new();
         let done = client.fetch(build_id, &mut |n_bytes| {
-            if is_terminal {
-                let _ =
-                    write!(stderr(), "\rfetching debug information of {module}: {}", size(n_bytes));
-            }
+            progress.tell(&format!("fetching debug information of {module}: {}", size(n_bytes)));
         });
-        if is_terminal {
-            // ECMA-48, erase in line.
-            let _ = write!(stderr(), "\r\x1b[K");
-        }
+        drop(progress);
         let told = match done {
             Ok(Fetched::There(n_bytes)) => size(n_bytes).to_string(),
             Ok(Fetched::Nowhere) => "no server has it".to_owned(),

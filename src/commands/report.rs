@@ -1,5 +1,6 @@
 //! `dataspace report`: the totals of a recording.
 
+use super::progress::ProgressText;
 use super::{fetch, json, with_own_keys};
 use crate::answer;
 use crate::broker::{self, Terms};
@@ -18,7 +19,7 @@ use crate::way_out::WayOut;
 use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     }
     let options = TableOptions { window: Window::All, selection, has_color, width };
     let terms = Terms::of_files(recording.policy.clone());
-    let way_out = WayOut::new()?;
+    let way_out = WayOut::new(question.as_ref().is_some_and(Question::has_reasons))?;
     let done = broker::split(global.sandbox, terms, || {
         let interrupt = Interrupt::listen()?;
         let again = recording.again();
@@ -68,7 +69,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         match &question {
             None => {
                 if format == ReportFormat::Table {
-                    way_out.note(&source.snapshot(), false);
+                    way_out.note(&source.snapshot());
                 }
                 print(&*source, format, &options, &mut stdout().lock())
             }
@@ -79,7 +80,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
                     ReportFormat::Json => json::write(&answer, &mut out)?,
                     ReportFormat::Csv => answer::write_csv(question, &answer, &mut out)?,
                     _ => {
-                        way_out.note(&snapshot, question.has_reasons());
+                        way_out.note(&snapshot);
                         answer::write_table(&snapshot, question, &answer, &options, &mut out)?;
                     }
                 }
@@ -111,7 +112,7 @@ fn answer(
     // What was kept may fill the memory.
     drop((findings, source));
     let mut n_records = 0;
-    let mut progress = ReadingProgress::new();
+    let mut progress = ProgressText::new();
     let answer = again.answer(question, &whole, &mut || {
         n_records += 1;
         if n_records % PROGRESS_RECORDS == 0 {
@@ -164,7 +165,7 @@ fn check_question(
 }
 
 fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let mut progress = ReadingProgress::new();
+    let mut progress = ProgressText::new();
     while !source.is_finished() {
         interrupt.wait_until(Instant::now() + Duration::from_secs(1), || source.is_finished());
         if !source.is_finished() {
@@ -178,35 +179,6 @@ fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Progress of a long reading, on one line of a terminal that is wiped at the end.
-struct ReadingProgress {
-    is_shown: bool,
-    is_begun: bool,
-}
-
-impl ReadingProgress {
-    fn new() -> Self {
-        Self { is_shown: stderr().is_terminal(), is_begun: false }
-    }
-
-    fn tell(&mut self, text: &str) {
-        if self.is_shown {
-            self.is_begun = true;
-            // A terminal that is gone is no reason to stop reading.
-            let _ = write!(stderr(), "\r{text}");
-        }
-    }
-}
-
-impl Drop for ReadingProgress {
-    fn drop(&mut self) {
-        if self.is_begun {
-            // ECMA-48, erase in line.
-            let _ = write!(stderr(), "\r\x1b[K");
-        }
-    }
 }
 
 fn print(

@@ -50,7 +50,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         fetch::for_session(live, global)?;
     }
     if let Wanted::Live(live) = &mut wanted {
-        live.has_lines = question.is_some_and(|question| question.has_lines());
+        live.has_lines = question.as_ref().is_some_and(Question::has_lines);
     }
     diagnostic::start(global.verbose, view.output == Output::Screen);
     if let Some(max_bytes) = args.memory_max {
@@ -58,7 +58,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
     }
     let (terms, memory_max) = (wanted.terms(), args.memory_max);
-    let way_out = WayOut::new()?;
+    let way_out = WayOut::new(question.is_some_and(|it| it.has_reasons()))?;
     let work = || watch(wanted, &view, memory_max, is_watching, has_names, &way_out);
     match terms {
         Some(terms) => broker::split(global.sandbox, terms, work)?,
@@ -93,8 +93,7 @@ fn watch(
     }
     show(&*source, view, &interrupt)?;
     if matches!(view.output, Output::Table | Output::Screen) {
-        let has_reasons = |query| Question::new(query).is_ok_and(|it| it.has_reasons());
-        way_out.note(&source.snapshot(), view.query.clone().is_some_and(has_reasons));
+        way_out.note(&source.snapshot());
     }
     if has_names && source.snapshot().accounting.kernel == 0 {
         // Nobody may be reading standard error.

@@ -148,11 +148,8 @@ pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
                 continue;
             }
         };
-        let of_file: KeysOnly = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |at| line_of(&text, at.start));
-            let message = error.message().trim_end().replace('\n', "; ");
-            Failure::new(Kind::Usage, format!("{}:{line}: {message}", path.display()))
-        })?;
+        let of_file: KeysOnly = toml::from_str(&text)
+            .map_err(|error| fault(&text, &path, error.span(), error.message()))?;
         for (name, expression) in of_file.keys {
             keys.entry(name).or_insert(expression);
         }
@@ -196,11 +193,7 @@ impl DaemonConfig {
     }
 
     fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
-        let wrong = |at: Option<Range<usize>>, message: &str| {
-            let line = at.map_or(1, |at| line_of(text, at.start));
-            let message = message.trim_end().replace('\n', "; ");
-            Failure::new(Kind::Usage, format!("{}:{line}: {message}", path.display()))
-        };
+        let wrong = |at, message: &str| fault(text, path, at, message);
         let file: File =
             toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
         let mut config = Self::default();
@@ -315,6 +308,13 @@ fn check_writers(owner: u32, mode: u32, own: u32) -> Result<(), String> {
         return Err("everybody may write to it: chmod o-w FILE".to_owned());
     }
     Ok(())
+}
+
+/// Something wrong in the file `path`, at these bytes of its `text`.
+fn fault(text: &str, path: &Path, at: Option<Range<usize>>, message: &str) -> Failure {
+    let line = at.map_or(1, |at| line_of(text, at.start));
+    let message = message.trim_end().replace('\n', "; ");
+    Failure::new(Kind::Usage, format!("{}:{line}: {message}", path.display()))
 }
 
 /// The line, counted from 1, of the byte at `offset`.

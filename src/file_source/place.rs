@@ -47,15 +47,21 @@ pub(super) fn open(place: &FilePlace, policy: &FilePolicy) -> io::Result<Opened>
 /// The beginning of every ELF file (ELF specification, `e_ident`).
 const ELF: [u8; 4] = *b"\x7fELF";
 
+/// Tells whether a file begins as an ELF file does.
+///
+/// # Errors
+/// What the kernel said, also where the file is too short.
+pub(crate) fn is_elf(file: &File) -> io::Result<bool> {
+    let mut magic = [0; ELF.len()];
+    file.read_exact_at(&mut magic, 0)?;
+    Ok(magic == ELF)
+}
+
 /// Opens a load object, or a file that belongs to one, for a worker: ELF files, and those in which runtimes name code.
 pub(crate) fn open_load_object(place: &FilePlace, policy: &FilePolicy) -> io::Result<File> {
     let file = open_here(place, policy)?;
-    if !matches!(place, FilePlace::Below { has_names: true, .. }) {
-        let mut magic = [0; ELF.len()];
-        file.read_exact_at(&mut magic, 0)?;
-        if magic != ELF {
-            return Err(Errno::NOEXEC.into());
-        }
+    if !matches!(place, FilePlace::Below { has_names: true, .. }) && !is_elf(&file)? {
+        return Err(Errno::NOEXEC.into());
     }
     Ok(file)
 }

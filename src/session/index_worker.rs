@@ -167,7 +167,7 @@ impl Desk {
         let pause = LONGEST_PAUSE.min(FIRST_PAUSE * (1 << (n - 1).min(6)));
         self.broken_off.insert(request.object, BrokenOff { n, until: now + pause, why });
         if n.is_power_of_two() {
-            let path = String::from_utf8_lossy(&request.key.path);
+            let path = request.key.path_text();
             let why = match why {
                 Delay::NoRoom => "its files answer slowly, and others need the memory meanwhile",
                 Delay::TooLarge | Delay::Short => {
@@ -183,7 +183,7 @@ impl Desk {
 /// The worker's answer; a panic over hostile input costs that one answer, not the session.
 pub(super) fn answer(worker: &mut Worker, request: &Request) -> Response {
     catch_unwind(AssertUnwindSafe(|| worker.answer(request))).unwrap_or_else(|_| {
-        tracing::error!(path = %String::from_utf8_lossy(&request.key.path), "the index panicked");
+        tracing::error!(path = %request.key.path_text(), "the index panicked");
         refusal(request)
     })
 }

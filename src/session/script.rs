@@ -109,7 +109,7 @@ impl<'a> Lines<'a> {
 impl Observer for Lines<'_> {
     fn decided(&mut self, analyzer: &Analyzer, decided: Decided<'_>) {
         let line = analyzer.sample_line(decided);
-        let request = analyzer.source_request(decided).filter(|_| self.has_sources);
+        let request = self.has_sources.then(|| analyzer.source_request(decided)).flatten();
         self.n_lines += 1;
         self.held.insert((line.time_ns, self.n_lines), (line, request));
     }

@@ -33,12 +33,11 @@ pub(crate) struct RecentSites(Places<(CodePlace, KnownCode), N_SITES>);
 impl RecentSites {
     /// The site of a sample; `n_changes` is that of the mappings.
     pub(crate) fn find(&mut self, code: CodePlace, n_changes: u64) -> Option<KnownCode> {
-        let (known, answer) = (*self.0.at(code.ip.0, n_changes))?;
-        (known == code).then_some(answer)
+        self.0.find(code.ip.0, code, n_changes)
     }
 
     pub(crate) fn keep(&mut self, code: CodePlace, n_changes: u64, answer: KnownCode) {
-        *self.0.at(code.ip.0, n_changes) = Some((code, answer));
+        self.0.keep(code.ip.0, code, n_changes, answer);
     }
 
     /// The sites are other ones now.

@@ -4,6 +4,7 @@
 use dataspace_proto::address::Avma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Random access to the bytes of one file.
@@ -82,6 +83,14 @@ pub struct LoadObjectKey {
     /// The mount namespace that the path is of; 0 for that of this program, or the recorder. Of
     /// another one the file must not be opened by its path here.
     pub mount_namespace: u64,
+}
+
+impl LoadObjectKey {
+    /// The path as text.
+    #[must_use]
+    pub fn path_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.path)
+    }
 }
 
 /// Names of a load object's separate debug file.

@@ -57,27 +57,11 @@ pub(crate) struct SampledCode {
     pub(crate) trigger: Option<Avma>,
 }
 
-/// Places of samples that were appended lately, found again without a look at their sites.
-#[derive(Debug, Default)]
-pub(crate) struct RecentPlaces(Places<(SampledCode, u32), N_RECENT>);
-
-impl RecentPlaces {
-    /// The place of this code, where it is remembered; `n_changes` is that of the mappings.
-    #[inline]
-    pub(crate) fn find(&mut self, code: SampledCode, n_changes: u64) -> Option<u32> {
-        let (known, place) = (*self.0.at(code.ip, n_changes))?;
-        (known == code).then_some(place)
-    }
-
-    pub(crate) fn keep(&mut self, code: SampledCode, n_changes: u64, place: u32) {
-        *self.0.at(code.ip, n_changes) = Some((code, place));
-    }
-}
-
 /// All places of a session.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceTable {
-    pub(crate) recent: RecentPlaces,
+    /// Places of samples that were appended lately, found again without a look at their sites.
+    pub(crate) recent: Places<(SampledCode, u32), N_RECENT>,
     list: Growing<SampledPlace>,
     of_key: FxHashMap<PlaceKey, u32>,
     /// Scopes of code of which only the load object is known.

@@ -104,11 +104,11 @@ impl History {
         let trigger = attribution.trigger;
         let code = SampledCode { pid: sample.pid, ip: user_ip(sample).0, site, trigger };
         let n_changes = world.processes.n_changes().wrapping_add(world.sites.n_forgotten() << 32);
-        if let Some(known) = self.places.recent.find(code, n_changes) {
+        if let Some(known) = self.places.recent.find(code.ip, code, n_changes) {
             return known;
         }
         let place = self.resolved_place(sample, attribution, site, world);
-        self.places.recent.keep(code, n_changes, place);
+        self.places.recent.keep(code.ip, code, n_changes, place);
         place
     }
 

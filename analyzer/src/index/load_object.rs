@@ -113,7 +113,7 @@ impl LoadObjectIndex {
             }
         }
         let mut index = Self {
-            path: String::from_utf8_lossy(&key.path).into(),
+            path: key.path_text().into(),
             code: CodeImage::new(file, image),
             debug,
             frames,

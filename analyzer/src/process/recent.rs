@@ -37,6 +37,18 @@ impl<T: Copy, const N: usize> Places<T, N> {
     }
 }
 
+impl<K: Copy + PartialEq, V: Copy, const N: usize> Places<(K, V), N> {
+    /// The answer to what has this `key`, if it is the one that its place has; `near` is what chooses the place.
+    pub(crate) fn find(&mut self, near: u64, key: K, n_changes: u64) -> Option<V> {
+        let (known, answer) = (*self.at(near, n_changes))?;
+        (known == key).then_some(answer)
+    }
+
+    pub(crate) fn keep(&mut self, near: u64, key: K, n_changes: u64, answer: V) {
+        *self.at(near, n_changes) = Some((key, answer));
+    }
+}
+
 /// Addresses of one process for which the answer is the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataSpan {

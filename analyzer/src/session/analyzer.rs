@@ -457,7 +457,7 @@ impl Analyzer {
             // Another kernel's vdso is never at hand, and nobody can do anything about it.
             && &*known.key.path != b"[vdso]"
         {
-            let path = String::from_utf8_lossy(&known.key.path).into_owned();
+            let path = known.key.path_text().into_owned();
             self.warn(format!("{path}: {}", reason.sentence()));
         }
         if let Some(known) = self.world.processes.object_mut(object) {

@@ -78,7 +78,7 @@ impl Analyzer {
 
     fn path_of(&self, object: LoadObjectIdx) -> String {
         let known = self.world.processes.object(object);
-        known.map_or_else(String::new, |it| String::from_utf8_lossy(&it.key.path).into_owned())
+        known.map_or_else(String::new, |it| it.key.path_text().into_owned())
     }
 
     /// Decides every sample that still waits as `over_budget`: the session ends, or memory is short.

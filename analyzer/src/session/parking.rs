@@ -18,7 +18,7 @@ pub(crate) struct Parking {
     samples: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_samples: usize,
     requests: VecDeque<Request>,
-    /// There is not time for all: what was begun goes before the rest.
+    /// There is not time for all: questions about one load object stay together.
     is_late: bool,
 }
 
@@ -75,8 +75,8 @@ impl Parking {
         std::mem::take(&mut self.samples).into_values().flatten()
     }
 
-    /// Puts a question after the others, unless there is not time for all; the samples that wait for it go on waiting. They may have
-    /// been given up.
+    /// Puts a question after the others, in a hurry after those about its load object; the samples that wait for it go on
+    /// waiting. They may have been given up.
     pub(crate) fn ask_again(
         &mut self,
         processes: &ProcessTable,

@@ -171,7 +171,7 @@ impl Analyzer {
             trigger: attribution.trigger.map(|trigger| trigger.0),
             module: place.and_then(|(object, _)| {
                 let known = self.world.processes.object(object)?;
-                Some(String::from_utf8_lossy(&known.key.path).into())
+                Some(known.key.path_text().into())
             }),
             file_address: place.map(|(_, at)| at.0),
             symbol: None,

@@ -6,8 +6,7 @@ use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::process::table::{Backing, ObjectState, ProcessTable};
 use dataspace_proto::reason::Reason;
-use dataspace_proto::record::FileIdentity;
-use dataspace_proto::record::Sample;
+use dataspace_proto::record::{FileIdentity, Sample, build_id_text};
 use dataspace_proto::snapshot::Undescribed;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -50,10 +49,9 @@ impl UndescribedObjects {
                 FileIdentity::BuildId(build_id) => Some(&**build_id),
                 FileIdentity::Inode { .. } | FileIdentity::None => None,
             };
-            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             Some(Undescribed {
-                module: String::from_utf8_lossy(&known.key.path).into_owned(),
-                build_id: read.or(told).map(hex),
+                module: known.key.path_text().into_owned(),
+                build_id: read.or(told).map(build_id_text),
                 is_missing: facts.is_none(),
                 is_elsewhere: known.key.mount_namespace != 0,
                 samples,

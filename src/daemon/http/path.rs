@@ -26,6 +26,25 @@ pub(crate) fn query(query: Option<&str>) -> Result<Vec<(String, String)>, ApiErr
     pairs.map(both).collect()
 }
 
+/// The value of the one parameter that a query may have, `name`, which is one of two, or is left out.
+///
+/// # Errors
+/// Any other value, or more than one.
+pub(crate) fn choice<'a>(
+    query: &'a [(String, String)],
+    name: &str,
+    [one, other]: [&str; 2],
+) -> Result<Option<&'a str>, ApiError> {
+    match query {
+        [] => Ok(None),
+        [(_, value)] if value == one || value == other => Ok(Some(value)),
+        _ => {
+            let message = format!("{name} is {one} or {other}, once");
+            Err(ApiError { code: ErrorCode::BadRequest, message })
+        }
+    }
+}
+
 /// A number as it is printed: neither `+1` nor `01` is another name of 1.
 pub(crate) fn number<T: std::str::FromStr + ToString>(text: &str) -> Option<T> {
     text.parse().ok().filter(|number: &T| number.to_string() == text)

@@ -2,6 +2,7 @@
 
 use super::answer::{AnswerBody, json};
 use super::body;
+use super::path::choice;
 use super::route::Asked;
 use crate::daemon::state::Daemon;
 use dataspace_proto::api::{ApiError, ErrorCode, SessionList, SessionSpec};
@@ -43,14 +44,7 @@ pub(crate) async fn detach(asked: Asked<'_>) -> Result<Response<AnswerBody>, Api
 
 /// `ends_unwatched=…` of an attach request's query.
 fn ends_unwatched(query: &[(String, String)]) -> Result<bool, ApiError> {
-    match query {
-        [] => Ok(false),
-        [(_, value)] if ["true", "false"].contains(&value.as_str()) => Ok(value == "true"),
-        _ => {
-            let message = "ends_unwatched is true or false, once".to_owned();
-            Err(ApiError { code: ErrorCode::BadRequest, message })
-        }
-    }
+    Ok(choice(query, "ends_unwatched", ["true", "false"])? == Some("true"))
 }
 
 async fn read_spec(daemon: &Daemon, body: &mut Incoming) -> Result<SessionSpec, ApiError> {

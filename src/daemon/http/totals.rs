@@ -2,7 +2,7 @@
 
 use super::answer::{AnswerBody, JSON, json, sealed};
 use super::body;
-use super::path::number;
+use super::path::{choice, number};
 use super::route::{Asked, absent};
 use crate::daemon::session::Session;
 use crate::daemon::session::frame::Frame;
@@ -80,26 +80,13 @@ pub(crate) async fn layout(asked: Asked<'_>) -> Answered {
 /// The answer to a question to the history.
 pub(crate) async fn query(mut asked: Asked<'_>) -> Answered {
     let session = asked.session()?;
-    let is_csv = is_csv(&asked.query)?;
+    let is_csv = choice(&asked.query, "format", ["json", "csv"])? == Some("csv");
     let query = body::read(asked.daemon, &mut asked.body).await?.to_vec();
     let keys = asked.daemon.settings().keys;
     let answer = made(&asked, &session, Wish::Query { query, keys, is_csv }).await?;
     let answer = answer.ok_or_else(|| no_snapshot(&session))?;
     let kind = if is_csv { CSV } else { asked.route.answer.kind };
     Ok(sealed(asked.route.success, kind, answer))
-}
-
-/// `format=…` of a question's query.
-fn is_csv(query: &[(String, String)]) -> Result<bool, ApiError> {
-    match query {
-        [] => Ok(false),
-        [(_, format)] if format == "json" => Ok(false),
-        [(_, format)] if format == "csv" => Ok(true),
-        _ => {
-            let message = "format is json or csv, once".to_owned();
-            Err(ApiError { code: ErrorCode::BadRequest, message })
-        }
-    }
 }
 
 /// An answer that is `made`, or why there is none.
