@@ -16,7 +16,7 @@ const MAX_WIDTH: usize = 200;
 const GAP: &str = "  ";
 
 /// A key's value for a person and for spreadsheets; nothing where there is none.
-fn text(value: &KeyValue) -> String {
+pub(crate) fn text(value: &KeyValue) -> String {
     match value {
         KeyValue::None => String::new(),
         KeyValue::Bool(is_so) => is_so.to_string(),

@@ -1,21 +1,32 @@
 //! Grammar of the command line, and the options that it means. Of the world outside it looks at two things
 //! only: the environment, for colour (`NO_COLOR`, `TERM`), and the token's file, for a client of the daemon.
 
+mod annotate;
 mod daemon;
+mod layout;
 mod record;
 mod resolve;
+mod session;
+mod threads;
 pub(crate) mod value;
+mod view;
+mod watch;
 
+pub(crate) use annotate::{AnnotateArgs, AnnotateOptions, CodeSamples};
 pub(crate) use daemon::{
     AskArgs, AttachArgs, ConfigArgs, ConfigCommand, ConnectArgs, DaemonArgs, DetachArgs,
     InstallUnitsArgs, asked_for,
 };
+pub(crate) use layout::LayoutArgs;
 pub(crate) use record::RecordArgs;
+pub(crate) use session::{EventArgs, Global, TargetArgs, When};
+pub(crate) use threads::{SampleSource, ThreadsArgs, ThreadsOptions};
+pub(crate) use view::{NamesArgs, QueryArgs, SelectionArgs, ViewArgs, WindowsArgs, is_utf8};
+pub(crate) use watch::WatchArgs;
 
-use crate::config::{Paths, Sandbox};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use dataspace_proto::window::{Window, WindowLengths};
-use std::ffi::OsString;
+use crate::config::Paths;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use session::{QUESTION, VIEW};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -95,11 +106,6 @@ Examples:
   dataspace demo -e page-faults --json    as lines of JSON
   dataspace demo --windows 30,5           sums over these last seconds, in place of 60, 10 and 1";
 
-const TARGETS: &str = "Target";
-const EVENTS: &str = "Events";
-const VIEW: &str = "View";
-const QUESTION: &str = "Question to the history";
-
 /// Tells which data objects a running program spends its memory time on: struct members, globals,
 /// array elements, locals. It needs nothing but debug information (-g).
 #[derive(Debug, Parser)]
@@ -109,20 +115,6 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Flags that every command has.
-#[derive(Debug, Args)]
-pub(crate) struct Global {
-    /// Say more on standard error; twice or thrice for more still.
-    #[arg(short, long, global = true, action = ArgAction::Count)]
-    pub(crate) verbose: u8,
-    /// Use of colour; `auto` honours NO_COLOR.
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: When,
-    /// Reads what the target controls in a process without privileges; off: in this one.
-    #[arg(long, global = true, value_name = "HOW", default_value = "on")]
-    pub(crate) sandbox: Sandbox,
 }
 
 /// The commands.
@@ -140,6 +132,18 @@ pub(crate) enum Command {
     /// Print one JSON object for each sample of a recording, in time order.
     #[command(after_help = SCRIPT_EXAMPLES)]
     Script(ScriptArgs),
+    /// Show all members of a type by offset: holes, padding, bit-fields, cache lines.
+    #[command(after_help = layout::EXAMPLES)]
+    Layout(LayoutArgs),
+    /// Show a function's source and instructions with the data objects that they touch.
+    #[command(after_help = annotate::EXAMPLES)]
+    Annotate(Box<AnnotateArgs>),
+    /// Tell which threads share a cache line, and what would separate them.
+    #[command(after_help = threads::EXAMPLES)]
+    Threads(Box<ThreadsArgs>),
+    /// Tell who reads and writes some data, by hardware breakpoints on it.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(WatchArgs),
     /// Tell what this machine and these privileges allow, and what would allow more.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -232,139 +236,6 @@ pub(crate) struct DoctorArgs {
     pub(crate) event: EventArgs,
 }
 
-/// Target to profile.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = TARGETS)]
-pub(crate) struct TargetArgs {
-    /// Processes: all their threads, and the children born from now on.
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = value::task,
-        group = "target")]
-    pub(crate) pids: Vec<i32>,
-    /// Single threads.
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', value_parser = value::task,
-        group = "target")]
-    pub(crate) tids: Vec<i32>,
-    /// The service or other unit of systemd, through its restarts.
-    #[arg(short, long, value_name = "NAME", group = "target")]
-    pub(crate) unit: Option<String>,
-    /// A control group and those below it: its directory, or the path in /proc/PID/cgroup.
-    #[arg(long, value_name = "PATH", group = "target")]
-    pub(crate) cgroup: Option<PathBuf>,
-    /// Every process of the machine.
-    #[arg(short, long, group = "target")]
-    pub(crate) all: bool,
-    /// A command to run, counted from its first instruction.
-    #[arg(last = true, value_name = "COMMAND", group = "target")]
-    pub(crate) command: Vec<OsString>,
-    /// Only processes of this name; without another target, all of them, now and later. It is the name
-    /// that `ps -o comm` shows, of 15 bytes at most.
-    #[arg(long = "comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
-    pub(crate) comms: Vec<Box<[u8]>>,
-    /// No processes of this name.
-    #[arg(long = "exclude-comm", value_name = "NAME", value_delimiter = ',', value_parser = value::comm)]
-    pub(crate) excluded_comms: Vec<Box<[u8]>>,
-}
-
-/// Events to sample.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = EVENTS)]
-pub(crate) struct EventArgs {
-    /// Events in perf's spelling: mem, loads and stores (what this machine has for them), cpu-clock,
-    /// page-faults, mem:0x404028/8:rw, syscalls:sys_enter_read, cpu/mem-loads,ldlat=30/P, ibs_op//,
-    /// cycles:pp, r1cd [default: the best one that this machine and these privileges allow].
-    #[arg(short, long = "event", value_name = "NAME", value_parser = value::event_list)]
-    pub(crate) events: Vec<value::EventList>,
-    /// Take one sample each N events.
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) period: Option<u64>,
-    /// Take HZ samples a second of each thread on a CPU.
-    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
-        value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) frequency: Option<u64>,
-    /// Sample less where sampling takes more than this share of the target's CPU time, or of one
-    /// CPU: 0.5%, 3%, off [default: 1%, but with -c every Nth fault, breakpoint and tracepoint].
-    #[arg(long, value_name = "SHARE", value_parser = value::share)]
-    pub(crate) max_overhead: Option<value::Share>,
-    /// Pages of each CPU's ring, a power of two [default: 512 KiB].
-    #[arg(short = 'm', long, value_name = "PAGES", value_parser = value::pages)]
-    pub(crate) mmap_pages: Option<usize>,
-}
-
-/// Presentation of a live session.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = VIEW)]
-pub(crate) struct ViewArgs {
-    /// Print one JSON snapshot a line each interval, and the last one at the end.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print one plain table at the end, or with --json one snapshot.
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Stop after so long: 5, 0.5, 10s, 1m.
-    #[arg(long, value_name = "SECS", value_parser = value::duration)]
-    pub(crate) duration: Option<Duration>,
-    /// Time between two snapshots.
-    #[arg(long, value_name = "SECS", value_parser = value::interval)]
-    pub(crate) interval: Option<Duration>,
-    /// Span that shares and rates are taken over: 60s, 10s, 1s, all, or one of the session's own
-    /// [default: 10s or the next shorter one on the screen, else all].
-    #[arg(long, value_name = "SPAN")]
-    pub(crate) window: Option<Window>,
-    #[command(flatten)]
-    pub(crate) selection: SelectionArgs,
-    #[command(flatten)]
-    pub(crate) query: QueryArgs,
-}
-
-/// Windows that a session sums metrics over.
-#[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = VIEW)]
-pub(crate) struct WindowsArgs {
-    /// The session's windows besides the time since it began: 1 to 4 lengths of up to 300 seconds
-    /// [default: 60,10,1].
-    #[arg(long = "windows", value_name = "SECS,...", value_parser = value::windows)]
-    pub(crate) lengths: Option<WindowLengths>,
-}
-
-/// Objects to show.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = VIEW)]
-pub(crate) struct SelectionArgs {
-    /// Show at most N objects, `<Total>` among them.
-    #[arg(long, value_name = "N", value_parser = value::limit)]
-    pub(crate) limit: Option<usize>,
-    /// Show only objects whose descriptor contains TEXT, whatever the case.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) filter: Option<String>,
-}
-
-/// A question to the history.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = QUESTION)]
-pub(crate) struct QueryArgs {
-    /// Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable,
-    /// function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access,
-    /// memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index,
-    /// offset, alignment, size, event; or an expression over them, as in 'address / 4096'.
-    #[arg(long, value_name = "KEY,...", value_parser = value::keys)]
-    pub(crate) by: Option<value::KeyList>,
-    /// Count only samples for which the expression is true: 'function == "main" && access == "store"'.
-    #[arg(long = "where", value_name = "EXPR")]
-    pub(crate) condition: Option<String>,
-    /// Metrics to show: samples, share, loads, stores, latency, tlb_misses, locked, hitm, remote, period.
-    #[arg(long, value_name = "METRIC,...", value_delimiter = ',')]
-    pub(crate) metrics: Vec<String>,
-    /// The metric that puts rows in order, most first [default: the first one shown].
-    #[arg(long, value_name = "METRIC")]
-    pub(crate) sort: Option<String>,
-    /// Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..
-    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
-    pub(crate) span: Option<String>,
-    /// Name an expression, to use it as keys are used: --key 'huge=address / 2097152' --by huge.
-    #[arg(long = "key", value_name = "NAME=EXPR", value_parser = value::own_key)]
-    pub(crate) keys: Vec<(String, String)>,
-}
-
 /// `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -376,13 +247,18 @@ pub(crate) struct ReportArgs {
     /// Form of the output.
     #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = VIEW)]
     pub(crate) format: ReportFormat,
-    /// Do not show a long table with $DATASPACE_PAGER, $PAGER or less.
+    /// Print a table in place of the screen on a terminal.
+    #[arg(long, help_heading = VIEW)]
+    pub(crate) plain: bool,
+    /// Print it at once, and not with $DATASPACE_PAGER, $PAGER or less.
     #[arg(long, help_heading = VIEW)]
     pub(crate) no_pager: bool,
     #[command(flatten)]
     pub(crate) windows: WindowsArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) names: NamesArgs,
     #[command(flatten)]
     pub(crate) query: QueryArgs,
     /// Keep samples in so much memory while a question is answered; a recording that has more is read twice
@@ -449,16 +325,4 @@ pub(crate) struct RecordingArgs {
     /// cache of debuginfod's clients.
     #[arg(long)]
     pub(crate) debuginfod: bool,
-}
-
-/// Use of colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum When {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }

@@ -1,5 +1,6 @@
 //! One module for each command.
 
+mod annotate;
 mod attach;
 mod calibrate;
 mod daemon;
@@ -8,18 +9,21 @@ pub(crate) mod doctor;
 mod fetch;
 mod install_units;
 mod json;
+mod layout;
+mod own_key;
 mod progress;
+mod reading;
 mod record;
 mod report;
 mod script;
 mod sessions;
 mod status;
+mod threads;
 mod top;
+mod watch;
 
 use crate::broker::opener;
 use crate::cli::{Cli, Command};
-use crate::daemon::config_file;
-use dataspace_proto::query::Query;
 
 /// Runs the command that was typed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
@@ -29,6 +33,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Record(args) => record::run(args, &global),
         Command::Report(args) => report::run(args, &global),
         Command::Script(args) => script::run(args, &global),
+        Command::Layout(args) => layout::run(args, &global),
+        Command::Annotate(args) => annotate::run(*args, &global),
         Command::Doctor(args) => doctor::run(args, &global),
         Command::Demo(args) => demo::run(args, &global),
         Command::Daemon(args) => daemon::run(&args.resolve(global.sandbox)?, &global),
@@ -41,10 +47,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Detach(args) => attach::detach(&args, &global),
         Command::Sessions(args) => sessions::run(&args, &global),
         Command::Status(args) => status::run(&args, &global),
+        Command::Threads(args) => threads::run(*args, &global),
+        Command::Watch(args) => watch::run(args, &global),
     }
-}
-
-/// A question with the keys of the configuration besides its own.
-fn with_own_keys(query: Option<Query>) -> anyhow::Result<Option<Query>> {
-    query.map(|query| Ok(query.with_keys(config_file::own_keys()?))).transpose()
 }

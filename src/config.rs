@@ -1,13 +1,16 @@
 //! Options of the program, worked out from what was typed: no flag is looked at below here.
 
+use crate::column::Column;
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Sampling, SkidModel};
 use dataspace_proto::query::Query;
+use dataspace_proto::snapshot::ObjectLine;
 use dataspace_proto::window::{Window, WindowLengths};
 use dataspace_proto::worker::Viewer;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Limit of the cost of sampling unless the user says otherwise, as a share of the CPU time.
@@ -97,6 +100,54 @@ pub(crate) struct RecordingOptions {
     pub(crate) has_lines: bool,
 }
 
+/// Options of `layout`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LayoutOptions {
+    /// Name of the type, or a glob.
+    pub(crate) name: String,
+    /// The file whose debug information has it.
+    pub(crate) program: Option<PathBuf>,
+    /// Origin of the samples.
+    pub(crate) source: LayoutSource,
+    /// JSON instead of text.
+    pub(crate) is_json: bool,
+    /// Also those that are alike.
+    pub(crate) is_every: bool,
+    /// With a pager on a terminal.
+    pub(crate) is_paged: bool,
+}
+
+/// Origin of the samples of a layout.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LayoutSource {
+    /// There are none.
+    None,
+    /// A recording.
+    Recording(Box<RecordingOptions>),
+    /// Running tasks, for so long or until their end.
+    Live(Box<LiveOptions>, Option<Duration>),
+}
+
+impl RecordingOptions {
+    /// Those of a recording whose samples are kept, to be looked at one by one: `perf.data` unless another one is named.
+    pub(crate) fn of_samples(
+        input: Option<PathBuf>,
+        symfs: Option<PathBuf>,
+        history_bytes: Option<u64>,
+        has_lines: bool,
+    ) -> Self {
+        Self {
+            input: Input::at(input.unwrap_or_else(|| PathBuf::from("perf.data"))),
+            symfs,
+            skid: Skid::Auto,
+            paths: Paths::Both,
+            windows: WindowLengths::default(),
+            history_bytes: history_bytes.unwrap_or(RECORDING_HISTORY_BYTES),
+            has_lines,
+        }
+    }
+}
+
 /// Options of a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CalibrationOptions {
@@ -112,6 +163,27 @@ pub(crate) struct CalibrationOptions {
     pub(crate) has_color: bool,
 }
 
+/// Spelling of data objects for people; programs get both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Names {
+    /// As the source has them: order.next.
+    #[default]
+    Source,
+    /// By their types: {structure:order}.{pointer+structure:order next}.
+    Descriptor,
+}
+
+impl Names {
+    /// The name of `object`.
+    pub(crate) fn of(self, object: &ObjectLine) -> &Arc<str> {
+        match self {
+            Self::Source if !object.name.is_empty() => &object.name,
+            // A daemon of an older version has descriptors only.
+            Self::Source | Self::Descriptor => &object.object,
+        }
+    }
+}
+
 /// Source of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
@@ -119,6 +191,13 @@ pub(crate) enum Input {
     File(PathBuf),
     /// Standard input, in pipe mode.
     Stdin,
+}
+
+impl Input {
+    /// The recording at a path, of which `-` is standard input.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path) }
+    }
 }
 
 /// Skid model that samples are attributed with.
@@ -158,8 +237,26 @@ pub(crate) struct TopOptions {
     pub(crate) query: Option<Query>,
     /// The window shown first, where the user said so.
     pub(crate) window: Option<Window>,
+    /// Spelling of the objects.
+    pub(crate) names: Names,
     /// True for output in colour.
     pub(crate) has_color: bool,
+    /// Columns of the screen; none: those that there is room for.
+    pub(crate) columns: Vec<Column>,
+    /// Colours of the screen.
+    pub(crate) theme: ThemeName,
+    /// True where the terminal has no letters but those of ASCII.
+    pub(crate) is_ascii: bool,
+}
+
+/// Colours of the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ThemeName {
+    /// For light letters on a dark ground.
+    #[default]
+    Dark,
+    /// For dark letters on a light ground.
+    Light,
 }
 
 /// Form of the output.

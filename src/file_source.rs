@@ -6,9 +6,12 @@ mod code_names;
 mod companion;
 mod permission;
 mod place;
+mod source_name;
+mod source_text;
 mod vdso;
 
 pub(crate) use place::{is_elf, open_load_object};
+pub(crate) use source_text::{NoSource, SourceText};
 
 use crate::expendable::{Expendable, FilesEnd, Lent};
 use companion::Companions;
@@ -41,6 +44,10 @@ pub(crate) struct FilePolicy {
     pub(crate) symfs: Option<OsString>,
     /// True while the processes run on this machine.
     pub(crate) is_live: bool,
+    /// Sources of programs are shown, where the user and the target both may read them.
+    pub(crate) shows_sources: bool,
+    /// A directory below which they are looked for first (`--source`).
+    pub(crate) sources: Option<OsString>,
     /// User who has to be allowed to read what is opened, beside ourselves; what the process has mapped
     /// it could read.
     pub(crate) viewer: Option<Viewer>,

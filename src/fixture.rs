@@ -2,9 +2,12 @@
 
 use crate::session::Source;
 use crate::session::findings::{Findings, Queues};
+use crate::session::question::Question;
 use dataspace_analyzer::session::report::{FunctionLine, LayoutMember, TypeLayout};
+use dataspace_analyzer::types::type_expression::TypeExpression;
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
+use dataspace_proto::query::{KeyValue, Query, QueryAnswer, QueryMetrics, QueryRow};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{
@@ -234,6 +237,10 @@ impl Source for FakeSource {
         Arc::new(snapshot).into()
     }
 
+    fn ask(&self, question: &Question) -> anyhow::Result<QueryAnswer> {
+        Ok(answer(&question.query))
+    }
+
     fn is_finished(&self) -> bool {
         self.n_left.load(Ordering::Relaxed) == 0
     }
@@ -241,6 +248,41 @@ impl Source for FakeSource {
     fn stop(&self) {
         self.n_left.store(0, Ordering::Relaxed);
     }
+}
+
+/// An answer to `query` with some rows for each of the keys that views ask for.
+fn answer(query: &Query) -> QueryAnswer {
+    let text = |text: &str| KeyValue::Text(text.to_owned());
+    let of_key = |key: &str| -> Vec<KeyValue> {
+        match key {
+            "object" => ["{structure:order}.{long_int price}", "{structure:particle}.{double x}"]
+                .map(text)
+                .to_vec(),
+            "line" => ["/src/book.c:107", "/src/book.c:106"].map(text).to_vec(),
+            "function" => ["match_orders", "main"].map(text).to_vec(),
+            "comm" => ["matcher", "feeder"].map(text).to_vec(),
+            "thread" => vec![KeyValue::Number(4711), KeyValue::Number(4712)],
+            "second" => vec![KeyValue::Number(0), KeyValue::Number(2)],
+            "instance" => ["0x7f3000001000", "0x7f3000001040"].map(text).to_vec(),
+            _ => vec![KeyValue::None],
+        }
+    };
+    let columns: Vec<Vec<KeyValue>> = query.by.iter().map(|key| of_key(key)).collect();
+    let n_rows = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let sums = |samples: u64| QueryMetrics {
+        samples,
+        loads: samples,
+        period: [("cpu-clock".to_owned(), samples * 2_004_008)].into(),
+        ..QueryMetrics::default()
+    };
+    let rows: Vec<QueryRow> = (0..n_rows)
+        .map(|row| QueryRow {
+            key: columns.iter().map(|column| column[row.min(column.len() - 1)].clone()).collect(),
+            metrics: sums(300 / (row as u64 + 1)),
+        })
+        .collect();
+    let total = sums(rows.iter().map(|row| row.metrics.samples).sum());
+    QueryAnswer { by: query.by.clone(), total, rows, ..QueryAnswer::default() }
 }
 
 fn event(name: &str, skid: SkidModel, period: Option<u64>, frequency_hz: Option<u64>) -> EventLine {
@@ -253,10 +295,14 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
         unit: Some("book.c".into()),
         function: Some("match_orders".into()),
     };
+    let (source_name, part) = source_name(name);
     ObjectLine {
         id,
         parent_id: (parent_id > 0).then_some(parent_id),
         object: name.into(),
+        name: source_name.into(),
+        part: part.map(Into::into),
+        is_elided: false,
         kind,
         offset: place.map(|(offset, _)| offset),
         size: place.map(|(_, size)| size),
@@ -271,11 +317,29 @@ fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectL
     }
 }
 
+/// What the analyzer calls the objects above, `{structure:order}.{long_int price}` among them, and their last part.
+fn source_name(descriptor: &str) -> (String, Option<String>) {
+    if !descriptor.starts_with('{') {
+        let part = descriptor.split_once('.').map(|(_, reason)| format!(".{reason}"));
+        return (descriptor.to_owned(), part);
+    }
+    let steps: Vec<&str> =
+        descriptor.split('.').map(|step| step.trim_matches(['{', '}'])).collect();
+    let mut parts = steps.iter().map(|step| match step.rsplit_once(' ') {
+        Some((_, name)) => name,
+        None => step.trim_start_matches("structure:"),
+    });
+    let name = parts.by_ref().collect::<Vec<_>>().join(".");
+    let part = (steps.len() > 1).then(|| name.rsplit_once('.').map(|(_, it)| format!(".{it}")));
+    (name, part.flatten())
+}
+
 /// Of what `{structure:order}` consists, some is accessed and some is not.
 fn order() -> TypeLayout {
     let member = |name: &str, kind: &str, offset, size, depth| LayoutMember {
         name: name.into(),
         type_name: kind.into(),
+        expression: TypeExpression::Unknown.into(),
         offset,
         size,
         bits: None,
@@ -299,6 +363,7 @@ fn order() -> TypeLayout {
         ]
         .into(),
         truncated: false,
+        ends_early: false,
     }
 }
 
@@ -354,8 +419,8 @@ fn metrics(
         samples: samples / divisor,
         loads: loads / divisor,
         stores: stores / divisor,
-        latency: latency / divisor,
-        tlb_misses: samples / divisor / 10,
+        latency: Some(latency / divisor),
+        tlb_misses: Some(samples / divisor / 10),
         threads,
         levels: if latency == 0 { BTreeMap::new() } else { named(&levels, divisor) },
         evidence: named(evidence, 1),

@@ -18,6 +18,8 @@ pub(crate) enum Tone {
     Faint,
     /// Something was lost or is wrong: red.
     Loss,
+    /// A bar that shows how much.
+    Heat,
 }
 
 /// A piece of text that is not broken over lines.
@@ -174,7 +176,7 @@ pub(crate) fn event_text(event: &EventLine) -> String {
 }
 
 /// In a recording the kernel's word on samples lost does not say why.
-fn loss_causes(lost: Lost, is_live: bool) -> String {
+pub(crate) fn loss_causes(lost: Lost, is_live: bool) -> String {
     let causes = [
         (lost.ring_full, if is_live { "ring full" } else { "by the kernel" }),
         (lost.channel_full, "channel full"),

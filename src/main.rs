@@ -1,5 +1,6 @@
 //! The `dataspace` binary: reads the command line, runs one command, gives its exit code.
 
+mod annotation;
 mod answer;
 mod arrangement;
 mod broker;
@@ -25,6 +26,7 @@ mod golden;
 mod header;
 mod interrupt;
 mod journal;
+mod layout;
 mod lock;
 mod log_queue;
 mod memory_bound;
@@ -33,6 +35,7 @@ mod package;
 mod pager;
 mod selection;
 mod session;
+mod sharing;
 mod table;
 mod text;
 mod tui;

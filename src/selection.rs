@@ -35,7 +35,10 @@ pub(crate) fn select<T>(
             return wanted.has_total;
         }
         wanted.sampled_in.is_none_or(|window| object.metrics.get(window).samples > 0)
-            && (needle.is_empty() || object.object.to_lowercase().contains(&needle))
+            && (needle.is_empty()
+                || [&object.object, &object.name]
+                    .iter()
+                    .any(|text| text.to_lowercase().contains(&needle)))
     };
     let idxs = (0..objects.len()).filter(|&idx| is_wanted(&objects[idx])).collect();
     let mut listed = arrange(idxs);

@@ -2,7 +2,7 @@
 
 use crate::arrangement::{Arrangement, Listing};
 use crate::column::{Column, Scale};
-use crate::config::Selection;
+use crate::config::{Names, Selection};
 use crate::header::{self, Segment, Shares, Tone};
 use crate::text::visible;
 use dataspace_proto::reason::Reason;
@@ -30,6 +30,8 @@ pub(crate) struct TableOptions {
     pub(crate) window: Window,
     /// Objects to show.
     pub(crate) selection: Selection,
+    /// Spelling of the objects.
+    pub(crate) names: Names,
     /// True for output in colour.
     pub(crate) has_color: bool,
     /// Columns of a line, where they are limited. Names are never cut: columns go.
@@ -53,6 +55,7 @@ pub(crate) fn render(
     let limit = options.selection.limit.unwrap_or(DEFAULT_LIMIT);
     let arrangement = Arrangement {
         window: options.window,
+        names: options.names,
         selection: Selection { limit: Some(limit), ..options.selection.clone() },
         ..Arrangement::default()
     };
@@ -107,7 +110,7 @@ impl Printer<'_> {
             Tone::Strong => "1",
             Tone::Faint => "2",
             Tone::Loss => "1;31",
-            Tone::Plain => "",
+            Tone::Plain | Tone::Heat => "",
         };
         if self.has_color && !code.is_empty() {
             write!(self.out, "\x1b[{code}m{}\x1b[0m", segment.text)
@@ -179,11 +182,9 @@ struct Filled {
     width: usize,
 }
 
-/// All columns. Latency is one only where something has it.
+/// All columns of figures that something has.
 fn columns(snapshot: &Snapshot, listing: &Listing, scale: &Scale) -> Vec<Filled> {
-    let has_latency =
-        snapshot.objects.iter().any(|object| object.metrics.get(scale.window).latency > 0);
-    let kept = |column: &Column| has_latency || *column != Column::Latency;
+    let kept = |column: &Column| column.is_measured(snapshot);
     let filled = |column: Column| {
         let metrics = listing.rows.iter().map(|row| &snapshot.objects[row.object_idx].metrics);
         let cells: Vec<String> =
@@ -191,7 +192,7 @@ fn columns(snapshot: &Snapshot, listing: &Listing, scale: &Scale) -> Vec<Filled>
         let width = cells.iter().map(String::len).max().unwrap_or(0).max(column.title().len());
         Filled { column, cells, width }
     };
-    Column::ALL.into_iter().filter(kept).map(filled).collect()
+    Column::PLAIN.into_iter().filter(kept).map(filled).collect()
 }
 
 /// Takes the least worthy columns away until the others have room; share and samples stay.
@@ -275,6 +276,6 @@ mod tests {
     #[test]
     fn a_hostile_name_reaches_the_terminal_as_text() {
         let table = text(&fixture::ended(), &TableOptions::default());
-        assert!(table.contains("{char hostile\\u{1b}[2Jname}"), "{table}");
+        assert!(table.contains("hostile\\u{1b}[2Jname"), "{table}");
     }
 }

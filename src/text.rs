@@ -74,6 +74,20 @@ pub(crate) fn span(time_ns: u64) -> String {
     }
 }
 
+/// A span of time in at most six columns: `340ms`, `1.24s`, `3:07`, `12h`.
+pub(crate) fn short_span(time_ns: u64) -> String {
+    let seconds = ratio(time_ns, 1_000_000_000);
+    match seconds {
+        0.0 => "0".to_owned(),
+        _ if seconds < 0.000_999_5 => format!("{:.0}us", seconds * 1e6),
+        _ if seconds < 0.999_5 => format!("{:.0}ms", seconds * 1e3),
+        _ if seconds < 9.995 => format!("{seconds:.2}s"),
+        _ if seconds < 99.95 => format!("{seconds:.1}s"),
+        _ if seconds < 6_000.0 => format!("{}:{:02}", seconds as u64 / 60, seconds as u64 % 60),
+        _ => format!("{:.0}h", seconds / 3600.0),
+    }
+}
+
 /// A size: `512 B`, `35 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -1,19 +1,28 @@
-//! The full-screen table.
+//! The full screen.
 
 pub(crate) mod asked;
 mod control;
 mod keyboard;
+mod lens;
+mod look;
+mod page;
+mod rows;
 mod screen;
 mod state;
+mod trend;
 mod view;
 
 use crate::config::TopOptions;
+use crate::file_source::FilePolicy;
 use crate::interrupt::Interrupt;
 use crate::session::Source;
+use crate::session::inspection::Inspector;
 use anyhow::Context;
 use keyboard::{KeyInput, Keyboard};
+use ratatui::crossterm::event::Event;
 use screen::Screen;
 use state::ScreenState;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 use view::Theme;
@@ -35,16 +44,21 @@ pub(crate) enum Leave {
 }
 
 /// Shows the session until somebody leaves the screen or the time given is over. The end of the
-/// target does not end it: its final totals are there to be looked at.
+/// target does not end it: its final totals are there to be looked at. Samples can be put together by `own_keys` too. Code
+/// and sources are read by the rules of `files`, where the session is in this process.
 pub(crate) fn run(
     source: &dyn Source,
     options: &TopOptions,
+    own_keys: BTreeMap<String, String>,
+    files: Option<FilePolicy>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Leave> {
     let keyboard = Keyboard::open()?;
     let mut screen = Screen::enter()?;
-    let theme = Theme::new(options.has_color);
+    let theme = Theme::new(options.has_color, options.theme, options.is_ascii);
     let mut state = ScreenState::new(source.snapshot(), options);
+    state.own_keys = own_keys;
+    let mut inspector = files.map(Inspector::new);
     let start = Instant::now();
     let end = options.duration.map(|duration| start + duration);
     let mut refreshed = start;
@@ -57,6 +71,7 @@ pub(crate) fn run(
             is_changed = true;
         }
         if is_changed {
+            look::look(&mut state, source, inspector.as_mut(), screen.width());
             let drawn = screen.draw(|frame| view::draw(frame, &mut state, &theme));
             if let Err(error) = drawn {
                 return undrawn(error, &keyboard);
@@ -66,6 +81,9 @@ pub(crate) fn run(
             KeyInput::HungUp => return Ok(Leave::HungUp),
             KeyInput::Event(_) => is_changed = true,
             KeyInput::Nothing => is_changed = false,
+        }
+        if state.takes_suspension() {
+            screen.suspend()?;
         }
     }
     Ok(Leave::Asked)
@@ -91,6 +109,8 @@ fn read_keys(keyboard: &Keyboard, state: &mut ScreenState) -> anyhow::Result<Key
                 // A resize is an event too: what it changes is drawn anew.
                 if let Some(key) = event.as_key_press_event() {
                     state.press(key);
+                } else if let Event::Mouse(mouse) = event {
+                    state.point(mouse);
                 }
                 last = KeyInput::Event(event);
             }

@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 43] = [
+const ROOMS: [&str; 46] = [
     "text",
     "lock",
     "column",
@@ -35,6 +35,9 @@ const ROOMS: [&str; 43] = [
     "session",
     "export",
     "answer",
+    "layout",
+    "annotation",
+    "sharing",
     "broker",
     "tui",
     "calibration",

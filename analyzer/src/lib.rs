@@ -34,6 +34,7 @@ pub mod limit;
 pub mod process;
 pub mod query;
 pub mod session;
+pub mod sharing;
 pub mod totals;
 pub mod types;
 pub mod x86_64;

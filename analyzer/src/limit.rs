@@ -6,6 +6,9 @@ mod code_name;
 mod code_pointer;
 mod frame;
 mod history;
+mod layout;
+mod listing;
+mod name;
 mod totals;
 
 pub(crate) use bounded_map::BoundedMap;
@@ -14,6 +17,9 @@ pub use code_name::*;
 pub use code_pointer::*;
 pub use frame::*;
 pub use history::*;
+pub use layout::*;
+pub use listing::*;
+pub use name::*;
 pub use totals::*;
 
 /// Largest section that is read into memory. Chromium's `.debug_info` is about 1.5 GB; a larger

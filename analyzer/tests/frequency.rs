@@ -23,13 +23,19 @@ struct Loop {
 
 impl Loop {
     fn new() -> Self {
+        let it = Self::of("spin");
+        let jump = &it.code[it.check - 2];
+        assert_eq!(jump.flow_control(), FlowControl::UnconditionalBranch);
+        assert_eq!(jump.near_branch_target(), it.code[it.check].ip());
+        it
+    }
+
+    /// The loop of a function, whose condition is after the instruction with the lock.
+    fn of(function: &str) -> Self {
         let program = Program::c("spin.c", "-O0 -g");
         let session = Session::new(&program);
-        let code = program.function("spin");
+        let code = program.function(function);
         let body = code.iter().position(Instruction::has_lock_prefix).unwrap();
-        let jump = &code[body - 1];
-        assert_eq!(jump.flow_control(), FlowControl::UnconditionalBranch);
-        assert_eq!(jump.near_branch_target(), code[body + 1].ip());
         Self { program, session, code, check: body + 1, time_ns: 1 }
     }
 
@@ -88,6 +94,31 @@ fn a_loop_that_is_entered_as_often_as_it_goes_round_has_no_likely_trigger() {
     assert_eq!(lines.len(), 500);
     assert!(lines.iter().all(|line| object(line) == "unresolvable"));
     assert_eq!(it.session.analyzer.accounting().by_frequency, 0);
+}
+
+#[test]
+fn of_two_ways_round_a_loop_the_one_without_samples_is_not_taken() {
+    let mut it = Loop::of("choose");
+    let (plain, check) = (3, 4);
+    assert_eq!(it.code[it.check].near_branch_target(), it.code[check].ip());
+    it.check = check;
+    // Both ways come through the condition, and the plain one alone through its access.
+    for index in [5, 6, 7, 8, plain] {
+        it.sampled(index, 25);
+    }
+    it.sampled(check, 700);
+    let lines = it.decided();
+    assert_eq!(lines.len(), 700);
+    assert!(lines.iter().all(|line| line.trigger == Some(it.code[plain].ip())));
+    // As often.
+    let mut it = Loop::of("choose");
+    let (locked, jump) = (it.check - 1, it.check);
+    it.check = check;
+    for index in [5, 6, 7, 8, plain, locked, jump] {
+        it.sampled(index, 25);
+    }
+    it.sampled(check, 700);
+    assert!(it.decided().iter().all(|line| line.trigger.is_none()));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod hostile;
 mod hunting;
 mod joining;
 mod layouts;
+mod listing;
 mod naming;
 mod passing;
 mod peer;

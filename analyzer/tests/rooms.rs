@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest. A room imports only from those before it.
-const ROOMS: [&str; 16] = [
+const ROOMS: [&str; 17] = [
     "limit",
     "bytes",
     "known",
@@ -24,6 +24,7 @@ const ROOMS: [&str; 16] = [
     "totals",
     "history",
     "query",
+    "sharing",
     "session",
 ];
 

@@ -2,7 +2,9 @@
 
 use crate::sandbox;
 use crate::wire::Connection;
-use dataspace_proto::broker::{Answer, CommandOutput, FilePlace, FileRoot, Request, VERSION};
+use dataspace_proto::broker::{
+    Answer, CommandOutput, FileKind, FilePlace, FileRoot, Request, VERSION,
+};
 use dataspace_proto::worker::{Ask, EVENT_TEXT, Figures, Order, Reply, Standing, Wish};
 use fastrand::Rng;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -317,13 +319,19 @@ impl Attacker {
             }
             1 => FilePlace::Program { task: self.pid(), name },
             _ => {
-                let root = match self.rng.u8(..3) {
+                let root = match self.rng.u8(..4) {
                     0 => FileRoot::Machine,
                     1 => FileRoot::Symfs,
+                    2 => FileRoot::Sources,
                     _ => FileRoot::Task(self.pid()),
                 };
                 let named_by = self.rng.bool().then(|| self.pid());
-                FilePlace::Below { root, path: name, named_by, has_names: self.rng.bool() }
+                let kind = match self.rng.u8(..3) {
+                    0 => FileKind::Elf,
+                    1 => FileKind::CodeNames,
+                    _ => FileKind::Source,
+                };
+                FilePlace::Below { root, path: name, named_by, kind }
             }
         }
     }

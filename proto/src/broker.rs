@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both ends are one program, but a package may be replaced between their starts.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Length of the longest message in bytes: the request for a session, or a path as long as the kernel takes one.
 pub const MAX_MESSAGE_BYTES: usize = 96 << 10;
@@ -127,10 +127,21 @@ pub enum FilePlace {
         /// A task of the process that has the load object, where that still runs: what it names is opened only
         /// if it could read that itself.
         named_by: Option<i32>,
-        /// True for a file in which a runtime names the code it makes: no link is followed to it, and it is no ELF
-        /// file, as all others are.
-        has_names: bool,
+        /// The kind that it has to be of.
+        kind: FileKind,
     },
+}
+
+/// Kind of a file that may be asked for by its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileKind {
+    /// An ELF file.
+    #[default]
+    Elf,
+    /// A file in which a runtime names the code it makes: no link is followed to it.
+    CodeNames,
+    /// The source of a program: its name ends as those of sources do.
+    Source,
 }
 
 /// A directory that is the root to all links on the way to a file.
@@ -142,6 +153,8 @@ pub enum FileRoot {
     Symfs,
     /// This machine's.
     Machine,
+    /// The directory that the user named for sources (`--source`).
+    Sources,
 }
 
 /// The answer to one [`Request`]. What was opened is beside it.

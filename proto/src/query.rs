@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Rises when the meaning of a field of an answer changes.
+pub const ANSWER_SCHEMA: u32 = 1;
+
 /// A question: the samples of a span that a filter keeps, summed by keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +60,7 @@ impl Query {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryAnswer {
     /// Version of the format: it rises when the meaning of a field changes.
-    #[schemars(extend("const" = crate::snapshot::SCHEMA))]
+    #[schemars(extend("const" = ANSWER_SCHEMA))]
     pub schema: u32,
     /// The keys, as they were asked for.
     pub by: Vec<String>,

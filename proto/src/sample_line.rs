@@ -95,6 +95,9 @@ pub struct SampleLine {
     pub size: Option<u32>,
     /// Descriptor of the data object.
     pub object: Option<Arc<str>>,
+    /// The same as a programmer writes it.
+    #[serde(default)]
+    pub name: Option<Arc<str>>,
     /// Place of the trigger in the program.
     pub scope: Option<Scope>,
     /// The outermost named type, or the variable's type.

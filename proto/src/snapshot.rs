@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rises when the meaning of a field changes.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Totals at one moment, as `dataspace top --json` prints them.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +132,15 @@ pub struct ObjectLine {
     pub parent_id: Option<u32>,
     /// The descriptor.
     pub object: Arc<str>,
+    /// The same as a programmer writes it: `order.next`. What a library or a compiler put in is left out.
+    #[serde(default)]
+    pub name: Arc<str>,
+    /// Part of the name that it adds to what is around it, `.next`; the whole name where it is not there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part: Option<Arc<str>>,
+    /// True where the names of what is inside of it leave its part out.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_elided: bool,
     /// Its kind.
     pub kind: ObjectKind,
     /// Offset in the outermost aggregate, in bytes.
@@ -168,17 +177,17 @@ pub struct Metrics {
     pub loads: u64,
     /// Samples whose trigger writes memory.
     pub stores: u64,
-    /// Sum of latencies in core cycles.
-    pub latency: u64,
+    /// Sum of latencies in core cycles. This and the next four are `null` where no sample of the session tells of it.
+    pub latency: Option<u64>,
     /// Samples whose access missed the first-level data TLB.
-    pub tlb_misses: u64,
+    pub tlb_misses: Option<u64>,
     /// Samples of locked accesses.
-    pub locked: u64,
+    pub locked: Option<u64>,
     /// Samples that found the line modified in another core's cache.
-    pub hitm: u64,
+    pub hitm: Option<u64>,
     /// Samples whose data came from another node or socket.
     #[serde(default)]
-    pub remote: u64,
+    pub remote: Option<u64>,
     /// Threads that touched it; only since the session began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threads: u64,

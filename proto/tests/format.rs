@@ -37,6 +37,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         access: Some(Access::LoadStore),
         size: Some(8),
         object: Some("{structure:node}.{long_int key}".into()),
+        name: Some("node.key".into()),
         scope: Some(scope()),
         type_name: Some("node".into()),
         offset: Some(8),
@@ -74,6 +75,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""symbol":"walk","symbol_offset":16,"file":"/src/t.c","line":7,"#,
         r#""addr":"0x7f00","addr_source":"computed","#,
         r#""access":"load_store","size":8,"object":"{structure:node}.{long_int key}","#,
+        r#""name":"node.key","#,
         r#""scope":{"object":"/bin/t","unit":"t.c","function":"walk"},"type":"node","#,
         r#""offset":8,"member":"key","candidates":["as.value","as.link"],"variable":null,"#,
         r#""evidence":"type","#,
@@ -134,6 +136,9 @@ fn a_snapshot_is_as_the_design_fixes_it() {
             id: 7,
             parent_id: Some(3),
             object: "{structure:cell}.{long_int key}".into(),
+            name: "cell.key".into(),
+            part: Some(".key".into()),
+            is_elided: false,
             kind: ObjectKind::Member,
             offset: Some(0),
             size: Some(8),
@@ -145,11 +150,11 @@ fn a_snapshot_is_as_the_design_fixes_it() {
     assert_eq!(snapshot.accounting.imbalance(), 0);
     let json = serde_json::to_string(&snapshot).unwrap();
     let empty = concat!(
-        r#"{"samples":0,"loads":0,"stores":0,"latency":0,"tlb_misses":0,"locked":0,"#,
-        r#""hitm":0,"remote":0,"events":{}}"#
+        r#"{"samples":0,"loads":0,"stores":0,"latency":null,"tlb_misses":null,"locked":null,"#,
+        r#""hitm":null,"remote":null,"events":{}}"#
     );
     let expected = [
-        r#"{"schema":1,"target":{"description":"pid 1","pids":[1],"running":true},"#,
+        r#"{"schema":2,"target":{"description":"pid 1","pids":[1],"running":true},"#,
         r#""events":[{"name":"cpu-clock","skid":"after-one","period":3}],"elapsed_ns":9,"#,
         r#""truncated":false,"accounting":{"kernel":4,"attributed":1,"#,
         r#""unknown":{"unresolvable":1},"not_memory":1,"#,
@@ -159,10 +164,11 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""undescribed":[{"module":"/bin/t","build_id":"ab01","is_missing":false,"is_elsewhere":true,"samples":1}],"#,
         r#""warnings":[],"#,
         r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,
+        r#""name":"cell.key","part":".key","#,
         r#""kind":"member","offset":0,"size":8,"candidates":["as.value"],"#,
         r#""scope":[{"object":"/bin/t","unit":"t.c","function":"walk"}],"#,
-        r#""metrics":{"all":{"samples":1,"loads":1,"stores":0,"latency":0,"tlb_misses":0,"#,
-        r#""locked":0,"hitm":0,"remote":0,"events":{"cpu-clock":3}},"#,
+        r#""metrics":{"all":{"samples":1,"loads":1,"stores":0,"latency":null,"tlb_misses":null,"#,
+        r#""locked":null,"hitm":null,"remote":null,"events":{"cpu-clock":3}},"#,
     ]
     .concat()
         + &format!(r#""60s":{empty},"10s":{empty},"1s":{empty}}}}}]}}"#);

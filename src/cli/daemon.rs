@@ -1,6 +1,8 @@
 //! The daemon and its clients as they are typed.
 
-use super::{EventArgs, TargetArgs, WindowsArgs, value};
+use super::session::{EventArgs, TargetArgs};
+use super::value;
+use super::view::WindowsArgs;
 use crate::client::Client;
 use crate::config::{DAEMON_HISTORY_BYTES, LiveOptions, Sandbox};
 use crate::daemon::DaemonOptions;

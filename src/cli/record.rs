@@ -1,6 +1,7 @@
 //! `record` as it is typed, and what it asks for.
 
-use super::{EVENTS, EventArgs, TargetArgs, value};
+use super::session::{EVENTS, EventArgs, TargetArgs};
+use super::value;
 use crate::config::{LiveOptions, Output, RecordOptions};
 use crate::exit::{Failure, Kind};
 use clap::Args;

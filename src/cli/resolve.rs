@@ -1,23 +1,17 @@
 //! From what was typed to what the program needs.
 
-use super::{
-    DoctorArgs, EventArgs, QueryArgs, RecordingArgs, SelectionArgs, TargetArgs, ViewArgs, When,
-    WindowsArgs,
-};
+use super::{DoctorArgs, EventArgs, RecordingArgs, TargetArgs, When, WindowsArgs};
 use crate::config::{
     CalibrationOptions, DEFAULT_HISTORY_BYTES, DEFAULT_MAX_OVERHEAD, Input, LiveOptions, Output,
-    RecordingOptions, Selection, TopOptions,
+    RecordingOptions,
 };
 use crate::exit::{Failure, Kind};
 use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::Sampling;
-use dataspace_proto::query::Query;
-use dataspace_proto::window::{Window, WindowLengths};
+use dataspace_proto::window::WindowLengths;
 use std::time::Duration;
-
-const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A second and more for each loop of a calibration: over 2,000 samples.
 const CALIBRATION: Duration = Duration::from_secs(10);
@@ -158,42 +152,11 @@ impl DoctorArgs {
     }
 }
 
-impl ViewArgs {
-    /// Presentation of the session, given whether standard output is a terminal.
-    pub(crate) fn resolve(self, color: When, is_terminal: bool) -> TopOptions {
-        let output = match (self.json, self.once) {
-            (true, true) => Output::JsonOnce,
-            (true, false) => Output::Json,
-            (_, true) => Output::Table,
-            _ if is_terminal => Output::Screen,
-            _ => Output::Table,
-        };
-        let default_window = (output != Output::Screen).then_some(Window::All);
-        TopOptions {
-            output,
-            interval: self.interval.unwrap_or(DEFAULT_INTERVAL),
-            duration: self.duration,
-            query: self.query.resolve(self.selection.limit),
-            selection: self.selection.resolve(),
-            window: self.window.or(default_window),
-            has_color: color.resolve(is_terminal),
-        }
-    }
-}
-
-impl SelectionArgs {
-    /// Objects to show.
-    pub(crate) fn resolve(self) -> Selection {
-        Selection { limit: self.limit, filter: self.filter.unwrap_or_default() }
-    }
-}
-
 impl RecordingArgs {
     /// Recording to read, and how to attribute its samples.
     pub(crate) fn resolve(self) -> RecordingOptions {
-        let is_stdin = self.input.as_os_str() == "-";
         RecordingOptions {
-            input: if is_stdin { Input::Stdin } else { Input::File(self.input) },
+            input: Input::at(self.input),
             symfs: self.symfs,
             skid: self.skid,
             paths: self.paths,
@@ -201,19 +164,6 @@ impl RecordingArgs {
             history_bytes: 0,
             has_lines: false,
         }
-    }
-}
-
-impl QueryArgs {
-    /// The question, if one is asked; with at most `limit` rows in its answer.
-    pub(crate) fn resolve(self, limit: Option<usize>) -> Option<Query> {
-        let Self { by, condition: filter, metrics, sort, span, keys } = self;
-        let is_asked = by.is_some() || filter.is_some() || sort.is_some() || span.is_some();
-        if !is_asked && metrics.is_empty() && keys.is_empty() {
-            return None;
-        }
-        let by = by.map_or_else(|| vec!["object".to_owned()], |by| by.0);
-        Some(Query { by, filter, metrics, sort, span, limit, keys: keys.into_iter().collect() })
     }
 }
 
@@ -241,7 +191,10 @@ fn without_repeats(mut ids: Vec<i32>) -> Vec<i32> {
 mod tests {
     use super::super::{Cli, Command};
     use super::*;
+    use crate::cli::ViewArgs;
+    use crate::config::TopOptions;
     use clap::{CommandFactory, Parser};
+    use dataspace_proto::window::Window;
     use std::ffi::OsString;
 
     fn top(args: &[&str]) -> Result<(LiveOptions, TopOptions), String> {

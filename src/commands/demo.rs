@@ -1,10 +1,12 @@
 //! `dataspace demo`: a bundled program in a child process, profiled live.
 
-use super::{top, with_own_keys};
+use super::own_key::with_own_keys;
+use super::top;
 use crate::cli::{DemoArgs, Global};
 use crate::config::Output;
 use crate::demo;
 use crate::diagnostic;
+use crate::file_source::FilePolicy;
 use crate::interrupt::Interrupt;
 use crate::session;
 use dataspace_collector::target::TargetSpec;
@@ -28,7 +30,8 @@ pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
     let target = (TargetSpec::Pids(vec![workload.pid()?]), CommFilter::default());
     let live = args.windows.of(args.event.resolve(target, view.output));
     let source = session::start_live(&live, &|| interrupt.is_set())?;
-    let shown = top::show(&*source, &view, &interrupt);
+    let files = FilePolicy { shows_sources: true, ..session::files_of(&live) };
+    let shown = top::show(&*source, &view, Some(files), &interrupt);
     // The session has ended: it was not the workload's end that ended it.
     drop(workload);
     shown

@@ -1,11 +1,16 @@
 //! `dataspace report`: the totals of a recording.
 
+use super::own_key::with_own_keys;
 use super::progress::ProgressText;
-use super::{fetch, json, with_own_keys};
+use super::reading::wait;
+use super::{fetch, json};
 use crate::answer;
 use crate::broker::{self, Terms};
-use crate::cli::{Global, ReportArgs, ReportFormat};
-use crate::config::{RECORDING_HISTORY_BYTES, RecordingOptions, Selection};
+use crate::cli::{Global, ReportArgs, ReportFormat, is_utf8};
+use crate::config::{
+    Names, Output, RECORDING_HISTORY_BYTES, RecordingOptions, Selection, ThemeName, TopOptions,
+};
+use crate::daemon::config_file;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
@@ -15,14 +20,15 @@ use crate::selection::reduced;
 use crate::session::question::Question;
 use crate::session::{OpenRecording, Source};
 use crate::table::{self, TableOptions};
+use crate::tui;
 use crate::way_out::WayOut;
 use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, Write, stdin, stdout};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Records between two words on progress.
 const PROGRESS_RECORDS: u64 = 1 << 19;
@@ -39,26 +45,36 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let question = question.transpose()?;
     check_question(question.as_ref(), format, &selection)?;
     let is_fetched = args.recording.debuginfod;
+    let has_terminal = stdout().is_terminal() && stdin().is_terminal();
+    let is_plain = args.plain || args.no_pager || question.is_some();
+    let is_screen = format == ReportFormat::Table && has_terminal && !is_plain;
     let recording = RecordingOptions {
         windows: args.windows.resolve(),
         history_bytes: match &question {
             Some(_) => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
+            None if is_screen => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
             None => 0,
         },
-        has_lines: question.as_ref().is_some_and(Question::has_lines),
+        has_lines: is_screen || question.as_ref().is_some_and(Question::has_lines),
         ..args.recording.resolve()
     };
     if is_fetched {
         fetch::for_recording(&recording, global)?;
     }
-    let recording = OpenRecording::open(&recording)?;
+    let mut recording = OpenRecording::open(&recording)?;
+    if is_screen {
+        recording.policy.shows_sources = true;
+        let view = screen_view(selection, args.names.how, has_color);
+        return show(recording, &view, global);
+    }
     let is_paged = format == ReportFormat::Table && stdout().is_terminal() && !args.no_pager;
     let pager = is_paged.then(Pager::start).flatten();
     if pager.is_some() {
         // All of it: who reads it can leave at any line.
         selection.limit.get_or_insert(usize::MAX);
     }
-    let options = TableOptions { window: Window::All, selection, has_color, width };
+    let options =
+        TableOptions { window: Window::All, selection, names: args.names.how, has_color, width };
     let terms = Terms::of_files(recording.policy.clone());
     let way_out = WayOut::new(question.as_ref().is_some_and(Question::has_reasons))?;
     let done = broker::split(global.sandbox, terms, || {
@@ -90,6 +106,35 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     });
     done?;
     Ok(way_out.tell((!is_fetched).then_some("report -i FILE"), &mut stdout())?)
+}
+
+/// Options of the screen on which a recording is shown.
+fn screen_view(selection: Selection, names: Names, has_color: bool) -> TopOptions {
+    TopOptions {
+        output: Output::Screen,
+        interval: Duration::from_secs(1),
+        duration: None,
+        selection,
+        query: None,
+        window: Some(Window::All),
+        names,
+        has_color,
+        columns: Vec::new(),
+        theme: ThemeName::default(),
+        is_ascii: !is_utf8(),
+    }
+}
+
+/// Shows a recording on the screen.
+fn show(recording: OpenRecording, view: &TopOptions, global: &Global) -> anyhow::Result<()> {
+    let policy = recording.policy.clone();
+    broker::split(global.sandbox, Terms::of_files(policy.clone()), || {
+        let interrupt = Interrupt::listen()?;
+        let source = recording.totals()?;
+        wait(&*source, &interrupt)?;
+        tui::run(&*source, view, config_file::own_keys()?, Some(policy), &interrupt)?;
+        Ok(())
+    })
 }
 
 /// The totals of a recording that was read, and the answer to a question. One that holds more samples than were kept is read
@@ -162,23 +207,6 @@ fn check_question(
         return Ok(());
     };
     Err(Failure::new(Kind::Usage, what).with_remedy(remedy))
-}
-
-fn wait(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let mut progress = ProgressText::new();
-    while !source.is_finished() {
-        interrupt.wait_until(Instant::now() + Duration::from_secs(1), || source.is_finished());
-        if !source.is_finished() {
-            let n_samples = source.snapshot().accounting.kernel;
-            progress.tell(&format!("reading: {n_samples} samples"));
-        }
-        if interrupt.is_set() {
-            interrupt.end_at_next()?;
-            source.stop();
-            return Err(Failure::new(Kind::Interrupted, "interrupted while reading").into());
-        }
-    }
-    Ok(())
 }
 
 fn print(

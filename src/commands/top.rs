@@ -1,13 +1,16 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
-use super::{fetch, json, with_own_keys};
+use super::own_key::with_own_keys;
+use super::{fetch, json};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
 use crate::client::{Client, RemoteSession};
 use crate::config::{LiveOptions, Output, Selection, TopOptions};
+use crate::daemon::config_file;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
+use crate::file_source::FilePolicy;
 use crate::header;
 use crate::interrupt::Interrupt;
 use crate::memory_bound;
@@ -19,7 +22,7 @@ use crate::way_out::WayOut;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Number of objects that stay on the terminal after the screen is left.
 const FAREWELL_LIMIT: usize = 12;
@@ -28,6 +31,9 @@ const FAREWELL_LIMIT: usize = 12;
 /// may begin at any time.
 const NOBODY_CALLED_SO: &str = "note: no process of this name was sampled: none was there, or none had the \
                                 event; `ps -e -o pid,comm` shows the names";
+
+/// Time that a wait for the end of a session lasts before it begins anew.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
@@ -57,7 +63,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         let checked = memory_bound::check(max_bytes, 1);
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
     }
-    let (terms, memory_max) = (wanted.terms(), args.memory_max);
+    let (terms, memory_max) = (wanted.terms(view.output), args.memory_max);
     let way_out = WayOut::new(question.is_some_and(|it| it.has_reasons()))?;
     let work = || watch(wanted, &view, memory_max, is_watching, has_names, &way_out);
     match terms {
@@ -65,6 +71,20 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
         None => return work(),
     }
     Ok(way_out.tell((!args.debuginfod).then_some("top -p PID"), &mut stdout())?)
+}
+
+/// Begins a session of our own and shows it as `view` says.
+pub(super) fn run_live(
+    live: LiveOptions,
+    view: &TopOptions,
+    global: &Global,
+) -> anyhow::Result<()> {
+    diagnostic::start(global.verbose, view.output == Output::Screen);
+    let way_out = WayOut::new(false)?;
+    let terms = Terms::of_session(&live);
+    broker::split(global.sandbox, terms, || {
+        watch(Wanted::Live(live), view, None, false, false, &way_out)
+    })
 }
 
 /// Begins the session and shows it.
@@ -78,20 +98,14 @@ fn watch(
 ) -> anyhow::Result<()> {
     memory_bound::set(memory_max);
     let interrupt = Interrupt::listen()?;
-    let started = wanted.start(&interrupt);
-    if interrupt.is_set() {
-        if let Ok(source) = started {
-            source.stop();
-        }
-        return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
-    }
-    let source = started?;
+    let files = wanted.terms(view.output).map(|terms| terms.policy);
+    let source = begun(wanted.start(&interrupt), &interrupt)?;
     if is_watching && view.output.is_single() && view.duration.is_none() {
         // It has totals already, and may never end.
         check_window(view.window, source.snapshot().window_lengths())?;
         return print_snapshot(&*source, view, &mut stdout().lock());
     }
-    show(&*source, view, &interrupt)?;
+    show(&*source, view, files, &interrupt)?;
     if matches!(view.output, Output::Table | Output::Screen) {
         way_out.note(&source.snapshot());
     }
@@ -100,6 +114,23 @@ fn watch(
         let _ = writeln!(stderr(), "{NOBODY_CALLED_SO}");
     }
     Ok(())
+}
+
+/// The session that has begun, unless somebody ended it before.
+///
+/// # Errors
+/// Those of its beginning; where it was ended.
+pub(super) fn begun(
+    started: anyhow::Result<Box<dyn Source>>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Box<dyn Source>> {
+    if interrupt.is_set() {
+        if let Ok(source) = started {
+            source.stop();
+        }
+        return Err(Failure::new(Kind::Interrupted, "interrupted before sampling began").into());
+    }
+    started
 }
 
 /// The session that is shown.
@@ -140,9 +171,11 @@ fn wanted(
 
 impl Wanted {
     /// The broker's terms, where it is a session of our own.
-    fn terms(&self) -> Option<Terms> {
+    fn terms(&self, output: Output) -> Option<Terms> {
         let Self::Live(live) = self else { return None };
-        Some(Terms::of_session(live))
+        let mut terms = Terms::of_session(live);
+        terms.policy.shows_sources = output == Output::Screen;
+        Some(terms)
     }
 
     fn start(self, interrupt: &Interrupt) -> anyhow::Result<Box<dyn Source>> {
@@ -167,10 +200,11 @@ fn check_window(wanted: Option<Window>, lengths: WindowLengths) -> Result<(), Fa
 }
 
 /// Shows the session until the target ends, the time is over or somebody ends it; then ends it
-/// and gives its results.
+/// and gives its results. Code is read by the rules of `files`, where the session is in this process.
 pub(super) fn show(
     source: &dyn Source,
     view: &TopOptions,
+    files: Option<FilePolicy>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
     check_window(view.window, source.snapshot().window_lengths())?;
@@ -179,13 +213,13 @@ pub(super) fn show(
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
         Output::Table | Output::JsonOnce => {
-            announce(source, view, &mut stderr().lock());
+            announce(source, view.duration, &mut stderr().lock());
             print_once(source, view, interrupt, &mut out)
         }
         Output::Screen => {
             let shown = match &question {
                 Some(question) => tui::asked::run(source, question, view, interrupt),
-                None => tui::run(source, view, interrupt),
+                None => tui::run(source, view, config_file::own_keys()?, files, interrupt),
             };
             if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
                 && ends_with_answer(source, view)
@@ -205,6 +239,7 @@ pub(super) fn show(
             let options = TableOptions {
                 window: Window::All,
                 selection: Selection { limit: Some(limit), ..view.selection.clone() },
+                names: view.names,
                 has_color: view.has_color,
                 width: table::terminal_width(),
             };
@@ -257,14 +292,19 @@ fn print_once(
     interrupt: &Interrupt,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let end = view.duration.map(|duration| Instant::now() + duration);
-    while !is_over_by(Instant::now() + view.interval, end, source, interrupt) {}
+    wait_for_end(source, view.duration, interrupt);
     if ends_with_answer(source, view) {
         print_snapshot(source, view, out)?;
         return stop(source, interrupt);
     }
     stop(source, interrupt)?;
     print_snapshot(source, view, out)
+}
+
+/// Waits until the session has ended, its time is over, or somebody ends it.
+pub(super) fn wait_for_end(source: &dyn Source, duration: Option<Duration>, interrupt: &Interrupt) {
+    let end = duration.map(|duration| Instant::now() + duration);
+    while !is_over_by(Instant::now() + LOOK, end, source, interrupt) {}
 }
 
 /// Waits until `next`, and tells whether it was over before that: at `end`, with the session, or interrupted.
@@ -291,6 +331,7 @@ fn print_snapshot(
     let options = TableOptions {
         window: view.window.unwrap_or_default(),
         selection: view.selection.clone(),
+        names: view.names,
         has_color: view.has_color,
         width: table::terminal_width(),
     };
@@ -304,7 +345,8 @@ fn print_snapshot(
     Ok(())
 }
 
-fn stop(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
+/// Ends the session; a second interrupt ends us.
+pub(super) fn stop(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
     if interrupt.is_set() {
         interrupt.end_at_next()?;
     }
@@ -313,13 +355,13 @@ fn stop(source: &dyn Source, interrupt: &Interrupt) -> anyhow::Result<()> {
 }
 
 /// Says on standard error what goes on while nothing is printed.
-fn announce(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) {
+pub(super) fn announce(source: &dyn Source, duration: Option<Duration>, out: &mut dyn Write) {
     let snapshot = source.snapshot();
     let events: Vec<String> =
         header::events(&snapshot).into_iter().map(|event| event.text).collect();
     let target = header::target(&snapshot);
     let name = target.first().map_or("", |segment| segment.text.as_str());
-    let until = match view.duration {
+    let until = match duration {
         Some(duration) => format!("for {} s", duration.as_secs_f64()),
         None => "until it ends or Ctrl-C".to_owned(),
     };
@@ -335,6 +377,7 @@ fn announce(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Names, ThemeName};
     use crate::fixture::{self, FakeSource};
     use std::time::Duration;
 
@@ -348,7 +391,11 @@ mod tests {
             selection: Selection::default(),
             query: None,
             window: None,
+            names: Names::default(),
             has_color: false,
+            columns: Vec::new(),
+            theme: ThemeName::default(),
+            is_ascii: false,
         }
     }
 
@@ -424,7 +471,7 @@ mod tests {
         let note = |duration: Option<Duration>| {
             let mut out = Vec::new();
             let source = FakeSource::new(fixture::running(), FOREVER);
-            announce(&source, &view(duration), &mut out);
+            announce(&source, duration, &mut out);
             String::from_utf8(out).unwrap()
         };
         assert!(

@@ -8,7 +8,7 @@ use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use std::io::{self, Write};
 
 /// Columns that every snapshot has.
-const COLUMNS: &str = "id,parent_id,kind,object,offset,size,samples,loads,stores,latency,tlb_misses,\
+const COLUMNS: &str = "id,parent_id,kind,object,name,module,offset,size,samples,loads,stores,latency,tlb_misses,\
                        locked,hitm,remote,threads";
 
 /// Writes the objects of `snapshot` with their sums since the session began.
@@ -40,26 +40,39 @@ fn write_object(line: &ObjectLine, events: &[&str], out: &mut dyn Write) -> io::
     let kind = serde_json::to_value(line.kind)?;
     let parent = optional(line.parent_id.map(u64::from));
     let (kind, object) = (kind.as_str().unwrap_or_default(), quoted(&line.object));
-    write!(out, "{id},{parent},{kind},{object},{},{}", optional(line.offset), optional(line.size))?;
+    let (name, offset, size) = (quoted(&line.name), optional(line.offset), optional(line.size));
+    write!(out, "{id},{parent},{kind},{object},{name},{},{offset},{size}", modules(line))?;
+    // A field without a text is a figure that nothing measured.
     let sums = [
-        all.samples,
-        all.loads,
-        all.stores,
+        Some(all.samples),
+        Some(all.loads),
+        Some(all.stores),
         all.latency,
         all.tlb_misses,
         all.locked,
         all.hitm,
         all.remote,
-        all.threads,
+        Some(all.threads),
     ];
     let evidence = Evidence::ALL.iter().map(|kind| all.evidence.get(kind.name()));
     let levels = Level::ALL.iter().map(|level| all.levels.get(level.name()));
     let periods = events.iter().map(|name| all.events.get(*name));
     let counts = evidence.chain(levels).chain(periods).map(|count| count.copied().unwrap_or(0));
-    for number in sums.into_iter().chain(counts) {
-        write!(out, ",{number}")?;
+    for sum in sums {
+        write!(out, ",{}", optional(sum))?;
+    }
+    for count in counts {
+        write!(out, ",{count}")?;
     }
     out.write_all(b"\r\n")
+}
+
+/// The programs and libraries whose code touched an object, so far as it is kept: what tells namesakes apart.
+fn modules(line: &ObjectLine) -> String {
+    let mut modules: Vec<&str> = line.scope.iter().map(|scope| &*scope.object).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    quoted(&modules.join(" "))
 }
 
 /// In quotes, doubled inside; what a terminal would obey is written out.

@@ -31,7 +31,7 @@ impl Values {
             samples: all.samples,
             loads: all.loads,
             stores: all.stores,
-            latency: all.latency,
+            latency: all.latency.unwrap_or(0),
             events: events.iter().map(sum).collect(),
         }
     }

@@ -8,7 +8,7 @@ use crate::ownership;
 use dataspace_analyzer::bytes::file::NamesFormat;
 use dataspace_analyzer::bytes::file::{FileBytes, FileError, LoadObjectKey, NamesFile};
 use dataspace_collector::system::procfs::Procfs;
-use dataspace_proto::broker::{FilePlace, FileRoot};
+use dataspace_proto::broker::{FileKind, FilePlace, FileRoot};
 use dataspace_proto::record::FileIdentity;
 use std::fs::Metadata;
 use std::io;
@@ -58,7 +58,7 @@ impl SystemFiles {
                 NamesFormat::JitDump => undeleted(&key.path).to_vec(),
             };
             let named_by = if let FileRoot::Task(task) = root { Some(task) } else { None };
-            let place = FilePlace::Below { root, path, named_by, has_names: true };
+            let place = FilePlace::Below { root, path, named_by, kind: FileKind::CodeNames };
             let opened = open(&place, &policy, writer, &key.identity);
             tracing::debug!(?place, ?writer, ?opened, "names of code");
             opened.ok()
@@ -166,7 +166,7 @@ mod tests {
             root: FileRoot::Symfs,
             path: b"perf-7.map".to_vec(),
             named_by: None,
-            has_names: true,
+            kind: FileKind::CodeNames,
         };
         let opens = |writer| open(&place, &policy, writer, &FileIdentity::None);
         assert!(opens(own(None)).is_err(), "there is none");

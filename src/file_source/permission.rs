@@ -79,6 +79,19 @@ pub(super) fn may_target_read(task: Option<i32>, found: &OwnedFd) -> bool {
     !checked.is_empty() || may_read_mapped(&own(), found)
 }
 
+/// The same for text that is shown to people. Of a recording, and of a process that has ended, nobody knows who named it:
+/// what root alone may read is then not shown to root.
+pub(super) fn may_target_have_read(task: Option<i32>, found: &OwnedFd) -> bool {
+    let procfs = Procfs::default();
+    let is_gone = task.is_none_or(|task| procfs.tasks(task).map_or(true, |tids| tids.is_empty()));
+    if is_gone && geteuid().is_root() {
+        // Nobody's number, so that the rights of the others decide.
+        let others = Viewer { uid: u32::MAX, gid: u32::MAX, groups: Vec::new() };
+        return may_read_mapped(&others, found);
+    }
+    may_target_read(task, found)
+}
+
 /// Tells whether more than the mode decides, or that cannot be told.
 fn has_access_list(path: &Path) -> bool {
     let mut value = [0_u8; 0];

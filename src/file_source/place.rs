@@ -1,15 +1,16 @@
 //! One way to a file: it is gone where the rules allow, by ourselves or by our broker, and what is there is opened.
 
 use super::FilePolicy;
-use super::permission::{may_read, may_read_mapped, may_target_read};
+use super::permission::{may_read, may_read_mapped, may_target_have_read, may_target_read};
+use super::source_name::is_source_name;
 use crate::ownership::OwnProcess;
 use dataspace_collector::access;
 use dataspace_collector::system::procfs::{Procfs, mapped_file};
-use dataspace_proto::broker::{FilePlace, FileRoot};
+use dataspace_proto::broker::{FileKind, FilePlace, FileRoot};
 use dataspace_proto::worker::Viewer;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ use std::path::Path;
 /// that still runs.
 pub(super) fn below(root: FileRoot, path: &Path, named_by: Option<i32>) -> FilePlace {
     let path = path.as_os_str().as_bytes().to_vec();
-    FilePlace::Below { root, path, named_by, has_names: false }
+    FilePlace::Below { root, path, named_by, kind: FileKind::Elf }
 }
 
 /// A regular file.
@@ -57,67 +58,102 @@ pub(crate) fn is_elf(file: &File) -> io::Result<bool> {
     Ok(magic == ELF)
 }
 
-/// Opens a load object, or a file that belongs to one, for a worker: ELF files, and those in which runtimes name code.
+/// Opens a load object, or a file that belongs to one, for a worker: ELF files, those in which runtimes name code, and
+/// sources, by their names.
 pub(crate) fn open_load_object(place: &FilePlace, policy: &FilePolicy) -> io::Result<File> {
     let file = open_here(place, policy)?;
-    if !matches!(place, FilePlace::Below { has_names: true, .. }) && !is_elf(&file)? {
+    if kind_of(place) == FileKind::Elf && !is_elf(&file)? {
         return Err(Errno::NOEXEC.into());
     }
     Ok(file)
 }
 
+/// Kind that the file at a place has to be of.
+const fn kind_of(place: &FilePlace) -> FileKind {
+    match place {
+        FilePlace::Below { kind, .. } => *kind,
+        FilePlace::Mapped { .. } | FilePlace::Program { .. } => FileKind::Elf,
+    }
+}
+
 /// Opens what is at `place` with our own privileges, where the policy allows it.
 pub(super) fn open_here(place: &FilePlace, policy: &FilePolicy) -> io::Result<File> {
+    let has_names = kind_of(place) == FileKind::CodeNames;
+    let is_source = kind_of(place) == FileKind::Source;
+    if is_source && !policy.shows_sources {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let found = find(place, policy)?;
+    // A link leads to what has another name.
+    if is_source && !is_source_name(Path::new(OsStr::from_bytes(&name_of(&found)?))) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // One of several names may be another's file.
+    let is_linked = || rustix::fs::fstat(&found).is_ok_and(|stat| stat.st_nlink > 1);
+    if !may_open(place, policy, &found) || (has_names && is_linked()) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    open_regular(&found)
+}
+
+/// Finds what is at `place`, without a look at what it is.
+fn find(place: &FilePlace, policy: &FilePolicy) -> io::Result<OwnedFd> {
     let viewer = policy.viewer.as_ref();
-    let found = match place {
+    let has_names = kind_of(place) == FileKind::CodeNames;
+    match place {
         FilePlace::Mapped { task, start, end } => {
-            open_link(*task, &mapped_file(*start, *end), viewer)?
+            open_link(*task, &mapped_file(*start, *end), viewer)
         }
         FilePlace::Program { task, name } => {
             let found = open_link(*task, Path::new("exe"), viewer)?;
             if name_of(&found)? != *name {
                 return Err(io::ErrorKind::NotFound.into());
             }
-            found
+            Ok(found)
         }
-        FilePlace::Below { root, path, has_names, .. } => {
+        FilePlace::Below { root, path, .. } => {
             let path = Path::new(OsStr::from_bytes(path));
             let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let flags = if *has_names { flags | OFlags::NOFOLLOW } else { flags };
-            if *has_names && !is_names_file(path) {
+            let flags = if has_names { flags | OFlags::NOFOLLOW } else { flags };
+            if has_names && !is_names_file(path) {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
+            let chosen = |directory: &Option<OsString>| {
+                let directory = directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                find_inside(&root_at(Path::new(directory))?, path, flags)
+            };
             match root {
                 FileRoot::Task(task) => {
-                    find_inside(&open_link(*task, Path::new("root"), viewer)?, path, flags)?
+                    find_inside(&open_link(*task, Path::new("root"), viewer)?, path, flags)
                 }
-                FileRoot::Symfs => {
-                    let symfs = policy.symfs.as_ref().ok_or(io::ErrorKind::NotFound)?;
-                    find_inside(&root_at(Path::new(symfs))?, path, flags)?
+                FileRoot::Symfs => chosen(&policy.symfs),
+                FileRoot::Sources => chosen(&policy.sources),
+                FileRoot::Machine if has_names => {
+                    find_inside(&root_at(Path::new("/"))?, path, flags)
                 }
-                FileRoot::Machine if *has_names => {
-                    find_inside(&root_at(Path::new("/"))?, path, flags)?
-                }
-                FileRoot::Machine => rustix::fs::open(path, flags, Mode::empty())?,
+                FileRoot::Machine => Ok(rustix::fs::open(path, flags, Mode::empty())?),
             }
         }
-    };
-    let may_read = match place {
-        FilePlace::Mapped { .. } | FilePlace::Program { .. } => {
-            viewer.is_none_or(|viewer| may_read_mapped(viewer, &found))
-        }
-        FilePlace::Below { named_by, .. } => {
-            viewer.is_none_or(|viewer| may_read(viewer, &found))
-                && (!policy.is_live || may_target_read(*named_by, &found))
-        }
-    };
-    // One of several names may be another's file.
-    let is_linked = || rustix::fs::fstat(&found).is_ok_and(|stat| stat.st_nlink > 1);
-    let has_names = matches!(place, FilePlace::Below { has_names: true, .. });
-    if !may_read || (has_names && is_linked()) {
-        return Err(io::ErrorKind::PermissionDenied.into());
     }
-    open_regular(&found)
+}
+
+/// Tells whether what was found at `place` may be read by all who have to be allowed to.
+fn may_open(place: &FilePlace, policy: &FilePolicy, found: &OwnedFd) -> bool {
+    let viewer = policy.viewer.as_ref();
+    match place {
+        FilePlace::Mapped { .. } | FilePlace::Program { .. } => {
+            viewer.is_none_or(|viewer| may_read_mapped(viewer, found))
+        }
+        FilePlace::Below { root, named_by, kind, .. } => {
+            let may_target = match (root, kind) {
+                // The user chose the directory, whoever named the file in it.
+                (FileRoot::Sources, FileKind::Source) => true,
+                (_, FileKind::Source) => may_target_have_read(*named_by, found),
+                _ => !policy.is_live || may_target_read(*named_by, found),
+            };
+            viewer.is_none_or(|viewer| may_read(viewer, found)) && may_target
+        }
+    }
 }
 
 /// Opens what a link in a process's directory of procfs leads to. For `viewer` that process has to be

@@ -350,7 +350,7 @@ mod tests {
         let first = Findings::new(first, &analyzer, Queues::default());
         let (published, wishes) = Published::new(first);
         let published = Arc::new(published);
-        let policy = FilePolicy { symfs: None, is_live: true, viewer: None };
+        let policy = FilePolicy { is_live: true, ..FilePolicy::default() };
         let thread = AnalyzerThread {
             analyzer,
             target: Target::default(),

@@ -4,7 +4,9 @@
 pub(crate) mod cost;
 pub(crate) mod findings;
 mod index_worker;
+pub(crate) mod inspection;
 mod live;
+mod named_event;
 mod published;
 pub(crate) mod question;
 pub(crate) mod raw;
@@ -118,7 +120,7 @@ pub(crate) fn start_live_hurried_by(
 
 /// Rules for the files of a session with `options`.
 pub(crate) fn files_of(options: &LiveOptions) -> FilePolicy {
-    FilePolicy { is_live: true, viewer: options.viewer.clone(), symfs: None }
+    FilePolicy { is_live: true, viewer: options.viewer.clone(), ..FilePolicy::default() }
 }
 
 /// Tells whether each of `events` is spelled as one; it may still not be had on this machine.
@@ -139,7 +141,7 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
     live.max_overhead = options.max_overhead;
     live.keeps_counts = options.keeps_counts;
     live.ring_pages = options.ring_pages;
-    for name in &options.events {
+    for name in &named_event::resolved(options, files_of(options))? {
         let event = EventSelector::parse(name);
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
@@ -222,6 +224,20 @@ impl OpenRecording {
     ) -> anyhow::Result<QueryAnswer> {
         self.config.history_bytes = replay::REREAD_BYTES;
         Ok(self.replay()?.answer(question, whole, look)?)
+    }
+
+    /// Hands all samples of a recording on, some at a time, where a history had a part of them only; gives the last of these
+    /// histories.
+    ///
+    /// # Errors
+    /// What is wrong with the recording. `look` is asked after each record whether to go on.
+    pub(crate) fn in_parts(
+        mut self,
+        add: &mut dyn FnMut(&HistoryView),
+        look: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> anyhow::Result<HistoryView> {
+        self.config.history_bytes = replay::REREAD_BYTES;
+        Ok(self.replay()?.in_parts(add, look)?)
     }
 
     /// Gives the answer for each sample, in time order, with the source of its trigger if it `has_sources`, and at the end

@@ -4,6 +4,7 @@ use super::findings::Findings;
 use crate::exit::{Failure, Kind};
 use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::query::answer::{Inquiry, Reckoning};
+use dataspace_analyzer::query::error::QueryError;
 use dataspace_proto::query::{Metric, Query, QueryAnswer};
 
 /// A question that means something, and its words.
@@ -14,19 +15,37 @@ pub(crate) struct Question {
     inquiry: Inquiry,
 }
 
+/// The failure of a question that means nothing.
+pub(crate) fn mistake(error: &QueryError) -> Failure {
+    let failure = Failure::new(Kind::Usage, error.to_string());
+    match error.excerpt() {
+        Some(excerpt) => failure.with_remedy(excerpt),
+        None => failure,
+    }
+}
+
+/// A text as expressions have it.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
+}
+
 impl Question {
     /// Reads `query`.
     ///
     /// # Errors
     /// What in it means nothing.
     pub(crate) fn new(query: Query) -> Result<Self, Failure> {
-        let inquiry = Inquiry::new(&query).map_err(|error| {
-            let failure = Failure::new(Kind::Usage, error.to_string());
-            match error.excerpt() {
-                Some(excerpt) => failure.with_remedy(excerpt),
-                None => failure,
-            }
-        })?;
+        let inquiry = Inquiry::new(&query).map_err(|error| mistake(&error))?;
         Ok(Self { query, inquiry })
     }
 

@@ -107,21 +107,32 @@ impl Replay {
     /// The answer to a question to more samples than a history holds. `whole` is the history of the same recording that was
     /// read before; `look` is asked after each record whether to go on.
     pub(super) fn answer(
-        mut self,
+        self,
         question: &Question,
         whole: &HistoryView,
         look: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<QueryAnswer, RecordingError> {
         let mut reckoning = question.reckoning(whole);
+        let last = self.in_parts(&mut |part| reckoning.add(part), look)?;
+        Ok(reckoning.answer(&last))
+    }
+
+    /// Hands all samples on, some at a time, as histories of one session; gives the last of them. `look` is asked after
+    /// each record whether to go on.
+    pub(super) fn in_parts(
+        mut self,
+        add: &mut dyn FnMut(&HistoryView),
+        look: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<HistoryView, RecordingError> {
         self.run(&mut Unobserved, |replay, _| {
             if replay.analyzer.n_held() >= REREAD_ROWS {
-                reckoning.add(&replay.analyzer.take_history());
+                add(&replay.analyzer.take_history());
             }
             look()
         })?;
-        let rest = self.analyzer.take_history();
-        reckoning.add(&rest);
-        Ok(reckoning.answer(&rest))
+        let last = self.analyzer.take_history();
+        add(&last);
+        Ok(last)
     }
 }
 

@@ -30,12 +30,12 @@ pub(crate) fn run(
     let keyboard = Keyboard::open()?;
     let mut screen = Screen::enter()?;
     let end = options.duration.map(|duration| Instant::now() + duration);
-    let mut text = asked(source, question, screen.height())?;
+    let mut text = asked(source, question, options, screen.height())?;
     let mut refreshed = Instant::now();
     while !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
         if refreshed.elapsed() >= options.interval {
             refreshed = Instant::now();
-            match asked(source, question, screen.height()) {
+            match asked(source, question, options, screen.height()) {
                 Ok(newer) => text = newer,
                 // A session that is gone answers no more: its last answer stays.
                 Err(_) if source.is_finished() => {}
@@ -65,11 +65,17 @@ pub(crate) fn run(
 }
 
 /// The answer as it is now, in so many lines.
-fn asked(source: &dyn Source, question: &Question, height: usize) -> anyhow::Result<String> {
+fn asked(
+    source: &dyn Source,
+    question: &Question,
+    view: &TopOptions,
+    height: usize,
+) -> anyhow::Result<String> {
     let limit = height.saturating_sub(N_OTHER_LINES).max(1);
     let options = TableOptions {
         window: Window::All,
         selection: Selection { limit: Some(limit), ..Selection::default() },
+        names: view.names,
         has_color: false,
         width: None,
     };

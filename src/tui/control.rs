@@ -7,6 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 /// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
+    Open,
     Quit,
     Help,
     Pause,
@@ -17,9 +18,22 @@ pub(super) enum Action {
     PreviousSort,
     Invert,
     EditFilter,
+    FilterHere,
+    Unfilter,
+    Group,
+    Layout,
+    Code,
+    Threads,
+    Time,
+    Now,
+    Names,
+    Columns,
+    Warnings,
     Back,
-    Detail,
     ToggleTree,
+    Unfold,
+    Fold,
+    UnfoldAll,
     Up,
     Down,
     PageUp,
@@ -52,30 +66,104 @@ const fn control(
 
 /// Every key, except those that type a filter. The help line takes what fits, from the front.
 pub(super) const CONTROLS: &[Control] = &[
-    control(Action::Quit, &[KeyCode::Char('q')], "quit", "leave, with a last table (Ctrl-C too)"),
     control(Action::Help, &[KeyCode::Char('?'), KeyCode::F(1)], "help", "this page"),
+    control(
+        Action::Open,
+        &[KeyCode::Enter],
+        "open",
+        "all about the object, or what the row stands for",
+    ),
+    control(
+        Action::Quit,
+        &[KeyCode::Char('q')],
+        "quit",
+        "close the page; on the first one leave, with a last table (Ctrl-C leaves at once)",
+    ),
+    control(
+        Action::Layout,
+        &[KeyCode::Char('l')],
+        "layout",
+        "the members of the type in their cache lines",
+    ),
+    control(
+        Action::Code,
+        &[KeyCode::Char('c')],
+        "code",
+        "the code that touches it most: source, instructions, objects",
+    ),
+    control(
+        Action::Threads,
+        &[KeyCode::Char('t')],
+        "threads",
+        "cache lines that threads share (t was tree: Tab)",
+    ),
+    control(
+        Action::EditFilter,
+        &[KeyCode::Char('/')],
+        "filter",
+        "show only objects with this text; after = an expression",
+    ),
+    control(
+        Action::Group,
+        &[KeyCode::Char('g')],
+        "group",
+        "put samples together by thread, function, line, ... (Home goes to the first row)",
+    ),
+    control(Action::NextWindow, &[KeyCode::Char('w')], "window", "next window"),
+    control(Action::NextSort, &[KeyCode::Char('s')], "sort", "sort by the next column"),
+    control(
+        Action::Time,
+        &[KeyCode::Char('h')],
+        "time",
+        "samples by second; Enter there moves the window back",
+    ),
     control(
         Action::Pause,
         &[KeyCode::Char(' ')],
         "pause",
         "stop the picture, not the sampling; again to go on",
     ),
-    control(Action::NextWindow, &[KeyCode::Char('w')], "window", "next window"),
-    control(Action::NextSort, &[KeyCode::Char('s')], "sort", "sort by the next column"),
     control(
-        Action::EditFilter,
-        &[KeyCode::Char('/')],
-        "filter",
-        "show only objects with this text",
+        Action::Names,
+        &[KeyCode::Char('n')],
+        "names",
+        "names of the source, or descriptors by type",
     ),
-    control(Action::Detail, &[KeyCode::Enter], "detail", "everything about the object, and back"),
+    control(
+        Action::FilterHere,
+        &[KeyCode::Char('f')],
+        "",
+        "only samples of what is under the cursor, in every view",
+    ),
+    control(Action::Unfilter, &[KeyCode::Char('F')], "", "take the last such filter off again"),
+    control(Action::Now, &[KeyCode::Char('0')], "", "back to now, where the window was moved back"),
+    control(
+        Action::Unfold,
+        &[KeyCode::Char('+'), KeyCode::Right],
+        "",
+        "show the members below a row",
+    ),
+    control(
+        Action::Fold,
+        &[KeyCode::Char('-'), KeyCode::Left],
+        "",
+        "hide them, or go to the row around",
+    ),
+    control(
+        Action::UnfoldAll,
+        &[KeyCode::Char('*')],
+        "",
+        "show the members of all rows, or of none",
+    ),
     control(
         Action::ToggleTree,
-        &[KeyCode::Char('t'), KeyCode::Tab],
-        "tree/flat",
-        "members below their aggregate, or one list",
+        &[KeyCode::Tab],
+        "",
+        "members below their aggregate, or one list (was t)",
     ),
-    control(Action::Invert, &[KeyCode::Char('i')], "invert", "sort the other way round"),
+    control(Action::Columns, &[KeyCode::Char('o')], "", "choose the columns"),
+    control(Action::Warnings, &[KeyCode::Char('!')], "", "all warnings"),
+    control(Action::Invert, &[KeyCode::Char('i')], "", "sort the other way round"),
     control(Action::PreviousSort, &[KeyCode::Char('S')], "", "sort by the previous column"),
     control(Action::SetWindow(0), &[KeyCode::Char('1')], "", ""),
     control(Action::SetWindow(1), &[KeyCode::Char('2')], "", ""),
@@ -86,9 +174,9 @@ pub(super) const CONTROLS: &[Control] = &[
     control(Action::Down, &[KeyCode::Down, KeyCode::Char('j')], "", "down"),
     control(Action::PageUp, &[KeyCode::PageUp], "", "a page up"),
     control(Action::PageDown, &[KeyCode::PageDown], "", "a page down"),
-    control(Action::First, &[KeyCode::Char('g'), KeyCode::Home], "", "to the first line"),
-    control(Action::Last, &[KeyCode::Char('G'), KeyCode::End], "", "to the last line"),
-    control(Action::Back, &[KeyCode::Esc], "", "close what is open; then clear the filter"),
+    control(Action::First, &[KeyCode::Home], "", "to the first row (was g)"),
+    control(Action::Last, &[KeyCode::End, KeyCode::Char('G')], "", "to the last row"),
+    control(Action::Back, &[KeyCode::Esc], "", "close what is open; then clear the filters"),
 ];
 
 /// The keys while a filter is typed, for the help line.
@@ -96,24 +184,21 @@ pub(super) const FILTER_CONTROLS: &[(KeyCode, &str)] =
     &[(KeyCode::Enter, "keep"), (KeyCode::Esc, "clear"), (KeyCode::Backspace, "erase")];
 
 /// The keys while a page is open, for the help line.
-pub(super) const PAGE_ACTIONS: &[Action] = &[Action::Quit, Action::Back, Action::Up, Action::Down];
+pub(super) const PAGE_ACTIONS: &[Action] =
+    &[Action::Quit, Action::Open, Action::FilterHere, Action::Up, Action::Down, Action::Help];
 
 /// The effect of `key`, where it is not typed into a filter.
 pub(super) fn action(key: KeyEvent) -> Option<Action> {
-    if is_ctrl_c(key) {
-        return Some(Action::Quit);
-    }
     if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
         return None;
     }
     CONTROLS.iter().find(|control| control.keys.contains(&key.code)).map(|control| control.action)
 }
 
-/// Tells whether `key` is Ctrl-C, which is a key like any other in raw mode.
-pub(super) fn is_ctrl_c(key: KeyEvent) -> bool {
-    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+/// Tells whether `key` is the letter with Ctrl: Ctrl-C and Ctrl-Z are keys like any other in raw mode.
+pub(super) fn is_control(key: KeyEvent, letter: char) -> bool {
+    key.code == KeyCode::Char(letter) && key.modifiers.contains(KeyModifiers::CONTROL)
 }
-
 /// Text of the help screen for `control` where a session has `windows`; `None` where it does nothing.
 pub(super) fn description(control: &Control, windows: &[Window]) -> Option<String> {
     match control.action {
@@ -163,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn control_keys_do_nothing_but_ctrl_c() {
+    fn keys_with_control_are_others() {
         let key = |c: char| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
-        assert_eq!(action(key('c')), Some(Action::Quit));
+        assert!(is_control(key('c'), 'c') && action(key('c')).is_none());
         assert_eq!(action(key('s')), None);
     }
 }

@@ -1,11 +1,25 @@
 //! State of the screen, and how keys change it: no widget, no terminal.
 
-use super::control::{Action, action, is_ctrl_c};
-use crate::arrangement::{Arrangement, Listing};
-use crate::config::TopOptions;
-use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+mod opening;
+
+use super::control::{Action, action, is_control};
+use super::lens::{Condition, Lens, condition_of};
+use super::page::{Meaning, Page, Subject};
+use super::rows::Rows;
+use super::trend::Trend;
+use crate::arrangement::{Arrangement, Fold, Listing};
+use crate::column::Column;
+use crate::config::{Names, TopOptions};
+use crate::header::{Segment, Tone};
+use crate::text::visible;
+use dataspace_proto::query::KeyValue;
+use dataspace_proto::snapshot::{ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::Rect;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The longest filter: no descriptor that fits on a screen needs more.
@@ -15,41 +29,51 @@ const MAX_FILTER_LEN: usize = 200;
 /// that stand still, short enough to follow the target.
 const USUAL_WINDOW_S: u16 = 10;
 
-/// Receiver of the keyboard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// The table.
-    Table,
-    /// The line in which a filter is typed.
-    Filter,
-    /// The page about the selected object.
-    Detail,
-    /// The page about the keys.
-    Help,
-}
+/// Lines that a turn of the wheel moves.
+const WHEEL_LINES: isize = 3;
+
+/// Pages that lie over each other at most.
+const MAX_PAGES: usize = 32;
 
 /// The state of the screen.
 #[derive(Debug)]
 pub(super) struct ScreenState {
-    snapshot: Arc<Snapshot>,
+    /// The newest totals.
+    pub(super) whole: Arc<Snapshot>,
+    /// The part of them that is shown: through the lens.
+    pub(super) snapshot: Arc<Snapshot>,
+    /// The part of the samples that is looked at.
+    pub(super) lens: Lens,
+    pub(super) trend: Trend,
+    /// The hottest line of each object, by its descriptor.
+    pub(super) hot_lines: HashMap<String, String>,
+    /// The text in which a filter is typed.
+    pub(super) typed: Option<String>,
+    /// Pages over the table, the one that is seen last.
+    pub(super) pages: Vec<Page>,
+    /// The columns that were chosen; none: those that there is room for.
+    pub(super) columns: Vec<Column>,
+    /// The columns of the last picture.
+    pub(super) seen_columns: Vec<Column>,
+    /// Keys of the user's own.
+    pub(super) own_keys: BTreeMap<String, String>,
+    /// Said in answer to a key, until the next one.
+    pub(super) message: Option<Segment>,
+    /// The history has to be asked anew.
+    pub(super) is_stale: bool,
+    /// The lines that the table's rows are in.
+    pub(super) body: Rect,
+    pub(super) at: Rows,
     listing: Listing,
     arrangement: Arrangement,
     /// The window that was chosen; a session need not have it.
     window: Option<Window>,
-    mode: Mode,
     is_paused: bool,
     is_left: bool,
-    /// The selected row, and the object in it: the selection stays on the object when the order
-    /// changes under it.
-    selected: usize,
+    is_suspended: bool,
+    wants_code: bool,
+    /// The selected object: the selection stays on it when the order changes under it.
     selected_id: Option<u32>,
-    /// The first row that is visible.
-    first_row: usize,
-    /// Number of rows that were visible in the last picture.
-    n_visible_rows: usize,
-    /// The first line of the open page that is visible, and the last one that may be.
-    page_scroll: usize,
-    max_page_scroll: usize,
 }
 
 impl ScreenState {
@@ -58,70 +82,91 @@ impl ScreenState {
         let arrangement = Arrangement {
             window: window_of(&snapshot, options.window),
             is_tree: true,
+            names: options.names,
             selection: options.selection.clone(),
             ..Arrangement::default()
         };
         let mut state = Self {
             listing: arrangement.list(&snapshot),
+            whole: Arc::clone(&snapshot),
             snapshot,
+            lens: Lens::default(),
+            trend: Trend::default(),
+            hot_lines: HashMap::new(),
+            typed: None,
+            pages: Vec::new(),
+            columns: options.columns.clone(),
+            seen_columns: Vec::new(),
+            own_keys: BTreeMap::new(),
+            message: None,
+            is_stale: false,
+            body: Rect::default(),
+            at: Rows::default(),
             arrangement,
             window: options.window,
-            mode: Mode::Table,
             is_paused: false,
             is_left: false,
-            selected: 0,
+            is_suspended: false,
+            wants_code: false,
             selected_id: None,
-            first_row: 0,
-            n_visible_rows: 1,
-            page_scroll: 0,
-            max_page_scroll: 0,
         };
+        state.trend.note(&state.whole);
         state.select(0);
         state
     }
 
     /// Takes newer totals, unless the picture is paused.
     pub(super) fn update(&mut self, snapshot: Arc<Snapshot>) {
+        self.trend.note(&snapshot);
         if !self.is_paused {
-            self.snapshot = snapshot;
-            self.rearrange();
+            self.whole = snapshot;
+            self.is_stale = true;
+            if !self.lens.is_needed() {
+                self.show(Arc::clone(&self.whole));
+            }
         }
+    }
+
+    /// Shows totals, or the part of them that the lens keeps.
+    pub(super) fn show(&mut self, snapshot: Arc<Snapshot>) {
+        self.snapshot = snapshot;
+        self.rearrange();
     }
 
     /// Does what a key asks for.
     pub(super) fn press(&mut self, key: KeyEvent) {
-        if self.mode == Mode::Filter && !is_ctrl_c(key) {
-            self.edit_filter(key);
+        self.message = None;
+        if is_control(key, 'c') {
+            self.is_left = true;
+        } else if is_control(key, 'z') {
+            self.is_suspended = true;
+        } else if let Some(typed) = self.typed.take() {
+            self.edit_filter(typed, key);
         } else if let Some(action) = action(key) {
             self.apply(action);
+        } else if let KeyCode::Char(letter) = key.code {
+            self.tell(format!("{} does nothing here; ? shows the keys", letter.escape_default()));
         }
     }
 
-    /// Says how many rows the picture has room for; gives the first one to show.
-    pub(super) fn fit_rows(&mut self, n_visible_rows: usize) -> usize {
-        self.n_visible_rows = n_visible_rows.max(1);
-        let last_first = self.listing.rows.len().saturating_sub(self.n_visible_rows);
-        let low = (self.selected + 1).saturating_sub(self.n_visible_rows);
-        self.first_row = self.first_row.clamp(low, self.selected.max(low)).min(last_first);
-        self.first_row
-    }
-
-    /// Says how many lines of the open page do not fit; gives the first one to show.
-    pub(super) fn fit_page(&mut self, n_lines: usize, n_visible: usize) -> usize {
-        self.max_page_scroll = n_lines.saturating_sub(n_visible);
-        self.page_scroll = self.page_scroll.min(self.max_page_scroll);
-        self.n_visible_rows = n_visible.max(1);
-        self.page_scroll
-    }
-
-    /// The totals shown.
-    pub(super) fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
-
-    /// The rows, of which a part is visible.
-    pub(super) fn listing(&self) -> &Listing {
-        &self.listing
+    /// Does what the mouse asks for: a click selects, a click on what is selected opens it.
+    pub(super) fn point(&mut self, mouse: MouseEvent) {
+        let is_inside = self.body.contains((mouse.column, mouse.row).into());
+        match mouse.kind {
+            MouseEventKind::ScrollUp => self.scroll(-WHEEL_LINES),
+            MouseEventKind::ScrollDown => self.scroll(WHEEL_LINES),
+            MouseEventKind::Down(MouseButton::Left) if is_inside => {
+                let line = usize::from(mouse.row - self.body.y);
+                let at = self.pages.last().map_or(self.at, |page| page.at);
+                let row = at.at_line(line);
+                if row == at.selected {
+                    self.apply(Action::Open);
+                } else {
+                    self.go(|_, _| row);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Window, order and filter.
@@ -129,9 +174,9 @@ impl ScreenState {
         &self.arrangement
     }
 
-    /// Receiver of the keyboard.
-    pub(super) fn mode(&self) -> Mode {
-        self.mode
+    /// The rows, of which a part is visible.
+    pub(super) fn listing(&self) -> &Listing {
+        &self.listing
     }
 
     /// Tells whether the picture stands still.
@@ -144,124 +189,282 @@ impl ScreenState {
         self.is_left
     }
 
-    /// The selected row.
-    pub(super) fn selected(&self) -> usize {
-        self.selected
+    /// Tells, once, whether the program is to be suspended.
+    pub(super) fn takes_suspension(&mut self) -> bool {
+        std::mem::take(&mut self.is_suspended)
     }
 
     /// The object in the selected row.
     pub(super) fn selected_object(&self) -> Option<&ObjectLine> {
-        let row = self.listing.rows.get(self.selected)?;
+        let row = self.listing.rows.get(self.at.selected)?;
         self.snapshot.objects.get(row.object_idx)
+    }
+
+    /// The object of a number.
+    pub(super) fn object(&self, id: u32) -> Option<&ObjectLine> {
+        self.snapshot.objects.iter().find(|object| object.id == id)
+    }
+
+    /// Says something in answer to a key.
+    pub(super) fn tell(&mut self, text: impl Into<String>) {
+        self.message = Some(Segment::new(text, Tone::Strong));
     }
 
     fn apply(&mut self, action: Action) {
         match action {
-            Action::Quit => self.is_left = true,
-            Action::Help => self.open(Mode::Help),
-            Action::Detail => self.open(Mode::Detail),
+            Action::Quit if self.pages.pop().is_none() => self.is_left = true,
+            Action::Quit => {}
+            Action::Help => self.open(Subject::Help),
+            Action::Warnings => self.open(Subject::Warnings),
+            Action::Group => self.open(Subject::Group),
+            Action::Columns => self.open(Subject::Columns),
+            Action::Time => self.open_time(),
+            Action::Threads => self.open(Subject::Threads),
+            Action::Layout => match self.spoken_of().map(|object| Arc::clone(&object.object)) {
+                Some(object) => self.open(Subject::Layout(object)),
+                None => self.tell("no object to show the layout of"),
+            },
+            Action::Code => self.open_code(),
+            Action::Open => self.open_selected(),
             Action::Pause => self.is_paused = !self.is_paused,
-            Action::EditFilter => self.mode = Mode::Filter,
-            Action::Back if self.mode != Mode::Table => self.mode = Mode::Table,
-            Action::Back => self.set_filter(String::new()),
+            Action::EditFilter => self.typed = Some(self.arrangement.selection.filter.clone()),
+            Action::FilterHere => self.filter_here(),
+            Action::Unfilter => self.unfilter(),
+            Action::Now => self.change_lens(|lens| lens.end_s = None),
+            Action::Names => {
+                self.arrangement.names = match self.arrangement.names {
+                    Names::Source => Names::Descriptor,
+                    Names::Descriptor => Names::Source,
+                };
+                self.is_stale = true;
+                self.rearrange();
+            }
+            Action::Back => self.go_back(),
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
-            Action::PageUp => self.step(-self.page_step()),
-            Action::PageDown => self.step(self.page_step()),
+            Action::PageUp | Action::PageDown => {
+                let at = self.pages.last().map_or(self.at, |page| page.at);
+                let sign = if action == Action::PageUp { -1 } else { 1 };
+                self.step(sign * at.page_step());
+            }
             Action::First => self.step(isize::MIN),
             Action::Last => self.step(isize::MAX),
             Action::NextWindow => self.next_window(),
             Action::SetWindow(idx) => self.set_window(idx),
             Action::NextSort => self.sort_by_next(1),
             Action::PreviousSort => self.sort_by_next(-1),
-            Action::Invert => {
-                self.arrangement.is_inverted = !self.arrangement.is_inverted;
-                self.rearrange();
-            }
+            Action::Invert => self.change(|arrangement| {
+                arrangement.is_inverted = !arrangement.is_inverted;
+            }),
             Action::ToggleTree => {
-                self.arrangement.is_tree = !self.arrangement.is_tree;
-                self.rearrange();
+                self.change(|arrangement| arrangement.is_tree = !arrangement.is_tree);
             }
+            Action::Unfold => self.fold(true),
+            Action::Fold => self.fold(false),
+            Action::UnfoldAll => self.change(|arrangement| arrangement.folds.turn_all()),
         }
     }
 
-    fn open(&mut self, page: Mode) {
-        self.mode = if self.mode == page { Mode::Table } else { page };
-        self.page_scroll = 0;
+    /// Leaves only samples of what is under the cursor.
+    fn filter_here(&mut self) {
+        let condition = match self.pages.last() {
+            Some(Page { subject: Subject::Object(id), at, .. }) if at.selected == 0 => {
+                self.object(*id).and_then(|object| self.condition(object))
+            }
+            Some(page) => page.selected().condition(),
+            None => self.selected_object().and_then(|object| self.condition(object)),
+        };
+        match condition {
+            Some(condition) if self.lens.conditions.contains(&condition) => {
+                self.tell("that filter is on already; F takes it off");
+            }
+            Some(condition) => {
+                if let Some(page) = self.pages.last_mut() {
+                    page.at = Rows::default();
+                }
+                self.change_lens(|lens| lens.conditions.push(condition));
+            }
+            None => self.tell("nothing under the cursor to filter by"),
+        }
     }
 
-    fn edit_filter(&mut self, key: KeyEvent) {
-        let mut filter = self.arrangement.selection.filter.clone();
+    /// The condition that samples are of a row of the table.
+    fn condition(&self, object: &ObjectLine) -> Option<Condition> {
+        let label = visible(self.arrangement.names.of(object)).into_owned();
+        if object.kind == ObjectKind::Total {
+            return None;
+        }
+        let is_group = object.parent_id == self.snapshot.objects.first().map(|total| total.id);
+        match &self.lens.group {
+            Some(key) if is_group => group_condition(key, &object.object),
+            _ => Some(Condition { expression: condition_of(object), label }),
+        }
+    }
+
+    fn unfilter(&mut self) {
+        if self.lens.conditions.is_empty() {
+            return self.tell("no filter is on; f sets one");
+        }
+        self.change_lens(|lens| drop(lens.conditions.pop()));
+    }
+
+    /// Closes what is open, then takes off what leaves samples out, one after the other.
+    fn go_back(&mut self) {
+        if self.pages.pop().is_some() {
+            self.is_stale = true;
+        } else if !self.arrangement.selection.filter.is_empty() {
+            self.set_text(String::new());
+        } else if self.lens.end_s.is_some() {
+            self.change_lens(|lens| lens.end_s = None);
+        } else if !self.lens.conditions.is_empty() {
+            self.unfilter();
+        } else if self.lens.group.is_some() {
+            self.change_lens(|lens| lens.group = None);
+        } else {
+            self.tell("nothing to close; q leaves");
+        }
+    }
+
+    /// Another part of the samples: the history is asked for it.
+    fn change_lens(&mut self, change: impl FnOnce(&mut Lens)) {
+        change(&mut self.lens);
+        self.is_stale = true;
+        if !self.lens.is_needed() {
+            self.show(Arc::clone(&self.whole));
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Arrangement)) {
+        change(&mut self.arrangement);
+        self.rearrange();
+    }
+
+    fn fold(&mut self, is_open: bool) {
+        let Some(row) = self.listing.rows.get(self.at.selected).cloned() else { return };
+        let Some(id) = self.selected_object().map(|object| object.id) else { return };
+        match (row.fold, is_open) {
+            (Fold::Closed, true) | (Fold::Open, false) => {
+                self.change(|arrangement| arrangement.folds.set(id, row.depth, is_open));
+            }
+            (_, false) if row.depth > 0 => {
+                let above = self.listing.rows[..self.at.selected].iter();
+                let around = above.rev().position(|above| above.depth < row.depth);
+                self.select(self.at.selected - 1 - around.unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+
+    fn edit_filter(&mut self, mut typed: String, key: KeyEvent) {
         let is_control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
-            KeyCode::Enter => self.mode = Mode::Table,
-            KeyCode::Esc => {
-                self.mode = Mode::Table;
-                filter.clear();
-            }
-            KeyCode::Backspace => drop(filter.pop()),
-            KeyCode::Char('u') if is_control => filter.clear(),
-            KeyCode::Char(c) if !is_control && filter.len() < MAX_FILTER_LEN => filter.push(c),
+            KeyCode::Enter => return self.keep_filter(&typed),
+            KeyCode::Esc => return self.set_text(String::new()),
+            KeyCode::Backspace => drop(typed.pop()),
+            KeyCode::Char('u') if is_control => typed.clear(),
+            KeyCode::Char(c) if !is_control && typed.len() < MAX_FILTER_LEN => typed.push(c),
             KeyCode::Up => self.step(-1),
             KeyCode::Down => self.step(1),
             _ => {}
         }
-        self.set_filter(filter);
+        if !typed.starts_with('=') {
+            self.set_text(typed.clone());
+        }
+        self.typed = Some(typed);
     }
 
-    fn set_filter(&mut self, filter: String) {
+    /// Keeps what was typed: a text is there already, an expression is a condition.
+    fn keep_filter(&mut self, typed: &str) {
+        let Some(expression) = typed.strip_prefix('=').map(str::trim) else { return };
+        self.set_text(String::new());
+        if expression.is_empty() {
+            return;
+        }
+        let condition =
+            Condition { expression: expression.to_owned(), label: expression.to_owned() };
+        self.change_lens(|lens| lens.conditions.push(condition));
+    }
+
+    fn set_text(&mut self, filter: String) {
         if filter != self.arrangement.selection.filter {
-            self.arrangement.selection.filter = filter;
-            self.rearrange();
+            self.change(|arrangement| arrangement.selection.filter = filter);
         }
     }
 
     /// Chooses the window at `idx` among those of the session, if there is one.
     fn set_window(&mut self, idx: usize) {
-        self.window = self.snapshot.window_lengths().windows().nth(idx).or(self.window);
+        let lengths = self.whole.window_lengths();
+        let Some(window) = lengths.windows().nth(idx) else {
+            return self.tell(format!("the session has no window {}", idx + 1));
+        };
+        self.window = Some(window);
+        self.is_stale = true;
         self.rearrange();
     }
 
     fn next_window(&mut self) {
-        let lengths = self.snapshot.window_lengths();
+        let lengths = self.whole.window_lengths();
         let here = lengths.windows().position(|window| window == self.arrangement.window);
         self.set_window(here.map_or(0, |here| (here + 1) % lengths.windows().count()));
     }
 
     fn sort_by_next(&mut self, step: isize) {
-        self.arrangement.sort = self.arrangement.sort.after(step);
-        self.rearrange();
-    }
-
-    /// A line of the old page stays visible on the new one.
-    fn page_step(&self) -> isize {
-        isize::try_from(self.n_visible_rows.saturating_sub(1).max(1)).unwrap_or(1)
+        self.change(|arrangement| arrangement.sort = arrangement.sort.after(step));
     }
 
     fn step(&mut self, n_lines: isize) {
-        if matches!(self.mode, Mode::Detail | Mode::Help) {
-            self.page_scroll =
-                self.page_scroll.saturating_add_signed(n_lines).min(self.max_page_scroll);
+        self.go(|at, n_rows| {
+            at.step(n_lines, n_rows);
+            at.selected
+        });
+    }
+
+    fn scroll(&mut self, n_lines: isize) {
+        self.go(|at, n_rows| {
+            at.scroll(n_lines, n_rows);
+            at.selected
+        });
+    }
+
+    /// Selects the row that `to` gives, of the page or the table.
+    fn go(&mut self, to: impl FnOnce(&mut Rows, usize) -> usize) {
+        if let Some(page) = self.pages.last_mut() {
+            let n_rows = page.rows.len();
+            page.at.selected = to(&mut page.at, n_rows).min(n_rows.saturating_sub(1));
         } else {
-            self.select(self.selected.saturating_add_signed(n_lines));
+            let row = to(&mut self.at, self.listing.rows.len());
+            self.select(row);
         }
     }
 
     fn select(&mut self, row: usize) {
-        self.selected = row.min(self.listing.rows.len().saturating_sub(1));
+        self.at.selected = row.min(self.listing.rows.len().saturating_sub(1));
         self.selected_id = self.selected_object().map(|object| object.id);
     }
 
     /// Lists anew. The selection stays on its object; a selection on the first line stays there:
     /// that is where one looks who selected nothing.
     fn rearrange(&mut self) {
-        self.arrangement.window = window_of(&self.snapshot, self.window);
+        self.arrangement.window = window_of(&self.whole, self.window);
         self.listing = self.arrangement.list(&self.snapshot);
         let objects = &self.snapshot.objects;
         let is_selected = |object_idx: usize| Some(objects[object_idx].id) == self.selected_id;
         let row = self.listing.rows.iter().position(|row| is_selected(row.object_idx));
-        self.select(row.unwrap_or(self.selected));
+        let row = row.filter(|_| self.at.selected > 0).unwrap_or(self.at.selected);
+        self.select(row);
     }
+}
+
+/// The condition that a key has the value that is shown so.
+fn group_condition(key: &str, shown: &str) -> Option<Condition> {
+    if shown == "(none)" {
+        return None;
+    }
+    let value = match shown {
+        "true" | "false" => KeyValue::Bool(shown == "true"),
+        _ => shown.parse().map_or_else(|_| KeyValue::Text(shown.to_owned()), KeyValue::Number),
+    };
+    Meaning::Key(key.to_owned(), value).condition()
 }
 
 /// The window that is shown: the one chosen, if the session has it, else one of some seconds.
@@ -272,4 +475,4 @@ fn window_of(snapshot: &Snapshot, chosen: Option<Window>) -> Window {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::tui) mod tests;

@@ -1,31 +1,28 @@
 //! Draws a state: header, objects or a page over them, one line of news, one line of keys.
 
-mod detail;
-mod flow;
+pub(in crate::tui) mod flow;
+mod header;
 mod help;
 mod objects;
 mod theme;
 
+pub(super) use help::page as help_rows;
+pub(super) use objects::columns;
 pub(super) use theme::Theme;
 
-use super::state::{Mode, ScreenState};
-use crate::header::{self, Segment, Shares, Tone};
+use super::page::{Page, PageRow};
+use super::state::ScreenState;
+use crate::header::{Segment, Tone};
 use crate::table::reason_of;
 use crate::text::visible;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Clear, Paragraph};
-
-/// Rows of objects that the header leaves room for, if it can.
-const MIN_BODY: u16 = 4;
-
-/// Below this width, shares of the accounting line would cost it more lines than they are worth.
-const NARROW: usize = 60;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 
 /// Below this height the line of news is not worth its room.
-const MIN_HEIGHT_FOR_NEWS: u16 = 12;
+const MIN_HEIGHT_FOR_NEWS: u16 = 8;
 
 /// Draws `state` over the whole frame.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, theme: &Theme) {
@@ -33,16 +30,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, theme: &Theme
     if area.width == 0 || area.height == 0 {
         return;
     }
-    let header = header_lines(state, area, theme);
+    let header = header::lines(state, area, theme);
     let news = news(state);
-    let has_news = area.height >= MIN_HEIGHT_FOR_NEWS || state.mode() == Mode::Filter;
+    let has_news = area.height >= MIN_HEIGHT_FOR_NEWS || state.typed.is_some();
     let header_height = u16::try_from(header.len()).unwrap_or(u16::MAX).min(area.height);
     let footer_height = (1 + u16::from(has_news)).min(area.height - header_height);
     let body_height = area.height - header_height - footer_height;
     let rows = |y: u16, height: u16| Rect { x: area.x, y: area.y + y, width: area.width, height };
 
     frame.render_widget(Paragraph::new(header), rows(0, header_height));
-    draw_body(frame, rows(header_height, body_height), state, theme);
+    let body = rows(header_height, body_height);
+    match state.pages.pop() {
+        Some(mut page) => {
+            state.body = draw_page(frame, body, &mut page, theme);
+            state.pages.push(page);
+        }
+        None => objects::draw(frame, body, state, theme),
+    }
     let mut footer = Vec::new();
     if has_news {
         footer.push(Line::styled(news.text, theme.style(news.tone)));
@@ -51,81 +55,77 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, theme: &Theme
     frame.render_widget(Paragraph::new(footer), rows(header_height + body_height, footer_height));
 }
 
-fn draw_body(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState, theme: &Theme) {
-    let inner_width = usize::from(area.width.saturating_sub(4));
-    let (title, lines) = match state.mode() {
-        Mode::Table | Mode::Filter => return objects::draw(frame, area, state, theme),
-        Mode::Help => (" keys ", help::page(state, theme)),
-        Mode::Detail => (" object ", detail::page(state, inner_width, theme)),
+/// Draws a page; gives where its rows are.
+fn draw_page(frame: &mut Frame<'_>, area: Rect, page: &mut Page, theme: &Theme) -> Rect {
+    let block = Block::bordered().title(page.title()).padding(Padding::horizontal(1));
+    let block = block.border_set(theme.border());
+    let inside = block.inner(area);
+    let n_visible = usize::from(inside.height);
+    let first = page.at.fit(page.rows.len(), n_visible);
+    let n_below = page.rows.len().saturating_sub(first + n_visible);
+    let block = match n_below {
+        0 => block,
+        _ => block.title_bottom(format!(" {n_below} more {} ", theme.glyph('↓'))),
     };
-    let block = Block::bordered().title(title).padding(ratatui::widgets::Padding::horizontal(1));
-    let n_visible = usize::from(block.inner(area).height);
-    let first = state.fit_page(lines.len(), n_visible);
-    let n_below = lines.len().saturating_sub(first + n_visible);
-    let block =
-        if n_below > 0 { block.title_bottom(format!(" {n_below} more ↓ ")) } else { block };
-    let shown: Vec<Line<'_>> = lines.into_iter().skip(first).take(n_visible).collect();
+    let shown = page.rows.iter().enumerate().skip(first).take(n_visible);
+    let width = usize::from(inside.width);
+    let lines = shown.map(|(idx, row)| page_line(row, idx == page.at.selected, width, theme));
+    let lines: Vec<Line<'_>> = lines.collect();
     frame.render_widget(Clear, area);
-    frame.render_widget(Paragraph::new(shown).block(block), area);
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+    inside
 }
 
-/// The header. Where there is no room for all of it, costs go first, then events; the accounting
-/// line stays, as whole as the screen can hold it.
-fn header_lines(state: &ScreenState, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
-    let snapshot = state.snapshot();
-    let width = usize::from(area.width);
-    let mut target = header::target(snapshot);
-    target.push(Segment::new(format!("window {}", state.arrangement().window), Tone::Plain));
-    if state.is_paused() {
-        target.insert(0, Segment::new("PAUSED", Tone::Strong));
-    }
-    let hidden_sort = objects::hidden_sort(state, width);
-    target.extend(hidden_sort.map(|key| Segment::new(format!("sorted by {key}"), Tone::Plain)));
-    let shares = if width < NARROW { Shares::Omitted } else { Shares::Shown };
-    let target = flow::lines(&target, " · ", width, theme);
-    let events = flow::lines(&header::events(snapshot), " · ", width, theme);
-    let accounting = flow::lines(&header::accounting(snapshot, shares), " ", width, theme);
-    let cost = flow::lines(&header::cost(snapshot), " · ", width, theme);
-
-    let room = usize::from(area.height.saturating_sub(1 + MIN_BODY)).max(1);
-    let mut left = room.saturating_sub(accounting.len());
-    let mut take = |mut lines: Vec<Line<'static>>, is_cut: bool| {
-        if lines.len() > left && !is_cut {
-            return Vec::new();
-        }
-        lines.truncate(left);
-        left -= lines.len();
-        lines
+fn page_line(row: &PageRow, is_selected: bool, width: usize, theme: &Theme) -> Line<'static> {
+    let span = |segment: &Segment| {
+        Span::styled(theme.drawn(&segment.text).into_owned(), theme.style(segment.tone))
     };
-    let (target, events, cost) = (take(target, true), take(events, false), take(cost, false));
-    let whole = [target, events, accounting, cost].concat();
-    // Without room for anything else, the accounting is what is left of the header.
-    whole.into_iter().take(usize::from(area.height.saturating_sub(2)).max(1)).collect()
+    let line = Line::from(row.segments.iter().map(span).collect::<Vec<_>>());
+    if is_selected { selected(line, width, theme) } else { line }
 }
 
-/// The one line above the keys: the filter, what the selected reason means, or a warning.
+/// The line of the selected row, marked over its whole width.
+fn selected(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
+    let padding = " ".repeat(width.saturating_sub(line.width()));
+    let mut line = line.patch_style(theme.selected());
+    line.push_span(Span::styled(padding, theme.selected()));
+    line
+}
+
+/// The one line above the keys: what is typed, what a key had to say, the filters, or a word about the selected row.
 fn news(state: &ScreenState) -> Segment {
     let filter = visible(&state.arrangement().selection.filter).into_owned();
     let listing = state.listing();
-    let n_matches = listing.rows.iter().filter(|row| !row.is_context).count().saturating_sub(1);
+    let n_matches = listing.rows.iter().filter(|row| !row.is_context).count();
     let matches = if n_matches == 1 { "1 match".into() } else { format!("{n_matches} matches") };
-    if state.mode() == Mode::Filter {
-        return Segment::new(format!("/{filter}█  {matches}"), Tone::Strong);
+    if let Some(typed) = &state.typed {
+        let typed = visible(typed);
+        let found = match typed.strip_prefix('=') {
+            Some(_) => "Enter keeps only samples for which it is true".to_owned(),
+            None => matches,
+        };
+        return Segment::new(format!("/{typed}█  {found}"), Tone::Strong);
+    }
+    if let Some(message) = &state.message {
+        return message.clone();
+    }
+    let mut filters: Vec<String> =
+        state.lens.conditions.iter().map(|it| visible(&it.label).into_owned()).collect();
+    if !filter.is_empty() {
+        filters.push(format!("/{filter} ({matches})"));
+    }
+    if !filters.is_empty() {
+        let text = format!("only {}  (Esc takes it off)", filters.join(" and "));
+        return Segment::new(text, Tone::Strong);
     }
     if let Some(reason) = state.selected_object().and_then(|object| reason_of(&object.object)) {
         return Segment::new(reason.sentence(), Tone::Faint);
     }
-    if !filter.is_empty() {
-        return Segment::new(format!("filter /{filter}  {matches}, Esc clears"), Tone::Strong);
-    }
-    match &state.snapshot().warnings[..] {
-        [] => Segment::new("", Tone::Plain),
-        [only] => Segment::new(format!("warning: {}", visible(only)), Tone::Loss),
-        [.., last] => {
-            let n_more = state.snapshot().warnings.len() - 1;
-            let text = format!("warning: {} (+{n_more}: see <Total>)", visible(last));
-            Segment::new(text, Tone::Loss)
+    match &state.whole.warnings[..] {
+        [.., last] if state.pages.is_empty() => {
+            Segment::new(format!("warning: {}", visible(last)), Tone::Loss)
         }
+        _ => Segment::new("", Tone::Plain),
     }
 }
 

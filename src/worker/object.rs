@@ -2,6 +2,7 @@
 
 use crate::session::findings::Findings;
 use dataspace_analyzer::session::report::{FunctionLine, LayoutMember, TypeLayout};
+use dataspace_analyzer::types::gap::{GapKind, gaps};
 use dataspace_proto::object_detail::{
     CACHE_LINE_BYTES, CacheLine, FunctionSum, LayoutLine, ObjectDetail, ObjectLayout,
     ObjectReference,
@@ -134,7 +135,7 @@ pub(super) fn layout(findings: &Findings, id: u32) -> Option<ObjectLayout> {
     let nest = Nest::of(findings);
     let (object, layout) = nest.with_layout(nest.line(id)?)?;
     let mut members: Vec<LayoutLine> = layout.members.iter().map(line_of).collect();
-    let hole_bytes = measure_holes(layout, &mut members);
+    let (hole_bytes, padding_bytes) = measure_gaps(layout, &mut members);
     add_metrics(&nest, object, &mut members);
     let (cache_lines, spread_samples) = cache_lines(&nest, object);
     Some(ObjectLayout {
@@ -144,7 +145,7 @@ pub(super) fn layout(findings: &Findings, id: u32) -> Option<ObjectLayout> {
         size: layout.size,
         is_union: layout.is_union,
         hole_bytes,
-        padding_bytes: padding_bytes(layout),
+        padding_bytes,
         cache_line_bytes: CACHE_LINE_BYTES,
         members,
         cache_lines,
@@ -181,32 +182,21 @@ fn line_of(member: &LayoutMember) -> LayoutLine {
     }
 }
 
-/// Notes the bytes in front of each member that none has, and gives their sum. Arms begin together: in
-/// front of one is no hole.
-fn measure_holes(layout: &TypeLayout, lines: &mut [LayoutLine]) -> u64 {
-    // The end of the members that were seen at each depth.
-    let mut ends: Vec<u64> = vec![0];
-    let mut sum: u64 = 0;
-    for (member, line) in layout.members.iter().zip(lines) {
-        let depth = member.depth as usize;
-        ends.truncate(depth + 1);
-        if let Some(last) = ends.get_mut(depth) {
-            if !member.is_arm {
-                line.hole_before = member.offset.saturating_sub(*last);
-                sum = sum.saturating_add(line.hole_before);
+/// Notes the bytes in front of each member that none has; gives their sum, and the bytes after the last one.
+fn measure_gaps(layout: &TypeLayout, lines: &mut [LayoutLine]) -> (u64, u64) {
+    let (mut holes, mut padding): (u64, u64) = (0, 0);
+    for gap in gaps(layout) {
+        let bytes = gap.whole_bytes();
+        match (gap.kind, lines.get_mut(gap.before)) {
+            (GapKind::Hole, Some(line)) => {
+                line.hole_before = line.hole_before.saturating_add(bytes);
+                holes = holes.saturating_add(bytes);
             }
-            *last = end(member).max(*last);
+            (GapKind::Padding, _) if gap.depth == 0 => padding = padding.saturating_add(bytes),
+            _ => {}
         }
-        // What it consists of begins where it does.
-        ends.push(member.offset);
     }
-    sum
-}
-
-fn padding_bytes(layout: &TypeLayout) -> u64 {
-    let outermost = layout.members.iter().filter(|member| member.depth == 0);
-    let last = outermost.map(end).max().unwrap_or(0);
-    if layout.truncated { 0 } else { layout.size.saturating_sub(last) }
+    (holes, padding)
 }
 
 /// Joins members and the objects that they are: by what a descriptor adds for each step.
@@ -258,7 +248,7 @@ fn cache_lines(nest: &Nest<'_>, object: &ObjectLine) -> (Vec<CacheLine>, u64) {
         line.samples = line.samples.wrapping_add(own.samples);
         line.loads = line.loads.wrapping_add(own.loads);
         line.stores = line.stores.wrapping_add(own.stores);
-        line.latency = line.latency.wrapping_add(own.latency);
+        line.latency = line.latency.wrapping_add(own.latency.unwrap_or(0));
         line.n_members += 1;
         named = u64::wrapping_add(named, own.samples);
     }
@@ -273,7 +263,7 @@ fn own_sums(nest: &Nest<'_>, line: &ObjectLine) -> Metrics {
         own.samples = own.samples.saturating_sub(all.samples);
         own.loads = own.loads.saturating_sub(all.loads);
         own.stores = own.stores.saturating_sub(all.stores);
-        own.latency = own.latency.saturating_sub(all.latency);
+        own.latency = own.latency.map(|sum| sum.saturating_sub(all.latency.unwrap_or(0)));
     }
     own
 }

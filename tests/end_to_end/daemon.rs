@@ -80,7 +80,7 @@ fn attach_stream_and_detach() {
         let (name, snapshot) = stream.next().unwrap();
         assert_eq!(name, "snapshot");
         assert_balanced(&snapshot);
-        assert_eq!(snapshot["schema"], 1);
+        assert_eq!(snapshot["schema"], 2);
         let now = snapshot["elapsed_ns"].as_u64().unwrap();
         assert!(now > elapsed, "each snapshot is newer");
         elapsed = now;
@@ -366,7 +366,7 @@ fn top_shows_a_session_of_the_daemon_like_one_of_its_own() {
     assert!(code == Some(0) && out.contains("<Total>"), "{out}{errors}");
     // Without a time it is what there is now.
     let (code, out, errors) = top(&["--session", &id.to_string(), "--once"]);
-    assert!(code == Some(0) && out.contains(NEXT), "{out}{errors}");
+    assert!(code == Some(0) && out.contains("cell.next"), "{out}{errors}");
     let (code, out, errors) = top(&["--once", "--json"]);
     let now: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{errors}"));
     assert_eq!((code, &now["target"]["running"]), (Some(0), &json!(true)));
@@ -436,7 +436,7 @@ fn the_screen_shows_a_session_of_the_daemon() {
         return;
     }
     let command = format!("top --connect {}", daemon.socket.display());
-    let mut terminal = Terminal::running(&command, "{structure:cell}");
+    let mut terminal = Terminal::running(&command, "cell");
     terminal.press("q");
     let after = terminal.left_behind();
     assert!(after.contains("<Total>"), "{after}");

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod annotation;
 mod calibration;
 mod command_line;
 mod daemon;
@@ -20,6 +21,7 @@ mod export;
 mod handed;
 mod history;
 mod hostile_file;
+mod layout;
 mod live;
 mod made_code;
 mod namespace;
@@ -30,6 +32,8 @@ mod sandbox;
 mod screen;
 mod skid;
 mod slow_field;
+mod threads;
 mod tidy;
 mod units;
+mod watch;
 mod watched;

@@ -120,7 +120,11 @@ fn report_reads_the_recording_of_the_directory_and_pages_on_a_terminal() {
     // `script` of util-linux gives a command a terminal.
     let mut terminal = Command::new("script");
     let program = env!("CARGO_BIN_EXE_dataspace");
-    terminal.args(["-qec", &format!("{program} report --color never 2>/dev/null"), "/dev/null"]);
+    terminal.args([
+        "-qec",
+        &format!("{program} report --plain --color never 2>/dev/null"),
+        "/dev/null",
+    ]);
     terminal.env("DATASPACE_PAGER", "sed 's/^/paged /'").env("TERM", "xterm");
     let paged = terminal.current_dir(dir.path()).stdin(Stdio::null()).output();
     let Ok(paged) = paged else {

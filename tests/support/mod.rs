@@ -39,6 +39,13 @@ pub(crate) fn compile_by(compiler: &str, name: &str, flags: &[&str]) -> Option<P
     Some(compile_sources(compiler, name, &sources, flags))
 }
 
+/// Compiles `tests/programs/NAME.rs` with rustc and `flags` to a file of its own.
+pub(crate) fn compile_rust(name: &str, flags: &[&str]) -> PathBuf {
+    let sources = [root().join(format!("tests/programs/{name}.rs"))];
+    let flags = [&["--edition", "2024", "-g"][..], flags].concat();
+    compile_sources("rustc", name, &sources, &flags)
+}
+
 /// Compiles SQLite as a program, once for all tests: it takes half a minute.
 pub(crate) fn sqlite() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -71,7 +78,12 @@ pub(crate) fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn compile_sources(compiler: &str, name: &str, sources: &[PathBuf], flags: &[&str]) -> PathBuf {
+pub(crate) fn compile_sources(
+    compiler: &str,
+    name: &str,
+    sources: &[PathBuf],
+    flags: &[&str],
+) -> PathBuf {
     // Tests of one binary run side by side: the same program is not compiled twice at once.
     static LOCK: Mutex<()> = Mutex::new(());
     let _guard = LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

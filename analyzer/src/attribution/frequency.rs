@@ -102,14 +102,19 @@ impl SiteTable {
             });
             sites.sum()
         };
-        let n_samples = n_samples_at(&arrival.through);
+        let (part, each) = scarcest(arrival, &n_samples_at);
+        let n_samples = n_samples_at(part);
         let trigger = past.triggers.get(usize::from(arrival.trigger));
         let is_access = trigger.is_some_and(|trigger| !trigger.accesses.is_empty());
-        let each = (n_samples + 1) * ONE / (arrival.through.len() as u64).max(1);
         // What waits in its code for memory tells nothing of how long a jump takes.
-        let is_measured = arrival.is_jump && !arrival.quiet.is_empty();
+        let (mut n_quiet, mut n_quiet_samples) = (0, 0);
+        for ip in arrival.quiet.iter().filter(|ip| part.contains(ip)) {
+            n_quiet += 1;
+            n_quiet_samples += n_samples_at(std::slice::from_ref(ip));
+        }
+        let is_measured = arrival.is_jump && n_quiet != 0;
         let at_most = if is_measured {
-            (n_samples_at(&arrival.quiet) + 1) * ONE / arrival.quiet.len() as u64
+            (n_quiet_samples + 1) * ONE / n_quiet
         } else {
             each * longest_wait(arrival.is_jump, is_access)
         };
@@ -127,6 +132,18 @@ impl SiteTable {
             at_most,
         }
     }
+}
+
+/// The part of a way that has fewest samples, and parts of a sample for each of its instructions, where one more came than did:
+/// the way was taken no oftener than any of its parts.
+fn scarcest<'a>(arrival: &'a Arrival, n_samples_at: &impl Fn(&[Svma]) -> u64) -> (&'a [Svma], u64) {
+    let mut begin = 0;
+    let parts = arrival.parts.iter().map(|end| {
+        let part = arrival.through.get(begin..*end).unwrap_or_default();
+        begin = *end;
+        (part, (n_samples_at(part) + 1) * ONE / (part.len() as u64).max(1))
+    });
+    parts.min_by_key(|(_, each)| *each).unwrap_or((&[], ONE))
 }
 
 /// The trigger beside which all others together have one sample of a hundred at most.

@@ -1,5 +1,6 @@
 //! Data symbols of an ELF file: name and extent of variables that debug information may not know.
 
+use crate::elf::symbol_name::SymbolName;
 use crate::known::mangling;
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -94,6 +95,17 @@ impl DataSymbols {
         })
     }
 
+    /// Variables of this qualified name, or the last part of whose name it is.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &DataSymbol> {
+        let last = name.rsplit("::").next().unwrap_or(name).to_owned();
+        let name = name.to_owned();
+        // A mangled name has the words of the name in it.
+        let may_be = self.by_place.iter().filter(move |symbol| symbol.name.contains(&*last));
+        may_be.filter(move |symbol| {
+            matches!(SymbolName::of(&symbol.name), SymbolName::Variable(known) if is_named(&known, &name))
+        })
+    }
+
     /// The end of the longest symbol that begins at `start`.
     pub(crate) fn end_from(&self, start: DataPlace) -> Option<Svma> {
         let first = self.by_place.partition_point(|symbol| symbol.start < start);
@@ -115,6 +127,12 @@ impl DataSymbols {
         let end = edges.filter(|edge| *edge > place.at).chain(next_start).min();
         (start.unwrap_or(Svma(0)), end.unwrap_or(Svma(u64::MAX)))
     }
+}
+
+/// Tells whether a variable of the qualified name `known` is meant by `name`.
+fn is_named(known: &str, name: &str) -> bool {
+    let before = known.strip_suffix(name);
+    before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
 
 fn read<'d>(symbol: &impl ObjectSymbol<'d>) -> Option<DataSymbol> {

@@ -128,6 +128,17 @@ columns! {
 }
 
 impl Chunk {
+    /// All of `rows`, so many in each.
+    #[cfg(test)]
+    pub(crate) fn of_rows(rows: &[Row], n_each: usize) -> Vec<std::sync::Arc<Self>> {
+        let chunk = |rows: &[Row]| {
+            let mut chunk = Self::with_room();
+            chunk.extend(rows);
+            chunk.into()
+        };
+        rows.chunks(n_each).map(chunk).collect()
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

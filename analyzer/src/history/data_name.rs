@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(crate) struct DataName {
     /// The finest object.
     pub(crate) object: Arc<str>,
+    /// The same as a programmer writes it.
+    pub(crate) name: Arc<str>,
     /// The outermost object around it.
     pub(crate) aggregate: Arc<str>,
     pub(crate) type_name: Option<Arc<str>>,

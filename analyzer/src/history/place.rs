@@ -1,7 +1,7 @@
 //! PlaceTable in code at which samples of the history were.
 
 use crate::attribution::site_table::SiteIdx;
-use crate::bytes::file::LoadObjectIdx;
+use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
 use crate::dwarf::code::line::SourceLine;
 use crate::history::growing::{Frozen, Growing};
 use crate::index::question::Answer;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct SampledPlace {
     /// The code that was interrupted.
     pub(crate) scope: Arc<Scope>,
+    /// The instruction that the kernel reported, where its load object could be asked.
+    pub(crate) reported: Option<(LoadObjectIdx, Svma)>,
     /// The trigger, where it is known.
     pub(crate) trigger: Option<TriggerPlace>,
     /// The trigger's line, and those of the calls around it that were put in line, outwards; `None` until it is found
@@ -35,14 +37,21 @@ pub(crate) struct TriggerPlace {
     pub(crate) at: Svma,
 }
 
-/// Key of a place: load object, where the scope lies, which is kept by the place, and an address.
-pub(crate) type PlaceKey = (u32, usize, u64);
+/// Key of a place: load object, where the scope lies, which is kept by the place, and the addresses of the reported
+/// instruction and of the trigger.
+pub(crate) type PlaceKey = (u32, usize, u64, u64);
 
-/// The key of a place of this scope, with a trigger at an address that means the same in all samples of the load
-/// object.
-pub(crate) fn key(object: Option<LoadObjectIdx>, scope: &Arc<Scope>, at: Option<u64>) -> PlaceKey {
+/// The key of a place of this scope that was reported at an address, with a trigger at an address that means the same in
+/// all samples of the load object.
+pub(crate) fn key(
+    object: Option<LoadObjectIdx>,
+    scope: &Arc<Scope>,
+    reported: Option<Svma>,
+    at: Option<u64>,
+) -> PlaceKey {
     let object = object.map_or(u32::MAX, |object| object.0);
-    (object, Arc::as_ptr(scope) as usize, at.unwrap_or(u64::MAX))
+    let reported = reported.map_or(u64::MAX, |reported| reported.0);
+    (object, Arc::as_ptr(scope) as usize, reported, at.unwrap_or(u64::MAX))
 }
 
 /// Places that are remembered: 12 KiB.
@@ -64,6 +73,8 @@ pub(crate) struct PlaceTable {
     pub(crate) recent: Places<(SampledCode, u32), N_RECENT>,
     list: Growing<SampledPlace>,
     of_key: FxHashMap<PlaceKey, u32>,
+    /// The load objects that places are in. Who reads shares them.
+    objects: Arc<FxHashMap<LoadObjectIdx, Arc<LoadObjectKey>>>,
     /// Scopes of code of which only the load object is known.
     modules: FxHashMap<LoadObjectIdx, Arc<Scope>>,
     /// The first place whose line was not asked for.
@@ -95,6 +106,18 @@ impl PlaceTable {
         let number = self.list.push(place);
         self.of_key.insert(key, number);
         number
+    }
+
+    /// Keeps the key of a load object that a place is in: it may be asked about code when no process has it any more.
+    pub(crate) fn know(&mut self, object: LoadObjectIdx, key: &Arc<LoadObjectKey>) {
+        if !self.objects.contains_key(&object) {
+            Arc::make_mut(&mut self.objects).insert(object, Arc::clone(key));
+        }
+    }
+
+    /// The load objects that places are in.
+    pub(crate) fn objects(&self) -> &Arc<FxHashMap<LoadObjectIdx, Arc<LoadObjectKey>>> {
+        &self.objects
     }
 
     /// The scope of code in a load object of which nothing more is known.

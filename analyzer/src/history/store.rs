@@ -4,6 +4,7 @@ use crate::attribution::code_place::user_ip;
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
+use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
 use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, RUN_ROWS, Row, Told};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
@@ -14,6 +15,7 @@ use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
 use crate::process::table::Backing;
 use dataspace_proto::record::Sample;
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -124,12 +126,12 @@ impl History {
         let bias = user_ip(sample).0.wrapping_sub(ip.0);
         let trigger = attribution.trigger.map(|trigger| trigger.0.wrapping_sub(bias));
         let scope = &world.sites.get(site).scope;
-        let key = place::key(Some(object), scope, trigger);
+        let key = place::key(Some(object), scope, Some(ip), trigger);
         if let Some(known) = self.places.find(key) {
             return known;
         }
         let key = match self.places.is_full() {
-            true => place::key(Some(object), scope, None),
+            true => place::key(Some(object), scope, None, None),
             false => key,
         };
         if let Some(known) = self.places.find(key) {
@@ -149,7 +151,14 @@ impl History {
             };
             Some(TriggerPlace { object: of, module, at })
         });
-        self.places.add(key, SampledPlace { scope: Arc::clone(scope), trigger, lines: None })
+        let reported = (!self.places.is_full()).then_some((object, ip));
+        for of in [Some(object), trigger.as_ref().map(|it| it.object)].into_iter().flatten() {
+            if let Some(known) = world.processes.object(of) {
+                self.places.know(of, &known.key);
+            }
+        }
+        let scope = Arc::clone(scope);
+        self.places.add(key, SampledPlace { scope, reported, trigger, lines: None })
     }
 
     /// The same for code that no debug information tells of.
@@ -166,11 +175,14 @@ impl History {
                 (Some(object), self.places.module(object, &known.key.path))
             }
         };
-        let key = place::key(object, &scope, None);
+        let key = place::key(object, &scope, None, None);
         match self.places.find(key) {
             Some(known) => known,
             None if self.places.is_full() => NONE,
-            None => self.places.add(key, SampledPlace { scope, trigger: None, lines: None }),
+            None => {
+                let place = SampledPlace { scope, reported: None, trigger: None, lines: None };
+                self.places.add(key, place)
+            }
         }
     }
 
@@ -270,6 +282,7 @@ impl History {
             names: self.names.freeze(),
             places: self.places.freeze(),
             tasks: self.tasks.freeze(),
+            objects: Arc::clone(self.places.objects()),
             gone: self.gone.iter().copied().collect(),
         }
     }
@@ -292,6 +305,8 @@ pub(crate) struct KeptRows {
     pub(crate) names: Frozen<DataName>,
     pub(crate) places: Frozen<SampledPlace>,
     pub(crate) tasks: Frozen<Task>,
+    /// The load objects that places are in.
+    pub(crate) objects: Arc<FxHashMap<LoadObjectIdx, Arc<LoadObjectKey>>>,
     /// Samples that are gone, by second.
     pub(crate) gone: Vec<(u64, u64)>,
 }
@@ -302,6 +317,8 @@ pub struct HistoryView {
     pub(crate) kept: KeptRows,
     /// Names of the events.
     pub(crate) events: Vec<String>,
+    /// Events, by number, whose periods are nanoseconds on a CPU.
+    pub(crate) clocks: Vec<bool>,
     /// NUMA nodes by CPU.
     pub(crate) nodes: Arc<[u16]>,
     /// Time of the session's first record.
@@ -319,6 +336,27 @@ pub struct HistoryView {
 }
 
 impl HistoryView {
+    /// Names of the session's events, by their numbers.
+    #[must_use]
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+
+    /// The key of a load object in which samples were.
+    #[must_use]
+    pub fn load_object(&self, object: LoadObjectIdx) -> Option<&Arc<LoadObjectKey>> {
+        self.kept.objects.get(&object)
+    }
+
+    /// All load objects in which samples were, in the order of their numbers.
+    #[must_use]
+    pub fn load_objects(&self) -> Vec<(LoadObjectIdx, Arc<LoadObjectKey>)> {
+        let objects = self.kept.objects.iter();
+        let mut objects: Vec<_> = objects.map(|(idx, key)| (*idx, Arc::clone(key))).collect();
+        objects.sort_unstable_by_key(|(idx, _)| *idx);
+        objects
+    }
+
     /// The same without samples: where the session begins and ends, and its events.
     #[must_use]
     pub fn outline(&self) -> Self {

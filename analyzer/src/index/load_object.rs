@@ -154,11 +154,16 @@ impl LoadObjectIndex {
         }
     }
 
+    /// Tells whether debug information is at hand, of which each call reads some more.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        self.begin_question();
+        self.debug.as_mut().is_none_or(DebugInfo::is_ready)
+    }
+
     /// The answer to a question, or that it takes another turn.
     #[must_use]
     pub fn answer(&mut self, question: Question) -> Answer {
-        self.begin_question();
-        if self.debug.as_mut().is_some_and(|debug| !debug.is_ready()) {
+        if !self.is_ready() {
             return Answer::Unfinished;
         }
         let answer = match question {
@@ -256,7 +261,7 @@ impl LoadObjectIndex {
         Ok(function)
     }
 
-    fn trigger(&mut self, (svma, mut memory): TriggerCode) -> Trigger {
+    pub(crate) fn trigger(&mut self, (svma, mut memory): TriggerCode) -> Trigger {
         self.note_bits(svma, &mut memory);
         let accesses =
             if memory.is_empty() { Vec::new() } else { self.typed_accesses(svma, memory) };

@@ -1,11 +1,13 @@
 //! The worker, which answers the analyzer's questions about load objects.
 
 use crate::bytes::eviction::EvictionStage;
-use crate::bytes::file::{FileSource, LoadObjectIdx};
+use crate::bytes::file::{FileSource, LoadObjectIdx, LoadObjectKey};
 use crate::bytes::page::PageCache;
+use crate::index::code_listing::{AssemblySyntax, CodeListing, Namesakes};
 use crate::index::code_names::CodeNames;
 use crate::index::load_object::LoadObjectIndex;
 use crate::index::question::{Answer, Question, Request, Response};
+use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -67,14 +69,60 @@ impl Worker {
             let answer = Answer::CodeNames(names);
             return Response { object: request.object, question: request.question, answer };
         }
-        self.last = Some(request.object);
-        let opened = self.objects.entry(request.object).or_insert_with(|| {
-            LoadObjectIndex::open_with(&request.key, self.source.as_ref(), &self.pages)
-        });
-        let answer = match (opened, request.question) {
-            (Err(reason), _) => Answer::Failed(*reason),
-            (Ok(index), question) => index.answer(question),
+        let answer = match self.opened(request.object, &request.key) {
+            Err(reason) => Answer::Failed(reason),
+            Ok(index) => index.answer(request.question),
         };
         Response { object: request.object, question: request.question, answer }
+    }
+
+    fn opened(
+        &mut self,
+        object: LoadObjectIdx,
+        key: &LoadObjectKey,
+    ) -> Result<&mut LoadObjectIndex, Reason> {
+        self.last = Some(object);
+        let (source, pages) = (self.source.as_ref(), &self.pages);
+        let open = || LoadObjectIndex::open_with(key, source, pages);
+        self.objects.entry(object).or_insert_with(open).as_mut().map_err(|reason| *reason)
+    }
+
+    /// The same with all debug information that takes several turns to look through.
+    fn ready(
+        &mut self,
+        object: LoadObjectIdx,
+        key: &LoadObjectKey,
+    ) -> Result<&mut LoadObjectIndex, Reason> {
+        let index = self.opened(object, key)?;
+        while !index.is_ready() {}
+        Ok(index)
+    }
+
+    /// The listing of the function around `at`, which a view asks for: it is answered in one go. Reads files; may take
+    /// long.
+    ///
+    /// # Errors
+    /// The reason that the load object cannot be asked, or that nothing tells where the function begins and ends.
+    pub fn listing(
+        &mut self,
+        object: LoadObjectIdx,
+        key: &LoadObjectKey,
+        at: Svma,
+        syntax: AssemblySyntax,
+    ) -> Result<CodeListing, Reason> {
+        self.ready(object, key)?.listing(at, syntax)
+    }
+
+    /// The functions of this name in a load object, or else names that are spelled like it.
+    ///
+    /// # Errors
+    /// The reason that the load object cannot be asked.
+    pub fn functions_named(
+        &mut self,
+        object: LoadObjectIdx,
+        key: &LoadObjectKey,
+        name: &str,
+    ) -> Result<Namesakes, Reason> {
+        Ok(self.opened(object, key)?.functions_named(name))
     }
 }

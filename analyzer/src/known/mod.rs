@@ -13,4 +13,6 @@ pub(crate) mod malloc;
 pub(crate) mod mangling;
 pub(crate) mod noreturn;
 pub(crate) mod rust_std;
+pub(crate) mod source_dir;
 pub(crate) mod storage;
+pub(crate) mod written;

@@ -1,6 +1,7 @@
 //! Limits of the history and of questions to it.
 
-/// Places in code that the history tells apart, of 60 bytes each; in further ones the trigger is not told.
+/// Places in code that the history tells apart, pairs of a reported instruction and its trigger, of 80 bytes each; in further
+/// ones neither is told.
 pub const MAX_HISTORY_PLACES: usize = 1 << 17;
 
 /// Threads that the history tells apart, each again under each of its names: 60 bytes each.
@@ -42,3 +43,19 @@ pub const MAX_TEXT_BYTES: usize = 4096;
 
 /// Numbers by which answers of parts of an expression are kept: above all tables of a history.
 pub const MAX_KEPT_ANSWERS: usize = 1 << 19;
+
+/// Cache lines among which shared ones are looked for: 40 bytes each. A history of the usual size has no more samples; of
+/// further lines nothing is told.
+pub const MAX_SURVEYED_LINES: usize = 1 << 20;
+
+/// Lines that one access touches: FXSAVE, the longest whose length is known, has 512 bytes.
+pub const MAX_LINES_OF_ACCESS: usize = 9;
+
+/// Threads of one line that are compared with each other. More of them have no sample in fifty each, and do not count.
+pub const MAX_LINE_SHARERS: usize = 64;
+
+/// Parts of one line that are told, by their samples: each is a thread, bytes, an object and a function.
+pub const MAX_LINE_PARTS: usize = 64;
+
+/// Lines that are told in full at most, by their samples.
+pub const MAX_TOLD_LINES: usize = 10_000;

@@ -2,6 +2,7 @@
 
 pub(crate) mod cgroup_table;
 pub(crate) mod made_code;
+pub mod named_place;
 pub(crate) mod recent;
 pub mod table;
 pub(crate) mod thread_storage;

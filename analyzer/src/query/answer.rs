@@ -7,11 +7,8 @@ use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Field, Notation, ValueType};
 use crate::query::grouping::{Grouping, MAX_KEYS};
 use crate::query::span::Span;
-use dataspace_proto::query::{KeyValue, Metric, Query, QueryAnswer, QueryRow};
-use dataspace_proto::snapshot::SCHEMA;
+use dataspace_proto::query::{ANSWER_SCHEMA, KeyValue, Metric, Query, QueryAnswer, QueryRow};
 use rustc_hash::FxHashMap;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// A question that means something.
 #[derive(Clone, Debug)]
@@ -212,18 +209,13 @@ impl Reckoning<'_> {
     /// The answer as far as samples were added; `view` tells how many more there were.
     #[must_use]
     pub fn answer(self, view: &HistoryView) -> QueryAnswer {
-        let Self { inquiry, grouping, n_held, span_ns: (from_ns, to_ns), .. } = self;
-        // Of what is gone only the second is known.
-        let is_of_span = |second: u64| (from_ns / SECOND_NS..=to_ns / SECOND_NS).contains(&second);
-        let gone = view.kept.gone.iter().filter(|(second, _)| is_of_span(*second));
-        let n_gone: u64 = gone.map(|(_, count)| count).sum();
-        let n_pending = if inquiry.span.is_open() { view.n_pending } else { 0 };
+        let Self { inquiry, grouping, n_held, .. } = self;
         let n_lines_open = view.n_lines_open + view.n_lines_given_up;
         let (rows, truncated) = inquiry.rows(&grouping, &view.events);
         QueryAnswer {
-            schema: SCHEMA,
+            schema: ANSWER_SCHEMA,
             by: inquiry.by.clone(),
-            rows_of_span: n_held + n_gone + n_pending,
+            rows_of_span: n_held + inquiry.span.n_not_held(view),
             rows_held: n_held,
             held_ns: self.last_ns.saturating_sub(self.first_ns),
             lines_open: if inquiry.has_lines() { n_lines_open } else { 0 },
@@ -260,6 +252,7 @@ mod tests {
             let text = |what: &str| -> Arc<str> { format!("{what}{number}").into() };
             names.number(ObjectIdx(number), None, |_| DataName {
                 object: text("object"),
+                name: text("name"),
                 aggregate: "aggregate".into(),
                 type_name: (number != 0).then(|| text("type")),
                 member: None,
@@ -272,14 +265,9 @@ mod tests {
             tasks.comm(&Comm { pid: 7, tid, name, ..Comm::default() });
             tasks.number(&Sample { pid: 7, tid, ..Sample::default() }, |_| None);
         }
-        let chunks = rows.chunks(100).map(|rows| {
-            let mut chunk = Chunk::with_room();
-            chunk.extend(rows);
-            Arc::new(chunk)
-        });
         HistoryView {
             kept: KeptRows {
-                chunks: chunks.collect(),
+                chunks: Chunk::of_rows(rows, 100),
                 names: names.freeze(),
                 tasks: tasks.freeze(),
                 ..KeptRows::default()

@@ -112,6 +112,7 @@ macro_rules! fields {
 
 fields! {
     Object = "object", Text, Some(Column::Name), Plain, "The finest data object, as its descriptor.";
+    Name = "name", Text, Some(Column::Name), Plain, "The same as a programmer writes it: order.next.";
     Aggregate = "aggregate", Text, Some(Column::Name), Plain, "The outermost object around it.";
     Member = "member", Text, Some(Column::Name), Plain, "The member, dotted: pos.x.";
     Type = "type", Text, Some(Column::Name), Plain, "The outermost named type.";
@@ -197,23 +198,28 @@ impl<'a> At<'a> {
         }
     }
 
-    fn name(self) -> Option<&'a DataName> {
+    /// The name of its data object, or the reason that it has none.
+    pub(crate) fn name(self) -> Option<&'a DataName> {
         self.view.kept.names.get(self.chunk.name[self.row])
     }
 
-    fn place(self) -> Option<&'a SampledPlace> {
+    /// The place of its code.
+    pub(crate) fn place(self) -> Option<&'a SampledPlace> {
         self.view.kept.places.get(self.chunk.place[self.row])
     }
 
-    fn task(self) -> Option<&'a Task> {
+    /// Its thread.
+    pub(crate) fn task(self) -> Option<&'a Task> {
         self.view.kept.tasks.get(self.chunk.task[self.row])
     }
 
-    fn address(self) -> Option<u64> {
+    /// The data address, where it is known.
+    pub(crate) fn address(self) -> Option<u64> {
         self.chunk.found[self.row].address_source.map(|_| self.chunk.addr[self.row])
     }
 
-    fn instance(self) -> Option<u64> {
+    /// The address of the outermost aggregate.
+    pub(crate) fn instance(self) -> Option<u64> {
         let offset = known(self.chunk.offset[self.row])?;
         Some(self.address()?.wrapping_sub(u64::from(offset)))
     }
@@ -221,6 +227,12 @@ impl<'a> At<'a> {
     fn node(self) -> Option<u16> {
         let cpu = known(self.chunk.cpu[self.row])? as usize;
         self.view.nodes.get(cpu).copied().filter(|node| *node != NO_NODE)
+    }
+
+    /// Nanoseconds on a CPU that it stands for, where its event is a clock.
+    pub(crate) fn time_on_cpu_ns(self) -> u64 {
+        let is_clock = self.view.clocks.get(usize::from(self.chunk.event[self.row]));
+        if is_clock == Some(&true) { self.chunk.period[self.row] } else { 0 }
     }
 
     /// Tells whether its trigger touches memory, so far as that is known.
@@ -301,13 +313,15 @@ impl<'a> At<'a> {
     }
 }
 
-fn known(number: u32) -> Option<u32> {
+/// A number of a column that is not [`NONE`].
+pub(crate) fn known(number: u32) -> Option<u32> {
     (number != NONE).then_some(number)
 }
 
 fn of_name(name: &DataName, field: Field) -> Value<'_> {
     match field {
         Field::Object => Value::text(Some(&name.object)),
+        Field::Name => Value::text(Some(&name.name)),
         Field::Aggregate => Value::text(Some(&name.aggregate)),
         Field::Member => Value::text(name.member.as_deref()),
         Field::Type => Value::text(name.type_name.as_deref()),

@@ -1,6 +1,7 @@
 //! Questions to the history: which samples count, by what they are summed, and the answer.
 
 pub mod answer;
+pub mod code_sums;
 pub(crate) mod compile;
 pub mod error;
 pub(crate) mod expression;

@@ -1,7 +1,10 @@
 //! Spans of time, as they are typed.
 
+use crate::history::store::HistoryView;
 use crate::query::error::QueryError;
 use dataspace_proto::window::typed_seconds;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// One end of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +50,18 @@ impl Span {
         (self.from.map_or(0, time), self.to.map_or(u64::MAX, time))
     }
 
+    /// Samples of the span that a history no longer has, or does not have yet.
+    pub(crate) fn n_not_held(self, view: &HistoryView) -> u64 {
+        let (from_ns, to_ns) = self.times_ns(view.first_ns, view.last_ns);
+        // Of what is gone only the second is known.
+        let is_of_span = |second: u64| (from_ns / SECOND_NS..=to_ns / SECOND_NS).contains(&second);
+        let gone = view.kept.gone.iter().filter(|(second, _)| is_of_span(*second));
+        let n_gone: u64 = gone.map(|(_, count)| count).sum();
+        n_gone + if self.is_open() { view.n_pending } else { 0 }
+    }
+
     /// Tells whether it reaches to the end.
-    pub(crate) const fn is_open(self) -> bool {
+    const fn is_open(self) -> bool {
         self.to.is_none()
     }
 }

@@ -14,6 +14,7 @@ use crate::process::table::{DataObjectAt, ObjectState};
 use crate::session::charge_table::{Account, ChargeTable, account_of};
 use crate::session::parking::Parking;
 use crate::session::undescribed::UndescribedObjects;
+use crate::totals::measured::Measured;
 use crate::totals::rolling::Totals;
 use crate::totals::sums::Charge;
 use dataspace_proto::accounting::Collected;
@@ -98,6 +99,8 @@ pub struct Analyzer {
     /// Nothing is asked of workers.
     pub(crate) is_short_of_memory: bool,
     pub(crate) totals: Totals,
+    /// Figures that its samples have at all.
+    pub(crate) measured: Measured,
     pub(crate) history: History,
     pub(crate) counts: Counts,
     pub(crate) collected: Collected,
@@ -127,6 +130,7 @@ impl Analyzer {
             is_settled: false,
             is_short_of_memory: false,
             totals: Totals::new(config.windows),
+            measured: Measured::default(),
             history: History::new(config.history_bytes),
             counts: Counts::default(),
             collected: Collected::default(),
@@ -412,6 +416,7 @@ impl Analyzer {
         let scope = self.world.scope(sample, attribution);
         let charge = Charge { sample, access: attribution.access, evidence, scope };
         self.totals.charge(account.object, &charge);
+        self.measured.note(sample);
         self.keep(sample, attribution, Some(&account));
         observer.decided(self, Decided { sample, attribution });
     }

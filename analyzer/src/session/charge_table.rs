@@ -65,6 +65,10 @@ pub(crate) fn account_of(reason: Reason, totals: &Totals, history: &mut History)
         true => TouchedData {
             name: history.names.number(object, None, |_| DataName {
                 object: totals.descriptor(object),
+                name: totals
+                    .source_name(object)
+                    .map(|(name, _)| Arc::clone(name))
+                    .unwrap_or_default(),
                 aggregate: totals.outermost(object),
                 type_name: None,
                 member: None,
@@ -89,6 +93,7 @@ fn touched(
         let spelling = named.spelling();
         DataName {
             object: totals.descriptor(object),
+            name: totals.source_name(object).map(|(name, _)| Arc::clone(name)).unwrap_or_default(),
             aggregate: totals.outermost(object),
             type_name: Some(Arc::clone(&spelling.type_name)),
             member: spelling.member.clone(),

@@ -8,9 +8,9 @@ use crate::index::question::{Question, Request};
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
-pub use crate::totals::type_layout::{LayoutMember, TypeLayout};
+pub use crate::types::type_layout::{LayoutMember, TypeLayout};
 use dataspace_proto::accounting::{Accounting, Collected, Lost};
-use dataspace_proto::event::{Event, Sampling};
+use dataspace_proto::event::{Event, EventKind, Sampling};
 use dataspace_proto::memory::Level;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{Evidence, SampleLine, Scope};
@@ -93,6 +93,7 @@ impl Analyzer {
         HistoryView {
             kept,
             events: self.events().iter().map(|event| event.name.clone()).collect(),
+            clocks: self.events().iter().map(|event| event.kind == EventKind::Clock).collect(),
             nodes: Arc::clone(&self.nodes),
             first_ns: self.first_time_ns.unwrap_or(0),
             last_ns: self.last_time_ns,
@@ -183,6 +184,7 @@ impl Analyzer {
             access: attribution.access,
             size: attribution.size,
             object: spelling.map(|spelling| Arc::clone(&spelling.descriptor)),
+            name: spelling.map(|spelling| Arc::clone(&spelling.name)),
             scope: self.world.scope(sample, attribution).map(|scope| Scope::clone(scope)),
             type_name: spelling.map(|spelling| Arc::clone(&spelling.type_name)),
             offset: named.filter(|_| is_part).map(|named| named.answer.offset),
@@ -233,10 +235,14 @@ impl Analyzer {
             Window::Last(_) => self.metrics(&self.totals.window(ObjectIdx(idx), window)),
         });
         metrics.all.threads = totals.threads.len() as u64;
+        let (name, part) = self.totals.source_name(ObjectIdx(idx)).cloned().unwrap_or_default();
         ObjectLine {
             id: idx,
             parent_id: totals.parent.map(|parent| parent.0),
             object: self.totals.descriptor(ObjectIdx(idx)),
+            part: (part.text != *name).then(|| part.text.into()),
+            is_elided: part.is_elided,
+            name,
             kind,
             offset: has_place.then_some(totals.level.offset),
             size: (totals.level.size != 0).then_some(totals.level.size),
@@ -247,7 +253,7 @@ impl Analyzer {
     }
 
     fn metrics(&self, span: &SpanSums) -> Metrics {
-        let sums = &span.sums;
+        let (sums, measured) = (&span.sums, self.measured);
         let named = |names: &mut dyn Iterator<Item = &'static str>, counts: &[u32]| {
             names
                 .zip(counts)
@@ -259,11 +265,11 @@ impl Analyzer {
             samples: sums.samples,
             loads: sums.loads,
             stores: sums.stores,
-            latency: sums.latency,
-            tlb_misses: sums.tlb_misses,
-            locked: sums.locked,
-            hitm: sums.hitm,
-            remote: sums.remote,
+            latency: measured.latency.then_some(sums.latency),
+            tlb_misses: measured.tlb.then_some(sums.tlb_misses),
+            locked: measured.locked.then_some(sums.locked),
+            hitm: measured.snoop.then_some(sums.hitm),
+            remote: measured.level.then_some(sums.remote),
             threads: 0,
             levels: named(&mut Level::ALL.iter().map(|level| level.name()), &sums.levels),
             evidence: named(&mut Evidence::ALL.iter().map(|kind| kind.name()), &sums.evidence),

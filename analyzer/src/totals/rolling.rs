@@ -6,9 +6,10 @@
 use crate::limit;
 use crate::totals::function_table::{FunctionLine, FunctionTable};
 use crate::totals::sums::{Charge, Sums, place};
-use crate::totals::type_layout::{self, TypeLayout};
 use crate::types::data_object::{Artificial, Candidate, DataObject, ObjectLevel, ObjectStep};
 use crate::types::layout::Layout;
+use crate::types::source_name::{self, NamePart};
+use crate::types::type_layout::{self, TypeLayout};
 use dataspace_proto::event::EventIdx;
 use dataspace_proto::reason::{N_REASONS, Reason};
 use dataspace_proto::record::Sample;
@@ -89,6 +90,7 @@ pub(crate) struct ObjectTotals {
     pub(crate) parent: Option<ObjectIdx>,
     pub(crate) level: ObjectLevel,
     descriptor: OnceCell<Arc<str>>,
+    source_name: OnceCell<(Arc<str>, NamePart)>,
     pub(crate) scopes: Vec<Arc<Scope>>,
     /// Meanings of accesses that stay at this object; at most [`limit::MAX_CANDIDATES`].
     pub(crate) candidates: Vec<Candidate>,
@@ -318,6 +320,26 @@ impl Totals {
         Arc::clone(totals.descriptor.get_or_init(spell))
     }
 
+    /// The object's name as a programmer writes it, which is made when it is first asked for, and the part of it that is
+    /// its own.
+    pub(crate) fn source_name(&self, idx: ObjectIdx) -> Option<&(Arc<str>, NamePart)> {
+        let totals = self.objects.get(idx.0 as usize)?;
+        Some(totals.source_name.get_or_init(|| {
+            let mut steps = vec![&totals.level.step];
+            let mut next = totals.parent;
+            while let Some(
+                ObjectStep::Member { .. } | ObjectStep::Artificial(Artificial::Reason(_)),
+            ) = steps.last()
+                && let Some(around) = next.and_then(|idx| self.objects.get(idx.0 as usize))
+            {
+                steps.push(&around.level.step);
+                next = around.parent;
+            }
+            steps.reverse();
+            (source_name::name(&steps).into(), source_name::part(&steps))
+        }))
+    }
+
     /// The descriptor of the outermost object around one: below it are only `<Total>` and `<Scalars>`.
     pub(crate) fn outermost(&self, idx: ObjectIdx) -> Arc<str> {
         let mut outermost = idx;
@@ -389,6 +411,7 @@ impl Totals {
             parent,
             level,
             descriptor: OnceCell::new(),
+            source_name: OnceCell::new(),
             scopes: Vec::new(),
             candidates: Vec::new(),
             threads: FxHashSet::default(),

@@ -2,6 +2,7 @@
 //! In the braces stand the type, its qualifiers, pointers and arrays before it, and the name; `-` is for none.
 
 use crate::types::data_object::{Artificial, Candidate, DataObject, ObjectStep};
+use crate::types::source_name;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use std::sync::Arc;
 pub struct Spelling {
     /// The whole descriptor.
     pub descriptor: Arc<str>,
+    /// The object as a programmer writes it.
+    pub name: Arc<str>,
     /// The outermost named type, or the variable's type.
     pub type_name: Arc<str>,
     /// Dotted member path.
@@ -35,6 +38,7 @@ impl Spelling {
         };
         Self {
             descriptor: steps().map(ObjectStep::to_string).collect::<String>().into(),
+            name: source_name::name(&steps().collect::<Vec<_>>()).into(),
             type_name,
             member: (!members.is_empty()).then(|| members.join(".").into()),
             candidates: object.candidates.iter().map(|it| it.to_string().into()).collect(),

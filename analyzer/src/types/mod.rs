@@ -6,8 +6,13 @@ pub mod data_object;
 pub mod descent;
 pub mod descriptor;
 pub mod die;
+pub mod gap;
 pub mod layout;
+pub mod part_name;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod source_name;
 pub mod type_expression;
+pub mod type_layout;
+pub mod type_pattern;
 pub mod value_kind;

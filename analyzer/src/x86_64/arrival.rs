@@ -11,8 +11,10 @@ use dataspace_proto::address::Svma;
 pub struct Arrival {
     /// Number of the trigger that it comes from.
     pub trigger: u8,
-    /// Instructions through which everybody came who took it: each ran as often as it was taken, at least.
+    /// Instructions through which everybody came who took it, nearest first: each ran as often as it was taken, at least.
     pub through: Box<[Svma]>,
+    /// Ends of the parts of `through` between which somebody may have gone elsewhere: all of a part ran equally often.
+    pub parts: Box<[usize]>,
     /// Those of them before which one ran that waits neither for memory nor for a condition.
     pub quiet: Box<[Svma]>,
     /// It comes by a direct jump, which waits for nothing but its own code.
@@ -41,8 +43,9 @@ impl Arrival {
         };
         let quiet = through.windows(2).filter(is_quiet).filter_map(|pair| function.svma(pair[0]));
         let quiet = quiet.collect();
+        let parts = parts(function, &through);
         let through = through.iter().filter_map(|at| function.svma(*at)).collect();
-        Self { trigger, through, quiet, is_jump, is_round, is_in_loop }
+        Self { trigger, through, parts, quiet, is_jump, is_round, is_in_loop }
     }
 }
 
@@ -61,6 +64,24 @@ fn through(function: &FunctionCode, from: usize, here: Option<usize>) -> Vec<usi
     }
     through
 }
+
+/// The ends of the parts of a way that run equally often: one begins after each branch, nearest first. Of one instruction
+/// alone too few samples tell: it is a part with what is before it.
+fn parts(function: &FunctionCode, through: &[usize]) -> Box<[usize]> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (idx, at) in through.iter().enumerate() {
+        if idx >= begin + LEAST_PART && matches!(function.exit(*at), Exit::Branch(_)) {
+            parts.push(idx);
+            begin = idx;
+        }
+    }
+    parts.push(through.len());
+    parts.into()
+}
+
+/// Instructions of a part of a way, at least.
+const LEAST_PART: usize = 2;
 
 /// Tells whether the instructions at `here` and at `from` can run before that at `from`. Where there are too many to
 /// look at, it may be in any loop.

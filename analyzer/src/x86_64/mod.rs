@@ -10,6 +10,7 @@ pub mod bit_use;
 pub mod call_table;
 pub(crate) mod dead_end;
 mod definition;
+pub mod disassembly;
 pub mod edge;
 pub mod effect;
 pub mod exit;

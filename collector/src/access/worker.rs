@@ -4,8 +4,8 @@ use crate::sys::signal::Blocked;
 use crate::sys::spawn::{self, Fork};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit, kill_process, setrlimit,
-    waitpid,
+    Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getrlimit, kill_process,
+    setrlimit, waitpid,
 };
 
 /// This process, of the two.
@@ -75,8 +75,16 @@ impl Worker {
     /// What the kernel said.
     pub fn wait(&self, signals: &Signals) -> Result<WaitStatus, Errno> {
         loop {
-            if let Some((_, status)) = waitpid(Some(self.0), WaitOptions::NOHANG)? {
-                return Ok(status);
+            if let Some((_, status)) =
+                waitpid(Some(self.0), WaitOptions::NOHANG | WaitOptions::UNTRACED)?
+            {
+                if !status.stopped() {
+                    return Ok(status);
+                }
+                // It gave the terminal back to the shell, which waits for us; when that lets us go on, it goes on.
+                let _ = kill_process(getpid(), Signal::STOP);
+                let _ = kill_process(self.0, Signal::CONT);
+                continue;
             }
             let arrival = match signals.0.wait() {
                 Err(Errno::INTR) => continue,

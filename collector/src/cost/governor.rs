@@ -16,6 +16,9 @@ const OWN_MEMORY: f64 = 16.0;
 const CYCLE_NS: u64 = 1_000_000_000;
 /// Savings that a breakpoint may have, in cycles: a few thousand hits in a burst are all seen.
 const MAX_SAVED_CYCLES: f64 = 10.0;
+/// Savings that it begins with: the first second's own share. With all that may be saved one that is hot from the beginning
+/// cost four times what it may over the first three seconds.
+const FIRST_CYCLES: f64 = 1.0;
 /// Decisions in a row that have to find too much before a period is raised, unless it is far too
 /// much: reading debug information at the start is not to slow a session for its life.
 const PATIENCE: u32 = 3;
@@ -112,7 +115,7 @@ impl Governor {
             cost_ns: SampleCosts::USUAL.of(kind),
             off_since_ns: None,
             cycle_began: (began_ns, 0),
-            saved_cycles: MAX_SAVED_CYCLES,
+            saved_cycles: FIRST_CYCLES,
             is_fixed: keeps_counts && counts_each(kind),
         };
         let n_samples = vec![0; events.len()];
@@ -255,11 +258,12 @@ impl Governor {
             let used_cycles = used as f64 / (max * CYCLE_NS as f64);
             if is_next {
                 event.cycle_began = (time_ns, n_samples[event_idx]);
-                let saved = (event.saved_cycles - used_cycles).max(0.0) + 1.0;
-                event.saved_cycles = saved.min(MAX_SAVED_CYCLES);
+                // It is switched off late, by what a round takes, and pays for that later.
+                let saved = event.saved_cycles - used_cycles + 1.0;
+                event.saved_cycles = saved.clamp(-MAX_SAVED_CYCLES, MAX_SAVED_CYCLES);
             }
             match event.off_since_ns {
-                Some(since_ns) if is_next => {
+                Some(since_ns) if is_next && event.saved_cycles > 0.0 => {
                     self.gap_ns += time_ns.saturating_sub(since_ns);
                     event.off_since_ns = None;
                     into.push((event_idx, Decision::On));
@@ -443,17 +447,47 @@ mod tests {
         let mut governor =
             Governor::new(Some(0.01), false, &[(BREAKPOINT, Sampling::Period(1))], 0);
         let mut decisions = Vec::new();
-        governor.cycle(10_000_000, &[6_600], &mut decisions);
-        assert!(decisions.is_empty(), "6,600 × 15 µs are below the 100 ms that were saved");
-        governor.cycle(12_000_000, &[6_700], &mut decisions);
+        governor.cycle(10_000_000, &[600], &mut decisions);
+        assert!(decisions.is_empty(), "600 × 15 µs are below the 10 ms of a second");
+        governor.cycle(12_000_000, &[700], &mut decisions);
         assert_eq!(decisions, [(0, Decision::Off)]);
-        governor.cycle(900_000_000, &[6_700], &mut decisions);
-        governor.cycle(1_000_000_000, &[6_700], &mut decisions);
+        governor.cycle(900_000_000, &[700], &mut decisions);
+        governor.cycle(1_000_000_000, &[700], &mut decisions);
         assert_eq!(decisions, [(0, Decision::Off), (0, Decision::On)]);
-        governor.cycle(1_010_000_000, &[7_300], &mut decisions);
+        governor.cycle(1_010_000_000, &[1_300], &mut decisions);
         assert_eq!(decisions.len(), 2, "600 × 15 µs are below the 10 ms of a second");
-        governor.cycle(1_012_000_000, &[7_400], &mut decisions);
+        governor.cycle(1_012_000_000, &[1_400], &mut decisions);
         assert_eq!(decisions.len(), 3);
-        assert_eq!(governor.governance(1_012_000_000, &[7_400]).gap_ns, 988_000_000);
+        assert_eq!(governor.governance(1_012_000_000, &[1_400]).gap_ns, 988_000_000);
+    }
+
+    #[test]
+    fn a_breakpoint_that_is_switched_off_late_pays_for_it() {
+        let mut governor =
+            Governor::new(Some(0.01), false, &[(BREAKPOINT, Sampling::Period(1))], 0);
+        let (mut decisions, mut n_samples) = (Vec::new(), 0);
+        // 20 ms of samples, at 15 µs each, before anybody looks: twice what a second may cost.
+        for second in 0..100 {
+            let is_on = governor.switched_off().is_empty();
+            n_samples += if is_on { 1_334 } else { 0 };
+            governor.cycle(second * 1_000_000_000 + 500_000_000, &[n_samples], &mut decisions);
+            governor.cycle((second + 1) * 1_000_000_000, &[n_samples], &mut decisions);
+        }
+        let share = n_samples as f64 * 15_000.0 / 100e9;
+        assert!((0.009..=0.0105).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_breakpoint_that_was_quiet_may_cost_what_it_saved_and_no_more() {
+        let mut governor =
+            Governor::new(Some(0.01), false, &[(BREAKPOINT, Sampling::Period(1))], 0);
+        let mut decisions = Vec::new();
+        for second in 1..20 {
+            governor.cycle(second * 1_000_000_000, &[0], &mut decisions);
+        }
+        governor.cycle(19_100_000_000, &[6_600], &mut decisions);
+        assert!(decisions.is_empty(), "6,600 × 15 µs are below the 100 ms of ten seconds");
+        governor.cycle(19_200_000_000, &[6_700], &mut decisions);
+        assert_eq!(decisions, [(0, Decision::Off)]);
     }
 }

@@ -73,7 +73,9 @@ pub enum EventParseError {
         term: String,
     },
     /// The address of a breakpoint is no number.
-    #[error("{0} needs an address, as in mem:0x7ffd12345678/8:rw")]
+    #[error(
+        "{0} needs an address, as in mem:0x7ffd12345678/8:rw, or with -p PID the name of data, as in mem:stats.hits:w"
+    )]
     BadAddress(String),
     /// The length of a breakpoint is not 1, 2, 4 or 8.
     #[error("{0} watches a length that no debug register can: 1, 2, 4 or 8 bytes")]

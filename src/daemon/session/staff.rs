@@ -200,7 +200,7 @@ impl Staff {
             let status = child.and_then(|mut child| child.wait().ok()).map(|it| it.to_string());
             tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
-        let policy = FilePolicy { is_live: true, viewer, symfs: None };
+        let policy = FilePolicy { is_live: true, viewer, ..FilePolicy::default() };
         let (service, access) = broker::serve_worker(Terms::of_files(policy), pid, served)?;
         *lock(&worker.service) = Some(service);
         worker.control.hand_over(&Order::Access, &[access])?;

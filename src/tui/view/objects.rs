@@ -1,153 +1,201 @@
 //! The table of objects: as many columns as there is room for, the object last.
 
 use super::flow::elide;
-use super::{Theme, styled};
-use crate::arrangement::{Arrangement, Row, SortKey};
+use super::{Theme, selected, styled};
+use crate::arrangement::{Arrangement, Fold, Row, SortKey};
 use crate::column::{Column, Scale, evidence};
 use crate::header::Tone;
-use crate::text::short_count;
+use crate::text::{short_count, visible};
 use crate::tui::state::ScreenState;
 use dataspace_proto::sample_line::Evidence;
-use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine};
+use dataspace_proto::snapshot::{ObjectKind, ObjectLine};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-/// Columns that the object keeps, at least: its own part of the descriptor in a tree, the whole
-/// descriptor in a list.
+/// Columns that the object keeps, at least: its own part of the name in a tree, the whole
+/// name in a list.
 const MIN_OWN_PART_WIDTH: usize = 26;
-const MIN_DESCRIPTOR_WIDTH: usize = 40;
+const MIN_NAME_WIDTH: usize = 40;
 
-/// The columns with their widths, in the order in which they stand.
-const COLUMNS: [(Column, usize); 7] = [
-    (Column::Share, 6),
-    (Column::Samples, 8),
-    (Column::Rate, 7),
-    (Column::Loads, 7),
-    (Column::Stores, 7),
-    (Column::Latency, 8),
-    (Column::Evidence, NARROW_EVIDENCE),
+/// Room for names beyond which it goes to more columns.
+const GOOD_NAME_WIDTH: usize = 44;
+
+/// The columns that are shown unless others are chosen, in the order in which they are given room.
+const BY_WORTH: [Column; 15] = [
+    Column::Share,
+    Column::Bar,
+    Column::Time,
+    Column::ReadWrite,
+    Column::Latency,
+    Column::Trend,
+    Column::Evidence,
+    Column::Samples,
+    Column::Levels,
+    Column::HotLine,
+    Column::Threads,
+    Column::Hitm,
+    Column::Locked,
+    Column::Rate,
+    Column::TlbMisses,
 ];
 
-/// One kind of evidence, `address 100%`, or two of them.
-const NARROW_EVIDENCE: usize = 12;
-const WIDE_EVIDENCE: usize = 22;
-
-/// From this width on, two kinds of evidence are shown.
-const WIDE: usize = 110;
+/// Columns after the first ones need a wide terminal: a name comes before them.
+const N_NARROW: usize = 7;
 
 /// Draws the heading and the rows that fit.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState, theme: &Theme) {
-    let first = state.fit_rows(usize::from(area.height.saturating_sub(1)));
-    let snapshot = state.snapshot();
-    let arrangement = state.arrangement();
-    let scale = Scale::new(snapshot, arrangement.window);
-    let columns = fitting(state, usize::from(area.width));
-    let mut lines = vec![heading(&columns, arrangement, theme)];
-    let rows = state.listing().rows.iter().enumerate().skip(first);
-    for (idx, row) in rows.take(usize::from(area.height.saturating_sub(1))) {
-        let object = &snapshot.objects[row.object_idx];
-        let mut line = row_line(row, object, &columns, &scale, theme);
-        let room = usize::from(area.width).saturating_sub(line.width());
+    let n_visible = usize::from(area.height.saturating_sub(1));
+    let n_rows = state.listing().rows.len();
+    let first = state.at.fit(n_rows, n_visible);
+    state.body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let state = &*state;
+    let width = usize::from(area.width);
+    let columns = columns(state, width);
+    let scale = Scale::new(&state.snapshot, state.arrangement().window);
+    let mut lines = vec![heading(&columns, state.arrangement(), theme)];
+    for (idx, row) in state.listing().rows.iter().enumerate().skip(first).take(n_visible) {
+        let object = &state.snapshot.objects[row.object_idx];
+        let mut line = cells(object, row, &columns, &scale, state, theme);
+        let room = width.saturating_sub(line.width());
         line.push_span(label(row, object, room, theme));
-        if idx == state.selected() {
-            line = line.patch_style(theme.selected());
-            let padding = usize::from(area.width).saturating_sub(line.width());
-            line.push_span(Span::styled(" ".repeat(padding), theme.selected()));
-        }
-        lines.push(line);
+        lines.push(if idx == state.at.selected { selected(line, width, theme) } else { line });
     }
-    if state.listing().rows.is_empty() {
-        lines.push(styled("waiting for the first samples", theme.style(Tone::Faint)));
+    if n_rows == 0 {
+        lines.push(styled(nothing(state), theme.style(Tone::Faint)));
     } else if state.listing().n_cut > 0 {
         let text = format!("… and {} more: the limit cut them", state.listing().n_cut);
-        lines.push(styled(text, theme.style(Tone::Faint)));
+        lines.push(styled(theme.drawn(&text).into_owned(), theme.style(Tone::Faint)));
     }
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The reason that no object is listed.
+fn nothing(state: &ScreenState) -> &'static str {
+    let total = state.whole.objects.first();
+    let sampled = |window| total.is_some_and(|total| total.metrics.get(window).samples > 0);
+    if !state.arrangement().selection.filter.is_empty() || !state.lens.conditions.is_empty() {
+        "no sample meets the filter: Esc takes it off"
+    } else if state.lens.end_s.is_some() {
+        "nothing was sampled then: 0 goes back to now"
+    } else if sampled(dataspace_proto::window::Window::All) {
+        "the target did not run in this window: w chooses a longer one"
+    } else if state.whole.target.running {
+        "waiting for the first samples: the target does not run, or touches no memory"
+    } else {
+        "the target has ended, and nothing of it was sampled"
+    }
 }
 
 /// Name of the sort key, where its column has no room.
 pub(super) fn hidden_sort(state: &ScreenState, width: usize) -> Option<String> {
     let sorted = sorted_column(state.arrangement().sort)?;
-    let is_shown = fitting(state, width).iter().any(|(column, _)| *column == sorted);
-    (!is_shown).then(|| sorted.title().to_lowercase())
+    let is_shown = |column: &Column| {
+        *column == sorted || (sorted == Column::Samples && *column == Column::Share)
+    };
+    (!columns(state, width).iter().any(is_shown)).then(|| sorted.title().to_lowercase())
 }
 
-/// The columns that there is room for. Latency is one only where something has it.
-fn fitting(state: &ScreenState, width: usize) -> Vec<(Column, usize)> {
-    let window = state.arrangement().window;
-    let has_latency =
-        state.snapshot().objects.iter().any(|object| object.metrics.get(window).latency > 0);
-    let mut columns = COLUMNS.to_vec();
-    columns.retain(|(column, _)| has_latency || *column != Column::Latency);
-    if let (true, Some(evidence)) = (width >= WIDE, columns.last_mut()) {
-        evidence.1 = WIDE_EVIDENCE;
-    }
+/// The columns: those that were chosen, else those that there is room for and something to show in.
+pub(in crate::tui) fn columns(state: &ScreenState, width: usize) -> Vec<Column> {
     let is_tree = state.arrangement().is_tree;
-    let object_width = if is_tree { MIN_OWN_PART_WIDTH } else { MIN_DESCRIPTOR_WIDTH };
-    let mut left = width.saturating_sub(object_width.min(width / 2));
-    let mut is_full = false;
-    let mut fitting = Vec::new();
-    for wanted in Column::BY_WORTH {
-        if let Some(&(_, column_width)) = columns.iter().find(|(column, _)| *column == wanted) {
-            is_full |= column_width + 1 > left;
-            if !is_full {
-                left -= column_width + 1;
-                fitting.push(wanted);
+    let name_width = if is_tree { MIN_OWN_PART_WIDTH } else { MIN_NAME_WIDTH };
+    let mut left = width.saturating_sub(name_width.min(width / 2));
+    if !state.columns.is_empty() {
+        let mut chosen = state.columns.clone();
+        chosen.retain(|column| column.is_measured(&state.whole) && take(&mut left, *column));
+        return chosen;
+    }
+    let mut wanted = Vec::new();
+    for (idx, column) in BY_WORTH.into_iter().enumerate() {
+        if idx == N_NARROW {
+            left = left.saturating_sub(GOOD_NAME_WIDTH.saturating_sub(name_width));
+        }
+        let is_seen = state.lens.group.is_none()
+            || !matches!(column, Column::Trend | Column::HotLine | Column::Threads);
+        if is_seen && column.is_measured(&state.whole) {
+            if !take(&mut left, column) {
+                break;
             }
+            wanted.push(column);
         }
     }
-    columns.retain(|(column, _)| fitting.contains(column));
-    columns
+    wanted.sort_by_key(|shown| Column::ALL.iter().position(|known| known == shown));
+    wanted
 }
 
-fn heading(columns: &[(Column, usize)], arrangement: &Arrangement, theme: &Theme) -> Line<'static> {
-    let arrow = if arrangement.is_inverted { '▲' } else { '▼' };
+fn take(left: &mut usize, column: Column) -> bool {
+    let needed = column.width() + 1;
+    let has_room = needed <= *left;
+    if has_room {
+        *left -= needed;
+    }
+    has_room
+}
+
+fn heading(columns: &[Column], arrangement: &Arrangement, theme: &Theme) -> Line<'static> {
+    let arrow = theme.glyph(if arrangement.is_inverted { '▲' } else { '▼' });
     let sorted = sorted_column(arrangement.sort);
     let mut spans = Vec::new();
     let mut push = |title: &str, is_sorted: bool, width: usize, is_number: bool| {
         let title = if is_sorted { format!("{title}{arrow}") } else { title.to_owned() };
         let style = if is_sorted { theme.sorted_heading() } else { theme.heading() };
+        let title: String = title.chars().take(width.max(8)).collect();
         let padding = " ".repeat(width.saturating_sub(title.chars().count()));
         let (before, after) =
             if is_number { (padding, String::new()) } else { (String::new(), padding) };
         spans.extend([Span::raw(before), Span::styled(title, style), Span::raw(after + " ")]);
     };
-    for &(column, width) in columns {
-        push(column.title(), sorted == Some(column), width, column.is_number());
+    let has_samples = columns.contains(&Column::Samples);
+    for &column in columns {
+        let is_sorted = sorted == Some(column)
+            || (sorted == Some(Column::Samples) && !has_samples && column == Column::Share);
+        let title = if is_sorted && column.title().chars().count() >= column.width() {
+            &column.title()[..column.width() - 1]
+        } else {
+            column.title()
+        };
+        push(title, is_sorted, column.width(), column.is_number());
     }
     push("OBJECT", arrangement.sort == SortKey::Name, 0, false);
     Line::from(spans)
 }
 
-fn row_line(
-    row: &Row,
+fn cells(
     object: &ObjectLine,
-    columns: &[(Column, usize)],
+    row: &Row,
+    columns: &[Column],
     scale: &Scale,
+    state: &ScreenState,
     theme: &Theme,
 ) -> Line<'static> {
-    let metrics = object.metrics.get(scale.window);
     let base = row_style(row, object, theme);
     let mut spans = Vec::new();
-    for &(column, width) in columns {
-        let (text, style) = cell(column, width, metrics, scale, theme);
-        let text = if column.is_number() {
-            format!("{text:>width$} ")
-        } else {
-            format!("{text:<width$} ")
+    for &column in columns {
+        let width = column.width();
+        let (text, style) = cell(object, column, scale, state, theme);
+        let text = theme.drawn(&text).into_owned();
+        let text = match column.is_number() {
+            true => format!("{text:>width$} "),
+            false => format!("{text:<width$} "),
         };
         spans.push(Span::styled(text, base.patch(style)));
     }
     Line::from(spans)
 }
 
+/// A row's name, with a mark whether there is more below it.
 fn label(row: &Row, object: &ObjectLine, room: usize, theme: &Theme) -> Span<'static> {
-    let indent = "  ".repeat(row.depth.min(room / 4));
-    let label = elide(&row.label, room.saturating_sub(indent.len()));
-    Span::styled(indent + &label, row_style(row, object, theme))
+    let mark = match row.fold {
+        Fold::Leaf => "  ",
+        Fold::Open => "▾ ",
+        Fold::Closed => "▸ ",
+    };
+    let indent = "  ".repeat(row.depth.min(room / 4)) + &theme.drawn(mark);
+    let label = elide(&row.label, room.saturating_sub(indent.chars().count()));
+    Span::styled(indent + &theme.drawn(&label), row_style(row, object, theme))
 }
 
 fn row_style(row: &Row, object: &ObjectLine, theme: &Theme) -> Style {
@@ -159,27 +207,60 @@ fn row_style(row: &Row, object: &ObjectLine, theme: &Theme) -> Style {
 }
 
 fn cell(
+    object: &ObjectLine,
     column: Column,
-    width: usize,
-    metrics: &Metrics,
     scale: &Scale,
+    state: &ScreenState,
     theme: &Theme,
 ) -> (String, Style) {
+    let metrics = object.metrics.get(scale.window);
+    let width = column.width();
     let text = match column {
         Column::Samples => short_count(metrics.samples, width),
         Column::Loads => short_count(metrics.loads, width),
         Column::Stores => short_count(metrics.stores, width),
-        Column::Evidence => evidence(metrics, if width >= WIDE_EVIDENCE { 2 } else { 1 }),
+        Column::Evidence => evidence(metrics, 1),
+        Column::Threads if object.metrics.all.threads == 0 => String::new(),
+        Column::Threads => object.metrics.all.threads.to_string(),
+        Column::Trend => sparkline(&state.trend.cells(object.id)),
+        Column::HotLine => {
+            let line = state.hot_lines.get(&*object.object).map_or("", String::as_str);
+            head(&visible(line), width)
+        }
         _ => column.cell(metrics, scale),
     };
-    let is_conflict = column == Column::Evidence && text.contains(Evidence::Conflict.name());
-    (text, if is_conflict { theme.conflict() } else { Style::new() })
+    let style = match column {
+        Column::Evidence if text.contains(Evidence::Conflict.name()) => theme.conflict(),
+        Column::Bar => theme.style(Tone::Heat),
+        Column::Trend => theme.style(Tone::Faint),
+        _ => Style::new(),
+    };
+    (text, style)
 }
 
-fn sorted_column(sort: SortKey) -> Option<Column> {
+/// The beginning of a text that has no room.
+fn head(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A bar for each cell, as high as its part of the highest one; a blank where nothing is known.
+fn sparkline(cells: &[Option<u64>]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = cells.iter().flatten().copied().max().unwrap_or(0).max(1);
+    let bar = |cell: &Option<u64>| match cell {
+        None | Some(0) => ' ',
+        Some(count) => BARS[((count * 7).div_ceil(most) as usize).min(7)],
+    };
+    cells.iter().map(bar).collect()
+}
+
+const fn sorted_column(sort: SortKey) -> Option<Column> {
     match sort {
         SortKey::Samples => Some(Column::Samples),
-        SortKey::Rate => Some(Column::Rate),
+        SortKey::Time => Some(Column::Time),
         SortKey::Loads => Some(Column::Loads),
         SortKey::Stores => Some(Column::Stores),
         SortKey::Latency => Some(Column::Latency),

@@ -1,39 +1,30 @@
 //! Pictures of the screen, compared with files.
 
 use super::*;
-use crate::config::{Output, Selection, TopOptions};
+use crate::config::ThemeName;
+use crate::tui::look;
+use crate::tui::state::tests::{options, press};
 use crate::{fixture, golden};
 use dataspace_proto::snapshot::Snapshot;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 use std::sync::Arc;
-use std::time::Duration;
 
 fn state(snapshot: Snapshot, keys: &str) -> ScreenState {
-    let options = TopOptions {
-        output: Output::Screen,
-        interval: Duration::from_secs(1),
-        duration: None,
-        query: None,
-        selection: Selection::default(),
-        window: None,
-        has_color: true,
-    };
-    let mut state = ScreenState::new(Arc::new(snapshot), &options);
-    for c in keys.chars() {
-        let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
-        state.press(KeyEvent::new(code, KeyModifiers::NONE));
-    }
+    let mut state = ScreenState::new(Arc::new(snapshot), &options());
+    press(&mut state, keys);
     state
 }
 
 fn picture(state: &mut ScreenState, width: u16, height: u16, has_color: bool) -> Buffer {
+    let theme = Theme::new(has_color, ThemeName::Dark, false);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, state, &Theme::new(has_color))).unwrap();
+    state.is_stale = true;
+    look::look(state, &fixture::FakeSource::new(fixture::running(), 9), None, width.into());
+    terminal.draw(|frame| draw(frame, state, &theme)).unwrap();
     terminal.backend().buffer().clone()
 }
 
@@ -50,23 +41,18 @@ fn check(name: &str, snapshot: Snapshot, keys: &str, (width, height): (u16, u16)
 }
 
 #[test]
-fn the_table_as_a_tree() {
+fn the_table() {
     check("tree_80x24", fixture::running(), "", (80, 24));
-}
-
-#[test]
-fn the_table_as_a_list_sorted_by_name_on_a_wide_terminal() {
-    check("flat_by_name_120x24", fixture::running(), "tS", (120, 24));
+    check("tree_160x50", fixture::running(), "", (160, 50));
+    check("flat_by_name_120x24", fixture::running(), "\tS", (120, 24));
+    check("descriptors_80x24", fixture::running(), "n", (80, 24));
 }
 
 #[test]
 fn losses_and_warnings_are_visible() {
     check("lossy_100x20", fixture::lossy(), "", (100, 20));
-}
-
-#[test]
-fn a_small_terminal_keeps_the_accounting() {
     check("lossy_40x10", fixture::lossy(), "", (40, 10));
+    check("warnings_80x24", fixture::lossy(), "!", (80, 24));
 }
 
 #[test]
@@ -81,22 +67,37 @@ fn before_the_first_sample() {
 
 #[test]
 fn the_page_about_an_object() {
-    check("detail_80x30", fixture::running(), "jj\n", (80, 30));
+    check("object_80x24", fixture::running(), "j\n", (80, 24));
+    check("object_160x50", fixture::running(), "j\n", (160, 50));
 }
 
 #[test]
-fn the_page_about_everything_has_the_warnings() {
-    check("detail_total_80x30", fixture::lossy(), "\n", (80, 30));
+fn samples_by_second() {
+    check("time_80x24", fixture::running(), "jh", (80, 24));
+    check("time_160x50", fixture::running(), "jh", (160, 50));
+}
+
+#[test]
+fn keys_to_group_by_and_what_they_make() {
+    check("group_80x24", fixture::running(), "g", (80, 24));
+    check("by_thread_80x24", fixture::running(), "gjjj\n", (80, 24));
+    check("by_thread_160x50", fixture::running(), "gjjj\n", (160, 50));
+}
+
+#[test]
+fn the_columns_to_choose() {
+    check("columns_80x24", fixture::running(), "o", (80, 24));
 }
 
 #[test]
 fn the_page_of_keys() {
-    check("help_80x40", fixture::running(), "?", (80, 40));
+    check("help_80x66", fixture::running(), "?", (80, 66));
 }
 
 #[test]
-fn a_filter_while_it_is_typed_and_the_picture_paused() {
+fn filters_are_said() {
     check("filter_80x16", fixture::running(), " /int y", (80, 16));
+    check("condition_80x16", fixture::running(), "jf", (80, 16));
 }
 
 #[test]
@@ -105,13 +106,25 @@ fn what_a_reason_means() {
 }
 
 #[test]
+fn a_terminal_without_other_letters_has_those_of_ascii() {
+    let theme = Theme::new(false, ThemeName::Dark, true);
+    for keys in ["", "\n", "h", "?"] {
+        let mut state = state(fixture::lossy(), keys);
+        let mut terminal = Terminal::new(TestBackend::new(160, 60)).unwrap();
+        terminal.draw(|frame| draw(frame, &mut state, &theme)).unwrap();
+        let text = text(terminal.backend().buffer());
+        assert!(text.is_ascii(), "{keys:?}\n{text}");
+        assert!(!text.contains('?') || keys == "?" || text.matches('?').count() == 1, "{text}");
+    }
+}
+
+#[test]
 fn losses_are_red_and_without_colour_bold() {
     let find = |has_color: bool| {
         let buffer = picture(&mut state(fixture::lossy(), ""), 120, 20, has_color);
-        let y =
-            (0..20).find(|&y| text(&buffer).lines().nth(y.into()).unwrap().contains("+ lost 300"));
+        let y = (0..20).find(|&y| text(&buffer).lines().nth(y.into()).unwrap().contains("lost 2"));
         let line = text(&buffer).lines().nth(y.unwrap().into()).unwrap().to_owned();
-        let x = u16::try_from(line.find("+ lost").unwrap()).unwrap();
+        let x = u16::try_from(line.find("lost 2").unwrap()).unwrap();
         buffer[(x, y.unwrap())].style()
     };
     assert_eq!(find(true).fg, Some(Color::Red));

@@ -57,8 +57,19 @@ struct LineRow {
     address: u64,
     /// True where a sequence ends: what follows is of none.
     is_end: bool,
+    /// The compiler recommends it for a breakpoint: the statement begins here (`is_stmt`).
+    is_statement: bool,
     file: u32,
     line: u32,
+}
+
+/// A row of the line table, as far as it is told of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineMark {
+    pub(super) file: u32,
+    /// 0 where the compiler names none.
+    pub(super) line: u32,
+    pub(super) is_statement: bool,
 }
 
 impl LineTable {
@@ -71,12 +82,18 @@ impl LineTable {
             let found = LineRow {
                 address: row.address(),
                 is_end: row.end_sequence(),
+                is_statement: row.is_stmt(),
                 file: u32::try_from(row.file_index()).unwrap_or(u32::MAX),
                 line: row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0)),
             };
             match rows[begins..].last_mut() {
                 // Of several lines of one address the last one is meant.
-                Some(last) if last.address == found.address => *last = found,
+                Some(last) if last.address == found.address => {
+                    // A statement begins there even if another row says more of the same line.
+                    let is_same = (last.file, last.line) == (found.file, found.line);
+                    let is_statement = found.is_statement || is_same && last.is_statement;
+                    *last = LineRow { is_statement, ..found };
+                }
                 _ => rows.push(found),
             }
             if found.is_end {
@@ -109,13 +126,19 @@ impl LineTable {
 
     /// The file and line of the code at `svma`.
     fn at(&self, svma: Svma) -> Option<(u32, u32)> {
+        let mark = self.mark_at(svma)?;
+        (mark.line != 0).then_some((mark.file, mark.line))
+    }
+
+    /// The row of the code at `svma`, also where it names no line.
+    pub(super) fn mark_at(&self, svma: Svma) -> Option<LineMark> {
         let end = self.rows.partition_point(|row| row.address <= svma.0);
-        let row = self.rows[..end].last()?;
-        (!row.is_end && row.line != 0).then_some((row.file, row.line))
+        let LineRow { is_end, is_statement, file, line, .. } = *self.rows[..end].last()?;
+        (!is_end).then_some(LineMark { file, line, is_statement })
     }
 
     /// The path of a file by its number.
-    fn path(&self, file: u32) -> Option<Arc<str>> {
+    pub(super) fn path(&self, file: u32) -> Option<Arc<str>> {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         paths.entry(file).or_insert_with(|| self.read_path(file)).clone()
     }
@@ -154,10 +177,31 @@ impl LineTable {
 }
 
 /// A call that was put in line around an instruction.
-struct InlinedCall {
+#[derive(Clone, Debug)]
+pub(super) struct InlinedCall {
     function: Option<Arc<str>>,
     file: Option<u32>,
     line: u32,
+}
+
+/// The lines of an instruction: its own, then those of the calls in line around it, outwards. `calls` come outermost
+/// first.
+pub(super) fn chained(
+    table: &LineTable,
+    (file, line): (u32, u32),
+    outermost: Option<Arc<str>>,
+    calls: Vec<InlinedCall>,
+) -> Vec<SourceLine> {
+    let path = |file: Option<u32>| file.and_then(|file| table.path(file));
+    let mut lines = Vec::new();
+    let mut place = (path(Some(file)), line);
+    for call in calls.into_iter().rev() {
+        let (own_path, own_line) = place;
+        lines.push(SourceLine { function: call.function, path: own_path, line: own_line });
+        place = (path(call.file), call.line);
+    }
+    lines.push(SourceLine { function: outermost, path: place.0, line: place.1 });
+    lines
 }
 
 impl DebugInfo {
@@ -165,21 +209,12 @@ impl DebugInfo {
     /// empty where no line is known.
     pub(crate) fn lines_at(&mut self, svma: Svma) -> Vec<SourceLine> {
         let Some(table) = self.line_table_at(svma) else { return Vec::new() };
-        let Some((file, line)) = table.at(svma) else { return Vec::new() };
-        let path = |file: Option<u32>| file.and_then(|file| table.path(file));
+        let Some(place) = table.at(svma) else { return Vec::new() };
         let (outermost, calls) = self.calls_in_line(svma).unwrap_or_default();
-        let mut lines = Vec::new();
-        let mut place = (path(Some(file)), line);
-        for call in calls.into_iter().rev() {
-            let (own_path, own_line) = place;
-            lines.push(SourceLine { function: call.function, path: own_path, line: own_line });
-            place = (path(call.file), call.line);
-        }
-        lines.push(SourceLine { function: outermost, path: place.0, line: place.1 });
-        lines
+        chained(&table, place, outermost, calls)
     }
 
-    fn line_table_at(&mut self, svma: Svma) -> Option<Arc<LineTable>> {
+    pub(super) fn line_table_at(&mut self, svma: Svma) -> Option<Arc<LineTable>> {
         // The lines of split units are with their skeletons.
         let unit_idx = self.own_unit_at(svma)?;
         if let Some(known) = self.line_tables.of_unit.get(&unit_idx) {
@@ -224,7 +259,7 @@ impl DebugInfo {
         Some((name, calls))
     }
 
-    fn call_in_line(&mut self, unit: UnitIdx, entry: &Entry) -> InlinedCall {
+    pub(super) fn call_in_line(&mut self, unit: UnitIdx, entry: &Entry) -> InlinedCall {
         let origin = entry.attr_value(gimli::DW_AT_abstract_origin);
         let origin = origin.and_then(|origin| self.reference(unit, &origin));
         let number = |attribute| {

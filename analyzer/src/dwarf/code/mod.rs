@@ -6,6 +6,7 @@ pub(crate) mod inlined;
 pub mod kept;
 pub(crate) mod landing_pad;
 pub mod line;
+pub(crate) mod listed_line;
 pub(crate) mod passing;
 pub mod scope;
 mod virtual_function;

@@ -18,11 +18,38 @@ use std::sync::Arc;
 const MAX_AROUND_ROOM: usize = 3;
 
 impl DebugInfo {
+    /// The layout of an aggregate; of one that only keeps a value, that of the value.
     pub(super) fn aggregate(
         &mut self,
         die: DieRef,
         entry: &Entry,
         kind: AggregateKind,
+    ) -> Option<Arc<Layout>> {
+        self.aggregate_as(die, entry, kind, true)
+    }
+
+    /// The layout of an aggregate as it is declared, whatever it is for.
+    pub(super) fn declared_aggregate(&mut self, die: DieRef) -> Option<Arc<Layout>> {
+        let known = self.layout(die);
+        if known.die == Some(die) {
+            return Some(known);
+        }
+        let (_, entry) = self.entry(die)?;
+        let kind = match entry.tag() {
+            gimli::DW_TAG_structure_type => AggregateKind::Structure,
+            gimli::DW_TAG_class_type => AggregateKind::Class,
+            gimli::DW_TAG_union_type => AggregateKind::Union,
+            _ => return None,
+        };
+        self.aggregate_as(die, &entry, kind, false)
+    }
+
+    fn aggregate_as(
+        &mut self,
+        die: DieRef,
+        entry: &Entry,
+        kind: AggregateKind,
+        is_seen_through: bool,
     ) -> Option<Arc<Layout>> {
         let name = self.type_name(die);
         let keyword = kind.keyword();
@@ -37,7 +64,7 @@ impl DebugInfo {
         self.collect_parts(die, &mut parts, 0);
         self.layouts.n_members += parts.members.len();
         let kind = if parts.has_variants { AggregateKind::Variants } else { kind };
-        let room = self.room(&parts.members);
+        let room = if is_seen_through { self.room(&parts.members) } else { None };
         let mut members: Vec<Member> =
             parts.members.into_iter().map(|raw| self.member(raw)).collect();
         if let Some(kept) = room.and_then(|room| kept(room, size, &members)) {
@@ -45,7 +72,7 @@ impl DebugInfo {
         }
         members.sort_by_key(|member| (member.byte_range().0, member.bits));
         if let Some(held) = parts.parameter {
-            if let Some(layout) = self.held(held, size, &name, &members) {
+            if is_seen_through && let Some(layout) = self.held(held, size, &name, &members) {
                 return Some(layout);
             }
             self.fill_storage(held, &mut members);

@@ -9,11 +9,9 @@ use crate::limit;
 use crate::types::die::DieRef;
 use crate::types::layout::{AggregateKind, Layout, Member, ScalarKind, Shape};
 use crate::types::type_expression::{Prefix, TypeExpression};
+use crate::types::type_layout::DATA;
 use gimli::Operation;
 use std::sync::Arc;
-
-/// The pointer to the elements in the descriptor of an array.
-pub(crate) const DATA: &str = "<data>";
 
 /// One dimension of an array.
 #[derive(Clone, Copy, Debug, Default)]

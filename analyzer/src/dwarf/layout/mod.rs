@@ -8,4 +8,5 @@ pub(crate) mod element;
 pub(crate) mod expression;
 pub(crate) mod holding;
 pub mod kept;
+pub mod listing;
 pub mod made;

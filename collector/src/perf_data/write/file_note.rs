@@ -9,7 +9,7 @@ use crate::record::decode::{Cursor, NATIVE};
 use crate::system::host::gnu_build_id;
 use crate::system::memory;
 use crate::system::procfs::Procfs;
-use dataspace_proto::broker::{FilePlace, FileRoot};
+use dataspace_proto::broker::{FileKind, FilePlace, FileRoot};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -105,7 +105,7 @@ fn build_id(procfs: &Procfs, mapped: &Mapped) -> Option<Vec<u8>> {
         root: FileRoot::Task(*pid),
         path: path.to_vec(),
         named_by: Some(*pid),
-        has_names: false,
+        kind: FileKind::Elf,
     };
     let paths = [
         procfs.mapped_file(*pid, *start, *end),

@@ -2,8 +2,12 @@
 
 use crate::limit;
 use crate::types::layout::{Layout, Member, Shape};
+use crate::types::type_expression::TypeExpression;
 use dataspace_proto::snapshot::BitPlace;
 use std::sync::Arc;
+
+/// The pointer to the elements in the descriptor of an array.
+pub(crate) const DATA: &str = "<data>";
 
 /// Layout of a type in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub struct TypeLayout {
     pub members: Box<[LayoutMember]>,
     /// True where there are more, or deeper nested ones.
     pub truncated: bool,
+    /// True where there are more at its end.
+    pub ends_early: bool,
 }
 
 /// One member of a [`TypeLayout`].
@@ -27,6 +33,8 @@ pub struct LayoutMember {
     pub name: Arc<str>,
     /// As descriptors spell its type.
     pub type_name: Arc<str>,
+    /// The same by its parts.
+    pub expression: Arc<TypeExpression>,
     /// In the whole, in bytes; of what is in an array, in the first element.
     pub offset: u64,
     /// Bytes.
@@ -46,7 +54,7 @@ pub struct LayoutMember {
 /// The members of `layout`, at most `room` of them; `None` where it has none.
 pub(crate) fn describe(layout: &Layout, room: usize) -> Option<TypeLayout> {
     let Shape::Aggregate { kind, members } = &layout.shape else { return None };
-    let mut listing = Listing { members: Vec::new(), room, is_cut: false };
+    let mut listing = Listing { members: Vec::new(), room, is_cut: false, ends_early: false };
     listing.add(members, (0, 0), kind.has_arms());
     Some(TypeLayout {
         type_name: layout.expression.to_string().into(),
@@ -54,6 +62,7 @@ pub(crate) fn describe(layout: &Layout, room: usize) -> Option<TypeLayout> {
         is_union: kind.has_arms(),
         members: listing.members.into(),
         truncated: listing.is_cut,
+        ends_early: listing.ends_early,
     })
 }
 
@@ -61,13 +70,16 @@ struct Listing {
     members: Vec<LayoutMember>,
     room: usize,
     is_cut: bool,
+    ends_early: bool,
 }
 
 impl Listing {
     fn add(&mut self, members: &[Member], (base, depth): (u64, u32), has_arms: bool) {
         for member in members {
-            if self.members.len() >= self.room || depth >= limit::MAX_LISTED_DEPTH {
+            let is_full = self.members.len() >= self.room;
+            if is_full || depth >= limit::MAX_LISTED_DEPTH {
                 self.is_cut = true;
+                self.ends_early |= is_full;
                 return;
             }
             let start = member.byte_range().0;
@@ -85,6 +97,7 @@ impl Listing {
             self.members.push(LayoutMember {
                 name: member.name.clone(),
                 type_name: member.layout.expression.to_string().into(),
+                expression: Arc::clone(&member.layout.expression),
                 offset,
                 size: member.layout.size,
                 bits,
@@ -143,7 +156,7 @@ mod tests {
     #[test]
     fn a_long_list_is_cut_and_says_so() {
         let layout = describe(&outer(), 4).unwrap();
-        assert!((layout.members.len(), layout.truncated) == (4, true));
+        assert!((layout.members.len(), layout.truncated, layout.ends_early) == (4, true, true));
         assert!(describe(&scalar("int", 4), 4).is_none());
     }
 }

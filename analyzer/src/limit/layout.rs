@@ -1,0 +1,22 @@
+//! Limits of lists of layouts.
+
+/// Members of one type in a list of layouts, with nested ones: 130 bytes each. The kernel's `task_struct` has some
+/// 700, generated register maps some thousand.
+pub const MAX_LAYOUT_ROWS: usize = 1 << 14;
+
+/// Layouts that one search gives: 16 bytes are kept of each. Chromium has about 400,000 different ones.
+pub const MAX_FOUND_LAYOUTS: usize = 1 << 20;
+
+/// Layouts of types that are kept while units are searched: some 300 bytes each. What the next unit needs is made anew.
+pub const MAX_KEPT_LAYOUTS: usize = 1 << 17;
+
+/// Names in which the one that was meant is looked for, and their bytes altogether. Programs of C have some thousand.
+pub const MAX_NEAR_NAMES: usize = 1 << 17;
+/// See [`MAX_NEAR_NAMES`].
+pub const MAX_NEAR_BYTES: usize = 8 << 20;
+
+/// Names that are proposed.
+pub const MAX_PROPOSED: usize = 5;
+
+/// Virtual bases of one class that are told.
+pub const MAX_VIRTUAL_BASES: usize = 64;

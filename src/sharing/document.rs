@@ -1,0 +1,66 @@
+//! The lines that threads share as JSON.
+
+use super::row::{LineRow, PartRow, SharingRows};
+use dataspace_proto::snapshot::SCHEMA;
+use serde_json::{Value, json};
+
+/// The whole answer. `reads` and `writes` are samples; what nothing measured is null.
+pub(crate) fn of(rows: &SharingRows) -> Value {
+    let survey = &rows.survey;
+    json!({
+        "schema": SCHEMA,
+        "lines": rows.lines.iter().map(line).collect::<Vec<_>>(),
+        "truncated": rows.n_left_out != 0,
+        "common_lines": survey.n_common,
+        "rows_of_span": survey.rows_of_span,
+        "rows_held": survey.rows_held,
+        "samples_on_memory": survey.n_memory,
+        "samples_with_address": survey.n_addressed,
+        "samples_left_out": survey.n_left_out,
+        "lines_open": survey.lines_open,
+        "time_ns": (survey.time_ns != 0).then_some(survey.time_ns),
+    })
+}
+
+fn line(row: &LineRow) -> Value {
+    json!({
+        "line": hex(row.address),
+        "pid": row.pid,
+        "sharing": row.sharing.name(),
+        "verdict": row.verdict,
+        "advice": row.advice,
+        "samples": row.samples,
+        "samples_at_stake": row.met,
+        "time_ns": row.time_ns,
+        "at_stake_ns": row.at_stake_ns,
+        "parts": row.parts.iter().map(part).collect::<Vec<_>>(),
+        "parts_left_out": row.n_parts_left_out,
+    })
+}
+
+fn part(row: &PartRow) -> Value {
+    let part = &row.part;
+    json!({
+        "object": part.object,
+        "name": row.name,
+        "offset": part.offset,
+        "index": part.index,
+        "tid": part.tid,
+        "comm": part.comm,
+        "address": hex(part.address.0),
+        "line_offset": row.line_offset,
+        "size": (part.size != 0).then_some(part.size),
+        "reads": part.reads,
+        "writes": part.writes,
+        "samples": part.samples,
+        "samples_at_stake": part.met,
+        "time_ns": row.time_ns,
+        "function": part.function,
+        "module": part.module,
+        "source": row.source,
+    })
+}
+
+fn hex(address: u64) -> String {
+    format!("{address:#x}")
+}

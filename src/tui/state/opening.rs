@@ -1,0 +1,145 @@
+//! Pages that are opened from the table and from each other.
+
+use super::super::lens::condition_of;
+use super::super::page::{Meaning, Page, Subject};
+use super::{MAX_PAGES, ScreenState};
+use crate::column::Column;
+use dataspace_proto::query::KeyValue;
+use dataspace_proto::snapshot::{ObjectKind, ObjectLine};
+
+impl ScreenState {
+    /// Opens a page, or closes it where it is the one that is seen.
+    pub(super) fn open(&mut self, subject: Subject) {
+        let is_open = self.pages.last().is_some_and(|page| page.subject == subject);
+        if is_open {
+            self.pages.pop();
+        } else if self.pages.len() < MAX_PAGES {
+            self.pages.push(Page::new(subject));
+            self.is_stale = true;
+        }
+    }
+
+    /// The object that the open page is about, or the selected one.
+    pub(in crate::tui) fn spoken_of(&self) -> Option<&ObjectLine> {
+        let page = self.pages.iter().rev().find_map(|page| match page.subject {
+            Subject::Object(id) => Some(id),
+            _ => None,
+        });
+        match page {
+            Some(id) => self.object(id),
+            None => self.selected_object(),
+        }
+    }
+
+    /// Opens the code that the selected row is about: of a function, a line or a member, or else of the object.
+    pub(super) fn open_code(&mut self) {
+        let meaning = self.pages.last().map(|page| page.selected().clone());
+        match meaning {
+            Some(Meaning::Key(key, KeyValue::Text(text))) if key == "function" || key == "line" => {
+                self.open(Subject::Code(text));
+            }
+            // Which function that is, the history tells.
+            _ => self.wants_code = true,
+        }
+        self.is_stale = true;
+    }
+
+    /// Tells, once, of what the hottest function is to be opened: a condition on samples.
+    pub(in crate::tui) fn takes_code_wish(&mut self) -> Option<String> {
+        if !std::mem::take(&mut self.wants_code) {
+            return None;
+        }
+        let of_row = self.pages.last().and_then(|page| page.selected().condition());
+        let of_row = of_row.map(|condition| condition.expression);
+        of_row.or_else(|| self.spoken_of().map(condition_of)).or(Some("true".to_owned()))
+    }
+
+    /// Opens the code of a function.
+    pub(in crate::tui) fn open_function(&mut self, function: String) {
+        self.open(Subject::Code(function));
+    }
+
+    pub(super) fn open_time(&mut self) {
+        let id = match self.pages.last().map(|page| &page.subject) {
+            Some(Subject::Object(id)) => Some(*id),
+            Some(_) => None,
+            None => self.selected_object().map(|object| object.id),
+        };
+        match self.pages.last().map(|page| &page.subject) {
+            Some(Subject::Time(id)) => self.open(Subject::Time(*id)),
+            _ => self.open(Subject::Time(id)),
+        }
+    }
+
+    /// Opens what the selected row stands for.
+    pub(super) fn open_selected(&mut self) {
+        let Some(page) = self.pages.last() else {
+            if let Some(id) = self.selected_object().map(|object| object.id) {
+                self.open(Subject::Object(id));
+            }
+            return;
+        };
+        match page.selected().clone() {
+            Meaning::Second(second) => {
+                self.pages.clear();
+                self.change_lens(|lens| lens.end_s = Some(second + 1));
+            }
+            Meaning::Group(key) => {
+                self.pages.pop();
+                self.change_lens(|lens| lens.group = key);
+            }
+            Meaning::Column(column) => self.turn_column(column),
+            // From a line or a function to its code, from an instruction or a member to its object.
+            Meaning::Key(key, KeyValue::Text(text)) if key == "line" || key == "function" => {
+                self.open(Subject::Code(text));
+            }
+            Meaning::Code { object: Some(object), .. } => match self.id_of(&object) {
+                Some(id) => self.open(Subject::Object(id)),
+                None => self.tell("that object is not in the table"),
+            },
+            Meaning::Member { path: KeyValue::Text(path), .. } => match self.member_id(&path) {
+                Some(id) => self.open(Subject::Object(id)),
+                None => self.tell("that member is not in the table"),
+            },
+            Meaning::Key(..) => self.filter_here(),
+            Meaning::Member { .. } | Meaning::Code { .. } | Meaning::Text => {}
+        }
+    }
+
+    pub(super) fn id_of(&self, object: &str) -> Option<u32> {
+        let found = self.snapshot.objects.iter().find(|line| &*line.object == object);
+        found.map(|line| line.id)
+    }
+
+    /// The object that is the member at a dotted path of the aggregate whose layout is open.
+    pub(super) fn member_id(&self, path: &str) -> Option<u32> {
+        let Some(Subject::Layout(object)) = self.pages.last().map(|page| &page.subject) else {
+            return None;
+        };
+        let mut next = self.id_of(object).and_then(|id| self.object(id))?;
+        while let Some(around) = next.parent_id.and_then(|id| self.object(id))
+            && next.kind == ObjectKind::Member
+        {
+            next = around;
+        }
+        for name in path.split('.') {
+            let is_it = |line: &&ObjectLine| {
+                line.parent_id == Some(next.id) && line.object.ends_with(&format!(" {name}}}"))
+            };
+            next = self.snapshot.objects.iter().find(is_it)?;
+        }
+        Some(next.id)
+    }
+
+    pub(super) fn turn_column(&mut self, column: Column) {
+        if self.columns.is_empty() {
+            self.columns = self.seen_columns.clone();
+        }
+        match self.columns.iter().position(|shown| *shown == column) {
+            Some(at) => drop(self.columns.remove(at)),
+            None => self.columns.push(column),
+        }
+        self.columns.sort_by_key(|shown| Column::ALL.iter().position(|known| known == shown));
+        self.is_stale = true;
+    }
+}

@@ -1,0 +1,106 @@
+//! Data that is watched by its name, held to what a program says of its counters.
+
+use crate::support::{PATIENCE, Running, compile, run};
+use serde_json::Value;
+use std::process::Output;
+
+/// The program, and its first counter's address and thread.
+fn started() -> (Running, u64, u64) {
+    let program = compile("sharing", &["-O2", "-g", "-pthread", "-fno-toplevel-reorder"]);
+    let (running, said) = Running::start(&program, &["members", "atomic"]);
+    let line = said.iter().find(|line| line.ends_with("count_left")).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    let address = u64::from_str_radix(words[1].trim_start_matches("0x"), 16).unwrap();
+    (running, address, words[2].parse().unwrap())
+}
+
+/// Whether live events are not to be had here.
+fn is_not_had(output: &Output) -> bool {
+    let is_not_had = matches!(output.status.code(), Some(3 | 4));
+    if is_not_had {
+        eprintln!("not run: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    is_not_had
+}
+
+/// The last document of `args`, which is asked for longer and longer until it has rows.
+fn told(args: &[&str]) -> Option<Value> {
+    let mut seconds = 1;
+    loop {
+        let duration = seconds.to_string();
+        let output = run(&[args, &["--json", "--once", "--duration", &duration]].concat());
+        if is_not_had(&output) {
+            return None;
+        }
+        assert!(output.status.success(), "{output:?}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        if answer["total"]["samples"].as_u64().is_some_and(|samples| samples > 20) {
+            return Some(answer);
+        }
+        seconds *= 2;
+        assert!(seconds < PATIENCE.as_secs(), "{answer}");
+    }
+}
+
+#[test]
+fn a_member_is_watched_by_its_name_and_the_thread_that_counts_in_it_is_told() {
+    let (running, address, tid) = started();
+    let pid = running.pid();
+    let at_address = format!("{address:#x}/8");
+    for object in ["g_stats.hits", &at_address, "g_stats.hits:w"] {
+        let Some(answer) = told(&["watch", "-p", &pid, object]) else { return };
+        let rows = answer["rows"].as_array().unwrap();
+        for row in rows {
+            let key = row["key"].as_array().unwrap();
+            assert_eq!(key[0], tid, "{object}: {answer}");
+            assert_eq!(key[2], "{structure:stats}.{long_int hits}", "{object}: {answer}");
+            assert_eq!(key[3], "count_left");
+            assert!(key[4].as_str().unwrap().contains("sharing.c:"), "{answer}");
+            // `lock add`.
+            assert_eq!(row["metrics"]["loads"], row["metrics"]["samples"]);
+            assert_eq!(row["metrics"]["stores"], row["metrics"]["samples"]);
+        }
+    }
+    // The same names for all that takes events.
+    let args = [
+        "top",
+        "-p",
+        &pid,
+        "-e",
+        "mem:counts[2]",
+        "-e",
+        "mem:g_stats.misses:w",
+        "--by",
+        "function",
+    ];
+    let Some(answer) = told(&args) else { return };
+    let rows = answer["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["key"][0] == "count_right"), "{answer}");
+}
+
+#[test]
+fn names_that_lead_nowhere_say_what_there_is() {
+    let (running, ..) = started();
+    let pid = running.pid();
+    let check = |args: &[&str], text: &str| {
+        let output = run(&[args, &["--once", "--duration", "0.1"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        if !is_not_had(&output) {
+            assert_eq!(output.status.code(), Some(2), "{errors}");
+            assert!(errors.contains(text), "{text}: {errors}");
+        }
+    };
+    let watch = |object| ["watch", "-p", &pid, object];
+    check(&watch("g_stats"), "g_stats.hits, g_stats.misses");
+    check(&watch("g_stats.hit"), "stats has no member hit: it has hits, misses");
+    check(&watch("counts[8]"), "no element 8");
+    check(&watch("nothing"), "no variable nothing");
+    check(&watch("a..b"), "no name of data");
+    check(&["watch", "-p", &pid, "a", "b", "c", "d", "e"], "4 debug registers");
+    check(&["top", "-a", "-e", "mem:g_stats.hits"], "one running process");
+    let output = run(&["top", "-p", &pid, "-e", "mem:0x7230", "--once", "--duration", "0.1"]);
+    if !is_not_had(&output) {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("nothing is mapped at 0x7230"), "{errors}");
+    }
+}
