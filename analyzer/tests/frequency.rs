@@ -110,6 +110,14 @@ fn of_two_ways_round_a_loop_the_one_without_samples_is_not_taken() {
     let lines = it.decided();
     assert_eq!(lines.len(), 700);
     assert!(lines.iter().all(|line| line.trigger == Some(it.code[plain].ip())));
+    // Nor where the other has none either: who locks and waits for it would be seen before he jumps.
+    let mut it = Loop::of("choose");
+    it.check = check;
+    it.sampled(5, 25);
+    it.sampled(check, 700);
+    let lines = it.decided();
+    assert_eq!(lines.len(), 700);
+    assert!(lines.iter().all(|line| line.trigger == Some(it.code[plain].ip())));
     // As often.
     let mut it = Loop::of("choose");
     let (locked, jump) = (it.check - 1, it.check);

@@ -106,18 +106,16 @@ impl SiteTable {
         let n_samples = n_samples_at(part);
         let trigger = past.triggers.get(usize::from(arrival.trigger));
         let is_access = trigger.is_some_and(|trigger| !trigger.accesses.is_empty());
-        // What waits in its code for memory tells nothing of how long a jump takes.
-        let (mut n_quiet, mut n_quiet_samples) = (0, 0);
-        for ip in arrival.quiet.iter().filter(|ip| part.contains(ip)) {
-            n_quiet += 1;
-            n_quiet_samples += n_samples_at(std::slice::from_ref(ip));
-        }
-        let is_measured = arrival.is_jump && n_quiet != 0;
-        let at_most = if is_measured {
-            (n_quiet_samples + 1) * ONE / n_quiet
-        } else {
-            each * longest_wait(arrival.is_jump, is_access)
-        };
+        // What waits in its code for memory tells nothing of how long a jump takes, but that it takes less than that.
+        let longest = [&arrival.quiet, &arrival.locked].into_iter().find_map(|ips| {
+            let of_part = ips.iter().filter(|ip| part.contains(ip));
+            let counts = of_part.map(|ip| n_samples_at(std::slice::from_ref(ip)));
+            let (n_ips, n_samples) = counts.fold((0, 0), |(n_ips, sum), n| (n_ips + 1, sum + n));
+            (n_ips != 0).then(|| (n_samples + 1) * ONE / n_ips)
+        });
+        let longest = longest.filter(|_| arrival.is_jump);
+        let is_measured = longest.is_some();
+        let at_most = longest.unwrap_or(each * longest_wait(arrival.is_jump, is_access));
         let Arrival { trigger, is_round, is_in_loop, .. } = *arrival;
         let is_seen = !arrival.through.is_empty();
         Traffic {
@@ -155,8 +153,9 @@ fn by_traffic(traffic: &[Traffic], n_samples: u64) -> Option<u8> {
         let is_rare = at_most * SAMPLES_FOR_ONE <= n_samples * ONE;
         let is_oftener = likely.n_samples != 0 && likely.each >= each * LEAST_RATIO;
         let mut others = traffic.iter().filter(|it| it.trigger != likely.trigger);
-        // Only one of them can wait.
-        let is_slower = likely.is_access && others.all(|it| it.is_measured);
+        // Only one of them can wait, or of a loop's ways only one.
+        let is_idle = |it: &Traffic| it.is_measured || (likely.is_round && !it.is_in_loop);
+        let is_slower = likely.is_access && others.all(is_idle);
         is_rare && (is_oftener || is_slower || structured(traffic) == Some(likely.trigger))
     };
     let mut likely = traffic.iter().filter(is_likely);

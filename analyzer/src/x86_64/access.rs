@@ -201,6 +201,12 @@ pub(super) fn is_of_memory(instruction: &Instruction) -> bool {
     instruction.is_stack_instruction() || instruction.op_kinds().any(is_memory)
 }
 
+/// Tells whether the instruction locks what it touches in memory (SDM vol. 3A, 9.1.2), as an exchange does unasked.
+pub(super) fn is_locked(instruction: &Instruction) -> bool {
+    let is_exchange = instruction.mnemonic() == iced_x86::Mnemonic::Xchg;
+    instruction.has_lock_prefix() || (is_exchange && instruction.op_kinds().any(is_memory))
+}
+
 /// Tells whether an operand is in memory, written out or implied.
 const fn is_memory(kind: OpKind) -> bool {
     matches!(

@@ -17,6 +17,8 @@ pub struct Arrival {
     pub parts: Box<[usize]>,
     /// Those of them before which one ran that waits neither for memory nor for a condition.
     pub quiet: Box<[Svma]>,
+    /// Those of them before which a locked access ran: that takes longer than any jump.
+    pub locked: Box<[Svma]>,
     /// It comes by a direct jump, which waits for nothing but its own code.
     pub is_jump: bool,
     /// It comes from a loop that the instruction is in.
@@ -43,9 +45,13 @@ impl Arrival {
         };
         let quiet = through.windows(2).filter(is_quiet).filter_map(|pair| function.svma(pair[0]));
         let quiet = quiet.collect();
+        let is_locked =
+            |pair: &&[usize]| function.instruction(pair[1]).is_some_and(access::is_locked);
+        let locked = through.windows(2).filter(is_locked).filter_map(|pair| function.svma(pair[0]));
+        let locked = locked.collect();
         let parts = parts(function, &through);
         let through = through.iter().filter_map(|at| function.svma(*at)).collect();
-        Self { trigger, through, parts, quiet, is_jump, is_round, is_in_loop }
+        Self { trigger, through, parts, quiet, locked, is_jump, is_round, is_in_loop }
     }
 }
 
