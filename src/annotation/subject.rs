@@ -6,10 +6,10 @@ use crate::text::visible;
 use dataspace_analyzer::bytes::file::{LoadObjectIdx, LoadObjectKey};
 use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::index::code_listing::{AssemblySyntax, CodeListing, is_name_of};
-use dataspace_analyzer::index::similar_name::similar;
 use dataspace_analyzer::query::code_sums::{
     SampleFilter, SampledFunction, SampledLine, sampled_functions, sampled_lines,
 };
+use dataspace_analyzer::types::similar_name::similar;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;

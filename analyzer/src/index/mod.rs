@@ -20,7 +20,6 @@ pub(crate) mod pointer_jump;
 pub(crate) mod prototype;
 pub mod question;
 pub(crate) mod said_place;
-pub mod similar_name;
 pub mod site;
 pub(crate) mod source_place;
 pub mod static_data;

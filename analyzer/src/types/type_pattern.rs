@@ -111,32 +111,6 @@ fn is_like(glob: &[char], name: &[char]) -> bool {
     glob[at..].iter().all(|sign| *sign == '*')
 }
 
-/// Distance of two names: characters that are put in, left out, exchanged or swapped with the next; `None` above `most`.
-#[must_use]
-pub fn distance(one: &str, other: &str, most: usize) -> Option<usize> {
-    let (one, other): (Vec<char>, Vec<char>) =
-        (one.to_lowercase().chars().collect(), other.to_lowercase().chars().collect());
-    if one.len().abs_diff(other.len()) > most {
-        return None;
-    }
-    let mut rows: [Vec<usize>; 3] = [Vec::new(), Vec::new(), (0..=other.len()).collect()];
-    for (at, sign) in one.iter().enumerate() {
-        rows.rotate_left(1);
-        let [two_above, above, row] = &mut rows;
-        row.clear();
-        row.push(at + 1);
-        for (place, wanted) in other.iter().enumerate() {
-            let exchanged = above[place] + usize::from(sign != wanted);
-            let mut least = exchanged.min(above[place + 1] + 1).min(row[place] + 1);
-            if at > 0 && place > 0 && *sign == other[place - 1] && one[at - 1] == *wanted {
-                least = least.min(two_above[place - 1] + 1);
-            }
-            row.push(least);
-        }
-    }
-    rows[2].last().copied().filter(|distance| *distance <= most)
-}
-
 /// The part of a qualified name after its name spaces: `b<c::d>` of `a::b<c::d>`.
 #[must_use]
 pub fn own_part(name: &str) -> &str {
@@ -196,11 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn near_names_are_told_from_far_ones() {
-        assert_eq!(distance("ordre", "order", 2), Some(1));
-        assert_eq!(distance("Order", "order", 2), Some(0));
-        assert_eq!(distance("odr", "order", 2), Some(2));
-        assert_eq!(distance("cell", "order", 2), None);
+    fn the_own_part_of_a_name_is_after_its_name_spaces() {
         assert_eq!(own_part("a::b<c::d>"), "b<c::d>");
         assert_eq!(own_part("cell"), "cell");
     }

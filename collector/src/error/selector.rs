@@ -2,17 +2,54 @@
 
 use thiserror::Error;
 
+/// Events that are typed most.
+const USUAL: [&str; 20] = [
+    "mem",
+    "loads",
+    "stores",
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "minor-faults",
+    "major-faults",
+    "cycles",
+    "cpu-cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "ref-cycles",
+    "L1-dcache-load-misses",
+    "LLC-load-misses",
+    "LLC-store-misses",
+    "dTLB-load-misses",
+];
+
+/// The part of a name that is compared with these: more than the longest one of them.
+const MAX_COMPARED_CHARS: usize = 64;
+
+/// The usual event that was meant by `name`; where none is spelled like it, all that may be named.
+fn others(name: &str) -> String {
+    let compared: String = name.chars().take(MAX_COMPARED_CHARS).collect();
+    let most = (compared.chars().count() / 3).max(1);
+    let nearest = USUAL.iter().map(|usual| (strsim::osa_distance(&compared, usual), usual)).min();
+    match nearest {
+        Some((slips, usual)) if slips <= most => format!("; did you mean {usual}?"),
+        _ => ": known are mem, loads, stores, cpu-clock, task-clock, page-faults, minor-faults, major-faults, \
+              mem:0xADDRESS[/LENGTH][:rw], mem:VARIABLE[:rw], SYSTEM:TRACEPOINT, the generic hardware events \
+              (cycles, cache-misses, LLC-load-misses, …), raw ones (r1cd), and what \
+              /sys/bus/event_source/devices describes: PMU/TERMS/, or an event's name"
+            .to_owned(),
+    }
+}
+
 /// Reason why a selector cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EventParseError {
     /// There is no event of that name.
-    #[error(
-        "there is no event {0}: known are mem, loads, stores, cpu-clock, task-clock, page-faults, \
-         minor-faults, major-faults, mem:0xADDRESS[/LENGTH][:rw], SYSTEM:TRACEPOINT, the generic \
-         hardware events (cycles, cache-misses, LLC-load-misses, …), raw ones (r1cd), and what \
-         /sys/bus/event_source/devices describes: PMU/TERMS/, or an event's name"
-    )]
+    #[error("there is no event {name}{others}", name = .0, others = others(.0))]
     UnknownName(String),
     /// A modifier after the last colon or slash has no meaning here.
     #[error("{text} has the modifier {modifier}: known are {known}")]

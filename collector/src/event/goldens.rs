@@ -411,7 +411,9 @@ fn what_the_machine_has_not_got_is_said() {
     assert_eq!(error.kind(), crate::error::ErrorKind::MachineCannot);
     assert!(error.to_string().contains("this processor's PMU (cpu) has no such event"), "{error}");
     let error = |text: &str| planned(&Fixture::new("skylake"), text).unwrap_err().to_string();
-    assert!(error("mem-load").contains("there is no event mem-load"));
+    assert!(error("mem-load").contains("there is no event mem-load: known are mem, loads,"));
+    assert_eq!(error("page-fault"), "there is no event page-fault; did you mean page-faults?");
+    assert_eq!(error("cpuclock"), "there is no event cpuclock; did you mean cpu-clock?");
     assert!(error("cpu/evnt=1/").contains("no term evnt: known are any, cmask, edge, event"));
     assert!(error("cpu/umask=0x100/").contains("umask=0x100 is more than the 0xff"));
     let fixture = Fixture::new("skylake");

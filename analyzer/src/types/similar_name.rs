@@ -6,10 +6,11 @@ use crate::limit;
 #[must_use]
 pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = compared(name);
+    let most = (wanted.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = Vec::new();
     for other in known {
-        let distance = distance(&wanted, &compared(other));
-        if distance > (wanted.len() / 3).max(1) || near.iter().any(|(_, it)| *it == other) {
+        let Some(distance) = distance(&wanted, &compared(other), most) else { continue };
+        if near.iter().any(|(_, it)| *it == other) {
             continue;
         }
         let place = near.partition_point(|(known, _)| *known <= distance);
@@ -19,25 +20,21 @@ pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a 
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The last part of a qualified name, in small letters.
-fn compared(name: &str) -> Vec<char> {
+/// The last part of a qualified name.
+fn compared(name: &str) -> String {
     let plain = name.rsplit("::").next().unwrap_or(name);
-    plain.chars().take(limit::MAX_COMPARED_CHARS).flat_map(char::to_lowercase).collect()
+    plain.chars().take(limit::MAX_COMPARED_CHARS).collect()
 }
 
-/// Characters to put in, take out or change to make one of the other (Levenshtein).
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, sign) in one.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, opposite) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(sign != opposite);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
+/// Slips between two names, whatever the size of their letters: characters that are put in, left out, exchanged or
+/// swapped with the next; `None` above `most`.
+#[must_use]
+pub fn distance(one: &str, other: &str, most: usize) -> Option<usize> {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    if one.chars().count().abs_diff(other.chars().count()) > most {
+        return None;
     }
-    row[other.len()]
+    Some(strsim::osa_distance(&one, &other)).filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]
@@ -50,12 +47,20 @@ mod tests {
         let check = |name: &str, expect: &[&str]| {
             assert_eq!(similar(name, known.into_iter()), expect, "{name}");
         };
-        check("wakl", &[]);
+        check("wakl", &["walk"]);
         check("wak", &["walk"]);
         check("Walk", &["walk", "ns::wolk"]);
         check("wlk", &["walk", "ns::wolk"]);
         check("walks_fr", &["walks_far"]);
         check("mian_", &[]);
         check("", &[]);
+    }
+
+    #[test]
+    fn near_names_are_told_from_far_ones() {
+        assert_eq!(distance("ordre", "order", 2), Some(1));
+        assert_eq!(distance("Order", "order", 2), Some(0));
+        assert_eq!(distance("odr", "order", 2), Some(2));
+        assert_eq!(distance("cell", "order", 2), None);
     }
 }
