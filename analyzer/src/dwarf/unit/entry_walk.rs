@@ -404,7 +404,14 @@ mod tests {
                 *counts.entry(word.clone()).or_insert(0) += 1;
                 sizes.insert(word.len(), Box::new(word));
             }
-            println!(\"{counts:?} {sizes:?}\");
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let told = std::thread::spawn(move || sender.send(std::fs::read_dir(\"/\")));
+            let ran = std::process::Command::new(\"true\").output();
+            let connected = std::net::TcpStream::connect(\"localhost:1\");
+            let mut numbers: Vec<_> = std::env::args().map(|word| word.parse::<f64>()).collect();
+            numbers.sort_by_key(|number| number.is_ok());
+            println!(\"{counts:?} {sizes:?} {ran:?} {connected:?} {told:?} {numbers:?}\");
+            println!(\"{:?}\", receiver.recv());
         }";
 
     /// Debug information of a program, on pages that many entries reach over.
@@ -489,6 +496,6 @@ mod tests {
             );
             assert!(light.line_program.is_none());
         }
-        assert!(n_entries > 50_000, "{n_entries}");
+        assert!(n_entries > 100_000, "{n_entries}");
     }
 }
