@@ -38,17 +38,17 @@ impl Arrival {
         let (is_round, is_in_loop) = before(function, from, here);
         let is_jump = matches!(function.exit(from), Exit::Jump(_) | Exit::Branch(_));
         let through = through(function, from, here);
-        let is_quiet = |pair: &&[usize]| {
-            let before = function.instruction(pair[1]);
-            let is_branch = matches!(function.exit(pair[1]), Exit::Branch(_));
-            before.is_some_and(|before| !access::is_of_memory(before)) && !is_branch
+        let is_quiet = |at: usize| {
+            let instruction = function.instruction(at);
+            let is_branch = matches!(function.exit(at), Exit::Branch(_));
+            instruction.is_some_and(|it| !access::is_of_memory(it)) && !is_branch
         };
-        let quiet = through.windows(2).filter(is_quiet).filter_map(|pair| function.svma(pair[0]));
-        let quiet = quiet.collect();
-        let is_locked =
-            |pair: &&[usize]| function.instruction(pair[1]).is_some_and(access::is_locked);
-        let locked = through.windows(2).filter(is_locked).filter_map(|pair| function.svma(pair[0]));
-        let locked = locked.collect();
+        let is_locked = |at: usize| function.instruction(at).is_some_and(access::is_locked);
+        let after = |ran: &dyn Fn(usize) -> bool| {
+            let pairs = through.windows(2).filter(|pair| ran(pair[1]));
+            pairs.filter_map(|pair| function.svma(pair[0])).collect()
+        };
+        let (quiet, locked) = (after(&is_quiet), after(&is_locked));
         let parts = parts(function, &through);
         let through = through.iter().filter_map(|at| function.svma(*at)).collect();
         Self { trigger, through, parts, quiet, locked, is_jump, is_round, is_in_loop }
