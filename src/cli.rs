@@ -4,6 +4,7 @@
 mod annotate;
 mod daemon;
 mod layout;
+mod mistake;
 mod record;
 mod resolve;
 mod session;
@@ -18,6 +19,7 @@ pub(crate) use daemon::{
     InstallUnitsArgs, asked_for,
 };
 pub(crate) use layout::LayoutArgs;
+pub(crate) use mistake::with_tip;
 pub(crate) use record::RecordArgs;
 pub(crate) use session::{EventArgs, Global, TargetArgs, When};
 pub(crate) use threads::{SampleSource, ThreadsArgs, ThreadsOptions};
@@ -79,7 +81,8 @@ Examples:
   dataspace report -i perf.data --format folded | flamegraph.pl > objects.svg
   dataspace report -i perf.data --format pprof > objects.pb.gz; go tool pprof -top objects.pb.gz
 
-A stack is <Total>, the objects around an object, the object, and the function that accessed it.";
+A stack is <Total>, the objects around an object, the object, and the function that accessed it. In a
+profile for pprof the function comes after <Total>: -top lists objects, -peek OBJECT who touches it.";
 
 const SCRIPT_EXAMPLES: &str = "\
 Examples:

@@ -43,10 +43,13 @@ mod way_out;
 mod worker;
 
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let cli = cli::Cli::try_parse_from(&typed)
+        .unwrap_or_else(|error| cli::with_tip(error, &typed).exit());
     let code = exit::report(commands::run(cli));
     broker::take_leave(code);
     ExitCode::from(code)

@@ -228,7 +228,8 @@ pub(crate) struct AskArgs {
 #[command(next_help_heading = DAEMON)]
 pub(crate) struct ConnectArgs {
     /// Show a session of the daemon at PATH, or http://HOST:PORT, instead of one of our own.
-    #[arg(long, value_name = "PATH|URL", num_args = 0..=1, default_missing_value = DEFAULT_SOCKET)]
+    #[arg(long, visible_alias = "socket", value_name = "PATH|URL", num_args = 0..=1,
+        default_missing_value = DEFAULT_SOCKET)]
     pub(crate) connect: Option<PathBuf>,
     /// The token that a daemon over http wants; nobody else may read FILE.
     #[arg(long, value_name = "FILE", requires = "connect")]
@@ -285,7 +286,9 @@ mod tests {
         };
         assert_eq!(connect(&["-p", "7"]).connect, None);
         assert_eq!(connect(&["--connect", "-p", "7"]).connect, Some(DEFAULT_SOCKET.into()));
-        assert_eq!(connect(&["--connect", "/x"]).connect, Some("/x".into()));
+        for option in ["--connect", "--socket"] {
+            assert_eq!(connect(&[option, "/x"]).connect, Some("/x".into()));
+        }
         assert_eq!(connect(&["--connect", "--session", "3"]).session.as_deref(), Some("3"));
         for wrong in [&["top", "--session", "3"][..], &["top", "--connect", "--session", "3", "-a"]]
         {
