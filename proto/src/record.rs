@@ -41,6 +41,8 @@ pub enum Record {
     Collected(Box<Collected>),
     /// Something a person should know, said once.
     Warning(Box<str>),
+    /// The target as a person reads it, anew: a task of it has ended.
+    Target(Box<str>),
     /// Time passed, perhaps without samples.
     Tick {
         /// The time in the samples' clock.
@@ -69,7 +71,8 @@ impl Record {
             | Record::Nodes(_)
             | Record::Event(_)
             | Record::Collected(_)
-            | Record::Warning(_) => None,
+            | Record::Warning(_)
+            | Record::Target(_) => None,
         }
     }
 }

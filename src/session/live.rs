@@ -245,7 +245,11 @@ impl AnalyzerThread {
                 recv(batches.receiver()) -> batch => {
                     let Ok(batch) = batch else { break };
                     ahead::each(&batch, |record| {
-                        self.n_ticks += u64::from(matches!(record, Record::Tick { .. }));
+                        match record {
+                            Record::Tick { .. } => self.n_ticks += 1,
+                            Record::Target(text) => self.target.description = text.to_string(),
+                            _ => {}
+                        }
                         self.analyzer.apply(record, &mut Unobserved);
                     });
                     batches.recycle(batch);

@@ -181,6 +181,8 @@ impl Analyzer {
                 self.received_at_collected = self.counts.received;
             }
             Record::Warning(text) => self.warn(text.to_string()),
+            // The session describes its target itself.
+            Record::Target(_) => {}
             Record::Tick { time_ns } => self.totals.advance(*time_ns),
         }
     }

@@ -152,6 +152,8 @@ impl Live {
         target.drop_ended()?;
         check_is_open(&target, &attached, &procfs)?;
         let description = config.comms.describe(target.description.as_deref());
+        let is_named_singly = matches!(config.target, TargetSpec::Pids(_) | TargetSpec::Tids(_));
+        let told_names = is_named_singly.then(|| config.comms.clone());
         let is_open = !binding.is_cpu_wide && config.comms.is_empty();
         let membership = target.membership(config.comms, &procfs);
         let gate = Gate::new(membership, procfs.clone(), is_open)?;
@@ -166,6 +168,7 @@ impl Live {
             features,
             binding,
             watched,
+            told_names,
             group,
             cpu_watch,
             gate,

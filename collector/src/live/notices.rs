@@ -2,6 +2,7 @@
 
 use crate::live::reader::{Reader, Watch};
 use crate::sys::pidfd;
+use crate::target::membership::listed;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::{EventIdx, EventKind, Sampling};
 use dataspace_proto::record::Record;
@@ -128,6 +129,18 @@ impl Reader {
         // Our own request to end is no news.
         if status.signal() != Some(rustix::process::Signal::TERM.as_raw()) {
             self.warn(format!("the command ended with {status}"));
+        }
+    }
+
+    /// Says what is left of a target whose tasks were named one by one, when one of them has ended.
+    pub(super) fn tell_target(&mut self, watch: &Watch<'_>) {
+        let Some(comms) = &self.told_names else { return };
+        let lives = watch.watched.iter().filter(|watched| !pidfd::has_ended(&watched.pidfd));
+        let names: Vec<&str> = lives.map(|watched| watched.name.as_str()).collect();
+        // The next round finds that it is over.
+        if !names.is_empty() {
+            let text = comms.describe(Some(&listed(&names)));
+            self.push(Record::Target(text.into()));
         }
     }
 

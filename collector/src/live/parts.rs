@@ -11,6 +11,7 @@ use crate::lookup::before::Before;
 use crate::lookup::gate::Gate;
 use crate::system::procfs::Procfs;
 use crate::target::Watched;
+use crate::target::membership::CommFilter;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::record::Record;
 use rustix::fd::OwnedFd;
@@ -32,6 +33,8 @@ pub(crate) struct Parts {
     pub(crate) features: KernelFeatures,
     pub(crate) binding: Binding,
     pub(crate) watched: Vec<Watched>,
+    /// The filter of names that is told beside them, where they were named one by one.
+    pub(crate) told_names: Option<CommFilter>,
     /// The group, where events are on whole CPUs for a control group.
     pub(crate) group: Option<GroupWatch>,
     pub(crate) cpu_watch: CpuWatch,

@@ -20,6 +20,7 @@ use crate::sys::clock::now_ns;
 use crate::sys::{open, pidfd};
 use crate::system::procfs::Procfs;
 use crate::target::Watched;
+use crate::target::membership::CommFilter;
 use dataspace_proto::record::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -129,6 +130,7 @@ pub(super) struct Reader {
     pub(super) spare: Slots,
     pub(super) is_confined: bool,
     pub(super) removal: Removal,
+    pub(super) told_names: Option<CommFilter>,
     next_tick_ns: u64,
     next_counts_ns: u64,
     pub(super) told: Told,
@@ -163,6 +165,7 @@ impl Reader {
             spare: Slots::new(),
             is_confined: parts.is_confined,
             removal: Removal::default(),
+            told_names: parts.told_names,
             next_tick_ns: 0,
             next_counts_ns: 0,
             told: Told::default(),
@@ -224,8 +227,12 @@ impl Reader {
                 self.look_after_cpus(watch);
                 self.next_counts_ns = began_ns + COUNTS_NS;
             }
+            let n_before = poll_fds.len();
             forget_ended(&mut poll_fds, n_not_targets);
             let is_over = poll_fds.len() == n_not_targets && !watch.watched.is_empty();
+            if poll_fds.len() < n_before && !is_over {
+                self.tell_target(watch);
+            }
             let nobody_listens = self.sender.is_closed() && self.drain.recorder.is_none();
             let is_over = is_over || nobody_listens || self.drain.is_recording_over();
             if is_over || watch.shared.stop.load(Ordering::Acquire) {

@@ -43,6 +43,8 @@ pub(crate) struct Watched {
     /// The only thread to sample, or all of the process.
     pub(crate) tid: Option<i32>,
     pub(crate) pidfd: OwnedFd,
+    /// The task's number and name, for a person.
+    pub(crate) name: String,
 }
 
 /// Places where a session's events are to be opened.
@@ -87,7 +89,7 @@ impl Target {
             }),
             TargetSpec::Pids(pids) => Self::existing(pids, procfs, "process", |pid| {
                 let pidfd = access::process(pid)?;
-                Ok(Watched { pid, tid: None, pidfd })
+                Ok(Watched { pid, tid: None, pidfd, name: String::new() })
             }),
             TargetSpec::Tids(tids) => Self::existing(tids, procfs, "thread", |tid| {
                 // The descriptor first: what is read after it opened is this thread's as long as
@@ -95,7 +97,7 @@ impl Target {
                 let pid = procfs.status(tid).ok().and_then(|status| status.pid);
                 let pid = pid.ok_or(Errno::SRCH)?;
                 let pidfd = access::thread(tid, pid)?;
-                Ok(Watched { pid, tid: Some(tid), pidfd })
+                Ok(Watched { pid, tid: Some(tid), pidfd, name: String::new() })
             }),
             TargetSpec::Command(argv) => Self::forked(argv, output),
         }
@@ -108,8 +110,7 @@ impl Target {
         watch: impl Fn(i32) -> Result<Watched, Errno>,
     ) -> Result<Self, Error> {
         let Some(&first) = ids.first() else { return Err(Error::NoTarget) };
-        let mut watched = Vec::new();
-        let mut names = Vec::new();
+        let mut watched: Vec<Watched> = Vec::new();
         let mut seen = Vec::new();
         for &id in ids {
             if seen.contains(&id) {
@@ -118,9 +119,9 @@ impl Target {
             seen.push(id);
             match watch(id) {
                 Ok(one) => {
-                    let name = procfs.comm(one.pid, id).unwrap_or_default();
-                    names.push(format!("{noun} {id} ({})", String::from_utf8_lossy(&name)));
-                    watched.push(one);
+                    let comm = procfs.comm(one.pid, id).unwrap_or_default();
+                    let name = format!("{noun} {id} ({})", String::from_utf8_lossy(&comm));
+                    watched.push(Watched { name, ..one });
                 }
                 // EINVAL, ENOENT from Linux 6.16 on: the number is a thread's, not a process's.
                 Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => {}
@@ -136,6 +137,7 @@ impl Target {
                 _ => Error::NoSuchProcess { id: first },
             });
         }
+        let names: Vec<&str> = watched.iter().map(|one| one.name.as_str()).collect();
         let description = Some(listed(&names));
         Ok(Self { watched, held: None, description, coverage: Coverage::Tasks })
     }
@@ -169,10 +171,11 @@ impl Target {
         let pidfd = access::process(pid)
             .map_err(|errno| Error::System { call: "pidfd_open of the command", errno })?;
         let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+        let name = words.join(" ");
         Ok(Self {
-            watched: vec![Watched { pid, tid: None, pidfd }],
+            watched: vec![Watched { pid, tid: None, pidfd, name: name.clone() }],
             held: Some(held),
-            description: Some(words.join(" ")),
+            description: Some(name),
             coverage: Coverage::Tasks,
         })
     }

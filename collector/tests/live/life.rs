@@ -77,6 +77,24 @@ fn one_of_two_processes_is_enough() {
     session.finish();
 }
 
+#[test]
+fn a_process_that_ended_leaves_the_description() {
+    let program = Program::new("#include <stdio.h>\nint main(void) { return getchar() == 'x'; }");
+    let (mut first, mut second) = (program.spawn(), program.spawn());
+    let [of_first, of_second] =
+        [&first, &second].map(|partner| format!("process {} (", partner.pid()));
+    let pids = vec![first.pid(), second.pid()];
+    let Some(live) = open(LiveConfig::new(TargetSpec::Pids(pids))) else { return };
+    assert!(live.description().contains(&of_first) && live.description().contains(&of_second));
+    let mut session = Session::start(live);
+    first.finish();
+    session.wait_for(|record| {
+        matches!(record, Record::Target(text) if text.contains(&of_second) && !text.contains(&of_first))
+    });
+    second.finish();
+    session.finish();
+}
+
 const EXECUTES_SET_UID: &str = r#"
 #include <stdio.h>
 #include <unistd.h>

@@ -117,6 +117,15 @@ impl Procfs {
         whole(access::file(&self.path(path))?)
     }
 
+    /// The processes that are there.
+    ///
+    /// # Errors
+    /// Those of reading the directory.
+    pub fn processes(&self) -> io::Result<Vec<i32>> {
+        let entries = access::entries(&self.root)?;
+        Ok(entries.filter_map(|entry| entry.name.to_str()?.parse().ok()).collect())
+    }
+
     /// The threads of process `pid`.
     ///
     /// # Errors
