@@ -133,6 +133,38 @@ impl SortKey {
     }
 }
 
+/// Names that several objects have: types of one name of several programs.
+#[derive(Debug)]
+pub(crate) struct Namesakes<'a> {
+    names: Names,
+    shared: HashSet<&'a str>,
+}
+
+impl<'a> Namesakes<'a> {
+    /// Those among `objects`, in the spelling of `names`.
+    pub(crate) fn among(objects: &'a [ObjectLine], names: Names) -> Self {
+        let mut seen = HashSet::new();
+        let spelled = objects.iter().map(|object| &**names.of(object));
+        Self { names, shared: spelled.filter(|it| !seen.insert(*it)).collect() }
+    }
+
+    /// File name of the program or library that touches an object, where others have the same name.
+    pub(crate) fn program<'b>(&self, object: &'b ObjectLine) -> Option<&'b str> {
+        let scope = object.scope.first();
+        let scope = scope.filter(|_| self.shared.contains(&**self.names.of(object)))?;
+        scope.object.rsplit('/').next()
+    }
+
+    /// The name of an object, with its program where that tells it apart; safe to print.
+    fn label(&self, object: &ObjectLine) -> String {
+        let name = visible(self.names.of(object));
+        match self.program(object) {
+            Some(program) => format!("{name} · {}", visible(program)),
+            None => name.into_owned(),
+        }
+    }
+}
+
 impl Arrangement {
     /// Lists the objects of `snapshot`.
     pub(crate) fn list(&self, snapshot: &Snapshot) -> Listing {
@@ -149,11 +181,11 @@ impl Arrangement {
 
     fn flat(&self, snapshot: &Snapshot, mut idxs: Vec<usize>) -> Vec<Row> {
         self.sort(snapshot, &mut idxs);
-        let namesakes = self.namesakes(&snapshot.objects);
+        let namesakes = Namesakes::among(&snapshot.objects, self.names);
         let row = |object_idx: usize| Row {
             object_idx,
             depth: 0,
-            label: self.told_apart(&snapshot.objects[object_idx], &namesakes),
+            label: namesakes.label(&snapshot.objects[object_idx]),
             is_context: false,
             fold: Fold::Leaf,
         };
@@ -165,7 +197,7 @@ impl Arrangement {
     /// has all of its samples is one row with it.
     fn tree(&self, snapshot: &Snapshot, matches: &[usize]) -> Vec<Row> {
         let mut family = Family::new(&snapshot.objects, matches);
-        let namesakes = self.namesakes(&snapshot.objects);
+        let namesakes = Namesakes::among(&snapshot.objects, self.names);
         for siblings in family.children.values_mut() {
             self.sort(snapshot, siblings);
         }
@@ -198,36 +230,14 @@ impl Arrangement {
         rows
     }
 
-    /// Names that several objects have: types of one name of several programs.
-    fn namesakes<'a>(&self, objects: &'a [ObjectLine]) -> HashSet<&'a str> {
-        let mut seen = HashSet::new();
-        objects
-            .iter()
-            .map(|object| &**self.names.of(object))
-            .filter(|it| !seen.insert(*it))
-            .collect()
-    }
-
-    /// The name of an object, with the program or library that touches it where others have the same name.
-    fn told_apart(&self, object: &ObjectLine, namesakes: &HashSet<&str>) -> String {
-        let name = visible(self.names.of(object)).into_owned();
-        match object.scope.first().filter(|_| namesakes.contains(&**self.names.of(object))) {
-            Some(scope) => {
-                let file = scope.object.rsplit('/').next().unwrap_or(&scope.object);
-                format!("{name} · {}", visible(file))
-            }
-            None => name,
-        }
-    }
-
     /// Text that a chain of objects adds to the name of what is around it.
-    fn label(&self, family: &Family<'_>, chain: &[usize], namesakes: &HashSet<&str>) -> String {
+    fn label(&self, family: &Family<'_>, chain: &[usize], namesakes: &Namesakes<'_>) -> String {
         let (Some(&first), Some(&last)) = (chain.first(), chain.last()) else {
             return String::new();
         };
         let objects = family.objects;
         let label = match (self.names, family.parents[first]) {
-            (_, None) => return self.told_apart(&objects[last], namesakes),
+            (_, None) => return namesakes.label(&objects[last]),
             (Names::Descriptor, Some(parent)) => {
                 let whole = &objects[last].object;
                 let own = whole.strip_prefix(&*objects[parent].object);

@@ -142,7 +142,7 @@ const PLACE_BYTES: usize = 128;
 fn place(frame: StackFrame<'_>) -> LocationKey {
     let name = frame.name().into_owned();
     match frame {
-        StackFrame::Object(_) => (name, None, None),
+        StackFrame::Object(..) => (name, None, None),
         StackFrame::Function(scope) => {
             let unit = scope.unit.as_ref().map(|unit| visible(unit).into_owned());
             (name, Some(visible(&scope.object).into_owned()), unit)
@@ -169,8 +169,19 @@ impl Profile {
     }
 
     fn sample(&mut self, frames: &[StackFrame<'_>], values: &Values) {
-        // The innermost frame is the first.
-        let places: Vec<LocationKey> = frames.iter().rev().map(|frame| place(*frame)).collect();
+        // The innermost frame is the first. An object is that, and not the function that touches it: `-top` lists
+        // what samples have as their innermost frame.
+        let (objects, function) = match frames.split_last() {
+            Some((StackFrame::Function(scope), objects)) => {
+                (objects, Some(StackFrame::Function(scope)))
+            }
+            _ => (frames, None),
+        };
+        let mut places: Vec<LocationKey> = objects.iter().rev().copied().map(place).collect();
+        if let Some(function) = function {
+            // Within `<Total>`.
+            places.insert(places.len().saturating_sub(1), place(function));
+        }
         let new = places.iter().filter(|place| !self.of_place.contains_key(*place));
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let n_new: usize = new

@@ -1,6 +1,8 @@
 //! A snapshot as stacks: `<Total>`, the objects around an object, the object, and the function that
 //! accessed it.
 
+use crate::arrangement::Namesakes;
+use crate::config::Names;
 use crate::session::findings::Findings;
 use crate::text::visible;
 use dataspace_analyzer::session::report::FunctionLine;
@@ -77,12 +79,13 @@ impl Values {
 
 /// The stack to which those are charged that a bounded profile has no room for.
 pub(super) const LEFT_OUT: [StackFrame<'static>; 2] =
-    [StackFrame::Object("<Total>"), StackFrame::Object("<Left out>")];
+    [StackFrame::Object("<Total>", None), StackFrame::Object("<Left out>", None)];
 
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum StackFrame<'a> {
-    Object(&'a str),
+    /// An object; with its program where several have one of this name.
+    Object(&'a str, Option<&'a str>),
     Function(&'a Scope),
 }
 
@@ -90,7 +93,7 @@ impl<'a> StackFrame<'a> {
     /// Minimum length of its name, in bytes.
     pub(super) fn min_bytes(self) -> usize {
         match self {
-            Self::Object(object) => object.len(),
+            Self::Object(object, _) => object.len(),
             Self::Function(scope) => scope.function.as_ref().map_or(0, |function| function.len()),
         }
     }
@@ -98,7 +101,10 @@ impl<'a> StackFrame<'a> {
     /// Its name; what a terminal would obey is written out.
     pub(super) fn name(self) -> Cow<'a, str> {
         match self {
-            Self::Object(object) => visible(object),
+            Self::Object(object, None) => visible(object),
+            Self::Object(object, Some(program)) => {
+                Cow::Owned(format!("{} · {}", visible(object), visible(program)))
+            }
             Self::Function(scope) => match &scope.function {
                 Some(function) => visible(function),
                 None => {
@@ -140,11 +146,13 @@ pub(super) fn each<'a>(
             own[parent].subtract(&Values::of_object(line, events));
         }
     }
+    let namesakes = Namesakes::among(objects, Names::Descriptor);
     let stack_of = |idx: usize| {
         let mut frames = Vec::new();
         let mut next = Some(idx);
         while let Some(idx) = next.filter(|_| frames.len() < MAX_DEPTH) {
-            frames.push(StackFrame::Object(&objects[idx].object));
+            let object = &objects[idx];
+            frames.push(StackFrame::Object(&object.object, namesakes.program(object)));
             next = parent(idx);
         }
         frames.reverse();

@@ -96,12 +96,14 @@ fn check_by_pprof(file: &Path, dir: &Path, total: &Value) {
     let top = pprof(&["-top", "-nodecount=100", "-cum"]).unwrap();
     let top = String::from_utf8(top.stdout).unwrap();
     // Flat, its share, the sum of shares, with what it calls, its share, name.
-    let cumulated = |name: &str| {
+    let column = |idx: usize, name: &str| {
         let is_of =
             |line: &&str| line.split_whitespace().skip(5).collect::<Vec<_>>().join(" ") == name;
         let line = top.lines().find(is_of).unwrap_or_else(|| panic!("{name}: {top}"));
-        line.split_whitespace().nth(3).unwrap().parse::<u64>().unwrap()
+        line.split_whitespace().nth(idx).unwrap().parse::<u64>().unwrap()
     };
+    let cumulated = |name: &str| column(3, name);
+    assert_eq!(column(0, "{structure:leaf}.{long_int key}"), 400, "an object is what -top lists");
     assert_eq!(Some(cumulated("<Total>")), total["samples"].as_u64());
     assert_eq!(cumulated("{structure:leaf}"), 600);
     assert_eq!(cumulated("{structure:leaf}.{long_int key}"), 400);

@@ -187,7 +187,7 @@ fn leaves_add_up_to_the_total_of_the_snapshot() {
     assert_eq!((sum(0), sum(1)), (all.samples, all.loads));
     assert_eq!((sum(4), sum(5)), (all.events["cpu-clock"], 0));
     assert!(stacks.keys().all(|stack| stack.starts_with("<Total>")));
-    let price = "<Total>;{structure:order};{structure:order}.{long_int price};match_orders";
+    let price = "<Total>;match_orders;{structure:order};{structure:order}.{long_int price}";
     assert_eq!(stacks[price][..3], [1_100, 600, 500]);
 }
 
