@@ -115,6 +115,9 @@ pub(crate) fn write_table(
         let tone = if idx == 0 { Tone::Strong } else { Tone::Plain };
         printer.toned(line.trim_end(), tone)?;
     }
+    if answer.rows.is_empty() && answer.rows_held > 0 {
+        printer.toned("no sample meets the filter", Tone::Strong)?;
+    }
     let n_more = answer.rows.len() - n_shown;
     if n_more > 0 {
         printer.toned(format!("… and {n_more} more (--limit N shows more)"), Tone::Plain)?;

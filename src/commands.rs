@@ -3,6 +3,7 @@
 mod annotate;
 mod attach;
 mod calibrate;
+mod comm_note;
 mod daemon;
 mod demo;
 pub(crate) mod doctor;

@@ -6,7 +6,7 @@ use crate::config::{Names, Selection};
 use crate::header::{self, Segment, Shares, Tone};
 use crate::text::visible;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::snapshot::Snapshot;
+use dataspace_proto::snapshot::{ObjectKind, Snapshot};
 use dataspace_proto::window::Window;
 use std::io::{self, Write};
 
@@ -64,6 +64,7 @@ pub(crate) fn render(
     printer.header(snapshot, options.window)?;
     let scale = Scale::new(snapshot, options.window);
     printer.objects(snapshot, &listing, &scale, options.width.unwrap_or(usize::MAX))?;
+    printer.emptiness(snapshot, &listing, options)?;
     printer.footer(snapshot, &listing)
 }
 
@@ -142,9 +143,6 @@ impl Printer<'_> {
         scale: &Scale,
         width: usize,
     ) -> io::Result<()> {
-        if listing.rows.is_empty() {
-            return writeln!(self.out, "no data object yet");
-        }
         let labels = listing.rows.iter().map(|row| row.label.chars().count());
         let room = width.saturating_sub(labels.max().unwrap_or(0).min(MAX_RESERVED));
         let columns = fit(columns(snapshot, listing, scale), room);
@@ -155,6 +153,39 @@ impl Printer<'_> {
             writeln!(self.out, "{}", line(columns.iter(), cells, &row.label))?;
         }
         Ok(())
+    }
+
+    /// Why there is nothing but `<Total>`, if so.
+    fn emptiness(
+        &mut self,
+        snapshot: &Snapshot,
+        listing: &Listing,
+        options: &TableOptions,
+    ) -> io::Result<()> {
+        let mut objects = listing.rows.iter().map(|row| &snapshot.objects[row.object_idx]);
+        if objects.any(|object| object.kind != ObjectKind::Total) {
+            return Ok(());
+        }
+        let filter = visible(&options.selection.filter);
+        let n_sampled =
+            |window| snapshot.objects.first().map_or(0, |it| it.metrics.get(window).samples);
+        let why = if listing.n_cut > 0 {
+            return Ok(());
+        } else if n_sampled(options.window) > 0 && !filter.is_empty() {
+            format!("no object has `{filter}` in its name")
+        } else if n_sampled(Window::All) > 0 {
+            format!("nothing was sampled in the last {}", options.window)
+        } else if snapshot.accounting.kernel > 0 {
+            "no sample was at an instruction that touches memory".to_owned()
+        } else if snapshot.target.running {
+            "nothing was sampled yet".to_owned()
+        } else if snapshot.governance.is_none() {
+            "there is no sample in it".to_owned()
+        } else {
+            "nothing was sampled: the target did not run in this time, or has none of the events"
+                .to_owned()
+        };
+        self.toned(why, Tone::Strong)
     }
 
     fn footer(&mut self, snapshot: &Snapshot, listing: &Listing) -> io::Result<()> {

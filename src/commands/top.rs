@@ -1,7 +1,7 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
 use super::own_key::with_own_keys;
-use super::{fetch, json};
+use super::{comm_note, fetch, json};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
@@ -19,6 +19,7 @@ use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
 use crate::tui::{self, Leave};
 use crate::way_out::WayOut;
+use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::window::{Window, WindowLengths};
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -26,11 +27,6 @@ use std::time::{Duration, Instant};
 
 /// Number of objects that stay on the terminal after the screen is left.
 const FAREWELL_LIMIT: usize = 12;
-
-/// Said at the end where processes were named and none was sampled: a mistyped name is no error, for one
-/// may begin at any time.
-const NOBODY_CALLED_SO: &str = "note: no process of this name was sampled: none was there, or none had the \
-                                event; `ps -e -o pid,comm` shows the names";
 
 /// Time that a wait for the end of a session lasts before it begins anew.
 const LOOK: Duration = Duration::from_secs(1);
@@ -46,7 +42,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     }
     // The same: what means nothing is said at once.
     let question = view.query.clone().map(Question::new).transpose()?;
-    let has_names = !args.target.comms.is_empty();
+    let name_note = comm_note::of(&args.target.comms, &Procfs::default());
     let output = view.output;
     let mut wanted =
         wanted(args.target, args.event, args.windows, args.connect, output, args.history)?;
@@ -65,7 +61,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     }
     let (terms, memory_max) = (wanted.terms(view.output), args.memory_max);
     let way_out = WayOut::new(question.is_some_and(|it| it.has_reasons()))?;
-    let work = || watch(wanted, &view, memory_max, is_watching, has_names, &way_out);
+    let work = || watch(wanted, &view, memory_max, is_watching, name_note.as_deref(), &way_out);
     match terms {
         Some(terms) => broker::split(global.sandbox, terms, work)?,
         None => return work(),
@@ -83,7 +79,7 @@ pub(super) fn run_live(
     let way_out = WayOut::new(false)?;
     let terms = Terms::of_session(&live);
     broker::split(global.sandbox, terms, || {
-        watch(Wanted::Live(live), view, None, false, false, &way_out)
+        watch(Wanted::Live(live), view, None, false, None, &way_out)
     })
 }
 
@@ -93,7 +89,7 @@ fn watch(
     view: &TopOptions,
     memory_max: Option<u64>,
     is_watching: bool,
-    has_names: bool,
+    name_note: Option<&str>,
     way_out: &WayOut,
 ) -> anyhow::Result<()> {
     memory_bound::set(memory_max);
@@ -109,9 +105,9 @@ fn watch(
     if matches!(view.output, Output::Table | Output::Screen) {
         way_out.note(&source.snapshot());
     }
-    if has_names && source.snapshot().accounting.kernel == 0 {
+    if let Some(note) = name_note.filter(|_| source.snapshot().accounting.kernel == 0) {
         // Nobody may be reading standard error.
-        let _ = writeln!(stderr(), "{NOBODY_CALLED_SO}");
+        let _ = writeln!(stderr(), "{note}");
     }
     Ok(())
 }

@@ -50,14 +50,13 @@ fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
     let wanted =
         WantedObjects { selection: &selection, sampled_in: Some(window), has_total: false };
     let mut top = select(objects, wanted, |idxs| {
-        // Types of one name, or of one beginning, have one series: two of the same labels are an error.
+        // Objects of one name, or of one that looks so when it is bounded, have one series: two of the same labels are an error.
         let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
         for line in idxs.into_iter().map(|idx| &objects[idx]) {
             let parts = of_parts.get(&line.id).copied().unwrap_or(0);
             let own = samples(line).saturating_sub(parts);
             if own > 0 {
-                let name = visible(&line.object).chars().take(Figures::MAX_NAME_CHARS).collect();
-                let sum = by_name.entry(name).or_default();
+                let sum = by_name.entry(bounded(&visible(&line.object))).or_default();
                 *sum = sum.saturating_add(own);
             }
         }
@@ -70,6 +69,18 @@ fn top(snapshot: &Snapshot, window: Window) -> Vec<(String, u64)> {
     let named = top.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     top.push((OTHER.to_owned(), total.saturating_sub(named)));
     top
+}
+
+/// A name with its beginning and its end, where it is too long: the member is at the end.
+fn bounded(name: &str) -> String {
+    let n_chars = name.chars().count();
+    if n_chars <= Figures::MAX_NAME_CHARS {
+        return name.to_owned();
+    }
+    let n_first = Figures::MAX_NAME_CHARS / 2;
+    let n_last = Figures::MAX_NAME_CHARS - n_first - 1;
+    let first = name.chars().take(n_first);
+    first.chain(['…']).chain(name.chars().skip(n_chars - n_last)).collect()
 }
 
 #[cfg(test)]
@@ -103,5 +114,15 @@ mod tests {
         let names: HashSet<&String> = many.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), many.len(), "no series is there twice");
         assert_eq!(many.last().unwrap().0, OTHER);
+    }
+
+    #[test]
+    fn members_of_a_type_with_a_long_name_are_told_apart() {
+        let of =
+            |member: &str| bounded(&format!("{{class:{}}}.{{int {member}}}", "x<y>".repeat(99)));
+        assert!(of("qty").starts_with("{class:x<y>") && of("qty").ends_with("<y>}.{int qty}"));
+        assert_ne!(of("qty"), of("price"));
+        assert_eq!(of("qty").chars().count(), Figures::MAX_NAME_CHARS);
+        assert_eq!(bounded("order.next"), "order.next");
     }
 }

@@ -124,7 +124,8 @@ impl Peer {
     }
 }
 
-fn overflow_uid() -> u32 {
+/// The user that stands for all users that have no number here.
+pub(crate) fn overflow_uid() -> u32 {
     let uid = Procfs::default().sysctl("kernel/overflowuid");
     uid.and_then(|uid| u32::try_from(uid).ok()).unwrap_or(OVERFLOW_UID)
 }

@@ -2,7 +2,7 @@
 
 use super::{Owner, Session};
 use crate::config::LiveOptions;
-use crate::daemon::client::peer::{Peer, Rank};
+use crate::daemon::client::peer::{Peer, Rank, overflow_uid};
 use crate::ownership::{OwnProcess, Standing};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ApiError, ErrorCode};
@@ -68,12 +68,19 @@ impl Peer {
             Rank::Privileged => Ok(Vec::new()),
             Rank::Observer => self.may_change("attach").map(|()| Vec::new()),
             Rank::User => self.confine(options),
-            Rank::Unknown => Err(self.refuse(
-                "attach",
-                "it is not plain which user of this machine you are: this process is in a user \
-                 namespace of its own",
-            )),
+            Rank::Unknown => Err(self.refuse("attach", self.why_unknown())),
         }
+    }
+
+    fn why_unknown(&self) -> String {
+        let uid = self.uid;
+        let why = match uid == overflow_uid() {
+            true => format!(
+                "user {uid} stands for every user that has no number on this machine, as those of containers"
+            ),
+            false => "this process is in a user namespace of its own".to_owned(),
+        };
+        format!("it is not plain which user of this machine you are: {why}")
     }
 
     fn confine(&self, options: &mut LiveOptions) -> Result<Vec<OwnProcess>, ApiError> {
