@@ -1,5 +1,6 @@
 //! The answer to a question as a table and as CSV.
 
+use crate::arrangement::ObjectNames;
 use crate::export::csv::quoted;
 use crate::header::Tone;
 use crate::session::question::Question;
@@ -79,6 +80,7 @@ pub(crate) fn write_table(
     let mut printer = Printer { out, has_color: options.has_color };
     printer.header(snapshot, options.window)?;
     let n_shown = options.selection.limit.unwrap_or(DEFAULT_LIMIT).min(answer.rows.len());
+    let names = ObjectNames::of(&snapshot.objects, options.names);
     let metrics = question.metrics();
     let titles = metrics.iter().map(|metric| metric.name().to_uppercase().replace('_', " "));
     let mut lines = vec![titles.collect::<Vec<_>>()];
@@ -92,11 +94,14 @@ pub(crate) fn write_table(
     keys.push(total_keys);
     for row in &answer.rows[..n_shown] {
         lines.push(of(&row.metrics));
-        let shown = |value: &KeyValue| match value {
+        let shown = |(key, value): (&String, &KeyValue)| match value {
             KeyValue::None => "-".to_owned(),
+            KeyValue::Text(object) if matches!(&**key, "object" | "aggregate") => {
+                visible(names.spelled(object)).into_owned()
+            }
             value => visible(&text(value)).into_owned(),
         };
-        keys.push(row.key.iter().map(shown).collect());
+        keys.push(answer.by.iter().zip(&row.key).map(shown).collect());
     }
     let widths = |cells: &[Vec<String>]| -> Vec<usize> {
         let n_columns = cells.first().map_or(0, Vec::len);

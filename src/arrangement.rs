@@ -8,6 +8,7 @@ use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Depth from which on rows are closed at first.
 const OPEN_DEPTH: usize = 1;
@@ -161,6 +162,41 @@ impl<'a> Namesakes<'a> {
         match self.program(object) {
             Some(program) => format!("{name} · {}", visible(program)),
             None => name.into_owned(),
+        }
+    }
+}
+
+/// Spelling of objects that are known by their descriptors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectNames {
+    how: Names,
+    of_source: HashMap<Arc<str>, Arc<str>>,
+}
+
+impl ObjectNames {
+    /// Those of `objects`, for people who want them in the spelling `how`.
+    pub(crate) fn of(objects: &[ObjectLine], how: Names) -> Self {
+        let named = objects.iter().filter(|object| !object.name.is_empty());
+        let of_source =
+            named.map(|object| (Arc::clone(&object.object), Arc::clone(&object.name))).collect();
+        Self { how, of_source }
+    }
+
+    /// One more.
+    pub(crate) fn add(&mut self, descriptor: &Arc<str>, name: &Arc<str>) {
+        self.of_source.entry(Arc::clone(descriptor)).or_insert_with(|| Arc::clone(name));
+    }
+
+    /// The name in the source, where it is known.
+    pub(crate) fn in_source(&self, descriptor: &str) -> Option<&str> {
+        self.of_source.get(descriptor).map(|name| &**name)
+    }
+
+    /// The name for a person.
+    pub(crate) fn spelled<'a>(&'a self, descriptor: &'a str) -> &'a str {
+        match self.how {
+            Names::Source => self.in_source(descriptor).unwrap_or(descriptor),
+            Names::Descriptor => descriptor,
         }
     }
 }

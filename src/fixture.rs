@@ -1,5 +1,7 @@
 //! A hand-made snapshot for the tests of the views, in which everything adds up.
 
+pub(crate) mod sampled;
+
 use crate::session::Source;
 use crate::session::findings::{Findings, Queues};
 use crate::session::question::Question;

@@ -155,7 +155,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Why there is nothing but `<Total>`, if so.
+    /// Says why there is nothing but `<Total>`, if so.
     fn emptiness(
         &mut self,
         snapshot: &Snapshot,

@@ -264,7 +264,7 @@ fn operands_are_named_as_samples_would_be() {
     let operands = listing.instructions.iter().flat_map(|it| &it.operands);
     let objects: Vec<&str> = operands
         .filter(|it| it.is_written_out)
-        .filter_map(|it| it.object.as_deref().ok())
+        .filter_map(|it| it.object.as_ref().ok().map(|object| &*object.descriptor))
         .collect();
     for object in [
         "{structure:cell}.{long_int key}",

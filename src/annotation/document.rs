@@ -118,6 +118,7 @@ struct ChainDocument<'a> {
 #[derive(Debug, Serialize)]
 struct CountDocument<'a> {
     object: &'a str,
+    name: Option<&'a str>,
     samples: u64,
 }
 
@@ -143,6 +144,7 @@ struct LineDocument<'a> {
 #[derive(Debug, Serialize)]
 struct ObjectDocument<'a> {
     object: &'a str,
+    name: Option<&'a str>,
     samples: u64,
     instructions: Vec<PlaceDocument>,
 }
@@ -267,7 +269,9 @@ fn instruction<'a>(
         inlined: listed.lines.iter().map(chain).collect(),
         access: operand.map(|operand| operand.access),
         size: operand.map(|operand| operand.size).filter(|size| *size != 0),
-        operand: operand.and_then(|operand| operand.object.as_deref().ok()),
+        operand: operand
+            .and_then(|operand| operand.object.as_ref().ok())
+            .map(|object| &*object.descriptor),
         operand_reason: operand
             .and_then(|operand| operand.object.as_ref().err())
             .map(|it| it.name()),
@@ -276,7 +280,11 @@ fn instruction<'a>(
             .sums
             .objects
             .iter()
-            .map(|(object, samples)| CountDocument { object, samples: *samples })
+            .map(|(object, samples)| CountDocument {
+                object,
+                name: annotation.names.in_source(object),
+                samples: *samples,
+            })
             .collect(),
         sums: sums(annotation, it),
         cut,
@@ -328,6 +336,7 @@ fn lines<'a>(annotation: &'a Annotation) -> Vec<LineDocument<'a>> {
 fn objects(annotation: &Annotation) -> Vec<ObjectDocument<'_>> {
     let objects = annotation.objects.iter().map(|it| ObjectDocument {
         object: &it.object,
+        name: annotation.names.in_source(&it.object),
         samples: it.samples,
         instructions: it.instructions.iter().copied().map(place).collect(),
     });

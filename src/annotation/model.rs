@@ -2,6 +2,7 @@
 
 use super::cutoff::CodeCutoffs;
 use super::subject::{FoundFunction, OtherFunction};
+use crate::arrangement::ObjectNames;
 use crate::file_source::{NoSource, SourceText};
 use crate::session::inspection::Inspector;
 use dataspace_analyzer::index::code_listing::{ListedInstruction, ListedOperand};
@@ -43,6 +44,8 @@ pub(crate) struct Annotation {
     pub(crate) others: Vec<OtherFunction>,
     /// The cutoffs in force.
     pub(crate) cutoffs: CodeCutoffs,
+    /// Names of its objects.
+    pub(crate) names: ObjectNames,
 }
 
 /// An instruction and its samples.
@@ -71,7 +74,7 @@ impl AnnotatedInstruction {
             return Some((object, *samples));
         }
         let object = self.operand().filter(|it| it.is_written_out)?.object.as_ref().ok()?;
-        Some((object, 0))
+        Some((&object.descriptor, 0))
     }
 
     /// The operand that is shown: the first, which is the one that is written out if any is.
@@ -127,10 +130,15 @@ impl Annotation {
         events: &[String],
         inspector: &Inspector,
         cutoffs: Option<CodeCutoffs>,
+        mut names: ObjectNames,
     ) -> Self {
         let FoundFunction { key, listing, others, .. } = found;
         let cutoffs = cutoffs.unwrap_or(CodeCutoffs::usual(listing.instructions.len()));
         let objects = touched_objects(&sums);
+        let operands = listing.instructions.iter().flat_map(|it| &it.operands);
+        operands
+            .filter_map(|operand| operand.object.as_ref().ok())
+            .for_each(|it| names.add(&it.descriptor, &it.name));
         let mut files = FileList::default();
         // The outermost line of any instruction is of the function's own file.
         let own = listing.instructions.iter().find_map(|it| it.lines.last()?.path.clone());
@@ -168,6 +176,7 @@ impl Annotation {
             objects,
             others,
             cutoffs,
+            names,
         }
     }
 

@@ -322,6 +322,7 @@ mod tests {
     use super::super::cutoff::CodeCutoffs;
     use super::super::model::{AnnotatedFile, CodeLine};
     use super::*;
+    use crate::arrangement::ObjectNames;
     use crate::file_source::SourceText;
     use dataspace_analyzer::index::code_listing::ListedInstruction;
     use dataspace_analyzer::query::code_sums::{CodeSums, InstructionSums};
@@ -367,6 +368,7 @@ mod tests {
             instructions,
             files: vec![AnnotatedFile { path: "/f.c".into(), text }],
             objects: Vec::new(),
+            names: ObjectNames::default(),
             others: Vec::new(),
             cutoffs,
         }

@@ -167,7 +167,7 @@ impl CodeText<'_> {
 
     fn instruction(&mut self, it: &AnnotatedInstruction) -> io::Result<()> {
         let mark = |is_so: bool, mark: char| if is_so { mark } else { ' ' };
-        let object = object(it);
+        let object = self.object(it);
         let row = format!(
             "{:>8} {:>8} {}{} {:>ADDRESS_WIDTH$x}  {:<TEXT_WIDTH$}  {object}",
             self.share(it.sums.samples),
@@ -201,7 +201,7 @@ impl CodeText<'_> {
     fn source_line(&mut self, row: &SourceRow<'_>) -> io::Result<()> {
         let line = format!("{}{}", if row.is_approximate { "~" } else { "" }, row.line);
         let mark = if row.instructions.is_empty() { " " } else { ">" };
-        let object = row.object.map(|it| named(it, row.waited)).unwrap_or_default();
+        let object = row.object.map(|it| self.named(it, row.waited)).unwrap_or_default();
         let text = format!(
             "{:>8} {:>8}    {line:>ADDRESS_WIDTH$} {mark}{:<TEXT_WIDTH$}  {object}",
             self.share(row.waited),
@@ -210,6 +210,30 @@ impl CodeText<'_> {
         );
         let tone = if row.instructions.is_empty() { Tone::Faint } else { Tone::Plain };
         self.printer.toned(text.trim_end(), tone)
+    }
+
+    /// The object beside an instruction: what its samples touched, else, in brackets, what its operand says.
+    fn object(&self, it: &AnnotatedInstruction) -> String {
+        let access = match it.operand().map(|operand| operand.access) {
+            Some(Access::Load) => "R ",
+            Some(Access::Store) => "W ",
+            Some(Access::LoadStore) => "RW ",
+            Some(Access::Prefetch) => "P ",
+            None => "",
+        };
+        match it.object() {
+            Some(object) => format!("{access}{}", self.named(object, it.sums.samples)),
+            None => String::new(),
+        }
+    }
+
+    fn named(&self, (object, samples): (&Arc<str>, u64), all: u64) -> String {
+        let object = visible(self.annotation.names.spelled(object));
+        match samples {
+            0 => format!("[{object}]"),
+            n if n == all => object.into_owned(),
+            n => format!("{object} {}", percent(n, all)),
+        }
     }
 
     /// The objects that the code touches, and the way back from one to all its code.
@@ -229,7 +253,7 @@ impl CodeText<'_> {
             if object.instructions.len() > at.len() {
                 at.push("…".to_owned());
             }
-            let name = visible(&object.object);
+            let name = visible(it.names.spelled(&object.object));
             writeln!(self.printer.out, "{:>8}  {name}  at {}", object.samples, at.join(" "))?;
         }
         Ok(())
@@ -321,31 +345,6 @@ fn assembly(it: &AnnotatedInstruction) -> String {
         Some((to, None)) if text.contains("rip") => format!("{text} # {:x}", to.0),
         Some((_, Some(name))) => format!("{text} <{}>", visible(name)),
         _ => text,
-    }
-}
-
-/// The object beside an instruction: what its samples touched, else, in brackets, what its operand says.
-fn object(it: &AnnotatedInstruction) -> String {
-    let access = it.operand().map(|operand| operand.access);
-    let access = match access {
-        Some(Access::Load) => "R ",
-        Some(Access::Store) => "W ",
-        Some(Access::LoadStore) => "RW ",
-        Some(Access::Prefetch) => "P ",
-        None => "",
-    };
-    match it.object() {
-        Some(named_object) => format!("{access}{}", named(named_object, it.sums.samples)),
-        None => String::new(),
-    }
-}
-
-fn named((object, samples): (&Arc<str>, u64), all: u64) -> String {
-    let object = visible(object);
-    match samples {
-        0 => format!("[{object}]"),
-        n if n == all => object.into_owned(),
-        n => format!("{object} {}", percent(n, all)),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::session::{EVENTS, EventArgs, QUESTION, TargetArgs, VIEW};
 use super::value;
+use super::view::NamesArgs;
 use crate::annotation::cutoff::CodeCutoffs;
 use crate::annotation::subject::CodeSubject;
 use crate::annotation::text::CodeView;
-use crate::config::{LiveOptions, Output, RecordingOptions};
+use crate::config::{LiveOptions, Names, Output, RecordingOptions};
 use crate::exit::{Failure, Kind};
 use clap::Args;
 use dataspace_analyzer::index::code_listing::AssemblySyntax;
@@ -62,6 +63,8 @@ pub(crate) struct AnnotateArgs {
     /// Leave out what has fewer samples [default: 0; 1 for a function of more than 400 instructions].
     #[arg(long, value_name = "N", help_heading = VIEW)]
     pub(crate) min_samples: Option<u64>,
+    #[command(flatten)]
+    names: NamesArgs,
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration, help_heading = VIEW)]
     pub(crate) duration: Option<Duration>,
@@ -90,6 +93,8 @@ pub(crate) struct AnnotateOptions {
     pub(crate) view: CodeView,
     /// Syntax in which instructions are written.
     pub(crate) syntax: AssemblySyntax,
+    /// Spelling of the objects.
+    pub(crate) names: Names,
     /// The cutoffs, where any was typed.
     pub(crate) cutoffs: Option<CodeCutoffs>,
     /// Time after which sampling ends.
@@ -159,6 +164,7 @@ impl AnnotateArgs {
             source: self.source,
             view: if self.by_line { CodeView::Lines } else { CodeView::Instructions },
             syntax: if self.intel { AssemblySyntax::Intel } else { AssemblySyntax::Att },
+            names: self.names.how,
             cutoffs,
             duration: self.duration,
             is_json: self.json,

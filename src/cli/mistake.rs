@@ -45,7 +45,7 @@ pub(crate) fn with_tip(mut error: Error, typed: &[OsString]) -> Error {
     error
 }
 
-/// How `word` is given to `command` as its target.
+/// Ways to give `word` to `command` as its target.
 fn tips(command: &Command, word: &str) -> Vec<String> {
     let has = |id: &str| command.get_arguments().any(|it| it.get_id() == id && !it.is_hide_set());
     let typed = format!("dataspace {}", command.get_name());

@@ -8,6 +8,7 @@ use crate::annotation::document::AnnotationDocument;
 use crate::annotation::model::Annotation;
 use crate::annotation::subject::CodeSearch;
 use crate::annotation::text;
+use crate::arrangement::ObjectNames;
 use crate::broker::{self, Terms};
 use crate::cli::{AnnotateArgs, AnnotateOptions, CodeSamples, Global};
 use crate::daemon::config_file;
@@ -111,12 +112,13 @@ impl Shown<'_> {
         of_kept.add(&history);
         let mut sums = of_kept.finish(&history);
         let events = history.events().to_vec();
+        let names = ObjectNames::of(&findings.snapshot.objects, options.names);
         if let Some(again) = again.filter(|_| sums.n_not_held != 0) {
             // What was kept may fill the memory.
             drop((history, findings));
             sums = read_again(again, reckoning(), interrupt)?;
         }
-        let annotation = Annotation::new(found, sums, &events, &inspector, options.cutoffs);
+        let annotation = Annotation::new(found, sums, &events, &inspector, options.cutoffs, names);
         let mut out = stdout().lock();
         if options.is_json {
             return json::write(&AnnotationDocument::of(&annotation), &mut out);

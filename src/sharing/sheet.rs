@@ -9,7 +9,8 @@ use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
 use std::io::{self, Write};
 
-const TITLES: [&str; 8] =
+/// The columns of a part of a line.
+pub(crate) const TITLES: [&str; 8] =
     ["THREAD", "TIME", "READS", "WRITES", "BYTES", "NAME", "FUNCTION", "SOURCE"];
 
 /// Columns whose cells end at the same column: those of numbers.
@@ -79,7 +80,8 @@ fn line(row: &LineRow, rows: &SharingRows, printer: &mut Printer<'_>) -> io::Res
     writeln!(printer.out)
 }
 
-fn part_cells(row: &PartRow) -> [String; 8] {
+/// The cells of a part; safe to print.
+pub(crate) fn part_cells(row: &PartRow) -> [String; 8] {
     let part = &row.part;
     let thread = match &part.comm {
         Some(comm) => format!("{} {}", part.tid, visible(comm)),
@@ -126,7 +128,7 @@ fn seconds(ns: u64) -> String {
 }
 
 /// Lines below: on how much the answer rests.
-fn notes(rows: &SharingRows) -> Vec<String> {
+pub(crate) fn notes(rows: &SharingRows) -> Vec<String> {
     let survey = &rows.survey;
     let n_shared = rows.lines.iter().filter(|row| row.sharing != Sharing::None).count() as u64;
     let n_other = survey.n_common.saturating_sub(n_shared + rows.n_left_out);

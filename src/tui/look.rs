@@ -1,6 +1,7 @@
 //! Asks the history what the screen is to show: through the lens, on the page that is open, and hottest lines.
 
 use super::lens::{begin_s, condition_of, shown};
+use super::page::code::CodeWishes;
 use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
 use super::state::ScreenState;
 use super::view;
@@ -139,20 +140,28 @@ fn look_at_page(
     width: usize,
 ) {
     let Some(subject) = state.pages.last().map(|page| page.subject.clone()) else { return };
+    // Within the frame and its padding.
+    let inside = width.saturating_sub(4);
     let rows = match subject {
-        Subject::Object(id) => object_rows(state, source, id, width),
-        Subject::Layout(object) => told(layout::rows(&source.history(false), &object)),
+        Subject::Object(id) => object_rows(state, source, id, inside),
+        Subject::Layout(object) => told(layout::rows(&source.history(false), &object, inside)),
         Subject::Threads => {
             let query = state.lens.asked(Vec::new(), state.arrangement().window, None, 1);
             let query = query.with_keys(state.own_keys.clone());
-            told(sharing::rows(&source.history(true), &query))
+            told(sharing::rows(&source.history(true), &query, inside))
         }
         Subject::Code(subject) => match inspector {
             Some(inspector) => {
                 let has_line = CodeSubject::parse(&subject).has_line();
                 let (findings, filter) = (source.history(has_line), state.lens.filter(None));
-                let filter = filter.as_deref();
-                told(code::rows(&findings, &subject, filter, &state.own_keys, inspector))
+                let wishes = CodeWishes {
+                    subject: &subject,
+                    filter: filter.as_deref(),
+                    own_keys: &state.own_keys,
+                    names: state.arrangement().names,
+                    width: inside,
+                };
+                told(code::rows(&findings, &wishes, inspector))
             }
             None => {
                 vec![PageRow::text("code is not shown of a session of the daemon", Tone::Faint)]
@@ -161,7 +170,7 @@ fn look_at_page(
         Subject::Time(id) => time_rows(state, source, id),
         Subject::Group => choice::keys(&state.own_keys, state.lens.group.as_deref()),
         Subject::Columns => choice::columns(&state.seen_columns, &state.whole),
-        Subject::Warnings => warning_rows(state, width),
+        Subject::Warnings => warning_rows(state, inside),
         Subject::Help => view::help_rows(state),
     };
     if let Some(page) = state.pages.last_mut() {
@@ -184,7 +193,6 @@ fn object_rows(state: &ScreenState, source: &dyn Source, id: u32, width: usize) 
     let queries = object::queries(object, &state.lens, state.arrangement().window);
     let answers: Vec<Result<QueryAnswer, String>> =
         queries.into_iter().map(|query| ask(state, source, query)).collect();
-    let width = width.saturating_sub(4);
     object::rows(&state.snapshot, object, &answers, state.arrangement().names, width)
 }
 
@@ -215,8 +223,7 @@ fn time_rows(state: &ScreenState, source: &dyn Source, id: Option<u32>) -> Vec<P
 fn warning_rows(state: &ScreenState, width: usize) -> Vec<PageRow> {
     let warnings = state.whole.warnings.iter();
     let rows: Vec<PageRow> = warnings
-        .flat_map(|warning| view::flow::wrap(&visible(warning), width.saturating_sub(4)))
-        .map(|piece| PageRow::text(piece, Tone::Loss))
+        .flat_map(|warning| PageRow::wrapped(&visible(warning), Tone::Loss, width))
         .collect();
     if rows.is_empty() { vec![PageRow::text("nothing went wrong", Tone::Faint)] } else { rows }
 }

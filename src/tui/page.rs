@@ -9,6 +9,7 @@ pub(super) mod time;
 
 use super::lens::Condition;
 use super::rows::Rows;
+use super::view::flow::wrap;
 use crate::column::Column;
 use crate::header::{Segment, Tone};
 use crate::session::question::quoted;
@@ -100,6 +101,11 @@ impl PageRow {
     /// A row of one tone.
     pub(super) fn text(text: impl Into<String>, tone: Tone) -> Self {
         Self { segments: vec![Segment::new(text, tone)], meaning: Meaning::Text }
+    }
+
+    /// Text broken into rows of at most `width` columns.
+    pub(super) fn wrapped(text: &str, tone: Tone, width: usize) -> Vec<Self> {
+        wrap(text, width).into_iter().map(|piece| Self::text(piece, tone)).collect()
     }
 
     /// The same that stands for something.

@@ -9,7 +9,7 @@ use crate::elf::symbol_name::variable_name;
 use crate::index::load_object::LoadObjectIndex;
 use crate::index::site::{TypeAnswer, TypedAccess};
 use crate::limit;
-use crate::types::data_object;
+use crate::types::data_object::{self, DataObject};
 use crate::types::descriptor::Spelling;
 use crate::types::similar_name::similar;
 use crate::x86_64::access::{MemoryAccess, Role};
@@ -68,7 +68,23 @@ pub struct ListedOperand {
     /// True for one that is written out: the others are slots of the stack, and strings.
     pub is_written_out: bool,
     /// The data object that instruction and debug information say it is to, or the reason that they do not.
-    pub object: Result<Arc<str>, Reason>,
+    pub object: Result<ListedObject, Reason>,
+}
+
+/// A data object as it is spelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Its descriptor.
+    pub descriptor: Arc<str>,
+    /// The same as a programmer writes it.
+    pub name: Arc<str>,
+}
+
+impl ListedObject {
+    fn of(object: &DataObject) -> Self {
+        let Spelling { descriptor, name, .. } = Spelling::of(object);
+        Self { descriptor, name }
+    }
 }
 
 /// Functions of a name.
@@ -287,17 +303,17 @@ fn without_arguments(name: &str) -> &str {
 }
 
 /// The object that the type path names for an access, whatever is in the registers.
-fn object(typed: &TypedAccess) -> Result<Arc<str>, Reason> {
+fn object(typed: &TypedAccess) -> Result<ListedObject, Reason> {
     match &typed.answer {
         TypeAnswer::Unknown(reason) => Err(*reason),
-        TypeAnswer::Object(placed) => Ok(Spelling::of(&placed.object).descriptor),
+        TypeAnswer::Object(placed) => Ok(ListedObject::of(&placed.object)),
         TypeAnswer::Indexed(indexed) => {
             let size = u64::from(typed.memory.size);
             let (offset, size) = indexed.any_part(size).ok_or(Reason::RegisterLoss)?;
             let (layout, root) = (&indexed.layout, indexed.root.borrow());
             let named = data_object::name_as(layout, root, offset, size, typed.memory.kind);
             let (object, _) = named.ok_or(Reason::Unidentified)?;
-            Ok(Spelling::of(&object).descriptor)
+            Ok(ListedObject::of(&object))
         }
     }
 }

@@ -5,6 +5,8 @@ use crate::annotation::cutoff::CodeCutoffs;
 use crate::annotation::model::{AnnotatedInstruction, Annotation};
 use crate::annotation::row::{CodeRow, StatementRow, code_rows};
 use crate::annotation::subject::{CodeSearch, CodeSubject};
+use crate::arrangement::ObjectNames;
+use crate::config::Names;
 use crate::header::{Segment, Tone};
 use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
@@ -12,42 +14,60 @@ use crate::text::{percent, visible};
 use dataspace_analyzer::index::code_listing::AssemblySyntax;
 use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter};
 use dataspace_proto::query::KeyValue;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Columns of an instruction's text: what is longer moves its object.
+/// Columns of an instruction's text at most: what is longer moves its object.
 const TEXT_WIDTH: usize = 40;
 
-/// The rows of the function that `subject` means, of the samples that meet `filter`.
+/// Columns before that.
+const FIGURES_WIDTH: usize = 26;
+
+/// Wishes for the page.
+pub(in crate::tui) struct CodeWishes<'a> {
+    /// The function, as it is typed.
+    pub(in crate::tui) subject: &'a str,
+    /// The expression that samples have to meet.
+    pub(in crate::tui) filter: Option<&'a str>,
+    /// Keys of the user's own.
+    pub(in crate::tui) own_keys: &'a BTreeMap<String, String>,
+    /// Spelling of the objects.
+    pub(in crate::tui) names: Names,
+    /// Columns that there are.
+    pub(in crate::tui) width: usize,
+}
+
+/// The rows of a function.
 ///
 /// # Errors
 /// Why it cannot be shown, for a person.
 pub(in crate::tui) fn rows(
     findings: &Findings,
-    subject: &str,
-    filter: Option<&str>,
-    own_keys: &BTreeMap<String, String>,
+    looked: &CodeWishes<'_>,
     inspector: &mut Inspector,
 ) -> Result<Vec<PageRow>, String> {
     let history = findings.history.as_ref().ok_or("the session keeps no samples to look at")?;
-    let filter = filter.map(|text| SampleFilter::new(text, own_keys)).transpose();
+    let filter = looked.filter.map(|text| SampleFilter::new(text, looked.own_keys)).transpose();
     let filter = filter.map_err(|error| error.to_string())?;
     let (filter, syntax) = (filter.as_ref(), AssemblySyntax::Att);
     let mut search = CodeSearch { history, filter, inspector, syntax };
-    let found = search.find(&CodeSubject::parse(subject)).map_err(|failure| failure.to_string())?;
+    let found =
+        search.find(&CodeSubject::parse(looked.subject)).map_err(|failure| failure.to_string())?;
     let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, filter);
     reckoning.add(history);
     let sums = reckoning.finish(history);
     let cutoffs = Some(CodeCutoffs::NONE);
-    let annotation = Annotation::new(found, sums, history.events(), inspector, cutoffs);
-    let names: HashMap<&str, &str> =
-        findings.snapshot.objects.iter().map(|object| (&*object.object, &*object.name)).collect();
+    let names = ObjectNames::of(&findings.snapshot.objects, looked.names);
+    let annotation = Annotation::new(found, sums, history.events(), inspector, cutoffs, names);
     let mut rows = vec![head(&annotation)];
-    let title =
-        format!("{:>6} {:>6} {:>8}  {:<TEXT_WIDTH$} OBJECT", "WAITED", "REPORT", "ADDRESS", "CODE");
+    let text_width = (looked.width.saturating_sub(FIGURES_WIDTH) * 3 / 5).min(TEXT_WIDTH);
+    let title = format!(
+        "{:>6} {:>6} {:>8}   {:<text_width$} OBJECT",
+        "WAITED", "REPORT", "ADDRESS", "CODE"
+    );
     rows.push(PageRow::text(title, Tone::Faint));
     let code = code_rows(&annotation);
-    rows.extend(code.iter().map(|row| code_row(row, &annotation, &names)));
+    rows.extend(code.iter().map(|row| code_row(row, &annotation, text_width)));
     Ok(rows)
 }
 
@@ -76,7 +96,7 @@ fn head(annotation: &Annotation) -> PageRow {
     }
 }
 
-fn code_row(row: &CodeRow<'_>, annotation: &Annotation, names: &HashMap<&str, &str>) -> PageRow {
+fn code_row(row: &CodeRow<'_>, annotation: &Annotation, text_width: usize) -> PageRow {
     let faint = |text: String| PageRow::text(format!("{:22}{text}", ""), Tone::Faint);
     match row {
         CodeRow::File { file } => {
@@ -92,7 +112,7 @@ fn code_row(row: &CodeRow<'_>, annotation: &Annotation, names: &HashMap<&str, &s
             faint(format!("of {} itself", visible(&annotation.function)))
         }
         CodeRow::Statement(statement) => source(statement, annotation),
-        CodeRow::Instruction(instruction) => instruction_row(instruction, annotation, names),
+        CodeRow::Instruction(instruction) => instruction_row(instruction, annotation, text_width),
         CodeRow::CacheLine { start, .. } => faint(format!("- - - - {start:x}")),
         CodeRow::Gap { n_instructions: 0 } => faint("~ ~ ~ ~".to_owned()),
         CodeRow::Gap { n_instructions } => faint(format!("~ ~ ~ ~  {n_instructions} instructions")),
@@ -121,7 +141,7 @@ fn source(row: &StatementRow<'_>, annotation: &Annotation) -> PageRow {
 fn instruction_row(
     it: &AnnotatedInstruction,
     annotation: &Annotation,
-    names: &HashMap<&str, &str>,
+    text_width: usize,
 ) -> PageRow {
     let (waited, reported) = (share(it.sums.samples, annotation), share(it.reported, annotation));
     let mark = match (it.sums.samples > 0, it.reported > 0) {
@@ -131,12 +151,11 @@ fn instruction_row(
     };
     let object = it.object();
     let told = object.map_or_else(String::new, |(object, samples)| {
-        let name = names.get(&**object).copied().unwrap_or(object);
-        let name = visible(name);
+        let name = visible(annotation.names.spelled(object));
         // Nothing was sampled of it: the instruction alone says so.
         if samples == 0 { format!("[{name}]") } else { name.into_owned() }
     });
-    let text = format!(" {mark} {:<TEXT_WIDTH$} ", visible(&it.listed.text));
+    let text = format!(" {mark} {:<text_width$} ", visible(&it.listed.text));
     PageRow {
         segments: vec![
             Segment::new(format!("{waited:>6} {reported:>6} {:>8x}", it.listed.at.0), Tone::Plain),

@@ -18,11 +18,15 @@ use std::sync::Arc;
 /// Width of the bar of a member's share.
 const BAR_WIDTH: usize = 10;
 
-/// The rows for the aggregate around an object.
+/// The rows, with notes of at most `width` columns, for the aggregate around an object.
 ///
 /// # Errors
 /// Why there is no layout, for a person.
-pub(in crate::tui) fn rows(findings: &Findings, object: &str) -> Result<Vec<PageRow>, String> {
+pub(in crate::tui) fn rows(
+    findings: &Findings,
+    object: &str,
+    width: usize,
+) -> Result<Vec<PageRow>, String> {
     let (aggregate, layout) = outermost(findings, object)
         .ok_or("nothing around this has members: layouts are of structures, classes and unions")?;
     let measured = measure::measure(findings, layout).map_err(|failure| failure.to_string())?;
@@ -46,8 +50,8 @@ pub(in crate::tui) fn rows(findings: &Findings, object: &str) -> Result<Vec<Page
             LayoutRow::Part(part) => Some(member(part, &layout_rows, aggregate)),
         });
     }
-    let notes = measured.notes.iter().map(|note| PageRow::text(visible(note), Tone::Faint));
-    rows.extend(notes);
+    let notes = measured.notes.iter();
+    rows.extend(notes.flat_map(|note| PageRow::wrapped(&visible(note), Tone::Faint, width)));
     Ok(rows)
 }
 

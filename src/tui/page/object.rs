@@ -7,7 +7,6 @@ use crate::header::{Segment, Tone};
 use crate::table::reason_of;
 use crate::text::{percent, short_count, size, visible};
 use crate::tui::lens::{Lens, condition_of, shown};
-use crate::tui::view::flow::wrap;
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer};
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
@@ -112,9 +111,7 @@ pub(in crate::tui) fn short(text: &str) -> String {
 }
 
 fn identity(snapshot: &Snapshot, object: &ObjectLine, names: Names, width: usize) -> Vec<PageRow> {
-    let wrapped = |text: &str, tone: Tone| -> Vec<PageRow> {
-        wrap(text, width).into_iter().map(|piece| PageRow::text(piece, tone)).collect()
-    };
+    let wrapped = |text: &str, tone: Tone| PageRow::wrapped(text, tone, width);
     let mut rows = wrapped(&visible(names.of(object)), Tone::Strong);
     if names == Names::Source && object.name != object.object {
         rows.extend(wrapped(&visible(&object.object), Tone::Faint));

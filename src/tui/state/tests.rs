@@ -34,19 +34,24 @@ fn state() -> ScreenState {
 pub(in crate::tui) fn press(state: &mut ScreenState, keys: &str) {
     let source = FakeSource::new(fixture::running(), 9);
     for c in keys.chars() {
-        let code = match c {
-            '\n' => KeyCode::Enter,
-            '\t' => KeyCode::Tab,
-            '\x1b' => KeyCode::Esc,
-            '\x08' => KeyCode::Backspace,
-            '⇟' => KeyCode::PageDown,
-            '⇞' => KeyCode::PageUp,
-            '⌂' => KeyCode::Home,
-            c => KeyCode::Char(c),
-        };
-        state.press(KeyEvent::new(code, KeyModifiers::NONE));
+        press_on(state, c);
         look::look(state, &source, None, 80);
     }
+}
+
+/// Presses one key.
+pub(in crate::tui) fn press_on(state: &mut ScreenState, key: char) {
+    let code = match key {
+        '\n' => KeyCode::Enter,
+        '\t' => KeyCode::Tab,
+        '\x1b' => KeyCode::Esc,
+        '\x08' => KeyCode::Backspace,
+        '⇟' => KeyCode::PageDown,
+        '⇞' => KeyCode::PageUp,
+        '⌂' => KeyCode::Home,
+        c => KeyCode::Char(c),
+    };
+    state.press(KeyEvent::new(code, KeyModifiers::NONE));
 }
 
 fn selected(state: &ScreenState) -> String {

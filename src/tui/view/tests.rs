@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::config::ThemeName;
+use crate::fixture::sampled::Sampled;
+use crate::session::Source as _;
 use crate::tui::look;
-use crate::tui::state::tests::{options, press};
+use crate::tui::state::tests::{options, press, press_on};
 use crate::{fixture, golden};
 use dataspace_proto::snapshot::Snapshot;
 use proptest::prelude::*;
@@ -69,6 +71,45 @@ fn before_the_first_sample() {
 fn the_page_about_an_object() {
     check("object_80x24", fixture::running(), "j\n", (80, 24));
     check("object_160x50", fixture::running(), "j\n", (160, 50));
+}
+
+/// The pages that need code or the samples themselves, of a session that has them.
+fn check_sampled(name: &str, keys: &str, (width, height): (u16, u16)) {
+    let source = Sampled::new();
+    let mut inspector = source.inspector();
+    let mut state = ScreenState::new(source.snapshot(), &options());
+    let theme = Theme::new(true, ThemeName::Dark, false);
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let mut draw_now = |state: &mut ScreenState| {
+        state.is_stale = true;
+        look::look(state, &source, Some(&mut inspector), width.into());
+        terminal.draw(|frame| draw(frame, state, &theme)).unwrap();
+        text(terminal.backend().buffer())
+    };
+    let mut shown = draw_now(&mut state);
+    for key in keys.chars() {
+        press_on(&mut state, key);
+        shown = draw_now(&mut state);
+    }
+    golden::check(&format!("tui/golden/{name}.txt"), &shown);
+}
+
+#[test]
+fn the_layout_of_a_type() {
+    check_sampled("layout_80x24", "jjjl", (80, 24));
+    check_sampled("layout_160x50", "jjjl", (160, 50));
+}
+
+#[test]
+fn the_code_of_a_function() {
+    check_sampled("code_80x24", "jjjc", (80, 24));
+    check_sampled("code_160x50", "jjjc", (160, 50));
+}
+
+#[test]
+fn the_cache_lines_that_threads_share() {
+    check_sampled("threads_80x24", "t", (80, 24));
+    check_sampled("threads_160x50", "t", (160, 50));
 }
 
 #[test]
