@@ -5,6 +5,7 @@ mod control;
 mod keyboard;
 mod lens;
 mod look;
+mod looker;
 mod page;
 mod rows;
 mod screen;
@@ -19,20 +20,25 @@ use crate::session::Source;
 use crate::session::inspection::Inspector;
 use anyhow::Context;
 use keyboard::{KeyInput, Keyboard};
+use looker::Looker;
 use ratatui::crossterm::event::Event;
 use screen::Screen;
 use state::ScreenState;
 use std::collections::BTreeMap;
 use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 use view::Theme;
 
 /// Time that a look at the keyboard lasts: signals and the end of the time are noticed after it.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// The same while the history is being asked.
+const BLINK: Duration = Duration::from_millis(5);
+
 /// While the session is young the screen follows it closely: the first objects are waited for.
 const YOUTH: Duration = Duration::from_secs(3);
-const YOUNG_INTERVAL: Duration = Duration::from_millis(200);
+const YOUNG_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reason for which the screen was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,39 +60,60 @@ pub(crate) fn run(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Leave> {
     let keyboard = Keyboard::open()?;
-    let mut screen = Screen::enter()?;
+    let screen = Screen::enter()?;
     let theme = Theme::new(options.has_color, options.theme, options.is_ascii);
     let mut state = ScreenState::new(source.snapshot(), options);
     state.own_keys = own_keys;
-    let mut inspector = files.map(Inspector::new);
-    let start = Instant::now();
-    let end = options.duration.map(|duration| start + duration);
-    let mut refreshed = start;
-    let mut is_changed = true;
-    while !state.is_left() && !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
-        let interval = if start.elapsed() < YOUTH { YOUNG_INTERVAL } else { options.interval };
-        if refreshed.elapsed() >= interval.min(options.interval) {
-            refreshed = Instant::now();
-            state.update(source.snapshot());
-            is_changed = true;
-        }
-        if is_changed {
-            look::look(&mut state, source, inspector.as_mut(), screen.width());
-            let drawn = screen.draw(|frame| view::draw(frame, &mut state, &theme));
-            if let Err(error) = drawn {
-                return undrawn(error, &keyboard);
+    let inspector = files.map(Inspector::new);
+    thread::scope(|scope| {
+        let looker = Looker::start(scope, source, inspector).context("starting a thread")?;
+        Shown { source, options, keyboard, screen, theme, looker }.run(&mut state, interrupt)
+    })
+}
+
+/// A session on the screen.
+struct Shown<'a> {
+    source: &'a dyn Source,
+    options: &'a TopOptions,
+    keyboard: Keyboard,
+    screen: Screen,
+    theme: Theme,
+    looker: Looker,
+}
+
+impl Shown<'_> {
+    fn run(mut self, state: &mut ScreenState, interrupt: &Interrupt) -> anyhow::Result<Leave> {
+        let start = Instant::now();
+        let end = self.options.duration.map(|duration| start + duration);
+        let is_over = || interrupt.is_set() || end.is_some_and(|end| end <= Instant::now());
+        let mut refreshed = start;
+        let mut is_changed = true;
+        while !state.is_left() && !is_over() {
+            let interval =
+                if start.elapsed() < YOUTH { YOUNG_INTERVAL } else { self.options.interval };
+            if refreshed.elapsed() >= interval.min(self.options.interval) {
+                refreshed = Instant::now();
+                is_changed |= state.update(self.source.snapshot());
+            }
+            is_changed |= self.looker.look(state, self.screen.width());
+            if is_changed {
+                let drawn = self.screen.draw(|frame| view::draw(frame, state, &self.theme));
+                if let Err(error) = drawn {
+                    return undrawn(error, &self.keyboard);
+                }
+            }
+            let glance = if self.looker.is_looking() { BLINK } else { GLANCE };
+            match read_keys(&self.keyboard, state, glance)? {
+                KeyInput::HungUp => return Ok(Leave::HungUp),
+                KeyInput::Event(_) => is_changed = true,
+                KeyInput::Nothing => is_changed = false,
+            }
+            if state.takes_suspension() {
+                self.screen.suspend()?;
             }
         }
-        match read_keys(&keyboard, &mut state)? {
-            KeyInput::HungUp => return Ok(Leave::HungUp),
-            KeyInput::Event(_) => is_changed = true,
-            KeyInput::Nothing => is_changed = false,
-        }
-        if state.takes_suspension() {
-            screen.suspend()?;
-        }
+        Ok(Leave::Asked)
     }
-    Ok(Leave::Asked)
 }
 
 /// Leaves the screen that cannot be drawn on: because the terminal is gone, or with the error.
@@ -98,10 +125,14 @@ fn undrawn(error: io::Error, keyboard: &Keyboard) -> anyhow::Result<Leave> {
 }
 
 /// Waits a moment for a key and takes all that were pressed; gives the last thing that happened.
-fn read_keys(keyboard: &Keyboard, state: &mut ScreenState) -> anyhow::Result<KeyInput> {
+fn read_keys(
+    keyboard: &Keyboard,
+    state: &mut ScreenState,
+    glance: Duration,
+) -> anyhow::Result<KeyInput> {
     let mut last = KeyInput::Nothing;
     loop {
-        let wait = if matches!(last, KeyInput::Nothing) { GLANCE } else { Duration::ZERO };
+        let wait = if matches!(last, KeyInput::Nothing) { glance } else { Duration::ZERO };
         match keyboard.wait(wait)? {
             KeyInput::Nothing => return Ok(last),
             KeyInput::HungUp => return Ok(KeyInput::HungUp),

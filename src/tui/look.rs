@@ -1,6 +1,6 @@
 //! Asks the history what the screen is to show: through the lens, on the page that is open, and hottest lines.
 
-use super::lens::{begin_s, condition_of, shown};
+use super::lens::{Lens, begin_s, condition_of, shown};
 use super::page::code::CodeWishes;
 use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
 use super::state::ScreenState;
@@ -8,216 +8,110 @@ use super::view;
 use crate::annotation::subject::CodeSubject;
 use crate::arrangement::descendants_first;
 use crate::column::Column;
+use crate::config::Names;
 use crate::header::{Segment, Tone};
 use crate::session::Source;
 use crate::session::inspection::Inspector;
 use crate::session::question::Question;
 use crate::text::visible;
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer};
-use std::collections::HashMap;
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use dataspace_proto::window::Window;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Most lines that are asked for.
 const MAX_LINES: usize = 5_000;
 
-/// Brings everything that is asked of the history up to date.
-pub(super) fn look(
-    state: &mut ScreenState,
-    source: &dyn Source,
-    inspector: Option<&mut Inspector>,
+/// All that the history is asked for a picture.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    whole: Arc<Snapshot>,
+    /// The part of it that is seen through the lens.
+    shown: Arc<Snapshot>,
+    lens: Lens,
+    window: Window,
+    names: Names,
+    own_keys: BTreeMap<String, String>,
+    has_hot_lines: bool,
+    /// Condition on the samples of which the hottest function is wanted.
+    code_of: Option<String>,
+    /// The page that is open, where the history knows what is on it.
+    subject: Option<Subject>,
+    /// Columns within the frame of a page.
     width: usize,
-) {
-    if !state.is_stale {
-        return;
-    }
+}
+
+/// Answers of the history to a wish.
+#[derive(Debug)]
+pub(super) struct Sight {
+    wish: Wish,
+    /// The totals through the lens, with a word on what is missing.
+    seen: Option<Result<(Arc<Snapshot>, Option<String>), String>>,
+    hot_lines: Option<HashMap<String, String>>,
+    function: Option<Result<String, String>>,
+    rows: Option<Vec<PageRow>>,
+}
+
+/// The questions for a screen of `width` columns, if there are any; rows that need none are put on it.
+pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
     state.is_stale = false;
     state.seen_columns = view::columns(state, width);
-    look_through(state, source);
-    look_for_lines(state, source);
-    look_for_function(state, source);
-    look_at_page(state, source, inspector, width);
-}
-
-fn ask(state: &ScreenState, source: &dyn Source, query: Query) -> Result<QueryAnswer, String> {
-    let question = Question::new(query.with_keys(state.own_keys.clone()));
-    let question = question.map_err(|failure| failure.to_string())?;
-    source.ask(&question).map_err(|error| format!("{error:#}"))
-}
-
-/// The table through the lens. Where the history cannot answer, the lens is taken off, and why is said.
-fn look_through(state: &mut ScreenState, source: &dyn Source) {
-    if !state.lens.is_needed() {
-        return;
-    }
-    match ask(state, source, state.lens.query(state.arrangement().window)) {
-        Ok(answer) => {
-            let seen = state.lens.seen(&state.whole, &answer);
-            state.show(Arc::new(seen));
-            if answer.rows_held < answer.rows_of_span {
-                let QueryAnswer { rows_held, rows_of_span, .. } = answer;
-                let text =
-                    format!("the history has {rows_held} of {rows_of_span} samples of this window");
-                state.message.get_or_insert_with(|| Segment::new(text, Tone::Faint));
-            }
-        }
-        Err(what) => {
-            if state.lens.conditions.pop().is_none() {
-                state.lens = Default::default();
-            }
-            state.message = Some(Segment::new(visible(&what).into_owned(), Tone::Loss));
-            state.is_stale = state.lens.is_needed();
-            if !state.is_stale {
-                state.show(Arc::clone(&state.whole));
-            }
-        }
-    }
-}
-
-/// The hottest line of each object and of what is around it, where that column is shown.
-fn look_for_lines(state: &mut ScreenState, source: &dyn Source) {
-    if !state.seen_columns.contains(&Column::HotLine) || state.lens.group.is_some() {
-        return;
-    }
-    let by = ["object", "line", "function"].map(str::to_owned).to_vec();
-    let query = state.lens.asked(by, state.arrangement().window, None, MAX_LINES);
-    // A column of its own has no place for a reason: what is said is said by the page of an object.
-    let Ok(answer) = ask(state, source, query) else { return };
-    let places: HashMap<&str, usize> =
-        state.snapshot.objects.iter().enumerate().map(|(at, it)| (&*it.object, at)).collect();
-    let mut lines: Vec<HashMap<String, u64>> = vec![HashMap::new(); state.snapshot.objects.len()];
-    for row in &answer.rows {
-        let [object, line, function] = &row.key[..] else { continue };
-        if let Some(at) = places.get(shown(object).as_str()) {
-            let place = match (line, function) {
-                (KeyValue::Text(line), KeyValue::Text(function)) => {
-                    format!("{} {function}", object::short(line))
-                }
-                (KeyValue::None, KeyValue::Text(function)) => function.clone(),
-                _ => continue,
-            };
-            *lines[*at].entry(place).or_default() += row.metrics.samples;
-        }
-    }
-    for (child, parent) in descendants_first(&state.snapshot.objects) {
-        for (line, samples) in lines[child].clone() {
-            *lines[parent].entry(line).or_default() += samples;
-        }
-    }
-    let hottest = |lines: HashMap<String, u64>| {
-        lines.into_iter().max_by(|one, other| one.1.cmp(&other.1).then(other.0.cmp(&one.0)))
-    };
-    let objects = state.snapshot.objects.iter().zip(lines);
-    state.hot_lines = objects
-        .filter_map(|(object, lines)| Some((object.object.to_string(), hottest(lines)?.0)))
-        .collect();
-}
-
-/// The function that touches something most, where its code is wanted.
-fn look_for_function(state: &mut ScreenState, source: &dyn Source) {
-    let Some(condition) = state.takes_code_wish() else { return };
-    let by = vec!["function".to_owned()];
-    let query = state.lens.asked(by, state.arrangement().window, Some(&condition), 2);
-    let answer = match ask(state, source, query) {
-        Ok(answer) => answer,
-        Err(what) => return state.tell(visible(&what)),
-    };
-    let functions = answer.rows.into_iter().filter_map(|row| row.key.into_iter().next());
-    let mut named = functions.filter_map(|function| match function {
-        KeyValue::Text(function) => Some(function),
-        _ => None,
-    });
-    match named.next() {
-        Some(function) => state.open_function(function),
-        None => state.tell("no function is known to touch it in this window"),
-    }
-}
-
-/// The rows of the page that is open.
-fn look_at_page(
-    state: &mut ScreenState,
-    source: &dyn Source,
-    inspector: Option<&mut Inspector>,
-    width: usize,
-) {
-    let Some(subject) = state.pages.last().map(|page| page.subject.clone()) else { return };
     // Within the frame and its padding.
-    let inside = width.saturating_sub(4);
-    let rows = match subject {
-        Subject::Object(id) => object_rows(state, source, id, inside),
-        Subject::Layout(object) => told(layout::rows(&source.history(false), &object, inside)),
-        Subject::Threads => {
-            let query = state.lens.asked(Vec::new(), state.arrangement().window, None, 1);
-            let query = query.with_keys(state.own_keys.clone());
-            told(sharing::rows(&source.history(true), &query, inside))
+    let width = width.saturating_sub(4);
+    let subject = state.pages.last().map(|page| page.subject.clone());
+    let is_asked = put_own_rows(state, width);
+    let has_hot_lines = state.seen_columns.contains(&Column::HotLine) && state.lens.group.is_none();
+    let code_of = state.takes_code_wish();
+    let is_needed = state.lens.is_needed() || has_hot_lines || code_of.is_some() || is_asked;
+    is_needed.then(|| Wish {
+        whole: Arc::clone(&state.whole),
+        shown: Arc::clone(&state.snapshot),
+        lens: state.lens.clone(),
+        window: state.arrangement().window,
+        names: state.arrangement().names,
+        own_keys: state.own_keys.clone(),
+        has_hot_lines,
+        code_of,
+        subject: subject.filter(|_| is_asked),
+        width,
+    })
+}
+
+/// Puts on the page that is open what needs no question. Whether the history has to be asked too.
+fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
+    let Some(page) = state.pages.last() else { return false };
+    let (own, is_new) = (own_rows(state, &page.subject, width), page.rows.is_empty());
+    let is_asked = own.is_none();
+    let first = || match (&page.subject, is_new) {
+        (Subject::Object(id), true) => {
+            let object = state.object(*id)?;
+            Some(object::rows(&state.snapshot, object, &[], state.arrangement().names, width))
         }
-        Subject::Code(subject) => match inspector {
-            Some(inspector) => {
-                let has_line = CodeSubject::parse(&subject).has_line();
-                let (findings, filter) = (source.history(has_line), state.lens.filter(None));
-                let wishes = CodeWishes {
-                    subject: &subject,
-                    filter: filter.as_deref(),
-                    own_keys: &state.own_keys,
-                    names: state.arrangement().names,
-                    width: inside,
-                };
-                told(code::rows(&findings, &wishes, inspector))
-            }
-            None => {
-                vec![PageRow::text("code is not shown of a session of the daemon", Tone::Faint)]
-            }
-        },
-        Subject::Time(id) => time_rows(state, source, id),
-        Subject::Group => choice::keys(&state.own_keys, state.lens.group.as_deref()),
-        Subject::Columns => choice::columns(&state.seen_columns, &state.whole),
-        Subject::Warnings => warning_rows(state, inside),
-        Subject::Help => view::help_rows(state),
+        (_, is_new) => {
+            is_new.then(|| vec![PageRow::text("the samples are being asked…", Tone::Faint)])
+        }
     };
-    if let Some(page) = state.pages.last_mut() {
-        if page.rows.is_empty() && matches!(page.subject, Subject::Code(_)) {
-            page.at.selected = code::hottest(&rows);
-        }
+    let rows = own.or_else(first);
+    if let (Some(rows), Some(page)) = (rows, state.pages.last_mut()) {
         page.rows = rows;
     }
+    is_asked
 }
 
-/// The rows, or why there are none.
-fn told(rows: Result<Vec<PageRow>, String>) -> Vec<PageRow> {
-    rows.unwrap_or_else(|what| vec![PageRow::text(visible(&what), Tone::Loss)])
-}
-
-fn object_rows(state: &ScreenState, source: &dyn Source, id: u32, width: usize) -> Vec<PageRow> {
-    let Some(object) = state.object(id) else {
-        return vec![PageRow::text("the object is no longer in the list", Tone::Faint)];
-    };
-    let queries = object::queries(object, &state.lens, state.arrangement().window);
-    let answers: Vec<Result<QueryAnswer, String>> =
-        queries.into_iter().map(|query| ask(state, source, query)).collect();
-    object::rows(&state.snapshot, object, &answers, state.arrangement().names, width)
-}
-
-fn time_rows(state: &ScreenState, source: &dyn Source, id: Option<u32>) -> Vec<PageRow> {
-    let object = id.and_then(|id| state.object(id));
-    let condition = object.map(condition_of).filter(|_| state.lens.group.is_none());
-    let filter = state.lens.filter(condition.as_deref());
-    let now_s = state.whole.elapsed_ns / 1_000_000_000 + 1;
-    let end = state.lens.end_s.unwrap_or(now_s);
-    let begin = begin_s(state.arrangement().window, end);
-    let mut rows = match object {
-        Some(object) => {
-            let name = visible(state.arrangement().names.of(object)).into_owned();
-            vec![PageRow::text(
-                format!("{name}: Enter moves the window back, 0 is now"),
-                Tone::Faint,
-            )]
-        }
-        None => vec![PageRow::text("Enter moves the window back, 0 is now", Tone::Faint)],
-    };
-    match ask(state, source, time::query(filter)) {
-        Ok(answer) => rows.extend(time::rows(&answer, (begin, end))),
-        Err(what) => rows.push(PageRow::text(visible(&what), Tone::Loss)),
-    }
-    rows
+/// The rows of a page that tells nothing of samples; `None` where the history has to be asked.
+fn own_rows(state: &ScreenState, subject: &Subject, width: usize) -> Option<Vec<PageRow>> {
+    Some(match subject {
+        Subject::Group => choice::keys(&state.own_keys, state.lens.group.as_deref()),
+        Subject::Columns => choice::columns(&state.seen_columns, &state.whole),
+        Subject::Warnings => warning_rows(state, width),
+        Subject::Help => view::help_rows(state),
+        Subject::Object(_)
+        | Subject::Layout(_)
+        | Subject::Threads
+        | Subject::Code(_)
+        | Subject::Time(_) => return None,
+    })
 }
 
 fn warning_rows(state: &ScreenState, width: usize) -> Vec<PageRow> {
@@ -226,4 +120,220 @@ fn warning_rows(state: &ScreenState, width: usize) -> Vec<PageRow> {
         .flat_map(|warning| PageRow::wrapped(&visible(warning), Tone::Loss, width))
         .collect();
     if rows.is_empty() { vec![PageRow::text("nothing went wrong", Tone::Faint)] } else { rows }
+}
+
+/// Puts on the screen what the history said, unless something else is looked at by now.
+pub(super) fn take(state: &mut ScreenState, sight: Sight) {
+    let Sight { wish, seen, hot_lines, function, rows } = sight;
+    if wish.lens != state.lens || wish.window != state.arrangement().window {
+        return;
+    }
+    match seen {
+        Some(Ok((seen, missing))) => {
+            state.show(seen);
+            if let Some(text) = missing {
+                state.message.get_or_insert_with(|| Segment::new(text, Tone::Faint));
+            }
+        }
+        Some(Err(what)) => take_off(state, &what),
+        None => {}
+    }
+    if let Some(lines) = hot_lines {
+        state.hot_lines = lines;
+    }
+    if let (Some(rows), Some(page)) = (rows, state.pages.last_mut())
+        && wish.subject.as_ref() == Some(&page.subject)
+    {
+        if page.is_awaited && matches!(page.subject, Subject::Code(_)) {
+            page.at.selected = code::hottest(&rows);
+        }
+        page.is_awaited = false;
+        page.rows = rows;
+    }
+    match function {
+        Some(Ok(function)) => state.open_function(function),
+        Some(Err(what)) => state.tell(what),
+        None => {}
+    }
+}
+
+/// Takes a lens off that the history cannot answer for, and says why.
+fn take_off(state: &mut ScreenState, what: &str) {
+    if state.lens.conditions.pop().is_none() {
+        state.lens = Default::default();
+    }
+    state.message = Some(Segment::new(visible(what).into_owned(), Tone::Loss));
+    state.is_stale = true;
+    if !state.lens.is_needed() {
+        state.show(Arc::clone(&state.whole));
+    }
+}
+
+/// Asks.
+pub(super) fn see(mut wish: Wish, source: &dyn Source, inspector: Option<&mut Inspector>) -> Sight {
+    let seen = wish.lens.is_needed().then(|| wish.seen(source));
+    if let Some(Ok((seen, _))) = &seen {
+        wish.shown = Arc::clone(seen);
+    }
+    let hot_lines = wish.has_hot_lines.then(|| wish.hot_lines(source)).flatten();
+    let function = wish.code_of.as_ref().map(|condition| wish.function(condition, source));
+    let subject = wish.subject.clone();
+    let rows = subject.map(|subject| wish.page(subject, source, inspector));
+    Sight { wish, seen, hot_lines, function, rows }
+}
+
+/// A sight of nothing, where `what` went wrong.
+pub(super) fn blind(wish: Wish, what: &str) -> Sight {
+    let rows = vec![PageRow::text(what, Tone::Loss)];
+    Sight { wish, seen: None, hot_lines: None, function: None, rows: Some(rows) }
+}
+
+impl Wish {
+    fn ask(&self, source: &dyn Source, query: Query) -> Result<QueryAnswer, String> {
+        let question = Question::new(query.with_keys(self.own_keys.clone()));
+        let question = question.map_err(|failure| failure.to_string())?;
+        source.ask(&question).map_err(|error| format!("{error:#}"))
+    }
+
+    fn object(&self, id: u32) -> Option<&ObjectLine> {
+        self.shown.objects.iter().find(|object| object.id == id)
+    }
+
+    /// The table through the lens.
+    fn seen(&self, source: &dyn Source) -> Result<(Arc<Snapshot>, Option<String>), String> {
+        let answer = self.ask(source, self.lens.query(self.window))?;
+        let seen = Arc::new(self.lens.seen(&self.whole, &answer));
+        let QueryAnswer { rows_held, rows_of_span, .. } = answer;
+        let missing = (rows_held < rows_of_span).then(|| {
+            format!("the history has {rows_held} of {rows_of_span} samples of this window")
+        });
+        Ok((seen, missing))
+    }
+
+    /// The hottest line of each object, by its descriptor, and of what is around it.
+    fn hot_lines(&self, source: &dyn Source) -> Option<HashMap<String, String>> {
+        let by = ["object", "line", "function"].map(str::to_owned).to_vec();
+        let query = self.lens.asked(by, self.window, None, MAX_LINES);
+        // A column of its own has no place for a reason: what is said is said by the page of an object.
+        let answer = self.ask(source, query).ok()?;
+        let places: HashMap<&str, usize> =
+            self.shown.objects.iter().enumerate().map(|(at, it)| (&*it.object, at)).collect();
+        let mut lines: Vec<HashMap<String, u64>> = vec![HashMap::new(); self.shown.objects.len()];
+        for row in &answer.rows {
+            let [object, line, function] = &row.key[..] else { continue };
+            if let Some(at) = places.get(shown(object).as_str()) {
+                let place = match (line, function) {
+                    (KeyValue::Text(line), KeyValue::Text(function)) => {
+                        format!("{} {function}", object::short(line))
+                    }
+                    (KeyValue::None, KeyValue::Text(function)) => function.clone(),
+                    _ => continue,
+                };
+                *lines[*at].entry(place).or_default() += row.metrics.samples;
+            }
+        }
+        for (child, parent) in descendants_first(&self.shown.objects) {
+            for (line, samples) in lines[child].clone() {
+                *lines[parent].entry(line).or_default() += samples;
+            }
+        }
+        let hottest = |lines: HashMap<String, u64>| {
+            lines.into_iter().max_by(|one, other| one.1.cmp(&other.1).then(other.0.cmp(&one.0)))
+        };
+        let objects = self.shown.objects.iter().zip(lines);
+        let named = objects
+            .filter_map(|(object, lines)| Some((object.object.to_string(), hottest(lines)?.0)));
+        Some(named.collect())
+    }
+
+    /// The function that touches most of the samples that meet a condition.
+    fn function(&self, condition: &str, source: &dyn Source) -> Result<String, String> {
+        let by = vec!["function".to_owned()];
+        let query = self.lens.asked(by, self.window, Some(condition), 2);
+        let answer = self.ask(source, query).map_err(|what| visible(&what).into_owned())?;
+        let functions = answer.rows.into_iter().filter_map(|row| row.key.into_iter().next());
+        let mut named = functions.filter_map(|function| match function {
+            KeyValue::Text(function) => Some(function),
+            _ => None,
+        });
+        named.next().ok_or("no function is known to touch it in this window".to_owned())
+    }
+
+    /// The rows of the page that is open.
+    fn page(
+        &self,
+        subject: Subject,
+        source: &dyn Source,
+        inspector: Option<&mut Inspector>,
+    ) -> Vec<PageRow> {
+        match subject {
+            Subject::Object(id) => self.object_rows(source, id),
+            Subject::Layout(object) => {
+                told(layout::rows(&source.history(false), &object, self.width))
+            }
+            Subject::Threads => {
+                let query = self.lens.asked(Vec::new(), self.window, None, 1);
+                let query = query.with_keys(self.own_keys.clone());
+                told(sharing::rows(&source.history(true), &query, self.width))
+            }
+            Subject::Code(subject) => match inspector {
+                Some(inspector) => {
+                    let has_line = CodeSubject::parse(&subject).has_line();
+                    let (findings, filter) = (source.history(has_line), self.lens.filter(None));
+                    let wishes = CodeWishes {
+                        subject: &subject,
+                        filter: filter.as_deref(),
+                        own_keys: &self.own_keys,
+                        names: self.names,
+                        width: self.width,
+                    };
+                    told(code::rows(&findings, &wishes, inspector))
+                }
+                None => {
+                    vec![PageRow::text("code is not shown of a session of the daemon", Tone::Faint)]
+                }
+            },
+            Subject::Time(id) => self.time_rows(source, id),
+            Subject::Group | Subject::Columns | Subject::Warnings | Subject::Help => Vec::new(),
+        }
+    }
+
+    fn object_rows(&self, source: &dyn Source, id: u32) -> Vec<PageRow> {
+        let Some(object) = self.object(id) else {
+            return vec![PageRow::text("the object is no longer in the list", Tone::Faint)];
+        };
+        let queries = object::queries(object, &self.lens, self.window);
+        let answers: Vec<Result<QueryAnswer, String>> =
+            queries.into_iter().map(|query| self.ask(source, query)).collect();
+        object::rows(&self.shown, object, &answers, self.names, self.width)
+    }
+
+    fn time_rows(&self, source: &dyn Source, id: Option<u32>) -> Vec<PageRow> {
+        let object = id.and_then(|id| self.object(id));
+        let condition = object.map(condition_of).filter(|_| self.lens.group.is_none());
+        let filter = self.lens.filter(condition.as_deref());
+        let now_s = self.whole.elapsed_ns / 1_000_000_000 + 1;
+        let end = self.lens.end_s.unwrap_or(now_s);
+        let begin = begin_s(self.window, end);
+        let mut rows = match object {
+            Some(object) => {
+                let name = visible(self.names.of(object)).into_owned();
+                vec![PageRow::text(
+                    format!("{name}: Enter moves the window back, 0 is now"),
+                    Tone::Faint,
+                )]
+            }
+            None => vec![PageRow::text("Enter moves the window back, 0 is now", Tone::Faint)],
+        };
+        match self.ask(source, time::query(filter)) {
+            Ok(answer) => rows.extend(time::rows(&answer, (begin, end))),
+            Err(what) => rows.push(PageRow::text(visible(&what), Tone::Loss)),
+        }
+        rows
+    }
+}
+
+/// The rows, or why there are none.
+fn told(rows: Result<Vec<PageRow>, String>) -> Vec<PageRow> {
+    rows.unwrap_or_else(|what| vec![PageRow::text(visible(&what), Tone::Loss)])
 }

@@ -123,12 +123,14 @@ pub(super) struct Page {
     pub(super) rows: Vec<PageRow>,
     /// The selected one, and those on the screen.
     pub(super) at: Rows,
+    /// True until the history has told of the subject.
+    pub(super) is_awaited: bool,
 }
 
 impl Page {
     /// One without rows.
     pub(super) fn new(subject: Subject) -> Self {
-        Self { subject, rows: Vec::new(), at: Rows::default() }
+        Self { subject, rows: Vec::new(), at: Rows::default(), is_awaited: true }
     }
 
     /// Meaning of the selected row.

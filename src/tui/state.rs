@@ -115,8 +115,12 @@ impl ScreenState {
         state
     }
 
-    /// Takes newer totals, unless the picture is paused.
-    pub(super) fn update(&mut self, snapshot: Arc<Snapshot>) {
+    /// Takes newer totals, unless the picture is paused. Whether there are any.
+    pub(super) fn update(&mut self, snapshot: Arc<Snapshot>) -> bool {
+        if Arc::ptr_eq(&self.whole, &snapshot) {
+            // As of a recording that was read, and of a session that has ended.
+            return false;
+        }
         self.trend.note(&snapshot);
         if !self.is_paused {
             self.whole = snapshot;
@@ -125,6 +129,7 @@ impl ScreenState {
                 self.show(Arc::clone(&self.whole));
             }
         }
+        true
     }
 
     /// Shows totals, or the part of them that the lens keeps.

@@ -5,7 +5,7 @@ use crate::query::compile::Compiler;
 use crate::query::error::QueryError;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Field, Notation, ValueType};
-use crate::query::grouping::{Grouping, MAX_KEYS};
+use crate::query::grouping::{Group, Grouping, MAX_KEYS};
 use crate::query::span::Span;
 use dataspace_proto::query::{ANSWER_SCHEMA, KeyValue, Metric, Query, QueryAnswer, QueryRow};
 use rustc_hash::FxHashMap;
@@ -133,19 +133,23 @@ impl Inquiry {
 
     /// The rows in order, as many as were asked for, and whether there are more.
     fn rows(&self, grouping: &Grouping, events: &[String]) -> (Vec<QueryRow>, bool) {
-        let mut rows: Vec<(u32, QueryRow)> = grouping.rows(events).collect();
-        let value = |row: &QueryRow| self.sort.of(&row.metrics);
-        rows.sort_unstable_by(|(one_number, one), (other_number, other)| {
-            let by_metric = value(other).cmp(&value(one));
-            by_metric.then_with(|| match self.is_confined {
+        let mut groups: Vec<Group<'_>> = grouping.groups(self.sort).collect();
+        let order = |one: &Group<'_>, other: &Group<'_>| {
+            other.value.cmp(&one.value).then_with(|| match self.is_confined {
                 // The order of addresses tells of them.
-                true => one_number.cmp(other_number),
-                false => one.key.cmp(&other.key),
+                true => one.number.cmp(&other.number),
+                false => grouping.order(one, other),
             })
-        });
-        let mut rows: Vec<QueryRow> = rows.into_iter().map(|(_, row)| row).collect();
-        let truncated = grouping.is_cut() || rows.len() > self.limit;
-        rows.truncate(self.limit);
+        };
+        let truncated = grouping.is_cut() || groups.len() > self.limit;
+        if groups.len() > self.limit {
+            // Nearly all of a million instances are left out, and need neither an order nor a text.
+            groups.select_nth_unstable_by(self.limit, order);
+            groups.truncate(self.limit);
+        }
+        groups.sort_unstable_by(order);
+        let mut rows: Vec<QueryRow> =
+            groups.iter().map(|group| grouping.row(group, events)).collect();
         if self.is_confined {
             self.hide_addresses(&mut rows);
         }
@@ -426,6 +430,24 @@ mod tests {
         assert_eq!((answer.total.samples, answer.rows.len(), answer.truncated), (50, 1, true));
         assert_eq!(answer.rows[0].key, [KeyValue::Text("object0".to_owned())]);
         assert_eq!(answer.rows[0].metrics.samples, 17);
+    }
+
+    #[test]
+    fn rows_of_one_sum_are_in_the_order_of_their_keys() {
+        let found = Found { address_source: Some(AddressSource::Sampled), ..Found::default() };
+        let addr = |idx: u32| if idx % 4 == 0 { 0 } else { 0x20_000 >> (4 * (idx % 4)) };
+        let row = |idx| Row { addr: addr(idx), found, ..Row::default() };
+        let rows: Vec<Row> = (0..400).map(row).collect();
+        let keys = |limit: Option<usize>| -> Vec<KeyValue> {
+            let query = Query { by: vec!["address".to_owned()], limit, ..Query::default() };
+            let answer = Inquiry::new(&query).unwrap().answer(&view(&rows));
+            answer.rows.into_iter().map(|row| row.key[0].clone()).collect()
+        };
+        let expected = ["0x0", "0x20", "0x200", "0x2000"].map(|text| KeyValue::Text(text.into()));
+        assert_eq!(keys(None), expected);
+        for limit in 0..4 {
+            assert_eq!(keys(Some(limit)), expected[..limit]);
+        }
     }
 
     #[test]

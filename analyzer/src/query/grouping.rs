@@ -4,8 +4,9 @@ use crate::limit;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Column, Field, Notation, Value, ValueType};
 use dataspace_proto::memory::{Access, Snoop};
-use dataspace_proto::query::{KeyValue, QueryMetrics, QueryRow};
+use dataspace_proto::query::{KeyValue, Metric, QueryMetrics, QueryRow};
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 /// Most keys of one question.
@@ -49,6 +50,20 @@ impl Tally {
         self.remote += other.remote;
     }
 
+    fn of(&self, metric: Metric, periods: &[u64]) -> u64 {
+        match metric {
+            Metric::Samples | Metric::Share => self.samples,
+            Metric::Loads => self.loads,
+            Metric::Stores => self.stores,
+            Metric::Latency => self.latency,
+            Metric::TlbMisses => self.tlb_misses,
+            Metric::Locked => self.locked,
+            Metric::Hitm => self.hitm,
+            Metric::Remote => self.remote,
+            Metric::Period => periods.iter().fold(0, |sum, period| sum.wrapping_add(*period)),
+        }
+    }
+
     fn metrics(self, events: &[String], periods: &[u64]) -> QueryMetrics {
         let periods = events.iter().zip(periods).filter(|(_, period)| **period != 0);
         QueryMetrics {
@@ -63,6 +78,16 @@ impl Tally {
             period: periods.map(|(event, period)| (event.clone(), *period)).collect(),
         }
     }
+}
+
+/// Samples of the same keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group<'a> {
+    /// In the order of first samples.
+    pub(crate) number: u32,
+    /// The sum that groups are sorted by.
+    pub(crate) value: u64,
+    key: &'a GroupKey,
 }
 
 /// The keys of a sample as numbers.
@@ -246,18 +271,50 @@ impl Grouping {
         self.cut.is_some()
     }
 
-    /// Each group, and its number in the order of first samples.
-    pub(crate) fn rows(&self, events: &[String]) -> impl Iterator<Item = (u32, QueryRow)> {
-        self.groups.iter().map(move |(key, number)| {
-            let group = *number as usize;
-            let periods = &self.periods[group * self.n_events..(group + 1) * self.n_events];
-            let values = self.keys.iter().zip(key.codes).enumerate();
-            let values = values.map(|(idx, (own, code))| {
-                if key.nones & (1 << idx) != 0 { KeyValue::None } else { self.shown(own, code) }
-            });
-            let metrics = self.tallies[group].metrics(events, periods);
-            (*number, QueryRow { key: values.collect(), metrics })
+    /// Each group, with its sum of `metric`.
+    pub(crate) fn groups(&self, metric: Metric) -> impl Iterator<Item = Group<'_>> {
+        self.groups.iter().map(move |(key, &number)| {
+            let value = self.tallies[number as usize].of(metric, self.periods(number));
+            Group { number, value, key }
         })
+    }
+
+    fn periods(&self, number: u32) -> &[u64] {
+        let first = number as usize * self.n_events;
+        &self.periods[first..first + self.n_events]
+    }
+
+    /// The order of two groups by the values of their keys; what has none comes first.
+    pub(crate) fn order(&self, one: &Group<'_>, other: &Group<'_>) -> Ordering {
+        let of_key = |(idx, key): (usize, &Key)| {
+            let code = |group: &Group<'_>| {
+                (group.key.nones & (1 << idx) == 0).then_some(group.key.codes[idx])
+            };
+            let (one, other) = (code(one), code(other));
+            match (key.kind, key.form) {
+                (ValueType::Text, _) => {
+                    let text = |code: Option<u64>| self.texts.get(code? as usize);
+                    text(one).cmp(&text(other))
+                }
+                (ValueType::Number, Notation::Plain) => {
+                    one.map(|code| code as i64).cmp(&other.map(|code| code as i64))
+                }
+                _ => one.cmp(&other),
+            }
+        };
+        let mut orders = self.keys.iter().enumerate().map(of_key);
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    /// A group as it is told.
+    pub(crate) fn row(&self, group: &Group<'_>, events: &[String]) -> QueryRow {
+        let values = self.keys.iter().zip(group.key.codes).enumerate();
+        let values = values.map(|(idx, (own, code))| {
+            if group.key.nones & (1 << idx) != 0 { KeyValue::None } else { self.shown(own, code) }
+        });
+        let tally = self.tallies[group.number as usize];
+        let metrics = tally.metrics(events, self.periods(group.number));
+        QueryRow { key: values.collect(), metrics }
     }
 
     fn shown(&self, key: &Key, code: u64) -> KeyValue {

@@ -4,6 +4,8 @@ use super::*;
 use crate::arrangement::SortKey;
 use crate::config::{Output, Selection, ThemeName};
 use crate::fixture::{self, FakeSource};
+use crate::session::Source;
+use crate::session::inspection::Inspector;
 use crate::tui::look;
 use std::time::Duration;
 
@@ -35,7 +37,20 @@ pub(in crate::tui) fn press(state: &mut ScreenState, keys: &str) {
     let source = FakeSource::new(fixture::running(), 9);
     for c in keys.chars() {
         press_on(state, c);
-        look::look(state, &source, None, 80);
+        look_at(state, &source, None, 80);
+    }
+}
+
+/// Asks until there is nothing more to ask.
+pub(in crate::tui) fn look_at(
+    state: &mut ScreenState,
+    source: &dyn Source,
+    mut inspector: Option<&mut Inspector>,
+    width: usize,
+) {
+    while state.is_stale {
+        let Some(wish) = look::wish(state, width) else { return };
+        look::take(state, look::see(wish, source, inspector.as_deref_mut()));
     }
 }
 

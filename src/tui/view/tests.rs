@@ -4,8 +4,7 @@ use super::*;
 use crate::config::ThemeName;
 use crate::fixture::sampled::Sampled;
 use crate::session::Source as _;
-use crate::tui::look;
-use crate::tui::state::tests::{options, press, press_on};
+use crate::tui::state::tests::{look_at, options, press, press_on};
 use crate::{fixture, golden};
 use dataspace_proto::snapshot::Snapshot;
 use proptest::prelude::*;
@@ -25,7 +24,7 @@ fn picture(state: &mut ScreenState, width: u16, height: u16, has_color: bool) ->
     let theme = Theme::new(has_color, ThemeName::Dark, false);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     state.is_stale = true;
-    look::look(state, &fixture::FakeSource::new(fixture::running(), 9), None, width.into());
+    look_at(state, &fixture::FakeSource::new(fixture::running(), 9), None, width.into());
     terminal.draw(|frame| draw(frame, state, &theme)).unwrap();
     terminal.backend().buffer().clone()
 }
@@ -82,7 +81,7 @@ fn check_sampled(name: &str, keys: &str, (width, height): (u16, u16)) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let mut draw_now = |state: &mut ScreenState| {
         state.is_stale = true;
-        look::look(state, &source, Some(&mut inspector), width.into());
+        look_at(state, &source, Some(&mut inspector), width.into());
         terminal.draw(|frame| draw(frame, state, &theme)).unwrap();
         text(terminal.backend().buffer())
     };
