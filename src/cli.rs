@@ -109,6 +109,14 @@ Examples:
   dataspace demo -e page-faults --json    as lines of JSON
   dataspace demo --windows 30,5           sums over these last seconds, in place of 60, 10 and 1";
 
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  dataspace completions bash > ~/.local/share/bash-completion/completions/dataspace
+  dataspace completions zsh > ~/.zfunc/_dataspace      with ~/.zfunc in $fpath
+  dataspace completions fish > ~/.config/fish/completions/dataspace.fish
+
+The package and install-units install them, and manual pages, for all users.";
+
 /// Tells which data objects a running program spends its memory time on: struct members, globals,
 /// array elements, locals. It needs nothing but debug information (-g).
 #[derive(Debug, Parser)]
@@ -168,6 +176,9 @@ pub(crate) enum Command {
     /// Install the daemon as a service: this binary, its units, an example configuration.
     #[command(after_help = daemon::INSTALL_UNITS_EXAMPLES)]
     InstallUnits(InstallUnitsArgs),
+    /// Print what a shell reads to complete commands and options.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
     /// Check the daemon's configuration.
     #[command(after_help = daemon::CONFIG_EXAMPLES)]
     Config(ConfigArgs),
@@ -237,6 +248,14 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) event: EventArgs,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// `report`.

@@ -4,6 +4,7 @@ mod annotate;
 mod attach;
 mod calibrate;
 mod comm_note;
+mod completions;
 mod daemon;
 mod demo;
 pub(crate) mod doctor;
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Script(args) => script::run(args, &global),
         Command::Layout(args) => layout::run(args, &global),
         Command::Annotate(args) => annotate::run(*args, &global),
+        Command::Completions(args) => completions::run(&args),
         Command::Doctor(args) => doctor::run(args, &global),
         Command::Demo(args) => demo::run(args, &global),
         Command::Daemon(args) => daemon::run(&args.resolve(global.sandbox)?, &global),

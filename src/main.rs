@@ -29,6 +29,7 @@ mod journal;
 mod layout;
 mod lock;
 mod log_queue;
+mod manual;
 mod memory_bound;
 mod ownership;
 mod package;

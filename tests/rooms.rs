@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 46] = [
+const ROOMS: [&str; 47] = [
     "text",
     "lock",
     "column",
@@ -54,6 +54,7 @@ const ROOMS: [&str; 46] = [
     "daemon",
     "client",
     "cli",
+    "manual",
     "commands",
 ];
 

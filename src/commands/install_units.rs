@@ -1,8 +1,9 @@
-//! `dataspace install-units`: puts this binary, its units and an example configuration below a
+//! `dataspace install-units`: puts this binary, its units, its manual and an example configuration below a
 //! directory, and says what to run next.
 
 use crate::cli::{Global, InstallUnitsArgs};
 use crate::diagnostic;
+use crate::manual::{self, ManualFile};
 use crate::text::visible;
 use anyhow::Context as _;
 use dataspace_collector::system::procfs::Procfs;
@@ -83,6 +84,12 @@ fn install(root: &Path, binary: &[u8], out: &mut dyn Write) -> anyhow::Result<()
     for (path, text) in UNITS {
         let text = text.replace(PACKAGED_BINARY, BINARY);
         tell(path, replace(root, path, text.as_bytes(), 0o644)?)?;
+    }
+    for ManualFile { path, text } in manual::files()? {
+        // Where zsh looks is another place in packages.
+        let path = path.replace("vendor-completions", "site-functions");
+        let path = format!("/usr/local/share/{path}");
+        tell(&path, replace(root, &path, text.as_bytes(), 0o644)?)?;
     }
     let (path, text) = CONFIGURATION;
     tell(path, keep(root, path, text.as_bytes(), 0o644)?)?;
@@ -198,7 +205,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = installed(dir.path(), b"one");
         assert!(first.iter().all(|line| line.starts_with("wrote  /")), "{first:?}");
-        assert_eq!(first.len(), UNITS.len() + 2);
+        assert_eq!(first.len(), UNITS.len() + manual::files().unwrap().len() + 2);
         let again = installed(dir.path(), b"one");
         assert!(again.iter().all(|line| line.starts_with("same   /")), "{again:?}");
         let unit = dir.path().join("usr/local/lib/systemd/system/dataspace.service");

@@ -42,12 +42,14 @@ pub(super) struct Wish {
     width: usize,
 }
 
+/// The totals through a lens, and a word where the history does not have all of them.
+type Seen = (Arc<Snapshot>, Option<String>);
+
 /// Answers of the history to a wish.
 #[derive(Debug)]
 pub(super) struct Sight {
     wish: Wish,
-    /// The totals through the lens, with a word on what is missing.
-    seen: Option<Result<(Arc<Snapshot>, Option<String>), String>>,
+    seen: Option<Result<Seen, String>>,
     hot_lines: Option<HashMap<String, String>>,
     function: Option<Result<String, String>>,
     rows: Option<Vec<PageRow>>,
@@ -200,7 +202,7 @@ impl Wish {
     }
 
     /// The table through the lens.
-    fn seen(&self, source: &dyn Source) -> Result<(Arc<Snapshot>, Option<String>), String> {
+    fn seen(&self, source: &dyn Source) -> Result<Seen, String> {
         let answer = self.ask(source, self.lens.query(self.window))?;
         let seen = Arc::new(self.lens.seen(&self.whole, &answer));
         let QueryAnswer { rows_held, rows_of_span, .. } = answer;

@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 
 const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
 
+/// Size of the terminal.
+const COLUMNS: u16 = 100;
+const LINES: u16 = 30;
+
 /// Our binary on a terminal of its own.
 pub(crate) struct Terminal {
     script: Child,
@@ -31,7 +35,7 @@ impl Terminal {
         let binary = env!("CARGO_BIN_EXE_dataspace");
         let script = Command::new("script")
             .args(["-q", "-e", "-f", "-c"])
-            .arg(format!("stty cols 100 rows 30; exec {binary} {args}"))
+            .arg(format!("stty cols {COLUMNS} rows {LINES}; exec {binary} {args}"))
             .arg(&log)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -45,6 +49,32 @@ impl Terminal {
 
     fn text(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// The picture that the terminal shows.
+    fn picture(&self) -> String {
+        let mut parser = vt100::Parser::new(LINES, COLUMNS, 0);
+        parser.process(&fs::read(&self.log).unwrap_or_default());
+        parser.screen().contents()
+    }
+
+    /// Presses `keys`, and waits until all of `expected` is in the picture, and none of `gone`.
+    #[track_caller]
+    fn leads_to(&mut self, keys: &str, expected: &[&str], gone: &[&str]) {
+        self.press(keys);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let picture = self.picture();
+            let has = |text: &&str| picture.contains(*text);
+            if expected.iter().all(has) && !gone.iter().any(has) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{keys:?} is to show {expected:?}, not {gone:?}:\n{picture}"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -113,6 +143,27 @@ fn keys_and_signals_leave_a_table_behind() {
     for keys in ["q", "\x03", "jj\r?qqq", "/price\rq", "SIGTERM"] {
         check(keys);
     }
+}
+
+#[test]
+fn a_filter_goes_along_from_view_to_view_and_back() {
+    if !can_sample() {
+        return;
+    }
+    let mut terminal = Terminal::start();
+    terminal.leads_to("", &["order", "particle"], &[]);
+    let filter = "only type == \"order\"";
+    terminal.leads_to("/=type == \"order\"\r", &[filter, "order"], &["particle"]);
+    terminal.leads_to("\r", &["┌ object", "HOTTEST LINES", filter], &[]);
+    terminal.leads_to("l", &["┌ layout", "FIRST", "price", filter], &["HOTTEST LINES"]);
+    terminal.leads_to("c", &["┌ code", "●", "order.", filter], &["┌ layout"]);
+    terminal.leads_to("t", &["┌ threads", "samples on memory", filter], &["●"]);
+    terminal.leads_to("q", &["┌ code", filter], &["┌ threads"]);
+    terminal.leads_to("q", &["┌ layout", filter], &["┌ code"]);
+    terminal.leads_to("q\x1b", &["R:W", filter], &["┌", "particle"]);
+    terminal.leads_to("F", &["particle"], &[filter]);
+    terminal.press("q");
+    assert!(terminal.left_behind().contains("totals are final"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::support::{root, run};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MAX_EXPOSURE: f64 = 1.5;
@@ -36,9 +36,22 @@ fn installed(dir: &Path) -> Vec<String> {
         "lib/systemd/system/dataspace-worker@.service",
         "lib/sysusers.d/dataspace.conf",
         "lib/tmpfiles.d/dataspace.conf",
+        "share/man/man1/dataspace.1",
+        "share/man/man1/dataspace-config-check.1",
+        "share/bash-completion/completions/dataspace",
+        "share/fish/vendor_completions.d/dataspace.fish",
     ];
     let text = |file: &&str| fs::read_to_string(dir.join(file)).unwrap();
     files.iter().map(|file| text(file).replace("/usr/local/", "/usr/")).collect()
+}
+
+/// The files that a path of an asset names, which may end in `*.EXTENSION`.
+fn matching(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let Some(end) = name.strip_prefix('*') else { return vec![path.to_path_buf()] };
+    let entries = fs::read_dir(path.parent().unwrap()).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    files.filter(|file| file.to_str().unwrap().ends_with(end)).collect()
 }
 
 #[test]
@@ -62,16 +75,27 @@ fn the_package_and_install_units_install_the_same() {
         (words.next().unwrap(), words.next().unwrap())
     });
     let mut n_assets = 0;
-    for (source, place) in assets.filter(|(source, _)| source.starts_with("systemd/")) {
-        let mut place = package.join(place);
-        if place.as_os_str().to_str().unwrap().ends_with('/') {
-            place.push(Path::new(source).file_name().unwrap());
+    let is_ours = |source: &str| source.starts_with("systemd/") || source.starts_with("manual/");
+    for (source, place) in assets.filter(|(source, _)| is_ours(source)) {
+        for source in matching(&root().join(source)) {
+            let mut place = package.join(place);
+            if place.as_os_str().to_str().unwrap().ends_with('/') {
+                place.push(source.file_name().unwrap());
+            }
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::copy(source, place).unwrap();
         }
-        fs::create_dir_all(place.parent().unwrap()).unwrap();
-        fs::copy(root().join(source), place).unwrap();
         n_assets += 1;
     }
-    assert_eq!(n_assets, 9, "units, sockets, user, directory, configuration, documentation");
+    assert_eq!(
+        n_assets, 13,
+        "units, sockets, user, directory, configuration, manual, documentation"
+    );
+    let zsh = |dir: &Path, part: &str| {
+        fs::read(dir.join("share/zsh").join(part).join("_dataspace")).unwrap()
+    };
+    let local = dir.path().join("usr/local");
+    assert_eq!(zsh(&package.join("usr"), "vendor-completions"), zsh(&local, "site-functions"));
     assert_eq!(installed(&package.join("usr")), installed(&dir.path().join("usr/local")));
     let config = "etc/dataspace/dataspace.toml";
     assert_eq!(fs::read(package.join(config)).unwrap(), fs::read(dir.path().join(config)).unwrap());

@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn rows_of_one_sum_are_in_the_order_of_their_keys() {
         let found = Found { address_source: Some(AddressSource::Sampled), ..Found::default() };
-        let addr = |idx: u32| if idx % 4 == 0 { 0 } else { 0x20_000 >> (4 * (idx % 4)) };
+        let addr = |idx: u32| [0, 0x2000, 0x200, 0x20][idx as usize % 4];
         let row = |idx| Row { addr: addr(idx), found, ..Row::default() };
         let rows: Vec<Row> = (0..400).map(row).collect();
         let keys = |limit: Option<usize>| -> Vec<KeyValue> {

@@ -85,7 +85,7 @@ fn sums(rows: &LayoutRows) -> String {
         format!("{} B padding", summary.padding_bytes),
     ];
     if let Some(alignment) = rows.measured_alignment {
-        parts.push(format!("most begin at byte {alignment} of a line"));
+        parts.push(format!("most often at byte {alignment} of a line"));
     }
     parts.join(", ")
 }
