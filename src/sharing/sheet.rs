@@ -137,8 +137,10 @@ pub(crate) fn notes(rows: &SharingRows) -> Vec<String> {
         notes.push("no line is shared by threads, so far as these samples tell".to_owned());
     }
     if n_other != 0 && n_shared == rows.lines.len() as u64 {
+        let lines =
+            if n_other == 1 { "1 more line is" } else { &format!("{n_other} more lines are") };
         notes.push(format!(
-            "{n_other} more lines are touched by two threads or more, but not in turns (--all shows them)"
+            "{lines} touched by two threads or more, but not in turns (`threads --all` shows that)"
         ));
     }
     notes.push(format!(
