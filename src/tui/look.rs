@@ -36,8 +36,10 @@ pub(super) struct Wish {
     has_hot_lines: bool,
     /// Condition on the samples of which the hottest function is wanted.
     code_of: Option<String>,
-    /// The page that is open, where the history knows what is on it.
+    /// The page that is open.
     subject: Option<Subject>,
+    /// True where the history knows what is on it.
+    is_page_asked: bool,
     /// Columns within the frame of a page.
     width: usize,
 }
@@ -62,10 +64,10 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
     // Within the frame and its padding.
     let width = width.saturating_sub(4);
     let subject = state.pages.last().map(|page| page.subject.clone());
-    let is_asked = put_own_rows(state, width);
+    let is_page_asked = put_own_rows(state, width);
     let has_hot_lines = state.seen_columns.contains(&Column::HotLine) && state.lens.group.is_none();
     let code_of = state.takes_code_wish();
-    let is_needed = state.lens.is_needed() || has_hot_lines || code_of.is_some() || is_asked;
+    let is_needed = state.lens.is_needed() || has_hot_lines || code_of.is_some() || is_page_asked;
     is_needed.then(|| Wish {
         whole: Arc::clone(&state.whole),
         shown: Arc::clone(&state.snapshot),
@@ -75,7 +77,8 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
         own_keys: state.own_keys.clone(),
         has_hot_lines,
         code_of,
-        subject: subject.filter(|_| is_asked),
+        subject,
+        is_page_asked,
         width,
     })
 }
@@ -143,9 +146,11 @@ pub(super) fn take(state: &mut ScreenState, sight: Sight) {
     if let Some(lines) = hot_lines {
         state.hot_lines = lines;
     }
-    if let (Some(rows), Some(page)) = (rows, state.pages.last_mut())
-        && wish.subject.as_ref() == Some(&page.subject)
-    {
+    if wish.subject.as_ref() != state.pages.last().map(|page| &page.subject) {
+        // Another page was opened or closed since: it is asked for next.
+        return;
+    }
+    if let (Some(rows), Some(page)) = (rows, state.pages.last_mut()) {
         if page.is_awaited && matches!(page.subject, Subject::Code(_)) {
             page.at.selected = code::hottest(&rows);
         }
@@ -179,7 +184,7 @@ pub(super) fn see(mut wish: Wish, source: &dyn Source, inspector: Option<&mut In
     }
     let hot_lines = wish.has_hot_lines.then(|| wish.hot_lines(source)).flatten();
     let function = wish.code_of.as_ref().map(|condition| wish.function(condition, source));
-    let subject = wish.subject.clone();
+    let subject = wish.subject.clone().filter(|_| wish.is_page_asked);
     let rows = subject.map(|subject| wish.page(subject, source, inspector));
     Sight { wish, seen, hot_lines, function, rows }
 }

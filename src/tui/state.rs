@@ -218,7 +218,8 @@ impl ScreenState {
     fn apply(&mut self, action: Action) {
         match action {
             Action::Quit if self.pages.pop().is_none() => self.is_left = true,
-            Action::Quit => {}
+            // The page below may be one whose answer came while another lay over it.
+            Action::Quit => self.is_stale = true,
             Action::Help => self.open(Subject::Help),
             Action::Warnings => self.open(Subject::Warnings),
             Action::Group => self.open(Subject::Group),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 const NEXT: &str = "{structure:cell}.{pointer+structure:cell next}";
+const NEXT_IN_SOURCE: &str = "cell.next";
 
 /// The load in the program's loop, and the instruction after it, as objdump lists them.
 fn load(program: &Path) -> (String, String) {
@@ -90,14 +91,17 @@ fn the_instruction_that_waited_and_the_one_that_was_reported_are_told_apart() {
     assert_eq!(at(&load)["object"], NEXT);
     assert_eq!(at(&load)["operand"], NEXT, "also without samples");
     assert_eq!(document["objects"][0]["object"], NEXT);
+    assert_eq!(document["objects"][0]["name"], NEXT_IN_SOURCE);
     assert_eq!(document["objects"][0]["instructions"][0]["address"], load);
 
+    let by_type = text(&["-i", file, "chase", "--names", "descriptor"]);
+    assert!(by_type.contains(NEXT) && !by_type.contains(NEXT_IN_SOURCE), "{by_type}");
     let text = text(&["-i", file, "chase"]);
     let row = |address: &str| {
         let address = format!(" {}  ", address.trim_start_matches("0x"));
         text.lines().find(|row| row.contains(&address)).unwrap().to_owned()
     };
-    assert!(row(&load).contains('W') && row(&load).contains(NEXT), "{text}");
+    assert!(row(&load).contains('W') && row(&load).contains(NEXT_IN_SOURCE), "{text}");
     assert!(row(&after).contains("r "), "{text}");
     assert!(text.contains(">        p = p->next;"), "the source: {text}");
     assert!(text.contains("- - - - ") && text.contains("cutoffs 0 %, cumulative 100 %"), "{text}");

@@ -15,8 +15,8 @@ impl ScreenState {
             self.pages.pop();
         } else if self.pages.len() < MAX_PAGES {
             self.pages.push(Page::new(subject));
-            self.is_stale = true;
         }
+        self.is_stale = true;
     }
 
     /// The object that the open page is about, or the selected one.

@@ -69,6 +69,33 @@ pub(in crate::tui) fn press_on(state: &mut ScreenState, key: char) {
     state.press(KeyEvent::new(code, KeyModifiers::NONE));
 }
 
+#[test]
+fn an_answer_for_a_page_that_was_closed_opens_nothing() {
+    let source = FakeSource::new(fixture::running(), 9);
+    let mut state = state();
+    press(&mut state, "\n");
+    press_on(&mut state, 'c');
+    let late = look::wish(&mut state, 80).unwrap();
+    press_on(&mut state, 'q');
+    look::take(&mut state, look::see(late, &source, None));
+    assert!(state.pages.is_empty(), "the code was asked for on a page that is gone");
+    assert!(state.is_stale, "what is seen now is asked for");
+}
+
+#[test]
+fn a_page_below_another_gets_its_rows_when_that_is_closed() {
+    let source = FakeSource::new(fixture::running(), 9);
+    let mut state = state();
+    press_on(&mut state, 'h');
+    let of_time = look::wish(&mut state, 80).unwrap();
+    press_on(&mut state, 't');
+    look::take(&mut state, look::see(of_time, &source, None));
+    press_on(&mut state, 'q');
+    look_at(&mut state, &source, None, 80);
+    let page = state.pages.last().unwrap();
+    assert!(!page.is_awaited && page.rows.len() > 1, "{page:?}");
+}
+
 fn selected(state: &ScreenState) -> String {
     state.selected_object().map(|object| object.object.to_string()).unwrap_or_default()
 }
