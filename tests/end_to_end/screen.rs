@@ -39,6 +39,8 @@ impl Terminal {
             .arg(&log)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
+            // Else its frames are drawn in ASCII.
+            .env("LC_ALL", "C.UTF-8")
             .env("TERM", "xterm")
             .spawn()
             .unwrap();
