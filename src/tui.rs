@@ -137,11 +137,13 @@ fn read_keys(
             KeyInput::Nothing => return Ok(last),
             KeyInput::HungUp => return Ok(KeyInput::HungUp),
             KeyInput::Event(event) => {
-                // A resize is an event too: what it changes is drawn anew.
                 if let Some(key) = event.as_key_press_event() {
                     state.press(key);
                 } else if let Event::Mouse(mouse) = event {
                     state.point(mouse);
+                } else if let Event::Resize(..) = event {
+                    // Rows of pages are as wide as the screen.
+                    state.is_stale = true;
                 }
                 last = KeyInput::Event(event);
             }
