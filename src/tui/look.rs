@@ -136,9 +136,7 @@ pub(super) fn take(state: &mut ScreenState, sight: Sight) {
     match seen {
         Some(Ok((seen, missing))) => {
             state.show(seen);
-            if let Some(text) = missing {
-                state.message.get_or_insert_with(|| Segment::new(text, Tone::Faint));
-            }
+            state.missing = missing;
         }
         Some(Err(what)) => take_off(state, &what),
         None => {}

@@ -57,6 +57,8 @@ pub(super) struct ScreenState {
     pub(super) seen_columns: Vec<Column>,
     /// Keys of the user's own.
     pub(super) own_keys: BTreeMap<String, String>,
+    /// Samples that the history lacks of what is seen through the lens, for a person.
+    pub(super) missing: Option<String>,
     /// Said in answer to a key, until the next one.
     pub(super) message: Option<Segment>,
     /// The history has to be asked anew.
@@ -98,6 +100,7 @@ impl ScreenState {
             columns: options.columns.clone(),
             seen_columns: Vec::new(),
             own_keys: BTreeMap::new(),
+            missing: None,
             message: None,
             is_stale: false,
             body: Rect::default(),

@@ -93,7 +93,7 @@ fn selected(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
 }
 
 /// The one line above the keys: what is typed, what a key had to say, the filters, or a word about the selected row.
-fn news(state: &ScreenState) -> Segment {
+pub(super) fn news(state: &ScreenState) -> Segment {
     let filter = visible(&state.arrangement().selection.filter).into_owned();
     let listing = state.listing();
     let n_matches = listing.rows.iter().filter(|row| !row.is_context).count();
@@ -114,9 +114,14 @@ fn news(state: &ScreenState) -> Segment {
     if !filter.is_empty() {
         filters.push(format!("/{filter} ({matches})"));
     }
+    let missing = state.missing.as_ref().filter(|_| state.lens.is_needed());
     if !filters.is_empty() {
-        let text = format!("only {}  (Esc takes it off)", filters.join(" and "));
+        let missing = missing.map_or_else(String::new, |missing| format!("; {missing}"));
+        let text = format!("only {}  (Esc takes it off){missing}", filters.join(" and "));
         return Segment::new(text, Tone::Strong);
+    }
+    if let Some(missing) = missing {
+        return Segment::new(missing, Tone::Faint);
     }
     if let Some(reason) = state.selected_object().and_then(|object| reason_of(&object.object)) {
         return Segment::new(reason.sentence(), Tone::Faint);

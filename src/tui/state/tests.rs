@@ -83,6 +83,15 @@ fn an_answer_for_a_page_that_was_closed_opens_nothing() {
 }
 
 #[test]
+fn samples_that_the_history_lacks_hide_no_filter() {
+    let mut state = state();
+    press(&mut state, "f");
+    state.missing = Some("the history has 8 of 9 samples of this window".to_owned());
+    let said = crate::tui::view::news(&state).text;
+    assert!(said.starts_with("only ") && said.ends_with("8 of 9 samples of this window"), "{said}");
+}
+
+#[test]
 fn a_page_below_another_gets_its_rows_when_that_is_closed() {
     let source = FakeSource::new(fixture::running(), 9);
     let mut state = state();
