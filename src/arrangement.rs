@@ -6,6 +6,7 @@ use crate::selection::{Selected, WantedObjects, select};
 use crate::text::{ratio, visible};
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -158,11 +159,15 @@ impl<'a> Namesakes<'a> {
 
     /// The name of an object, with its program where that tells it apart; safe to print.
     fn label(&self, object: &ObjectLine) -> String {
-        let name = visible(self.names.of(object));
-        match self.program(object) {
-            Some(program) => format!("{name} · {}", visible(program)),
-            None => name.into_owned(),
-        }
+        with_program(self.names.of(object), self.program(object)).into_owned()
+    }
+}
+
+/// A name, with the program that tells it from its namesakes; safe to print.
+pub(crate) fn with_program<'a>(name: &'a str, program: Option<&str>) -> Cow<'a, str> {
+    match program {
+        Some(program) => Cow::Owned(format!("{} · {}", visible(name), visible(program))),
+        None => visible(name),
     }
 }
 

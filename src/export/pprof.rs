@@ -169,18 +169,12 @@ impl Profile {
     }
 
     fn sample(&mut self, frames: &[StackFrame<'_>], values: &Values) {
-        // The innermost frame is the first. An object is that, and not the function that touches it: `-top` lists
-        // what samples have as their innermost frame.
-        let (objects, function) = match frames.split_last() {
-            Some((StackFrame::Function(scope), objects)) => {
-                (objects, Some(StackFrame::Function(scope)))
-            }
-            _ => (frames, None),
-        };
-        let mut places: Vec<LocationKey> = objects.iter().rev().copied().map(place).collect();
-        if let Some(function) = function {
-            // Within `<Total>`.
-            places.insert(places.len().saturating_sub(1), place(function));
+        // The innermost frame is the first. `-top` lists what that is: an object, and not the function that touches it,
+        // which goes within `<Total>`.
+        let mut places: Vec<LocationKey> = frames.iter().rev().map(|frame| place(*frame)).collect();
+        if let [.., StackFrame::Function(_)] = frames {
+            let function = places.remove(0);
+            places.insert(places.len().saturating_sub(1), function);
         }
         let new = places.iter().filter(|place| !self.of_place.contains_key(*place));
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);

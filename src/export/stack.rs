@@ -1,7 +1,7 @@
 //! A snapshot as stacks: `<Total>`, the objects around an object, the object, and the function that
 //! accessed it.
 
-use crate::arrangement::Namesakes;
+use crate::arrangement::{Namesakes, with_program};
 use crate::config::Names;
 use crate::session::findings::Findings;
 use crate::text::visible;
@@ -101,10 +101,7 @@ impl<'a> StackFrame<'a> {
     /// Its name; what a terminal would obey is written out.
     pub(super) fn name(self) -> Cow<'a, str> {
         match self {
-            Self::Object(object, None) => visible(object),
-            Self::Object(object, Some(program)) => {
-                Cow::Owned(format!("{} · {}", visible(object), visible(program)))
-            }
+            Self::Object(object, program) => with_program(object, program),
             Self::Function(scope) => match &scope.function {
                 Some(function) => visible(function),
                 None => {

@@ -10,11 +10,14 @@ use dataspace_proto::window::Window;
 use std::io::{self, Write};
 
 /// The columns of a part of a line.
-pub(crate) const TITLES: [&str; 8] =
+const TITLES: [&str; 8] =
     ["THREAD", "TIME", "READS", "WRITES", "BYTES", "NAME", "FUNCTION", "SOURCE"];
 
 /// Columns whose cells end at the same column: those of numbers.
 const IS_NUMBER: [bool; 8] = [false, true, true, true, false, false, false, false];
+
+/// Between two columns.
+const GAP: &str = "  ";
 
 /// Columns that are filled up for the sake of one long name.
 const MAX_WIDTH: usize = 60;
@@ -48,25 +51,10 @@ pub(crate) fn write(
 fn line(row: &LineRow, rows: &SharingRows, printer: &mut Printer<'_>) -> io::Result<()> {
     let title = format!("line {:#x} of process {}: {}", row.address, row.pid, row.verdict);
     printer.toned(title, Tone::Strong)?;
-    let mut cells = vec![TITLES.map(str::to_owned)];
-    cells.extend(row.parts.iter().map(part_cells));
-    let width = |column: usize| {
-        let widths = cells.iter().map(|cells| cells[column].chars().count());
-        widths.max().unwrap_or(0).min(MAX_WIDTH)
-    };
-    let widths: [usize; 8] = std::array::from_fn(width);
-    for (number, cells) in cells.iter().enumerate() {
-        let mut text = String::new();
-        for (column, cell) in cells.iter().enumerate() {
-            let width = widths[column];
-            let cell = if IS_NUMBER[column] {
-                format!("  {cell:>width$}")
-            } else {
-                format!("  {cell:<width$}")
-            };
-            text.push_str(&cell);
-        }
-        printer.toned(text.trim_end(), if number == 0 { Tone::Faint } else { Tone::Plain })?;
+    let table = PartTable::of(&row.parts, MAX_WIDTH);
+    for number in 0..table.cells.len() {
+        let tone = if number == 0 { Tone::Faint } else { Tone::Plain };
+        printer.toned(table.text(number, PartTable::N_COLUMNS), tone)?;
     }
     if row.n_parts_left_out != 0 {
         printer.toned(format!("  … and {} more", row.n_parts_left_out), Tone::Plain)?;
@@ -80,8 +68,57 @@ fn line(row: &LineRow, rows: &SharingRows, printer: &mut Printer<'_>) -> io::Res
     writeln!(printer.out)
 }
 
+/// The parts of a line below each other: the titles, then one row for each.
+#[derive(Clone, Debug)]
+pub(crate) struct PartTable {
+    cells: Vec<[String; 8]>,
+    widths: [usize; 8],
+}
+
+impl PartTable {
+    /// Columns of a row.
+    pub(crate) const N_COLUMNS: usize = TITLES.len();
+
+    /// The table of `parts`; no column is filled up beyond `max_width`.
+    pub(crate) fn of(parts: &[PartRow], max_width: usize) -> Self {
+        let titles = [TITLES.map(str::to_owned)].into_iter();
+        let cells: Vec<[String; 8]> = titles.chain(parts.iter().map(part_cells)).collect();
+        let width = |column: usize| {
+            let widths = cells.iter().map(|cells| cells[column].chars().count());
+            widths.max().unwrap_or(0).min(max_width)
+        };
+        let widths = std::array::from_fn(width);
+        Self { cells, widths }
+    }
+
+    /// Columns of a row, as long as no cell is wider than was allowed.
+    pub(crate) fn width(&self) -> usize {
+        self.widths.iter().map(|width| width + GAP.len()).sum()
+    }
+
+    /// The first columns of a row, of which 0 is the titles.
+    pub(crate) fn text(&self, number: usize, n_columns: usize) -> String {
+        let mut text = String::new();
+        for (column, cell) in self.cells[number].iter().enumerate().take(n_columns) {
+            let width = self.widths[column];
+            text.push_str(GAP);
+            text.push_str(&match IS_NUMBER[column] {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            });
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// The other columns of a row, not filled up.
+    pub(crate) fn rest(&self, number: usize, n_columns: usize) -> String {
+        self.cells[number][n_columns..].join(GAP)
+    }
+}
+
 /// The cells of a part; safe to print.
-pub(crate) fn part_cells(row: &PartRow) -> [String; 8] {
+fn part_cells(row: &PartRow) -> [String; 8] {
     let part = &row.part;
     let thread = match &part.comm {
         Some(comm) => format!("{} {}", part.tid, visible(comm)),

@@ -88,16 +88,14 @@ fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
     let Some(page) = state.pages.last() else { return false };
     let (own, is_new) = (own_rows(state, &page.subject, width), page.rows.is_empty());
     let is_asked = own.is_none();
-    let first = || match (&page.subject, is_new) {
-        (Subject::Object(id), true) => {
+    let first = || match &page.subject {
+        Subject::Object(id) => {
             let object = state.object(*id)?;
             Some(object::rows(&state.snapshot, object, &[], state.arrangement().names, width))
         }
-        (_, is_new) => {
-            is_new.then(|| vec![PageRow::text("the samples are being asked…", Tone::Faint)])
-        }
+        _ => Some(vec![PageRow::text("the samples are being asked…", Tone::Faint)]),
     };
-    let rows = own.or_else(first);
+    let rows = own.or_else(|| is_new.then(first).flatten());
     if let (Some(rows), Some(page)) = (rows, state.pages.last_mut()) {
         page.rows = rows;
     }

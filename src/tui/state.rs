@@ -220,9 +220,7 @@ impl ScreenState {
 
     fn apply(&mut self, action: Action) {
         match action {
-            Action::Quit if self.pages.pop().is_none() => self.is_left = true,
-            // The page below may be one whose answer came while another lay over it.
-            Action::Quit => self.is_stale = true,
+            Action::Quit => self.is_left = !self.close_page(),
             Action::Help => self.open(Subject::Help),
             Action::Warnings => self.open(Subject::Warnings),
             Action::Group => self.open(Subject::Group),
@@ -319,8 +317,8 @@ impl ScreenState {
 
     /// Closes what is open, then takes off what leaves samples out, one after the other.
     fn go_back(&mut self) {
-        if self.pages.pop().is_some() {
-            self.is_stale = true;
+        if self.close_page() {
+            // That was one step.
         } else if !self.arrangement.selection.filter.is_empty() {
             self.set_text(String::new());
         } else if self.lens.end_s.is_some() {

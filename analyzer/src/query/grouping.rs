@@ -50,17 +50,11 @@ impl Tally {
         self.remote += other.remote;
     }
 
-    fn of(&self, metric: Metric, periods: &[u64]) -> u64 {
+    fn of(self, metric: Metric, periods: &[u64]) -> u64 {
         match metric {
-            Metric::Samples | Metric::Share => self.samples,
-            Metric::Loads => self.loads,
-            Metric::Stores => self.stores,
-            Metric::Latency => self.latency,
-            Metric::TlbMisses => self.tlb_misses,
-            Metric::Locked => self.locked,
-            Metric::Hitm => self.hitm,
-            Metric::Remote => self.remote,
             Metric::Period => periods.iter().fold(0, |sum, period| sum.wrapping_add(*period)),
+            // Without names of events nothing is allocated.
+            metric => metric.of(&self.metrics(&[], &[])),
         }
     }
 
@@ -96,6 +90,13 @@ struct GroupKey {
     codes: [u64; MAX_KEYS],
     /// A bit for each key that has no value.
     nones: u8,
+}
+
+impl GroupKey {
+    /// The number of a key's value, where it has one.
+    fn code(&self, idx: usize) -> Option<u64> {
+        (self.nones & (1 << idx) == 0).then_some(self.codes[idx])
+    }
 }
 
 impl PartialEq for GroupKey {
@@ -287,10 +288,7 @@ impl Grouping {
     /// The order of two groups by the values of their keys; what has none comes first.
     pub(crate) fn order(&self, one: &Group<'_>, other: &Group<'_>) -> Ordering {
         let of_key = |(idx, key): (usize, &Key)| {
-            let code = |group: &Group<'_>| {
-                (group.key.nones & (1 << idx) == 0).then_some(group.key.codes[idx])
-            };
-            let (one, other) = (code(one), code(other));
+            let (one, other) = (one.key.code(idx), other.key.code(idx));
             match (key.kind, key.form) {
                 (ValueType::Text, _) => {
                     let text = |code: Option<u64>| self.texts.get(code? as usize);
@@ -308,9 +306,8 @@ impl Grouping {
 
     /// A group as it is told.
     pub(crate) fn row(&self, group: &Group<'_>, events: &[String]) -> QueryRow {
-        let values = self.keys.iter().zip(group.key.codes).enumerate();
-        let values = values.map(|(idx, (own, code))| {
-            if group.key.nones & (1 << idx) != 0 { KeyValue::None } else { self.shown(own, code) }
+        let values = self.keys.iter().enumerate().map(|(idx, own)| {
+            group.key.code(idx).map_or(KeyValue::None, |code| self.shown(own, code))
         });
         let tally = self.tallies[group.number as usize];
         let metrics = tally.metrics(events, self.periods(group.number));

@@ -89,7 +89,7 @@ impl Target {
             }),
             TargetSpec::Pids(pids) => Self::existing(pids, procfs, "process", |pid| {
                 let pidfd = access::process(pid)?;
-                Ok(Watched { pid, tid: None, pidfd, name: String::new() })
+                Ok((pid, None, pidfd))
             }),
             TargetSpec::Tids(tids) => Self::existing(tids, procfs, "thread", |tid| {
                 // The descriptor first: what is read after it opened is this thread's as long as
@@ -97,7 +97,7 @@ impl Target {
                 let pid = procfs.status(tid).ok().and_then(|status| status.pid);
                 let pid = pid.ok_or(Errno::SRCH)?;
                 let pidfd = access::thread(tid, pid)?;
-                Ok(Watched { pid, tid: Some(tid), pidfd, name: String::new() })
+                Ok((pid, Some(tid), pidfd))
             }),
             TargetSpec::Command(argv) => Self::forked(argv, output),
         }
@@ -107,7 +107,7 @@ impl Target {
         ids: &[i32],
         procfs: &Procfs,
         noun: &str,
-        watch: impl Fn(i32) -> Result<Watched, Errno>,
+        watch: impl Fn(i32) -> Result<(i32, Option<i32>, OwnedFd), Errno>,
     ) -> Result<Self, Error> {
         let Some(&first) = ids.first() else { return Err(Error::NoTarget) };
         let mut watched: Vec<Watched> = Vec::new();
@@ -118,10 +118,10 @@ impl Target {
             }
             seen.push(id);
             match watch(id) {
-                Ok(one) => {
-                    let comm = procfs.comm(one.pid, id).unwrap_or_default();
+                Ok((pid, tid, pidfd)) => {
+                    let comm = procfs.comm(pid, id).unwrap_or_default();
                     let name = format!("{noun} {id} ({})", String::from_utf8_lossy(&comm));
-                    watched.push(Watched { name, ..one });
+                    watched.push(Watched { pid, tid, pidfd, name });
                 }
                 // EINVAL, ENOENT from Linux 6.16 on: the number is a thread's, not a process's.
                 Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => {}

@@ -4,7 +4,7 @@ use super::{Meaning, PageRow};
 use crate::header::{Segment, Tone};
 use crate::session::findings::Findings;
 use crate::sharing::row::{LineRow, PartRow, SharingRows};
-use crate::sharing::sheet::{TITLES, notes, part_cells};
+use crate::sharing::sheet::{PartTable, notes};
 use crate::text::{short_span, visible};
 use dataspace_analyzer::sharing::survey::{LineSurvey, Sharing};
 use dataspace_proto::query::{KeyValue, Query};
@@ -59,17 +59,16 @@ fn line_rows(line: &LineRow, width: usize) -> Vec<PageRow> {
         meaning: Meaning::Key("cacheline".to_owned(), KeyValue::Text(address)),
     }];
     rows.extend(PageRow::wrapped(why, Tone::Plain, width));
-    let cells: Vec<[String; 8]> = line.parts.iter().map(part_cells).collect();
-    let titles = TITLES.map(str::to_owned);
-    let widths: [usize; 8] = std::array::from_fn(|column| {
-        let cells = cells.iter().chain([&titles]).map(|cells| cells[column].chars().count());
-        cells.max().unwrap_or(0).min(MAX_CELL)
-    });
-    let is_wide = widths.iter().map(|width| width + 2).sum::<usize>() <= width;
-    let titles = part_texts(&titles, &widths, is_wide);
-    rows.extend(titles.into_iter().take(1).map(|title| PageRow::text(title, Tone::Faint)));
-    for (part, cells) in line.parts.iter().zip(&cells) {
-        rows.extend(part_rows(part, part_texts(cells, &widths, is_wide)));
+    let table = PartTable::of(&line.parts, MAX_CELL);
+    let n_columns = if table.width() <= width { PartTable::N_COLUMNS } else { N_FIRST };
+    rows.push(PageRow::text(table.text(0, n_columns), Tone::Faint));
+    for (idx, part) in line.parts.iter().enumerate() {
+        let of_thread = Meaning::Key("thread".to_owned(), KeyValue::Number(part.part.tid.into()));
+        rows.push(PageRow::of(table.text(idx + 1, n_columns), of_thread));
+        if n_columns == N_FIRST {
+            let below = format!("      in {}", table.rest(idx + 1, n_columns));
+            rows.push(PageRow::of(below, of_function(part)));
+        }
     }
     if line.n_parts_left_out > 0 {
         rows.push(PageRow::text(format!("  … and {} more", line.n_parts_left_out), Tone::Faint));
@@ -89,32 +88,9 @@ const fn verdict_tone(sharing: Sharing) -> Tone {
     }
 }
 
-/// One row of text, or two where there is no room.
-fn part_texts(cells: &[String; 8], widths: &[usize; 8], is_wide: bool) -> Vec<String> {
-    let n_first = if is_wide { cells.len() } else { N_FIRST };
-    let mut first = String::new();
-    for (column, (cell, width)) in cells.iter().zip(widths).enumerate().take(n_first) {
-        // Time and counts end where their titles do.
-        first.push_str(&match column {
-            1..=3 => format!("  {cell:>width$}"),
-            _ => format!("  {cell:<width$}"),
-        });
-    }
-    let below = cells[n_first..].join("  ");
-    let mut texts = vec![first.trim_end().to_owned()];
-    if !below.is_empty() {
-        texts.push(format!("      in {below}"));
-    }
-    texts
-}
-
-/// Rows that stand for the part's thread, and below it for its function.
-fn part_rows(row: &PartRow, texts: Vec<String>) -> Vec<PageRow> {
-    let part = &row.part;
-    let thread = Meaning::Key("thread".to_owned(), KeyValue::Number(part.tid.into()));
-    let function = part.function.as_ref().map_or(Meaning::Text, |function| {
+/// Meaning of a row that names the function of a part.
+fn of_function(part: &PartRow) -> Meaning {
+    part.part.function.as_ref().map_or(Meaning::Text, |function| {
         Meaning::Key("function".to_owned(), KeyValue::Text(function.to_string()))
-    });
-    let meanings = [thread, function].into_iter();
-    texts.into_iter().zip(meanings).map(|(text, meaning)| PageRow::of(text, meaning)).collect()
+    })
 }

@@ -12,11 +12,19 @@ impl ScreenState {
     pub(super) fn open(&mut self, subject: Subject) {
         let is_open = self.pages.last().is_some_and(|page| page.subject == subject);
         if is_open {
-            self.pages.pop();
+            self.close_page();
         } else if self.pages.len() < MAX_PAGES {
             self.pages.push(Page::new(subject));
+            self.is_stale = true;
         }
-        self.is_stale = true;
+    }
+
+    /// Closes the page that is seen, if there is one. That below may be one whose answer came while this lay over it: it is
+    /// asked for anew.
+    pub(super) fn close_page(&mut self) -> bool {
+        let is_closed = self.pages.pop().is_some();
+        self.is_stale |= is_closed;
+        is_closed
     }
 
     /// The object that the open page is about, or the selected one.
