@@ -5,6 +5,7 @@ use crate::truth::build::{Build, Language, Source};
 use crate::truth::sandbox::Sandbox;
 use crate::truth::step::State;
 use crate::truth::trace::MAX_INSTRUCTION_BYTES;
+use crate::truth::tracee;
 use crate::truth::undo::{self, Judge};
 use dataspace_proto::register::Register;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
@@ -48,6 +49,7 @@ fn instructions_are_undone_as_a_processor_did_them() {
     let mut judge = Judge::new(1);
     // What the thread's storage begins with is random here.
     judge.has_thread_base = false;
+    tracee::stay_on(0);
     let outcome = Sandbox::with(dir.path(), 1, |sandbox| {
         for _ in 0..N_TRIED {
             let executed = sandbox.execute()?;
@@ -66,6 +68,7 @@ fn instructions_are_undone_as_a_processor_did_them() {
 #[test]
 fn programs_are_undone_step_by_step() {
     let dir = tempfile::tempdir().unwrap();
+    tracee::stay_on(0);
     let mut judge = Judge::new(1);
     for (name, language, compiler, flags) in [
         ("assembly", Language::C, "gcc", "-O2"),
