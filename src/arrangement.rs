@@ -280,9 +280,9 @@ impl Arrangement {
         let label = match (self.names, family.parents[first]) {
             (_, None) => return namesakes.label(&objects[last]),
             (Names::Descriptor, Some(parent)) => {
-                let whole = &objects[last].object;
+                let (whole, part) = (&objects[last].object, &objects[first].part);
                 let own = whole.strip_prefix(&*objects[parent].object);
-                own.filter(|own| !own.is_empty()).unwrap_or(whole).to_owned()
+                own.filter(|own| !own.is_empty()).or(part.as_deref()).unwrap_or(whole).to_owned()
             }
             (Names::Source, Some(_)) => {
                 let is_told = |idx: &&usize| **idx == last || !objects[**idx].is_elided;
@@ -382,7 +382,7 @@ fn is_heading(object: &ObjectLine) -> bool {
 /// By object: the index of its parent, if that is none of which everything is inside of and which would only push the
 /// tree to the right. A parent that is not there, or that is below the object
 /// itself, is none.
-fn parents(objects: &[ObjectLine]) -> Vec<Option<usize>> {
+pub(crate) fn parents(objects: &[ObjectLine]) -> Vec<Option<usize>> {
     let by_id: HashMap<u32, usize> =
         objects.iter().enumerate().map(|(idx, object)| (object.id, idx)).collect();
     let parent_of = |object: &ObjectLine| {

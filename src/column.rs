@@ -4,13 +4,14 @@ use crate::text::{percent, rate, ratio, short_span};
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::snapshot::{Metrics, Snapshot};
 use dataspace_proto::window::Window;
+use serde::Deserialize;
 
 macro_rules! columns {
     ($($column:ident = $name:literal, $title:literal, $width:literal, $meaning:literal;)*) => {
         /// One number, or text, about an object.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
         pub(crate) enum Column {
-            $(#[doc = $meaning] $column,)*
+            $(#[doc = $meaning] #[serde(rename = $name)] $column,)*
         }
 
         impl Column {
@@ -147,9 +148,15 @@ impl Column {
         Column::Stores,
     ];
 
-    /// The column of a name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|column| column.name() == name)
+    /// The column of that name.
+    ///
+    /// # Errors
+    /// Where there is none: the names there are.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|column| column.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|column| column.name()).collect();
+            format!("there is no such column; there are {}", names.join(", "))
+        })
     }
 
     /// Tells whether its cells end at the same column.

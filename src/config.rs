@@ -9,6 +9,7 @@ use dataspace_proto::query::Query;
 use dataspace_proto::snapshot::ObjectLine;
 use dataspace_proto::window::{Window, WindowLengths};
 use dataspace_proto::worker::Viewer;
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,8 +110,8 @@ pub(crate) struct LayoutOptions {
     pub(crate) program: Option<PathBuf>,
     /// Origin of the samples.
     pub(crate) source: LayoutSource,
-    /// JSON instead of text.
-    pub(crate) is_json: bool,
+    /// Form of the output.
+    pub(crate) form: AnswerForm,
     /// Also those that are alike.
     pub(crate) is_every: bool,
     /// With a pager on a terminal.
@@ -146,6 +147,18 @@ impl RecordingOptions {
             has_lines,
         }
     }
+}
+
+/// Form of an answer to one question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AnswerForm {
+    /// For a person.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// One line for each row.
+    Csv,
 }
 
 /// Options of a calibration.
@@ -241,16 +254,33 @@ pub(crate) struct TopOptions {
     pub(crate) names: Names,
     /// True for output in colour.
     pub(crate) has_color: bool,
-    /// Columns of the screen; none: those that there is room for.
-    pub(crate) columns: Vec<Column>,
-    /// Colours of the screen.
-    pub(crate) theme: ThemeName,
+    /// Columns and colours of the screen.
+    pub(crate) screen: ScreenSettings,
     /// True where the terminal has no letters but those of ASCII.
     pub(crate) is_ascii: bool,
 }
 
+/// Columns and colours of the screen, as `[screen]` of a configuration has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ScreenSettings {
+    /// Its columns; none: those that there is room for.
+    pub(crate) columns: Vec<Column>,
+    /// Its colours; none: the dark ones.
+    pub(crate) theme: Option<ThemeName>,
+}
+
+impl ScreenSettings {
+    /// These, and where they say nothing `others`.
+    pub(crate) fn or(&self, others: &Self) -> Self {
+        let columns = if self.columns.is_empty() { &others.columns } else { &self.columns };
+        Self { columns: columns.clone(), theme: self.theme.or(others.theme) }
+    }
+}
+
 /// Colours of the screen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ThemeName {
     /// For light letters on a dark ground.
     #[default]
@@ -270,12 +300,14 @@ pub(crate) enum Output {
     Table,
     /// One JSON snapshot at the end.
     JsonOnce,
+    /// One line for each object at the end.
+    Csv,
 }
 
 impl Output {
     /// Tells whether one answer is given and no more.
     pub(crate) const fn is_single(self) -> bool {
-        matches!(self, Self::Table | Self::JsonOnce)
+        matches!(self, Self::Table | Self::JsonOnce | Self::Csv)
     }
 }
 

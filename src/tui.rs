@@ -11,6 +11,7 @@ mod rows;
 mod screen;
 mod state;
 mod trend;
+mod variable;
 mod view;
 
 use crate::config::TopOptions;
@@ -61,7 +62,8 @@ pub(crate) fn run(
 ) -> anyhow::Result<Leave> {
     let keyboard = Keyboard::open()?;
     let screen = Screen::enter()?;
-    let theme = Theme::new(options.has_color, options.theme, options.is_ascii);
+    let theme =
+        Theme::new(options.has_color, options.screen.theme.unwrap_or_default(), options.is_ascii);
     let mut state = ScreenState::new(source.snapshot(), options);
     state.own_keys = own_keys;
     let inspector = files.map(Inspector::new);

@@ -2,11 +2,11 @@
 
 use super::session::{EVENTS, EventArgs, QUESTION, TargetArgs, VIEW};
 use super::value;
-use super::view::NamesArgs;
+use super::view::{FormArgs, NamesArgs};
 use crate::annotation::cutoff::CodeCutoffs;
 use crate::annotation::subject::CodeSubject;
 use crate::annotation::text::CodeView;
-use crate::config::{LiveOptions, Names, Output, RecordingOptions};
+use crate::config::{AnswerForm, LiveOptions, Names, Output, RecordingOptions};
 use crate::exit::{Failure, Kind};
 use clap::Args;
 use dataspace_analyzer::index::code_listing::AssemblySyntax;
@@ -68,9 +68,8 @@ pub(crate) struct AnnotateArgs {
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration, help_heading = VIEW)]
     pub(crate) duration: Option<Duration>,
-    /// Print one JSON object at the end.
-    #[arg(long, help_heading = VIEW)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     /// Do not show long code with $DATASPACE_PAGER, $PAGER or less.
     #[arg(long, help_heading = VIEW)]
     pub(crate) no_pager: bool,
@@ -99,8 +98,8 @@ pub(crate) struct AnnotateOptions {
     pub(crate) cutoffs: Option<CodeCutoffs>,
     /// Time after which sampling ends.
     pub(crate) duration: Option<Duration>,
-    /// One JSON object.
-    pub(crate) is_json: bool,
+    /// Form of the output.
+    pub(crate) form: AnswerForm,
     /// No pager.
     pub(crate) is_unpaged: bool,
     /// Expression of the samples that count.
@@ -167,7 +166,7 @@ impl AnnotateArgs {
             names: self.names.how,
             cutoffs,
             duration: self.duration,
-            is_json: self.json,
+            form: self.form.resolve(),
             is_unpaged: self.no_pager,
             condition: self.condition,
         };

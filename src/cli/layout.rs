@@ -2,6 +2,7 @@
 
 use super::session::{EventArgs, TARGETS, TargetArgs, VIEW};
 use super::value;
+use super::view::FormArgs;
 use crate::config::{LayoutOptions, LayoutSource, Output, RecordingOptions};
 use crate::exit::{Failure, Kind};
 use clap::Args;
@@ -43,9 +44,8 @@ pub(crate) struct LayoutArgs {
     symfs: Option<PathBuf>,
     #[command(flatten)]
     event: EventArgs,
-    /// Print one JSON object a line for each layout.
-    #[arg(long, help_heading = VIEW)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     /// Print every description of a type, also those that are alike.
     #[arg(long, help_heading = VIEW)]
     every: bool,
@@ -86,12 +86,12 @@ impl LayoutArgs {
                           dataspace layout TYPE -i FILE    with what a recording has";
             return Err(Failure::new(Kind::Usage, "no program is named").with_remedy(remedy));
         };
-        let Self { name, program, json, every, no_pager, .. } = self;
+        let Self { name, program, form, every, no_pager, .. } = self;
         Ok(LayoutOptions {
             name,
             program,
             source,
-            is_json: json,
+            form: form.resolve(),
             is_every: every,
             is_paged: !no_pager,
         })

@@ -85,7 +85,7 @@ impl EventArgs {
             viewer: None,
             command_output: match output {
                 Output::Screen => CommandOutput::Discard,
-                Output::Json | Output::Table | Output::JsonOnce => CommandOutput::Stderr,
+                _ => CommandOutput::Stderr,
             },
         }
     }

@@ -2,7 +2,8 @@
 
 use super::session::{EventArgs, QUESTION, TARGETS, TargetArgs, VIEW};
 use super::value;
-use crate::config::{LiveOptions, Output, RecordingOptions};
+use super::view::FormArgs;
+use crate::config::{AnswerForm, LiveOptions, Output, RecordingOptions};
 use crate::exit::Failure;
 use clap::Args;
 use dataspace_proto::query::Query;
@@ -53,10 +54,9 @@ pub(crate) struct ThreadsArgs {
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration, help_heading = VIEW)]
     duration: Option<Duration>,
-    /// Print one JSON document.
-    #[arg(long, help_heading = VIEW)]
-    json: bool,
-    /// Show at most N lines [default: 20, with --json all].
+    #[command(flatten)]
+    form: FormArgs,
+    /// Show at most N lines [default: 20, for programs all].
     #[arg(long, value_name = "N", value_parser = value::limit, help_heading = VIEW)]
     limit: Option<usize>,
     /// Show lines that nobody shares, too.
@@ -84,8 +84,8 @@ pub(crate) struct ThreadsOptions {
     pub(crate) has_all: bool,
     /// Most lines.
     pub(crate) limit: usize,
-    /// JSON in place of a table.
-    pub(crate) is_json: bool,
+    /// Form of the output.
+    pub(crate) form: AnswerForm,
 }
 
 /// Origin of samples.
@@ -104,7 +104,8 @@ impl ThreadsArgs {
     /// Where no target can be made of the arguments.
     pub(crate) fn resolve(self) -> Result<ThreadsOptions, Failure> {
         let query = Query { filter: self.condition, span: self.span, ..Query::default() };
-        let limit = if self.json { usize::MAX } else { DEFAULT_LIMIT };
+        let form = self.form.resolve();
+        let limit = if form == AnswerForm::Text { DEFAULT_LIMIT } else { usize::MAX };
         let Self { pids, tids, unit, command, .. } = self;
         let target = TargetArgs { pids, tids, unit, command, ..TargetArgs::default() };
         let source = if target.is_given() {
@@ -125,7 +126,7 @@ impl ThreadsArgs {
             query,
             has_all: self.all,
             limit: self.limit.unwrap_or(limit),
-            is_json: self.json,
+            form,
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Readers of single values on the command line.
 
-use crate::column::Column;
 use crate::config::Skid;
 use dataspace_proto::event::SkidModel;
 use dataspace_proto::window::{WindowLengths, typed_seconds};
@@ -208,14 +207,6 @@ pub(super) fn skid(text: &str) -> Result<Skid, String> {
         Ok(range) if range <= MAX_SKID => Ok(Skid::Forced(SkidModel::Unknown(range))),
         _ => Err(format!("expected 0, 1, auto, or a number up to {MAX_SKID}")),
     }
-}
-
-/// A column of the screen.
-pub(super) fn column(text: &str) -> Result<Column, String> {
-    Column::named(text).ok_or_else(|| {
-        let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-        format!("there is no such column; there are {}", names.join(", "))
-    })
 }
 
 #[cfg(test)]

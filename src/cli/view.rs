@@ -3,7 +3,7 @@
 use super::session::{QUESTION, VIEW, When};
 use super::value;
 use crate::column::Column;
-use crate::config::{Names, Output, Selection, ThemeName, TopOptions};
+use crate::config::{AnswerForm, Names, Output, ScreenSettings, Selection, ThemeName, TopOptions};
 use clap::Args;
 use dataspace_proto::query::Query;
 use dataspace_proto::window::{Window, WindowLengths};
@@ -22,6 +22,9 @@ pub(crate) struct ViewArgs {
     /// Print one plain table at the end, or with --json one snapshot.
     #[arg(long)]
     pub(crate) once: bool,
+    /// Print one line for each row at the end, as spreadsheets take it.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration)]
     pub(crate) duration: Option<Duration>,
@@ -37,14 +40,37 @@ pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
     /// Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked,
-    /// hitm, threads, evidence, line [default: those that there is room for].
-    #[arg(long, value_name = "COLUMN,...", value_parser = value::column, value_delimiter = ',')]
+    /// hitm, threads, evidence, line [default: those that there is room for]. `[screen]` of the configuration has others.
+    #[arg(long, value_name = "COLUMN,...", value_parser = Column::named, value_delimiter = ',')]
     pub(crate) columns: Vec<Column>,
-    /// Colours of the screen.
-    #[arg(long, value_name = "NAME", default_value = "dark")]
-    pub(crate) theme: ThemeName,
+    /// Colours of the screen [default: dark].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) theme: Option<ThemeName>,
     #[command(flatten)]
     pub(crate) query: QueryArgs,
+}
+
+/// Form of one answer.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = VIEW)]
+pub(crate) struct FormArgs {
+    /// Print JSON: one document a line.
+    #[arg(long)]
+    json: bool,
+    /// Print one line for each row, as spreadsheets take it (RFC 4180).
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+impl FormArgs {
+    /// The form that was asked for.
+    pub(crate) const fn resolve(self) -> AnswerForm {
+        match (self.json, self.csv) {
+            (true, _) => AnswerForm::Json,
+            (_, true) => AnswerForm::Csv,
+            _ => AnswerForm::Text,
+        }
+    }
 }
 
 /// Windows that a session sums metrics over.
@@ -110,6 +136,7 @@ impl ViewArgs {
     /// Presentation of the session, given whether standard output is a terminal.
     pub(crate) fn resolve(self, color: When, is_terminal: bool) -> TopOptions {
         let output = match (self.json, self.once) {
+            _ if self.csv => Output::Csv,
             (true, true) => Output::JsonOnce,
             (true, false) => Output::Json,
             (_, true) => Output::Table,
@@ -126,8 +153,7 @@ impl ViewArgs {
             window: self.window.or(default_window),
             names: self.names.how,
             has_color: color.resolve(is_terminal),
-            columns: self.columns,
-            theme: self.theme,
+            screen: ScreenSettings { columns: self.columns, theme: self.theme },
             is_ascii: !is_utf8(),
         }
     }

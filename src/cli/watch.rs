@@ -52,6 +52,9 @@ pub(crate) struct WatchArgs {
     /// Print one table at the end, or with --json one document.
     #[arg(long, help_heading = VIEW)]
     once: bool,
+    /// Print one line for each row at the end, as spreadsheets take it.
+    #[arg(long, help_heading = VIEW, conflicts_with = "json")]
+    csv: bool,
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration, help_heading = VIEW)]
     duration: Option<Duration>,
@@ -81,6 +84,7 @@ impl WatchArgs {
         let view = ViewArgs {
             json: self.json,
             once: self.once,
+            csv: self.csv,
             duration: self.duration,
             interval: self.interval,
             ..ViewArgs::default()

@@ -4,6 +4,7 @@ use super::json;
 use super::progress::ProgressText;
 use super::reading::wait;
 use super::top;
+use crate::annotation::csv;
 use crate::annotation::document::AnnotationDocument;
 use crate::annotation::model::Annotation;
 use crate::annotation::subject::CodeSearch;
@@ -11,6 +12,7 @@ use crate::annotation::text;
 use crate::arrangement::ObjectNames;
 use crate::broker::{self, Terms};
 use crate::cli::{AnnotateArgs, AnnotateOptions, CodeSamples, Global};
+use crate::config::AnswerForm;
 use crate::daemon::config_file;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
@@ -40,7 +42,7 @@ pub(super) fn run(args: AnnotateArgs, global: &Global) -> anyhow::Result<()> {
             let mut recording = OpenRecording::open(&recording)?;
             with_sources(&mut recording.policy, &options);
             let policy = recording.policy.clone();
-            let is_paged = is_terminal && !options.is_json && !options.is_unpaged;
+            let is_paged = is_terminal && options.form == AnswerForm::Text && !options.is_unpaged;
             let _pager = is_paged.then(Pager::start).flatten();
             broker::split(global.sandbox, Terms::of_files(policy.clone()), || {
                 let interrupt = Interrupt::listen()?;
@@ -73,7 +75,7 @@ pub(super) fn run(args: AnnotateArgs, global: &Global) -> anyhow::Result<()> {
 /// The filter that was typed, with the keys of the configuration.
 fn filter(options: &AnnotateOptions) -> anyhow::Result<Option<SampleFilter>> {
     let Some(text) = &options.condition else { return Ok(None) };
-    let filter = SampleFilter::new(text, &config_file::own_keys()?);
+    let filter = SampleFilter::new(text, &config_file::own_settings()?.keys);
     Ok(Some(filter.map_err(|error| mistake(&error))?))
 }
 
@@ -120,10 +122,12 @@ impl Shown<'_> {
         }
         let annotation = Annotation::new(found, sums, &events, &inspector, options.cutoffs, names);
         let mut out = stdout().lock();
-        if options.is_json {
-            return json::write(&AnnotationDocument::of(&annotation), &mut out);
+        let document = AnnotationDocument::of(&annotation);
+        match options.form {
+            AnswerForm::Json => json::write(&document, &mut out),
+            AnswerForm::Csv => Ok(csv::write(&document, options.view, &mut out)?),
+            AnswerForm::Text => Ok(text::render(&annotation, options.view, has_color, &mut out)?),
         }
-        Ok(text::render(&annotation, options.view, has_color, &mut out)?)
     }
 }
 

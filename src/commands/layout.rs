@@ -5,7 +5,7 @@ mod printer;
 use super::{reading, top};
 use crate::broker::{self, Terms};
 use crate::cli::{Global, LayoutArgs};
-use crate::config::{LayoutOptions, LayoutSource, LiveOptions};
+use crate::config::{AnswerForm, LayoutOptions, LayoutSource, LiveOptions};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::file_source::{FilePolicy, SystemFiles};
@@ -26,7 +26,7 @@ use dataspace_analyzer::types::type_pattern::{TypePattern, own_part};
 use dataspace_proto::address::Avma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
-use printer::{Form, LayoutPrinter};
+use printer::{Format, LayoutPrinter};
 use std::io::{IsTerminal as _, Write as _, stderr, stdout};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ const MAX_PROPOSED: usize = 5;
 /// Runs the command.
 pub(super) fn run(args: LayoutArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let LayoutOptions { name, program, source, is_json, is_every, is_paged } = args.resolve()?;
+    let LayoutOptions { name, program, source, form, is_every, is_paged } = args.resolve()?;
     let pattern = TypePattern::new(&name);
     if pattern.text().is_empty() {
         let failure = Failure::new(Kind::Usage, "no type is named");
@@ -52,9 +52,9 @@ pub(super) fn run(args: LayoutArgs, global: &Global) -> anyhow::Result<()> {
         width: table::terminal_width(),
     };
     let work =
-        Work { wish: LayoutWish { pattern, is_every }, program, form: Form { is_json, style } };
+        Work { wish: LayoutWish { pattern, is_every }, program, format: Format { form, style } };
     // It is started before the sandbox, in which nothing can be.
-    let _pager = (is_terminal && is_paged && !is_json).then(Pager::start).flatten();
+    let _pager = (is_terminal && is_paged && form == AnswerForm::Text).then(Pager::start).flatten();
     match source {
         LayoutSource::None => {
             let terms = Terms::of_files(FilePolicy::default());
@@ -102,7 +102,7 @@ fn sample(
 struct Work {
     wish: LayoutWish,
     program: Option<PathBuf>,
-    form: Form,
+    format: Format,
 }
 
 impl Work {
@@ -137,7 +137,7 @@ impl Work {
             let remedy = "dataspace layout TYPE PROGRAM   the program that it is linked into";
             return Err(Failure::new(Kind::Failed, what).with_remedy(remedy).into());
         }
-        let mut printer = LayoutPrinter::new(self.form, findings, interrupt.clone());
+        let mut printer = LayoutPrinter::new(self.format, findings, interrupt.clone());
         let end = index.search_layouts(self.wish.clone(), &mut |event| printer.take(event));
         printer.end()?;
         let Some(end) = end else { return Err(not_described(program).into()) };
@@ -153,7 +153,7 @@ impl Work {
 
     /// Prints those of the outermost types that samples touched, most samples first.
     fn of_session(&self, findings: &Findings, interrupt: &Interrupt) -> anyhow::Result<()> {
-        let mut printer = LayoutPrinter::new(self.form, Some(findings), interrupt.clone());
+        let mut printer = LayoutPrinter::new(self.format, Some(findings), interrupt.clone());
         let mut others = Vec::new();
         let mut n_found = 0;
         for object in &findings.snapshot.objects {

@@ -8,7 +8,7 @@ use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{Global, ReportArgs, ReportFormat, is_utf8};
 use crate::config::{
-    Names, Output, RECORDING_HISTORY_BYTES, RecordingOptions, Selection, ThemeName, TopOptions,
+    Names, Output, RECORDING_HISTORY_BYTES, RecordingOptions, ScreenSettings, Selection, TopOptions,
 };
 use crate::daemon::config_file;
 use crate::diagnostic;
@@ -119,8 +119,7 @@ fn screen_view(selection: Selection, names: Names, has_color: bool) -> TopOption
         window: Some(Window::All),
         names,
         has_color,
-        columns: Vec::new(),
-        theme: ThemeName::default(),
+        screen: ScreenSettings::default(),
         is_ascii: !is_utf8(),
     }
 }
@@ -132,7 +131,9 @@ fn show(recording: OpenRecording, view: &TopOptions, global: &Global) -> anyhow:
         let interrupt = Interrupt::listen()?;
         let source = recording.totals()?;
         wait(&*source, &interrupt)?;
-        tui::run(&*source, view, config_file::own_keys()?, Some(policy), &interrupt)?;
+        let settings = config_file::own_settings()?;
+        let view = TopOptions { screen: settings.screen, ..view.clone() };
+        tui::run(&*source, &view, settings.keys, Some(policy), &interrupt)?;
         Ok(())
     })
 }

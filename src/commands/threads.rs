@@ -4,7 +4,7 @@ use super::own_key::with_own_keys;
 use super::{json, reading, top};
 use crate::broker::{self, Terms};
 use crate::cli::{Global, SampleSource, ThreadsArgs, ThreadsOptions};
-use crate::config::LiveOptions;
+use crate::config::{AnswerForm, LiveOptions};
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
@@ -20,18 +20,18 @@ use std::time::Duration;
 struct View {
     survey: LineSurvey,
     limit: usize,
-    is_json: bool,
+    form: AnswerForm,
     has_color: bool,
 }
 
 /// Runs the command.
 pub(super) fn run(args: ThreadsArgs, global: &Global) -> anyhow::Result<()> {
     diagnostic::start(global.verbose, false);
-    let ThreadsOptions { source, query, has_all, limit, is_json } = args.resolve()?;
+    let ThreadsOptions { source, query, has_all, limit, form } = args.resolve()?;
     let query = with_own_keys(Some(query))?.unwrap_or_default();
     let survey = LineSurvey::new(&query, has_all).map_err(|error| mistake(&error))?;
     let has_color = global.color.resolve(stdout().is_terminal());
-    let view = View { survey, limit, is_json, has_color };
+    let view = View { survey, limit, form, has_color };
     match source {
         SampleSource::Live(live, duration) => {
             broker::split(global.sandbox, Terms::of_session(&live), || {
@@ -72,8 +72,9 @@ fn tell(source: &dyn Source, view: &View) -> anyhow::Result<()> {
     };
     let rows = SharingRows::new(view.survey.of(history), view.limit);
     let mut out = stdout().lock();
-    match view.is_json {
-        true => json::write(&document::of(&rows), &mut out),
-        false => Ok(sheet::write(&findings.snapshot, &rows, view.has_color, &mut out)?),
+    match view.form {
+        AnswerForm::Json => json::write(&document::of(&rows), &mut out),
+        AnswerForm::Csv => Ok(document::write_csv(&rows, &mut out)?),
+        AnswerForm::Text => Ok(sheet::write(&findings.snapshot, &rows, view.has_color, &mut out)?),
     }
 }

@@ -10,10 +10,12 @@ use crate::config::{LiveOptions, Output, Selection, TopOptions};
 use crate::daemon::config_file;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
+use crate::export::csv;
 use crate::file_source::FilePolicy;
 use crate::header;
 use crate::interrupt::Interrupt;
 use crate::memory_bound;
+use crate::selection::reduced;
 use crate::session::question::Question;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
@@ -208,14 +210,16 @@ pub(super) fn show(
     let question = view.query.clone().map(Question::new).transpose()?;
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
-        Output::Table | Output::JsonOnce => {
+        Output::Table | Output::JsonOnce | Output::Csv => {
             announce(source, view.duration, &mut stderr().lock());
             print_once(source, view, interrupt, &mut out)
         }
         Output::Screen => {
+            let settings = config_file::own_settings()?;
+            let view = &TopOptions { screen: view.screen.or(&settings.screen), ..view.clone() };
             let shown = match &question {
                 Some(question) => tui::asked::run(source, question, view, interrupt),
-                None => tui::run(source, view, config_file::own_keys()?, files, interrupt),
+                None => tui::run(source, view, settings.keys, files, interrupt),
             };
             if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
                 && ends_with_answer(source, view)
@@ -281,7 +285,7 @@ fn print_line(source: &dyn Source, view: &TopOptions, out: &mut dyn Write) -> an
     }
 }
 
-/// One table or JSON object with the final totals.
+/// One table, JSON object or sheet with the final totals.
 fn print_once(
     source: &dyn Source,
     view: &TopOptions,
@@ -314,7 +318,7 @@ fn is_over_by(
     end.is_some_and(|end| end <= Instant::now()) || interrupt.is_set() || source.is_finished()
 }
 
-/// The totals as they stand, as one table or JSON object.
+/// The totals as they stand, as one table, JSON object or sheet.
 fn print_snapshot(
     source: &dyn Source,
     view: &TopOptions,
@@ -334,7 +338,13 @@ fn print_snapshot(
     if let Some(query) = view.query.clone() {
         let question = Question::new(query)?;
         let answer = source.ask(&question)?;
+        if view.output == Output::Csv {
+            return Ok(answer::write_csv(&question, &answer, out)?);
+        }
         return Ok(answer::write_table(&snapshot, &question, &answer, &options, out)?);
+    }
+    if view.output == Output::Csv {
+        return Ok(csv::write(&reduced(&snapshot, &view.selection), out)?);
     }
     table::render(&snapshot, &options, out)?;
     out.flush()?;
@@ -373,7 +383,7 @@ pub(super) fn announce(source: &dyn Source, duration: Option<Duration>, out: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Names, ThemeName};
+    use crate::config::{Names, ScreenSettings};
     use crate::fixture::{self, FakeSource};
     use std::time::Duration;
 
@@ -389,8 +399,7 @@ mod tests {
             window: None,
             names: Names::default(),
             has_color: false,
-            columns: Vec::new(),
-            theme: ThemeName::default(),
+            screen: ScreenSettings::default(),
             is_ascii: false,
         }
     }

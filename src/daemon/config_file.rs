@@ -4,6 +4,7 @@ use super::client::network::TcpConfig;
 use super::client::peer::group_number;
 use super::limit::Limits;
 use super::session::spec::{self, Planned};
+use crate::config::ScreenSettings;
 use crate::exit::{Failure, Kind};
 use dataspace_analyzer::query::answer::Inquiry;
 use dataspace_analyzer::query::error::QueryError;
@@ -114,27 +115,33 @@ struct File {
     tcp: Option<Spanned<TcpConfig>>,
     limits: Option<Spanned<Limits>>,
     keys: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
+    /// Settings of commands' screens: of the daemon they are only checked.
+    #[serde(rename = "screen")]
+    _screen: ScreenSettings,
     session: Vec<Spanned<SessionSpec>>,
 }
 
-/// The keys of a file, and whatever else there is.
+/// Settings that commands take of a configuration, whatever else there is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct KeysOnly {
-    keys: BTreeMap<String, String>,
+pub(crate) struct OwnSettings {
+    /// Keys of questions: expressions by name.
+    pub(crate) keys: BTreeMap<String, String>,
+    /// Columns and colours of the screen.
+    pub(crate) screen: ScreenSettings,
 }
 
-/// Keys of questions in the user's own configuration, then in the machine's, for commands that need no daemon. Files that
+/// Settings in the user's own configuration, then in the machine's, for commands that need no daemon. Files that
 /// are not there, or not for this user to read, have none, nor have those that others may write to.
 ///
 /// # Errors
 /// Where a file is not TOML.
-pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
+pub(crate) fn own_settings() -> anyhow::Result<OwnSettings> {
     let directory = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
     let home = || Some(directory("HOME")?.join(".config"));
     let own = directory("XDG_CONFIG_HOME").or_else(home);
     let own = own.map(|directory| directory.join("dataspace/dataspace.toml"));
-    let mut keys = BTreeMap::new();
+    let mut settings = OwnSettings::default();
     for path in own.into_iter().chain([DEFAULT_PATH.into()]) {
         if !path.is_file() {
             continue;
@@ -144,17 +151,18 @@ pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
             Err(error) => {
                 // A question that speaks of none of its keys is not worse for it.
-                tracing::warn!(file = %path.display(), %error, "its keys are not known");
+                tracing::warn!(file = %path.display(), %error, "its keys and columns are not known");
                 continue;
             }
         };
-        let of_file: KeysOnly = toml::from_str(&text)
+        let of_file: OwnSettings = toml::from_str(&text)
             .map_err(|error| fault(&text, &path, error.span(), error.message()))?;
         for (name, expression) in of_file.keys {
-            keys.entry(name).or_insert(expression);
+            settings.keys.entry(name).or_insert(expression);
         }
+        settings.screen = settings.screen.or(&of_file.screen);
     }
-    Ok(keys)
+    Ok(settings)
 }
 
 impl Default for DaemonConfig {
@@ -468,14 +476,12 @@ mod tests {
     #[test]
     fn every_key_is_in_the_example_and_can_be_used_as_it_stands_there() {
         parse(EXAMPLE).unwrap();
-        for table in ["", "[tcp]", "[limits]", "[[session]]"] {
+        for table in ["", "[tcp]", "[limits]", "[screen]", "[[session]]"] {
             let lines = documented(table);
             let keys = keys_of(table);
-            assert!(keys.len() > 2, "{table}: {keys:?}");
-            for key in keys
-                .iter()
-                .filter(|key| !["tcp", "limits", "session", "keys"].contains(&key.as_str()))
-            {
+            assert!(keys.len() > 1, "{table}: {keys:?}");
+            let tables = ["tcp", "limits", "screen", "session", "keys"];
+            for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
                 assert!(lines.iter().any(|(name, _)| name == key), "{table} {key} is missing");
             }
             for (key, line) in lines {

@@ -1,11 +1,48 @@
-//! One line for each object, as spreadsheets take it (RFC 4180).
+//! One line for each object or row, as spreadsheets take it (RFC 4180).
 
 use super::stack::event_names;
 use crate::text::visible;
 use dataspace_proto::memory::Level;
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use serde_json::Value;
 use std::io::{self, Write};
+
+/// A column of rows that are JSON: its title, and the pointer to its field (RFC 6901).
+pub(crate) type FieldColumn = (&'static str, &'static str);
+
+/// Writes the titles of `columns`.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_titles(columns: &[FieldColumn], out: &mut dyn Write) -> io::Result<()> {
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    write!(out, "{}\r\n", titles.join(","))
+}
+
+/// Writes the fields of `row` that `columns` point to. A field without a text is one that nothing measured;
+/// those of an array have a space between them.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_fields(
+    columns: &[FieldColumn],
+    row: &Value,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let fields = columns.iter().map(|(_, pointer)| row.pointer(pointer).map(field));
+    let fields: Vec<String> = fields.map(Option::unwrap_or_default).collect();
+    write!(out, "{}\r\n", fields.join(","))
+}
+
+fn field(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => quoted(text),
+        Value::Array(values) => values.iter().map(field).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
 
 /// Columns that every snapshot has.
 const COLUMNS: &str = "id,parent_id,kind,object,name,module,offset,size,samples,loads,stores,latency,tlb_misses,\

@@ -1,12 +1,42 @@
-//! A layout as a line of JSON.
+//! A layout as a line of JSON, and as CSV.
 
 use super::figure::{FirstTouch, MemberFigures};
 use super::row::{LayoutRow, LayoutRows, LayoutSummary, PartKind, PartRow};
+use crate::export::csv::{self, FieldColumn};
 use dataspace_analyzer::dwarf::layout::listing::FoundLayout;
 use dataspace_proto::object_detail::CACHE_LINE_BYTES;
 use dataspace_proto::snapshot::{BitPlace, SCHEMA};
 use serde::Serialize;
+use serde_json::json;
+use std::io::{self, Write};
 use std::sync::Arc;
+
+/// Columns of the sheet, which has a row for each member, hole and padding.
+const COLUMNS: [FieldColumn; 23] = [
+    ("layout", "/layout/type"),
+    ("unit", "/layout/unit"),
+    ("entry", "/layout/entry"),
+    ("offset", "/member/offset"),
+    ("size", "/member/size"),
+    ("first_bit", "/member/bits/first"),
+    ("bits", "/member/bits/width"),
+    ("name", "/member/name"),
+    ("type", "/member/type"),
+    ("kind", "/member/kind"),
+    ("depth", "/member/depth"),
+    ("elements", "/member/elements"),
+    ("is_arm", "/member/is_arm"),
+    ("cache_line", "/member/cache_line"),
+    ("mark", "/member/mark"),
+    ("samples", "/member/samples"),
+    ("time_ns", "/member/time_ns"),
+    ("reads", "/member/reads"),
+    ("writes", "/member/writes"),
+    ("n_threads", "/member/n_threads"),
+    ("threads", "/member/threads"),
+    ("line_waits", "/member/first_touch/waits"),
+    ("first", "/member/first_touch/first"),
+];
 
 /// One layout. Scripts rely on the fields of the issue; the others may grow.
 #[derive(Debug, Serialize)]
@@ -109,6 +139,21 @@ impl<'a> LayoutDocument<'a> {
             notes,
             members: parts.map(member).collect(),
         }
+    }
+
+    /// Writes one line for each member, hole and padding, and the titles before the first layout.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn write_csv(&self, is_first: bool, out: &mut dyn Write) -> io::Result<()> {
+        if is_first {
+            csv::write_titles(&COLUMNS, out)?;
+        }
+        let layout = json!({ "type": self.name, "unit": self.unit, "entry": self.entry });
+        for member in &self.members {
+            csv::write_fields(&COLUMNS, &json!({ "layout": layout, "member": member }), out)?;
+        }
+        Ok(())
     }
 }
 

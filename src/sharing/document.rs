@@ -1,8 +1,40 @@
-//! The lines that threads share as JSON.
+//! The lines that threads share as JSON, and as CSV.
 
 use super::row::{LineRow, PartRow, SharingRows};
+use crate::export::csv::{self, FieldColumn};
 use dataspace_proto::snapshot::SCHEMA;
 use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Columns of the sheet, which has a row for each part of a line.
+const COLUMNS: [FieldColumn; 26] = [
+    ("line", "/line/line"),
+    ("pid", "/line/pid"),
+    ("sharing", "/line/sharing"),
+    ("verdict", "/line/verdict"),
+    ("advice", "/line/advice"),
+    ("line_samples", "/line/samples"),
+    ("line_samples_at_stake", "/line/samples_at_stake"),
+    ("line_time_ns", "/line/time_ns"),
+    ("at_stake_ns", "/line/at_stake_ns"),
+    ("object", "/part/object"),
+    ("name", "/part/name"),
+    ("offset", "/part/offset"),
+    ("index", "/part/index"),
+    ("tid", "/part/tid"),
+    ("comm", "/part/comm"),
+    ("address", "/part/address"),
+    ("line_offset", "/part/line_offset"),
+    ("size", "/part/size"),
+    ("reads", "/part/reads"),
+    ("writes", "/part/writes"),
+    ("samples", "/part/samples"),
+    ("samples_at_stake", "/part/samples_at_stake"),
+    ("time_ns", "/part/time_ns"),
+    ("function", "/part/function"),
+    ("module", "/part/module"),
+    ("source", "/part/source"),
+];
 
 /// The whole answer. `reads` and `writes` are samples; what nothing measured is null.
 pub(crate) fn of(rows: &SharingRows) -> Value {
@@ -20,6 +52,21 @@ pub(crate) fn of(rows: &SharingRows) -> Value {
         "lines_open": survey.lines_open,
         "time_ns": (survey.time_ns != 0).then_some(survey.time_ns),
     })
+}
+
+/// Writes one line for each part of each cache line.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_csv(rows: &SharingRows, out: &mut dyn Write) -> io::Result<()> {
+    csv::write_titles(&COLUMNS, out)?;
+    for row in &rows.lines {
+        let line = line(row);
+        for part in row.parts.iter().map(part) {
+            csv::write_fields(&COLUMNS, &json!({ "line": line, "part": part }), out)?;
+        }
+    }
+    out.flush()
 }
 
 fn line(row: &LineRow) -> Value {

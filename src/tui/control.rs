@@ -28,6 +28,7 @@ pub(super) enum Action {
     Now,
     Names,
     Columns,
+    Variables,
     Warnings,
     Back,
     ToggleTree,
@@ -154,6 +155,12 @@ pub(super) const CONTROLS: &[Control] = &[
         &[KeyCode::Char('*')],
         "",
         "show the members of all rows, or of none",
+    ),
+    control(
+        Action::Variables,
+        &[KeyCode::Char('v')],
+        "",
+        "tell a type's variables apart: order · g_orders",
     ),
     control(
         Action::ToggleTree,

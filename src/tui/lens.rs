@@ -1,6 +1,7 @@
 //! A part of the samples that the screen is about: those that filters keep, of a window that may have been moved back, put
 //! together by a key. The history answers for it; without any of that the rolling totals do.
 
+use super::variable::{OwnIds, VariableConditions, unfolded};
 use crate::answer;
 use crate::arrangement::descendants_first;
 use crate::session::question::quoted;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 const MAX_ROWS: usize = 20_000;
 
 /// Numbers of objects that the screen makes: those of a session are counted from 0.
-const FIRST_OWN_ID: u32 = 1 << 31;
+pub(super) const FIRST_OWN_ID: u32 = 1 << 31;
 
 /// A condition on samples, and what it is called on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +36,19 @@ pub(super) struct Lens {
     pub(super) end_s: Option<u64>,
     /// Key that objects are put together by.
     pub(super) group: Option<String>,
+    /// Types are told apart by variable, where they are not put together by a key.
+    pub(super) by_variable: bool,
 }
 
 impl Lens {
     /// Tells whether the history has to be asked.
     pub(super) fn is_needed(&self) -> bool {
         *self != Self::default()
+    }
+
+    /// Tells whether a row is not simply an object of the session.
+    pub(super) fn is_split(&self) -> bool {
+        self.by_variable || self.group.is_some()
     }
 
     /// All conditions as one expression, with another one.
@@ -62,7 +70,8 @@ impl Lens {
 
     /// The question whose answer is seen through it.
     pub(super) fn query(&self, window: Window) -> Query {
-        let by = self.group.iter().cloned().chain(["object".to_owned()]);
+        let group = self.group.clone().or_else(|| self.by_variable.then(|| "variable".to_owned()));
+        let by = group.into_iter().chain(["object".to_owned()]);
         self.asked(by.collect(), window, None, MAX_ROWS)
     }
 
@@ -83,15 +92,21 @@ impl Lens {
         }
     }
 
-    /// `snapshot` as far as the answer to [`Self::query`] has it: sums of the window asked for, in all windows.
-    pub(super) fn seen(&self, snapshot: &Snapshot, answer: &QueryAnswer) -> Snapshot {
-        let mut seen = Snapshot { objects: Vec::new(), ..snapshot.clone() };
-        seen.objects = match self.group {
-            Some(_) => grouped(snapshot, answer),
-            None => kept(snapshot, answer),
+    /// `snapshot` as far as the answer to [`Self::query`] has it: sums of the window asked for, in all windows. With it
+    /// the conditions of rows that are of one variable.
+    pub(super) fn seen(
+        &self,
+        snapshot: &Snapshot,
+        answer: &QueryAnswer,
+    ) -> (Snapshot, VariableConditions) {
+        let (objects, conditions) = match (&self.group, self.by_variable) {
+            (Some(_), _) => (grouped(snapshot, answer), HashMap::new()),
+            (None, true) => unfolded(snapshot, answer),
+            (None, false) => (kept(snapshot, answer), HashMap::new()),
         };
+        let mut seen = Snapshot { objects, ..snapshot.clone() };
         seen.truncated |= answer.truncated;
-        seen
+        (seen, conditions)
     }
 }
 
@@ -104,11 +119,11 @@ pub(super) fn begin_s(window: Window, end_s: u64) -> u64 {
 }
 
 /// The objects of `snapshot` with the sums of the answer.
-fn kept(snapshot: &Snapshot, answer: &QueryAnswer) -> Vec<ObjectLine> {
+pub(super) fn kept(snapshot: &Snapshot, answer: &QueryAnswer) -> Vec<ObjectLine> {
     let mut sums: HashMap<&str, Metrics> = HashMap::new();
     for row in &answer.rows {
         if let Some(KeyValue::Text(object)) = row.key.last() {
-            sums.insert(object, metrics(&row.metrics));
+            add(sums.entry(object).or_default(), &metrics(&row.metrics));
         }
     }
     let objects = &snapshot.objects;
@@ -145,27 +160,26 @@ fn grouped(snapshot: &Snapshot, answer: &QueryAnswer) -> Vec<ObjectLine> {
         scope: Vec::<Scope>::new(),
         metrics: Windows::new(lengths, |_| metrics.clone()),
     };
-    let mut ids: HashMap<String, usize> = HashMap::new();
+    let mut ids = OwnIds::default();
+    let mut places: HashMap<String, usize> = HashMap::new();
     let mut lines = vec![ObjectLine {
         kind: ObjectKind::Total,
-        ..line(FIRST_OWN_ID, None, "<Total>", metrics(&answer.total))
+        ..line(ids.of("<Total>"), None, "<Total>", metrics(&answer.total))
     }];
     for row in &answer.rows {
         let [group, object] = &row.key[..] else { continue };
         let group = shown(group);
-        let next_id = FIRST_OWN_ID + lines.len() as u32;
-        let at = *ids.entry(group.clone()).or_insert(lines.len());
+        let object = shown(object);
+        let at = *places.entry(group.clone()).or_insert(lines.len());
         if at == lines.len() {
-            lines.push(line(next_id, Some(FIRST_OWN_ID), &group, Metrics::default()));
+            lines.push(line(ids.of(&group), Some(lines[0].id), &group, Metrics::default()));
         }
         let sums = metrics(&row.metrics);
         let mut all = lines[at].metrics.all.clone();
         add(&mut all, &sums);
         lines[at].metrics = Windows::new(lengths, |_| all.clone());
-        let object = shown(object);
         let known = names.get(object.as_str());
-        let id = FIRST_OWN_ID + lines.len() as u32;
-        let child = line(id, Some(lines[at].id), &object, sums);
+        let child = line(ids.of((&group, &object)), Some(lines[at].id), &object, sums);
         lines.push(match known {
             Some(known) => ObjectLine {
                 name: Arc::clone(&known.name),
@@ -205,7 +219,8 @@ pub(super) fn metrics(sums: &QueryMetrics) -> Metrics {
     }
 }
 
-fn add(sum: &mut Metrics, other: &Metrics) {
+/// Adds the figures of an answer to others.
+pub(super) fn add(sum: &mut Metrics, other: &Metrics) {
     sum.samples += other.samples;
     sum.loads += other.loads;
     sum.stores += other.stores;
@@ -262,7 +277,7 @@ mod tests {
             row(&["{structure:order}"], 1),
         ];
         let answer = QueryAnswer { rows, ..QueryAnswer::default() };
-        let seen = lens.seen(&fixture::running(), &answer);
+        let (seen, _) = lens.seen(&fixture::running(), &answer);
         let samples = |id: u32| {
             seen.objects.iter().find(|object| object.id == id).unwrap().metrics.all.samples
         };
@@ -278,7 +293,7 @@ mod tests {
             row(&["hits", "{structure:particle}.{double x}"], 1),
         ];
         let answer = QueryAnswer { rows, ..QueryAnswer::default() };
-        let objects = lens.seen(&fixture::running(), &answer).objects;
+        let objects = lens.seen(&fixture::running(), &answer).0.objects;
         let sums: Vec<(&str, u64)> =
             objects.iter().map(|line| (&*line.name, line.metrics.all.samples)).collect();
         assert_eq!(

@@ -4,6 +4,7 @@ use super::lens::{Lens, begin_s, condition_of, shown};
 use super::page::code::CodeWishes;
 use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
 use super::state::ScreenState;
+use super::variable::VariableConditions;
 use super::view;
 use crate::annotation::subject::CodeSubject;
 use crate::arrangement::descendants_first;
@@ -30,6 +31,7 @@ pub(super) struct Wish {
     /// The part of it that is seen through the lens.
     shown: Arc<Snapshot>,
     lens: Lens,
+    variables: Arc<VariableConditions>,
     window: Window,
     names: Names,
     own_keys: BTreeMap<String, String>,
@@ -44,8 +46,15 @@ pub(super) struct Wish {
     width: usize,
 }
 
-/// The totals through a lens, and a word where the history does not have all of them.
-type Seen = (Arc<Snapshot>, Option<String>);
+/// The totals through a lens.
+#[derive(Debug)]
+struct Seen {
+    snapshot: Arc<Snapshot>,
+    /// Conditions of rows that are of one variable.
+    variables: Arc<VariableConditions>,
+    /// A word where the history does not have all samples.
+    missing: Option<String>,
+}
 
 /// Answers of the history to a wish.
 #[derive(Debug)]
@@ -65,13 +74,14 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
     let width = width.saturating_sub(4);
     let subject = state.pages.last().map(|page| page.subject.clone());
     let is_page_asked = put_own_rows(state, width);
-    let has_hot_lines = state.seen_columns.contains(&Column::HotLine) && state.lens.group.is_none();
+    let has_hot_lines = state.seen_columns.contains(&Column::HotLine) && !state.lens.is_split();
     let code_of = state.takes_code_wish();
     let is_needed = state.lens.is_needed() || has_hot_lines || code_of.is_some() || is_page_asked;
     is_needed.then(|| Wish {
         whole: Arc::clone(&state.whole),
         shown: Arc::clone(&state.snapshot),
         lens: state.lens.clone(),
+        variables: Arc::clone(&state.variables),
         window: state.arrangement().window,
         names: state.arrangement().names,
         own_keys: state.own_keys.clone(),
@@ -132,8 +142,9 @@ pub(super) fn take(state: &mut ScreenState, sight: Sight) {
         return;
     }
     match seen {
-        Some(Ok((seen, missing))) => {
-            state.show(seen);
+        Some(Ok(Seen { snapshot, variables, missing })) => {
+            state.show(snapshot);
+            state.variables = variables;
             state.missing = missing;
         }
         Some(Err(what)) => take_off(state, &what),
@@ -175,8 +186,9 @@ fn take_off(state: &mut ScreenState, what: &str) {
 /// Asks.
 pub(super) fn see(mut wish: Wish, source: &dyn Source, inspector: Option<&mut Inspector>) -> Sight {
     let seen = wish.lens.is_needed().then(|| wish.seen(source));
-    if let Some(Ok((seen, _))) = &seen {
-        wish.shown = Arc::clone(seen);
+    if let Some(Ok(seen)) = &seen {
+        wish.shown = Arc::clone(&seen.snapshot);
+        wish.variables = Arc::clone(&seen.variables);
     }
     let hot_lines = wish.has_hot_lines.then(|| wish.hot_lines(source)).flatten();
     let function = wish.code_of.as_ref().map(|condition| wish.function(condition, source));
@@ -202,15 +214,20 @@ impl Wish {
         self.shown.objects.iter().find(|object| object.id == id)
     }
 
+    /// The condition that a sample is of an object or of what is inside of it.
+    fn condition(&self, object: &ObjectLine) -> String {
+        self.variables.get(&object.id).cloned().unwrap_or_else(|| condition_of(object))
+    }
+
     /// The table through the lens.
     fn seen(&self, source: &dyn Source) -> Result<Seen, String> {
         let answer = self.ask(source, self.lens.query(self.window))?;
-        let seen = Arc::new(self.lens.seen(&self.whole, &answer));
+        let (snapshot, variables) = self.lens.seen(&self.whole, &answer);
         let QueryAnswer { rows_held, rows_of_span, .. } = answer;
         let missing = (rows_held < rows_of_span).then(|| {
             format!("the history has {rows_held} of {rows_of_span} samples of this window")
         });
-        Ok((seen, missing))
+        Ok(Seen { snapshot: Arc::new(snapshot), variables: Arc::new(variables), missing })
     }
 
     /// The hottest line of each object, by its descriptor, and of what is around it.
@@ -305,7 +322,7 @@ impl Wish {
         let Some(object) = self.object(id) else {
             return vec![PageRow::text("the object is no longer in the list", Tone::Faint)];
         };
-        let queries = object::queries(object, &self.lens, self.window);
+        let queries = object::queries(&self.condition(object), &self.lens, self.window);
         let answers: Vec<Result<QueryAnswer, String>> =
             queries.into_iter().map(|query| self.ask(source, query)).collect();
         object::rows(&self.shown, object, &answers, self.names, self.width)
@@ -313,7 +330,8 @@ impl Wish {
 
     fn time_rows(&self, source: &dyn Source, id: Option<u32>) -> Vec<PageRow> {
         let object = id.and_then(|id| self.object(id));
-        let condition = object.map(condition_of).filter(|_| self.lens.group.is_none());
+        let condition =
+            object.map(|object| self.condition(object)).filter(|_| self.lens.group.is_none());
         let filter = self.lens.filter(condition.as_deref());
         let now_s = self.whole.elapsed_ns / 1_000_000_000 + 1;
         let end = self.lens.end_s.unwrap_or(now_s);

@@ -45,6 +45,8 @@ pub(super) enum Meaning {
     /// Nothing but its text.
     #[default]
     Text,
+    /// Titles of the columns below it, which stay when the page scrolls.
+    Heading,
     /// Samples with this value of a key.
     Key(String, KeyValue),
     /// A member of an aggregate: the condition that samples are of that, and the dotted path.
@@ -103,6 +105,11 @@ impl PageRow {
         Self { segments: vec![Segment::new(text, tone)], meaning: Meaning::Text }
     }
 
+    /// Titles of columns.
+    pub(super) fn heading(text: impl Into<String>, tone: Tone) -> Self {
+        Self { meaning: Meaning::Heading, ..Self::text(text, tone) }
+    }
+
     /// Text broken into rows of at most `width` columns.
     pub(super) fn wrapped(text: &str, tone: Tone, width: usize) -> Vec<Self> {
         wrap(text, width).into_iter().map(|piece| Self::text(piece, tone)).collect()
@@ -131,6 +138,11 @@ impl Page {
     /// One without rows.
     pub(super) fn new(subject: Subject) -> Self {
         Self { subject, rows: Vec::new(), at: Rows::default(), is_awaited: true }
+    }
+
+    /// The last titles of columns above a row.
+    pub(super) fn heading_above(&self, row: usize) -> Option<&PageRow> {
+        self.rows[..row].iter().rev().find(|row| row.meaning == Meaning::Heading)
     }
 
     /// Meaning of the selected row.

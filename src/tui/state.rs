@@ -7,6 +7,7 @@ use super::lens::{Condition, Lens, condition_of};
 use super::page::{Meaning, Page, Subject};
 use super::rows::Rows;
 use super::trend::Trend;
+use super::variable::VariableConditions;
 use crate::arrangement::{Arrangement, Fold, Listing};
 use crate::column::Column;
 use crate::config::{Names, TopOptions};
@@ -44,6 +45,8 @@ pub(super) struct ScreenState {
     pub(super) snapshot: Arc<Snapshot>,
     /// The part of the samples that is looked at.
     pub(super) lens: Lens,
+    /// Conditions of rows that are of one variable.
+    pub(super) variables: Arc<VariableConditions>,
     pub(super) trend: Trend,
     /// The hottest line of each object, by its descriptor.
     pub(super) hot_lines: HashMap<String, String>,
@@ -93,11 +96,12 @@ impl ScreenState {
             whole: Arc::clone(&snapshot),
             snapshot,
             lens: Lens::default(),
+            variables: Arc::default(),
             trend: Trend::default(),
             hot_lines: HashMap::new(),
             typed: None,
             pages: Vec::new(),
-            columns: options.columns.clone(),
+            columns: options.screen.columns.clone(),
             seen_columns: Vec::new(),
             own_keys: BTreeMap::new(),
             missing: None,
@@ -268,6 +272,9 @@ impl ScreenState {
             }
             Action::Unfold => self.fold(true),
             Action::Fold => self.fold(false),
+            Action::Variables => {
+                self.change_lens(|lens| lens.by_variable = !lens.by_variable);
+            }
             Action::UnfoldAll => self.change(|arrangement| arrangement.folds.turn_all()),
         }
     }
@@ -304,8 +311,13 @@ impl ScreenState {
         let is_group = object.parent_id == self.snapshot.objects.first().map(|total| total.id);
         match &self.lens.group {
             Some(key) if is_group => group_condition(key, &object.object),
-            _ => Some(Condition { expression: condition_of(object), label }),
+            _ => Some(Condition { expression: self.expression(object), label }),
         }
+    }
+
+    /// The expression that is true for samples of an object, or of what is inside of it.
+    pub(super) fn expression(&self, object: &ObjectLine) -> String {
+        self.variables.get(&object.id).cloned().unwrap_or_else(|| condition_of(object))
     }
 
     fn unfilter(&mut self) {
@@ -327,6 +339,8 @@ impl ScreenState {
             self.unfilter();
         } else if self.lens.group.is_some() {
             self.change_lens(|lens| lens.group = None);
+        } else if self.lens.by_variable {
+            self.change_lens(|lens| lens.by_variable = false);
         } else {
             self.tell("nothing to close; q leaves");
         }
@@ -465,7 +479,8 @@ impl ScreenState {
 /// The condition that a key has the value that is shown so.
 fn group_condition(key: &str, shown: &str) -> Option<Condition> {
     if shown == "(none)" {
-        return None;
+        let (expression, label) = (format!("{key} == null"), format!("no {key}"));
+        return Some(Condition { expression, label });
     }
     let value = match shown {
         "true" | "false" => KeyValue::Bool(shown == "true"),

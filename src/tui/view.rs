@@ -55,14 +55,27 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, theme: &Theme
     frame.render_widget(Paragraph::new(footer), rows(header_height + body_height, footer_height));
 }
 
-/// Draws a page; gives where its rows are.
+/// Below this height the rows need the room that titles of columns would take.
+const MIN_HEIGHT_FOR_HEADING: u16 = 4;
+
+/// Draws a page; gives where its rows are. Titles of columns that have scrolled away stay above them.
 fn draw_page(frame: &mut Frame<'_>, area: Rect, page: &mut Page, theme: &Theme) -> Rect {
     let block = Block::bordered().title(page.title()).padding(Padding::horizontal(1));
     let block = block.border_set(theme.border());
     let inside = block.inner(area);
-    let n_visible = usize::from(inside.height);
-    let first = page.at.fit(page.rows.len(), n_visible);
-    let n_below = page.rows.len().saturating_sub(first + n_visible);
+    let n_rows = page.rows.len();
+    let first = page.at.fit(n_rows, inside.height.into());
+    let has_heading =
+        inside.height >= MIN_HEIGHT_FOR_HEADING && page.heading_above(first).is_some();
+    let body = Rect {
+        y: inside.y + u16::from(has_heading),
+        height: inside.height - u16::from(has_heading),
+        ..inside
+    };
+    let n_visible = usize::from(body.height);
+    let first = page.at.fit(n_rows, n_visible);
+    let heading = page.heading_above(first).filter(|_| has_heading);
+    let n_below = n_rows.saturating_sub(first + n_visible);
     let block = match n_below {
         0 => block,
         _ => block.title_bottom(format!(" {n_below} more {} ", theme.glyph('↓'))),
@@ -70,10 +83,11 @@ fn draw_page(frame: &mut Frame<'_>, area: Rect, page: &mut Page, theme: &Theme) 
     let shown = page.rows.iter().enumerate().skip(first).take(n_visible);
     let width = usize::from(inside.width);
     let lines = shown.map(|(idx, row)| page_line(row, idx == page.at.selected, width, theme));
-    let lines: Vec<Line<'_>> = lines.collect();
+    let heading = heading.map(|row| page_line(row, false, width, theme));
+    let lines: Vec<Line<'_>> = heading.into_iter().chain(lines).collect();
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(lines).block(block), area);
-    inside
+    body
 }
 
 fn page_line(row: &PageRow, is_selected: bool, width: usize, theme: &Theme) -> Line<'static> {

@@ -1,6 +1,6 @@
 //! Annotated code, held to a program of which it is known which load waits, and to objdump.
 
-use crate::support::{Running, compile, run};
+use crate::support::{Running, compile, run, sheet};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -80,6 +80,18 @@ fn the_instruction_that_waited_and_the_one_that_was_reported_are_told_apart() {
     assert_eq!(sum(&document["instructions"], "waited"), number("waited"), "each is somewhere");
     assert_eq!(sum(&document["instructions"], "reported"), number("reported"));
     assert_eq!(sum(&document["lines"], "waited"), number("waited"));
+
+    for (rows, args) in [
+        ("instructions", &["annotate", "--csv", "-i", file, "chase"][..]),
+        ("lines", &["annotate", "--csv", "-i", file, "chase", "--by-line"]),
+    ] {
+        let Some(sheet) = sheet(args) else { continue };
+        assert_eq!(sheet.len(), document[rows].as_array().unwrap().len(), "cutoffs cut none");
+        let waited = sheet.iter().map(|row| row["waited"].parse::<u64>().unwrap());
+        assert_eq!(waited.sum::<u64>(), number("waited"));
+        assert!(sheet.iter().any(|row| row["object"] == NEXT), "{sheet:?}");
+        assert!(sheet.iter().all(|row| row["function"] == "chase"), "{sheet:?}");
+    }
 
     let instructions = document["instructions"].as_array().unwrap();
     let at = |address: &str| instructions.iter().find(|it| it["address"] == address).unwrap();

@@ -1,6 +1,6 @@
 //! Layouts, held to what the compiler says of the program, and to pahole.
 
-use crate::support::{compile, compile_by, compile_sources, root, run};
+use crate::support::{compile, compile_by, compile_sources, root, run, sheet};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,26 @@ fn offsets_and_sizes_are_the_compilers() {
         assert_eq!(member(flags, "b")["bits"], json!({"first": 3, "width": 7}));
         assert!(flags["members"].as_array().unwrap().iter().all(|it| it["samples"].is_null()));
     }
+}
+
+#[test]
+fn a_sheet_has_the_compilers_offsets_and_sizes() {
+    let program = compile("layouts", &["-O1", "-g"]);
+    let said = Command::new(&program).output().unwrap().stdout;
+    let Some(rows) = sheet(&["layout", "*", program.to_str().unwrap(), "--csv"]) else { return };
+    let mut n_compared = 0;
+    for line in std::str::from_utf8(&said).unwrap().lines() {
+        let [place, offset, size] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+        let (layout, name) = place.split_once('.').unwrap();
+        let row = rows.iter().find(|row| row["layout"] == layout && row["name"] == name);
+        let row = row.unwrap_or_else(|| panic!("{place} is missing"));
+        assert_eq!((&*row["offset"], &*row["size"]), (offset, size), "{place}");
+        assert_eq!(row["samples"], "", "nothing was sampled");
+        n_compared += 1;
+    }
+    assert!(n_compared > 20, "{n_compared}");
+    let b = rows.iter().find(|row| row["layout"] == "flags" && row["name"] == "b").unwrap();
+    assert_eq!((&*b["first_bit"], &*b["bits"]), ("3", "7"));
 }
 
 #[test]

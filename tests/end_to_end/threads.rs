@@ -1,8 +1,8 @@
 //! Lines that threads share, held to what programs say of their counters and threads.
 
-use crate::support::{PATIENCE, Running, compile_by, compile_rust, run};
+use crate::support::{PATIENCE, Running, compile_by, compile_rust, run, sheet};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 /// Bytes of a line.
@@ -176,6 +176,17 @@ fn a_recording_tells_what_a_session_tells_and_a_question_narrows_it() {
     let only = ["threads", "-i", file, "--json", "--where", "member == \"hits\""];
     let one: Value = serde_json::from_slice(&run(&only).stdout).unwrap();
     assert_eq!(one["lines"].as_array().unwrap().len(), 0, "one thread alone: {one}");
+    if let Some(rows) = sheet(&["threads", "-i", file, "--csv"]) {
+        for counter in &counters {
+            let (address, tid) = (format!("{:#x}", counter.address), counter.tid.to_string());
+            let is_of =
+                |row: &&HashMap<String, String>| row["address"] == address && row["tid"] == tid;
+            let of: Vec<_> = rows.iter().filter(is_of).collect();
+            let writes: u64 = of.iter().map(|row| row["writes"].parse::<u64>().unwrap()).sum();
+            assert!(writes >= ENOUGH, "{rows:?}");
+            assert!(of.iter().all(|row| row["sharing"] == "false"), "{rows:?}");
+        }
+    }
     let table = String::from_utf8(run(&["threads", "-i", file]).stdout).unwrap();
     for text in ["false sharing: 2 threads", "g_stats.hits", "count_right", "alignas(64) on misses"]
     {

@@ -1,6 +1,6 @@
 //! Data that is watched by its name, held to what a program says of its counters.
 
-use crate::support::{PATIENCE, Running, compile, run};
+use crate::support::{PATIENCE, Running, compile, run, sheet};
 use serde_json::Value;
 use std::process::Output;
 
@@ -60,6 +60,12 @@ fn a_member_is_watched_by_its_name_and_the_thread_that_counts_in_it_is_told() {
             assert_eq!(row["metrics"]["loads"], row["metrics"]["samples"]);
             assert_eq!(row["metrics"]["stores"], row["metrics"]["samples"]);
         }
+    }
+    // They share one line, so that the other thread is not told where it does not touch the member.
+    let sampled = ["watch", "-p", &pid, "g_stats.hits", "--csv", "--duration", "2"];
+    for row in sheet(&sampled).into_iter().flatten() {
+        assert_eq!((&*row["thread"], &*row["function"]), (&*tid.to_string(), "count_left"));
+        assert_eq!(row["loads"], row["samples"]);
     }
     // The same names for all that takes events.
     let args = [

@@ -7,6 +7,7 @@ pub(crate) mod silent;
 pub(crate) mod slow_field;
 
 use serde_json::Value;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -173,6 +174,26 @@ pub(crate) fn dataspace(args: &[&str]) -> Command {
 /// What the binary prints.
 pub(crate) fn run(args: &[&str]) -> Output {
     dataspace(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The rows that Python's reader of CSV takes from what the binary prints; `None`, with the reason printed, where there
+/// is no Python.
+pub(crate) fn sheet(args: &[&str]) -> Option<Vec<HashMap<String, String>>> {
+    let script = "import csv, json, sys, io\n\
+                  text = io.TextIOWrapper(sys.stdin.buffer, newline='')\n\
+                  print(json.dumps(list(csv.DictReader(text, strict=True))))";
+    let output = run(args);
+    assert!(output.status.success(), "{output:?}");
+    let mut python = Command::new("python3");
+    let reader = python.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut reader) = reader else {
+        eprintln!("not run: python3 is not installed");
+        return None;
+    };
+    reader.stdin.take().unwrap().write_all(&output.stdout).unwrap();
+    let read = reader.wait_with_output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    Some(serde_json::from_slice(&read.stdout).unwrap())
 }
 
 /// The last snapshot that the binary prints with `args`, its accounting checked; `None`, with the

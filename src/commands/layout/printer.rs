@@ -1,6 +1,7 @@
 //! Layouts printed as they are found, with what was measured of each.
 
 use crate::commands::progress::ProgressText;
+use crate::config::AnswerForm;
 use crate::exit::{Failure, Kind};
 use crate::interrupt::Interrupt;
 use crate::layout::document::LayoutDocument;
@@ -20,17 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two words on it.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// Form of what is printed.
+/// Form of what is printed, and its style where a person reads it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
-    pub(super) is_json: bool,
+pub(super) struct Format {
+    pub(super) form: AnswerForm,
     pub(super) style: LayoutStyle,
 }
 
 /// Prints layouts as they are found, and progress while none is.
 pub(super) struct LayoutPrinter<'a> {
     out: BufWriter<StdoutLock<'static>>,
-    form: Form,
+    format: Format,
     findings: Option<&'a Findings>,
     n_printed: usize,
     failed: Option<anyhow::Error>,
@@ -40,10 +41,14 @@ pub(super) struct LayoutPrinter<'a> {
 }
 
 impl<'a> LayoutPrinter<'a> {
-    pub(super) fn new(form: Form, findings: Option<&'a Findings>, interrupt: Interrupt) -> Self {
+    pub(super) fn new(
+        format: Format,
+        findings: Option<&'a Findings>,
+        interrupt: Interrupt,
+    ) -> Self {
         Self {
             out: BufWriter::new(stdout().lock()),
-            form,
+            format,
             findings,
             n_printed: 0,
             failed: None,
@@ -91,17 +96,23 @@ impl<'a> LayoutPrinter<'a> {
         let rows = row::rows(&found.layout, figures.as_ref());
         let mut notes = notes(found);
         notes.extend(of_samples);
+        let is_first = self.n_printed == 0;
         self.n_printed += 1;
-        if self.form.is_json {
-            let document = LayoutDocument::new(found, &rows, &notes);
-            serde_json::to_writer(&mut self.out, &document)?;
-            self.out.write_all(b"\n")?;
-            return Ok(());
+        let document = LayoutDocument::new(found, &rows, &notes);
+        match self.format.form {
+            AnswerForm::Json => {
+                serde_json::to_writer(&mut self.out, &document)?;
+                self.out.write_all(b"\n")?;
+            }
+            AnswerForm::Csv => document.write_csv(is_first, &mut self.out)?,
+            AnswerForm::Text => {
+                if !is_first {
+                    writeln!(self.out)?;
+                }
+                render::write(found, &rows, &notes, self.format.style, &mut self.out)?;
+            }
         }
-        if self.n_printed > 1 {
-            writeln!(self.out)?;
-        }
-        Ok(render::write(found, &rows, &notes, self.form.style, &mut self.out)?)
+        Ok(())
     }
 
     /// Ends the output.

@@ -65,7 +65,7 @@ pub(in crate::tui) fn rows(
         "{:>6} {:>6} {:>8}   {:<text_width$} OBJECT",
         "WAITED", "REPORT", "ADDRESS", "CODE"
     );
-    rows.push(PageRow::text(title, Tone::Faint));
+    rows.push(PageRow::heading(title, Tone::Faint));
     let code = code_rows(&annotation);
     rows.extend(code.iter().map(|row| code_row(row, &annotation, text_width)));
     Ok(rows)

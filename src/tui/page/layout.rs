@@ -43,7 +43,7 @@ pub(in crate::tui) fn rows(
         "{:>5} {:>5}  {:>6} {:>6} {:<BAR_WIDTH$} {:>6} {:>4} {:>5}  MEMBER",
         "OFF", "SIZE", "TIME", "SHARE", "", "R:W", "THR", "FIRST"
     );
-    rows.push(PageRow::text(title, Tone::Faint));
+    rows.push(PageRow::heading(title, Tone::Faint));
     for row in &layout_rows.rows {
         rows.extend(match row {
             LayoutRow::Line(line) => border(line, layout_rows.samples),

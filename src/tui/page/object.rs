@@ -6,7 +6,7 @@ use crate::config::Names;
 use crate::header::{Segment, Tone};
 use crate::table::reason_of;
 use crate::text::{percent, short_count, size, visible};
-use crate::tui::lens::{Lens, condition_of, shown};
+use crate::tui::lens::{Lens, shown};
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer};
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
@@ -29,12 +29,11 @@ const LISTS: [(&str, &[&str]); 5] = [
     ("INSTANCES, BY ADDRESS", &["instance"]),
 ];
 
-/// The questions for the lists of an object.
-pub(in crate::tui) fn queries(object: &ObjectLine, lens: &Lens, window: Window) -> Vec<Query> {
-    let condition = condition_of(object);
+/// The questions for the lists of an object, whose samples meet a condition.
+pub(in crate::tui) fn queries(condition: &str, lens: &Lens, window: Window) -> Vec<Query> {
     let query = |(_, keys): &(&str, &[&str])| {
         let by = keys.iter().map(|key| (*key).to_owned()).collect();
-        lens.asked(by, window, Some(&condition), N_LISTED)
+        lens.asked(by, window, Some(condition), N_LISTED)
     };
     LISTS.iter().map(query).collect()
 }
@@ -72,7 +71,7 @@ fn list(heading: &str, keys: &[&str], answer: &QueryAnswer) -> Vec<PageRow> {
         return Vec::new();
     }
     let title = format!("{:>6} {:<5} {:>7} {:>7} {heading}", "SHARE", "", "LOADS", "STORES");
-    let mut rows = vec![PageRow::default(), PageRow::text(title, Tone::Strong)];
+    let mut rows = vec![PageRow::default(), PageRow::heading(title, Tone::Strong)];
     let whole = answer.total.samples;
     for row in &answer.rows {
         let Some(value) = row.key.first() else { continue };

@@ -61,7 +61,7 @@ fn line_rows(line: &LineRow, width: usize) -> Vec<PageRow> {
     rows.extend(PageRow::wrapped(why, Tone::Plain, width));
     let table = PartTable::of(&line.parts, MAX_CELL);
     let n_columns = if table.width() <= width { PartTable::N_COLUMNS } else { N_FIRST };
-    rows.push(PageRow::text(table.text(0, n_columns), Tone::Faint));
+    rows.push(PageRow::heading(table.text(0, n_columns), Tone::Faint));
     for (idx, part) in line.parts.iter().enumerate() {
         let of_thread = Meaning::Key("thread".to_owned(), KeyValue::Number(part.part.tid.into()));
         rows.push(PageRow::of(table.text(idx + 1, n_columns), of_thread));

@@ -37,7 +37,7 @@ pub(in crate::tui) fn rows(answer: &QueryAnswer, window: (u64, u64)) -> Vec<Page
         return vec![PageRow::text("the history has no such samples", Tone::Faint)];
     };
     let title = format!("  {:>9} {:>8} {:>8} {:>8}", "SECOND", "SAMPLES", "LOADS", "STORES");
-    let heading = PageRow::text(title, Tone::Strong);
+    let heading = PageRow::heading(title, Tone::Strong);
     let seconds = (first.max(last.saturating_sub(MAX_SECONDS))..=last).rev();
     let row = |second: u64| {
         let (count, loads, stores) = samples.get(&second).copied().unwrap_or_default();

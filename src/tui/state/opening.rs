@@ -1,6 +1,5 @@
 //! Pages that are opened from the table and from each other.
 
-use super::super::lens::condition_of;
 use super::super::page::{Meaning, Page, Subject};
 use super::{MAX_PAGES, ScreenState};
 use crate::column::Column;
@@ -59,7 +58,9 @@ impl ScreenState {
         }
         let of_row = self.pages.last().and_then(|page| page.selected().condition());
         let of_row = of_row.map(|condition| condition.expression);
-        of_row.or_else(|| self.spoken_of().map(condition_of)).or(Some("true".to_owned()))
+        of_row
+            .or_else(|| self.spoken_of().map(|object| self.expression(object)))
+            .or(Some("true".to_owned()))
     }
 
     /// Opens the code of a function.
@@ -110,7 +111,7 @@ impl ScreenState {
                 None => self.tell("that member is not in the table"),
             },
             Meaning::Key(..) => self.filter_here(),
-            Meaning::Member { .. } | Meaning::Code { .. } | Meaning::Text => {}
+            Meaning::Member { .. } | Meaning::Code { .. } | Meaning::Text | Meaning::Heading => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::arrangement::SortKey;
-use crate::config::{Output, Selection, ThemeName};
+use crate::config::{Output, ScreenSettings, Selection};
 use crate::fixture::{self, FakeSource};
 use crate::session::Source;
 use crate::session::inspection::Inspector;
@@ -20,8 +20,7 @@ pub(in crate::tui) fn options() -> TopOptions {
         window: None,
         names: Names::Source,
         has_color: true,
-        columns: Vec::new(),
-        theme: ThemeName::Dark,
+        screen: ScreenSettings::default(),
         is_ascii: false,
     }
 }

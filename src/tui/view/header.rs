@@ -70,8 +70,12 @@ fn session(state: &ScreenState, width: usize) -> Vec<Segment> {
             Segment::new(format!("AT {begin}..{end} s"), Tone::Strong)
         }
     });
-    if let Some(key) = &state.lens.group {
-        segments.push(Segment::new(format!("by {}", visible(key)), Tone::Strong));
+    match &state.lens.group {
+        Some(key) => segments.push(Segment::new(format!("by {}", visible(key)), Tone::Strong)),
+        None if state.lens.by_variable => {
+            segments.push(Segment::new("variables apart", Tone::Strong));
+        }
+        None => {}
     }
     match snapshot.warnings.len() {
         0 => {}

@@ -113,7 +113,7 @@ pub(in crate::tui) fn columns(state: &ScreenState, width: usize) -> Vec<Column> 
         if idx == N_NARROW {
             left = left.saturating_sub(GOOD_NAME_WIDTH.saturating_sub(name_width));
         }
-        let is_seen = state.lens.group.is_none()
+        let is_seen = !state.lens.is_split()
             || !matches!(column, Column::Trend | Column::HotLine | Column::Threads);
         if is_seen && column.is_measured(&state.whole) {
             if !take(&mut left, column) {

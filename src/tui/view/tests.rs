@@ -106,6 +106,31 @@ fn the_code_of_a_function() {
 }
 
 #[test]
+fn the_variables_of_a_type() {
+    check_sampled("variables", "v");
+}
+
+#[test]
+fn titles_of_columns_stay_where_a_page_scrolls() {
+    let source = Sampled::new();
+    let mut inspector = source.inspector();
+    let mut state = ScreenState::new(source.snapshot(), &options());
+    let theme = Theme::new(true, ThemeName::Dark, false);
+    let mut terminal = Terminal::new(TestBackend::new(100, 18)).unwrap();
+    for key in "jjjcG".chars() {
+        press_on(&mut state, key);
+        look_at(&mut state, &source, Some(&mut inspector), 100);
+        terminal.draw(|frame| draw(frame, &mut state, &theme)).unwrap();
+    }
+    let shown = text(terminal.backend().buffer());
+    let lines: Vec<&str> = shown.lines().collect();
+    let top = lines.iter().position(|line| line.contains(" code ")).unwrap();
+    assert!(lines[top + 1].contains("WAITED") && lines[top + 1].contains("ADDRESS"), "{shown}");
+    assert_eq!(shown.matches("WAITED").count(), 1, "{shown}");
+    assert_eq!(usize::from(state.body.y), top + 2, "a click finds its row");
+}
+
+#[test]
 fn the_cache_lines_that_threads_share() {
     check_sampled("threads", "t");
 }

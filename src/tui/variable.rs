@@ -1,0 +1,201 @@
+//! Types told apart by the variables that their objects are in: `order · g_orders`.
+
+use super::lens::{FIRST_OWN_ID, add, condition_of, kept, metrics};
+use crate::arrangement::{descendants_first, parents};
+use crate::session::question::quoted;
+use dataspace_proto::query::{KeyValue, QueryAnswer};
+use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
+use dataspace_proto::window::Windows;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Condition, by the number of an object, that a sample is of it, where it is one of a variable.
+pub(super) type VariableConditions = HashMap<u32, String>;
+
+/// Numbers for rows that the screen makes. A row keeps its number from one answer to the next.
+#[derive(Debug, Default)]
+pub(super) struct OwnIds(HashSet<u32>);
+
+impl OwnIds {
+    /// The number of what `key` stands for.
+    pub(super) fn of(&mut self, key: impl Hash) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let mut id = FIRST_OWN_ID | hasher.finish() as u32;
+        while !self.0.insert(id) {
+            id = FIRST_OWN_ID | id.wrapping_add(1);
+        }
+        id
+    }
+}
+
+/// The objects of `snapshot` with the sums of an answer by variable and object. A type of which any sample is of a
+/// known variable has its variables below it, and its members below these.
+pub(super) fn unfolded(
+    snapshot: &Snapshot,
+    answer: &QueryAnswer,
+) -> (Vec<ObjectLine>, VariableConditions) {
+    let objects = &snapshot.objects;
+    let roots = roots(objects);
+    let places: HashMap<&str, usize> =
+        objects.iter().enumerate().map(|(idx, object)| (&*object.object, idx)).collect();
+    let mut sums: BTreeMap<usize, HashMap<Option<&str>, BTreeMap<usize, Metrics>>> =
+        BTreeMap::new();
+    for row in &answer.rows {
+        let [variable, KeyValue::Text(object)] = &row.key[..] else { continue };
+        let Some(&idx) = places.get(object.as_str()) else { continue };
+        let variable = match variable {
+            KeyValue::Text(variable) => Some(variable.as_str()),
+            _ => None,
+        };
+        let of_variable = sums.entry(roots[idx]).or_default().entry(variable).or_default();
+        add(of_variable.entry(idx).or_default(), &metrics(&row.metrics));
+    }
+    sums.retain(|root, of| {
+        objects[*root].kind == ObjectKind::Aggregate && of.keys().any(Option::is_some)
+    });
+    let mut lines = kept(snapshot, answer);
+    let inside = |idx: usize| roots[idx] != idx && sums.contains_key(&roots[idx]);
+    let mut idx = 0;
+    lines.retain(|_| {
+        idx += 1;
+        !inside(idx - 1)
+    });
+    let upwards = descendants_first(objects);
+    let (mut ids, mut conditions) = (OwnIds::default(), HashMap::new());
+    for (&root, of_root) in &sums {
+        for (variable, own) in of_root {
+            let mut own = own.clone();
+            for &(child, parent) in upwards.iter().filter(|(child, _)| roots[*child] == root) {
+                if child != root
+                    && let Some(sum) = own.get(&child).cloned()
+                {
+                    add(own.entry(parent).or_default(), &sum);
+                }
+            }
+            let id_of: HashMap<usize, u32> = own
+                .keys()
+                .map(|&idx| (idx, ids.of((variable, &*objects[idx].object, objects[idx].id))))
+                .collect();
+            for (&idx, sum) in &own {
+                let line = of_variable(snapshot, (root, idx), *variable, &id_of, sum);
+                conditions.insert(line.id, condition(&objects[idx], *variable));
+                lines.push(line);
+            }
+        }
+    }
+    (lines, conditions)
+}
+
+/// By object: the outermost one that it is inside of.
+fn roots(objects: &[ObjectLine]) -> Vec<usize> {
+    let parents = parents(objects);
+    let root = |idx| std::iter::successors(Some(idx), |at| parents[*at]).last().unwrap_or(idx);
+    (0..objects.len()).map(root).collect()
+}
+
+/// The row of the type `root`, or of one of its members, of one variable.
+fn of_variable(
+    snapshot: &Snapshot,
+    (root, idx): (usize, usize),
+    variable: Option<&str>,
+    ids: &HashMap<usize, u32>,
+    metrics: &Metrics,
+) -> ObjectLine {
+    let object = &snapshot.objects[idx];
+    let told = format!(" · {}", variable.unwrap_or("(no variable)"));
+    let is_root = idx == root;
+    let parent = snapshot.objects.iter().position(|it| Some(it.id) == object.parent_id);
+    let whole = format!("{}{told}", snapshot.objects[root].name);
+    let own = object.name.strip_prefix(&*snapshot.objects[root].name);
+    ObjectLine {
+        id: ids[&idx],
+        parent_id: match is_root {
+            true => Some(object.id),
+            false => parent.and_then(|parent| ids.get(&parent).copied()),
+        },
+        name: own.map_or_else(|| object.name.clone(), |own| format!("{whole}{own}").into()),
+        part: if is_root { Some(told.into()) } else { object.part.clone() },
+        is_elided: object.is_elided && !is_root,
+        metrics: Windows::new(snapshot.window_lengths(), |_| metrics.clone()),
+        ..object.clone()
+    }
+}
+
+fn condition(object: &ObjectLine, variable: Option<&str>) -> String {
+    let variable = variable.map_or_else(|| "null".to_owned(), quoted);
+    format!("{} && variable == {variable}", condition_of(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::session::question::Question;
+    use dataspace_proto::query::{Query, QueryMetrics, QueryRow};
+
+    const ORDER: &str = "{structure:order}.{long_int price}";
+    const DEEP: &str = "{structure:order}.{structure:pos_t pos}.{int y}";
+
+    fn answer(rows: &[(Option<&str>, &str, u64)]) -> QueryAnswer {
+        let row = |(variable, object, samples): &(Option<&str>, &str, u64)| QueryRow {
+            key: vec![
+                variable.map_or(KeyValue::None, |text| KeyValue::Text(text.to_owned())),
+                KeyValue::Text((*object).to_owned()),
+            ],
+            metrics: QueryMetrics { samples: *samples, ..QueryMetrics::default() },
+        };
+        QueryAnswer { rows: rows.iter().map(row).collect(), ..QueryAnswer::default() }
+    }
+
+    #[test]
+    fn a_type_has_its_variables_below_it_and_the_sums_stay_right() {
+        let particle = "{structure:particle}.{double x}";
+        let rows = [
+            (Some("g_orders"), ORDER, 5),
+            (None, ORDER, 3),
+            (Some("g_orders"), DEEP, 2),
+            (None, particle, 4),
+        ];
+        let (lines, conditions) = unfolded(&fixture::running(), &answer(&rows));
+        let of = |name: &str| {
+            let mut found = lines.iter().filter(|line| &*line.name == name);
+            let line = found.next().unwrap_or_else(|| panic!("{name} is not there"));
+            assert!(found.next().is_none(), "{name} is there twice");
+            line
+        };
+        let samples = |name: &str| of(name).metrics.all.samples;
+        assert_eq!(samples("order"), 10);
+        assert_eq!(samples("order · g_orders"), 7);
+        assert_eq!(samples("order · g_orders.price"), 5);
+        assert_eq!(samples("order · g_orders.pos.y"), 2);
+        assert_eq!(samples("order · (no variable)"), 3);
+        assert_eq!(samples("order · (no variable).price"), 3);
+        assert_eq!(samples("particle.x"), 4, "no variable of that type is known");
+        for line in &lines {
+            let below = lines.iter().filter(|it| it.parent_id == Some(line.id));
+            let sum: u64 = below.map(|it| it.metrics.all.samples).sum();
+            assert!(sum <= line.metrics.all.samples, "{line:?}");
+        }
+        assert_eq!(of("order · g_orders").parent_id, Some(of("order").id));
+        let price = of("order · g_orders.price");
+        assert_eq!(price.parent_id, Some(of("order · g_orders").id));
+        for expression in conditions.values() {
+            let filter = Some(expression.clone());
+            Question::new(Query { filter, ..Query::default() }).unwrap();
+        }
+        assert!(conditions[&price.id].ends_with("&& variable == \"g_orders\""));
+        assert!(conditions[&of("order · (no variable)").id].ends_with("&& variable == null"));
+    }
+
+    #[test]
+    fn rows_keep_their_numbers_when_the_order_changes() {
+        let rows = [(Some("a"), ORDER, 5), (Some("b"), ORDER, 3), (Some("a"), DEEP, 2)];
+        let ids = |rows: &[(Option<&str>, &str, u64)]| -> BTreeMap<String, u32> {
+            let (lines, _) = unfolded(&fixture::running(), &answer(rows));
+            lines.iter().map(|line| (line.name.to_string(), line.id)).collect()
+        };
+        let backwards: Vec<_> = rows.iter().rev().copied().collect();
+        assert_eq!(ids(&rows), ids(&backwards));
+    }
+}
