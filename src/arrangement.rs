@@ -293,7 +293,7 @@ impl Arrangement {
                 chain.iter().filter(is_told).map(part).collect()
             }
         };
-        visible(&label).into_owned()
+        visible(label.trim_start()).into_owned()
     }
 
     fn sort(&self, snapshot: &Snapshot, idxs: &mut [usize]) {

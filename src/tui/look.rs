@@ -2,6 +2,7 @@
 
 use super::lens::{Lens, begin_s, condition_of, shown};
 use super::page::code::CodeWishes;
+use super::page::object::ObjectWishes;
 use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
 use super::state::ScreenState;
 use super::variable::VariableConditions;
@@ -101,7 +102,9 @@ fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
     let first = || match &page.subject {
         Subject::Object(id) => {
             let object = state.object(*id)?;
-            Some(object::rows(&state.snapshot, object, &[], state.arrangement().names, width))
+            let window = state.lens.is_needed().then_some(state.arrangement().window);
+            let wishes = ObjectWishes { window, names: state.arrangement().names, width };
+            Some(object::rows(&state.snapshot, object, &[], wishes))
         }
         _ => Some(vec![PageRow::text("the samples are being asked…", Tone::Faint)]),
     };
@@ -325,7 +328,9 @@ impl Wish {
         let queries = object::queries(&self.condition(object), &self.lens, self.window);
         let answers: Vec<Result<QueryAnswer, String>> =
             queries.into_iter().map(|query| self.ask(source, query)).collect();
-        object::rows(&self.shown, object, &answers, self.names, self.width)
+        let window = self.lens.is_needed().then_some(self.window);
+        let wishes = ObjectWishes { window, names: self.names, width: self.width };
+        object::rows(&self.shown, object, &answers, wishes)
     }
 
     fn time_rows(&self, source: &dyn Source, id: Option<u32>) -> Vec<PageRow> {

@@ -38,17 +38,26 @@ pub(in crate::tui) fn queries(condition: &str, lens: &Lens, window: Window) -> V
     LISTS.iter().map(query).collect()
 }
 
-/// The rows of the page in lines of `width`.
+/// Form of a page.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tui) struct ObjectWishes {
+    /// The window that the sums are of, where the history was asked; otherwise each has its own.
+    pub(in crate::tui) window: Option<Window>,
+    pub(in crate::tui) names: Names,
+    /// Columns of a row.
+    pub(in crate::tui) width: usize,
+}
+
+/// The rows of the page.
 pub(in crate::tui) fn rows(
     snapshot: &Snapshot,
     object: &ObjectLine,
     answers: &[Result<QueryAnswer, String>],
-    names: Names,
-    width: usize,
+    wishes: ObjectWishes,
 ) -> Vec<PageRow> {
-    let mut rows = identity(snapshot, object, names, width);
+    let mut rows = identity(snapshot, object, wishes.names, wishes.width);
     rows.push(PageRow::default());
-    rows.extend(sums(snapshot, object));
+    rows.extend(sums(snapshot, object, wishes.window));
     let mut failures: Vec<&String> = Vec::new();
     for ((heading, keys), answer) in LISTS.iter().zip(answers) {
         match answer {
@@ -134,10 +143,11 @@ fn identity(snapshot: &Snapshot, object: &ObjectLine, names: Names, width: usize
     rows
 }
 
-fn sums(snapshot: &Snapshot, object: &ObjectLine) -> Vec<PageRow> {
+fn sums(snapshot: &Snapshot, object: &ObjectLine, only: Option<Window>) -> Vec<PageRow> {
     let lengths = snapshot.window_lengths();
     let columns: Vec<(Scale, &Metrics)> = lengths
         .windows()
+        .filter(|window| only.is_none_or(|only| only == *window))
         .map(|window| (Scale::new(snapshot, window), object.metrics.get(window)))
         .collect();
     let titles = columns.iter().map(|(scale, _)| scale.window.to_string());

@@ -70,6 +70,8 @@ fn before_the_first_sample() {
 fn the_page_about_an_object() {
     check("object_80x24", fixture::running(), "j\n", (80, 24));
     check("object_160x50", fixture::running(), "j\n", (160, 50));
+    // The history was asked for one window, and tells of no other.
+    check("object_filtered_80x24", fixture::running(), "jf\n", (80, 24));
 }
 
 /// The pages that need code or the samples themselves, of a session that has them.
