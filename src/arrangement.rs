@@ -280,9 +280,9 @@ impl Arrangement {
         let label = match (self.names, family.parents[first]) {
             (_, None) => return namesakes.label(&objects[last]),
             (Names::Descriptor, Some(parent)) => {
-                let (whole, part) = (&objects[last].object, &objects[first].part);
+                let whole = &objects[last].object;
                 let own = whole.strip_prefix(&*objects[parent].object);
-                own.filter(|own| !own.is_empty()).or(part.as_deref()).unwrap_or(whole).to_owned()
+                own.filter(|own| !own.is_empty()).unwrap_or(whole).to_owned()
             }
             (Names::Source, Some(_)) => {
                 let is_told = |idx: &&usize| **idx == last || !objects[**idx].is_elided;

@@ -12,7 +12,7 @@ mod fetch;
 mod install_units;
 mod json;
 mod layout;
-mod own_key;
+mod own_setting;
 mod progress;
 mod reading;
 mod record;

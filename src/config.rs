@@ -10,6 +10,7 @@ use dataspace_proto::snapshot::ObjectLine;
 use dataspace_proto::window::{Window, WindowLengths};
 use dataspace_proto::worker::Viewer;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -256,6 +257,8 @@ pub(crate) struct TopOptions {
     pub(crate) has_color: bool,
     /// Columns and colours of the screen.
     pub(crate) screen: ScreenSettings,
+    /// Keys of the user's own, for questions of the screen.
+    pub(crate) own_keys: BTreeMap<String, String>,
     /// True where the terminal has no letters but those of ASCII.
     pub(crate) is_ascii: bool,
 }

@@ -25,7 +25,6 @@ use looker::Looker;
 use ratatui::crossterm::event::Event;
 use screen::Screen;
 use state::ScreenState;
-use std::collections::BTreeMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,12 +50,11 @@ pub(crate) enum Leave {
 }
 
 /// Shows the session until somebody leaves the screen or the time given is over. The end of the
-/// target does not end it: its final totals are there to be looked at. Samples can be put together by `own_keys` too. Code
+/// target does not end it: its final totals are there to be looked at. Code
 /// and sources are read by the rules of `files`, where the session is in this process.
 pub(crate) fn run(
     source: &dyn Source,
     options: &TopOptions,
-    own_keys: BTreeMap<String, String>,
     files: Option<FilePolicy>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Leave> {
@@ -65,7 +63,6 @@ pub(crate) fn run(
     let theme =
         Theme::new(options.has_color, options.screen.theme.unwrap_or_default(), options.is_ascii);
     let mut state = ScreenState::new(source.snapshot(), options);
-    state.own_keys = own_keys;
     let inspector = files.map(Inspector::new);
     thread::scope(|scope| {
         let looker = Looker::start(scope, source, inspector).context("starting a thread")?;

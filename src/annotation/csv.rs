@@ -18,7 +18,7 @@ const INSTRUCTION_COLUMNS: [FieldColumn; 24] = [
     ("approximate", "/row/approximate"),
     ("statement", "/row/statement"),
     ("out_of_order", "/row/out_of_order"),
-    ("inlined", "/row/inlined/0/function"),
+    ("innermost_function", "/row/inlined/0/function"),
     ("access", "/row/access"),
     ("size", "/row/size"),
     ("operand", "/row/operand"),

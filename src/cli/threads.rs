@@ -56,7 +56,7 @@ pub(crate) struct ThreadsArgs {
     duration: Option<Duration>,
     #[command(flatten)]
     form: FormArgs,
-    /// Show at most N lines [default: 20, for programs all].
+    /// Show at most N lines [default: 20, with --json or --csv all].
     #[arg(long, value_name = "N", value_parser = value::limit, help_heading = VIEW)]
     limit: Option<usize>,
     /// Show lines that nobody shares, too.

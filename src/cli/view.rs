@@ -7,6 +7,7 @@ use crate::config::{AnswerForm, Names, Output, ScreenSettings, Selection, ThemeN
 use clap::Args;
 use dataspace_proto::query::Query;
 use dataspace_proto::window::{Window, WindowLengths};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time between two snapshots, unless another one was asked for.
@@ -40,7 +41,8 @@ pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
     /// Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked,
-    /// hitm, threads, evidence, line [default: those that there is room for]. `[screen]` of the configuration has others.
+    /// hitm, threads, evidence, line [default: those that there is room for, or those of `[screen]` in
+    /// ~/.config/dataspace/dataspace.toml].
     #[arg(long, value_name = "COLUMN,...", value_parser = Column::named, value_delimiter = ',')]
     pub(crate) columns: Vec<Column>,
     /// Colours of the screen [default: dark].
@@ -54,7 +56,7 @@ pub(crate) struct ViewArgs {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
 pub(crate) struct FormArgs {
-    /// Print JSON: one document a line.
+    /// Print one JSON document, of several layouts a line for each.
     #[arg(long)]
     json: bool,
     /// Print one line for each row, as spreadsheets take it (RFC 4180).
@@ -154,6 +156,7 @@ impl ViewArgs {
             names: self.names.how,
             has_color: color.resolve(is_terminal),
             screen: ScreenSettings { columns: self.columns, theme: self.theme },
+            own_keys: BTreeMap::new(),
             is_ascii: !is_utf8(),
         }
     }

@@ -75,7 +75,7 @@ pub(super) fn run(args: AnnotateArgs, global: &Global) -> anyhow::Result<()> {
 /// The filter that was typed, with the keys of the configuration.
 fn filter(options: &AnnotateOptions) -> anyhow::Result<Option<SampleFilter>> {
     let Some(text) = &options.condition else { return Ok(None) };
-    let filter = SampleFilter::new(text, &config_file::own_settings()?.keys);
+    let filter = SampleFilter::new(text, &config_file::own_keys()?);
     Ok(Some(filter.map_err(|error| mistake(&error))?))
 }
 

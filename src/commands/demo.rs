@@ -1,6 +1,6 @@
 //! `dataspace demo`: a bundled program in a child process, profiled live.
 
-use super::own_key::with_own_keys;
+use super::own_setting::with_own_settings;
 use super::top;
 use crate::cli::{DemoArgs, Global};
 use crate::config::Output;
@@ -19,8 +19,7 @@ const DURATION: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
-    let mut view = args.view.resolve(global.color, stdout().is_terminal());
-    view.query = with_own_keys(view.query)?;
+    let mut view = with_own_settings(args.view.resolve(global.color, stdout().is_terminal()))?;
     if view.output != Output::Screen {
         view.duration.get_or_insert(DURATION);
     }

@@ -1,6 +1,6 @@
 //! `dataspace report`: the totals of a recording.
 
-use super::own_key::with_own_keys;
+use super::own_setting::{with_own_keys, with_own_settings};
 use super::progress::ProgressText;
 use super::reading::wait;
 use super::{fetch, json};
@@ -10,7 +10,6 @@ use crate::cli::{Global, ReportArgs, ReportFormat, is_utf8};
 use crate::config::{
     Names, Output, RECORDING_HISTORY_BYTES, RecordingOptions, ScreenSettings, Selection, TopOptions,
 };
-use crate::daemon::config_file;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
@@ -25,6 +24,7 @@ use crate::way_out::WayOut;
 use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::snapshot::Snapshot;
 use dataspace_proto::window::Window;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stdin, stdout};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let mut recording = OpenRecording::open(&recording)?;
     if is_screen {
         recording.policy.shows_sources = true;
-        let view = screen_view(selection, args.names.how, has_color);
+        let view = with_own_settings(screen_view(selection, args.names.how, has_color))?;
         return show(recording, &view, global);
     }
     let is_paged = format == ReportFormat::Table && stdout().is_terminal() && !args.no_pager;
@@ -120,6 +120,7 @@ fn screen_view(selection: Selection, names: Names, has_color: bool) -> TopOption
         names,
         has_color,
         screen: ScreenSettings::default(),
+        own_keys: BTreeMap::new(),
         is_ascii: !is_utf8(),
     }
 }
@@ -131,9 +132,7 @@ fn show(recording: OpenRecording, view: &TopOptions, global: &Global) -> anyhow:
         let interrupt = Interrupt::listen()?;
         let source = recording.totals()?;
         wait(&*source, &interrupt)?;
-        let settings = config_file::own_settings()?;
-        let view = TopOptions { screen: settings.screen, ..view.clone() };
-        tui::run(&*source, &view, settings.keys, Some(policy), &interrupt)?;
+        tui::run(&*source, view, Some(policy), &interrupt)?;
         Ok(())
     })
 }
@@ -222,7 +221,7 @@ fn print(
     match format {
         ReportFormat::Table => table::render(snapshot, options, out)?,
         ReportFormat::Json => return json::write_line(snapshot, selection, out),
-        ReportFormat::Csv => csv::write(&reduced(snapshot, selection), out)?,
+        ReportFormat::Csv => csv::write(&reduced(snapshot, selection), Window::All, out)?,
         ReportFormat::Folded => folded::write(&findings, usize::MAX, out)?,
         // The totals do not tell the time of the recording.
         ReportFormat::Pprof => pprof::write(&findings, None, usize::MAX, out)?,

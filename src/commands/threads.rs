@@ -1,6 +1,6 @@
 //! `dataspace threads`: which threads share a cache line, live or of a recording.
 
-use super::own_key::with_own_keys;
+use super::own_setting::with_own_keys;
 use super::{json, reading, top};
 use crate::broker::{self, Terms};
 use crate::cli::{Global, SampleSource, ThreadsArgs, ThreadsOptions};

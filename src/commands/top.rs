@@ -1,13 +1,12 @@
 //! `dataspace top`: a live session, on the screen, as JSON lines or as one table.
 
-use super::own_key::with_own_keys;
+use super::own_setting::with_own_settings;
 use super::{comm_note, fetch, json};
 use crate::answer;
 use crate::broker::{self, Terms};
 use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
 use crate::client::{Client, RemoteSession};
 use crate::config::{LiveOptions, Output, Selection, TopOptions};
-use crate::daemon::config_file;
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::csv;
@@ -35,8 +34,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
-    let mut view = args.view.resolve(global.color, stdout().is_terminal());
-    view.query = with_own_keys(view.query)?;
+    let view = with_own_settings(args.view.resolve(global.color, stdout().is_terminal()))?;
     let is_watching = args.connect.is_watching(&args.target);
     if !is_watching {
         // Before a command is started, or the daemon attaches.
@@ -215,11 +213,9 @@ pub(super) fn show(
             print_once(source, view, interrupt, &mut out)
         }
         Output::Screen => {
-            let settings = config_file::own_settings()?;
-            let view = &TopOptions { screen: view.screen.or(&settings.screen), ..view.clone() };
             let shown = match &question {
                 Some(question) => tui::asked::run(source, question, view, interrupt),
-                None => tui::run(source, view, settings.keys, files, interrupt),
+                None => tui::run(source, view, files, interrupt),
             };
             if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
                 && ends_with_answer(source, view)
@@ -344,7 +340,7 @@ fn print_snapshot(
         return Ok(answer::write_table(&snapshot, &question, &answer, &options, out)?);
     }
     if view.output == Output::Csv {
-        return Ok(csv::write(&reduced(&snapshot, &view.selection), out)?);
+        return Ok(csv::write(&reduced(&snapshot, &view.selection), options.window, out)?);
     }
     table::render(&snapshot, &options, out)?;
     out.flush()?;
@@ -385,6 +381,7 @@ mod tests {
     use super::*;
     use crate::config::{Names, ScreenSettings};
     use crate::fixture::{self, FakeSource};
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     const FOREVER: u64 = u64::MAX;
@@ -400,6 +397,7 @@ mod tests {
             names: Names::default(),
             has_color: false,
             screen: ScreenSettings::default(),
+            own_keys: BTreeMap::new(),
             is_ascii: false,
         }
     }

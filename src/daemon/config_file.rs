@@ -11,6 +11,7 @@ use dataspace_analyzer::query::error::QueryError;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::query::Query;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
@@ -121,27 +122,51 @@ struct File {
     session: Vec<Spanned<SessionSpec>>,
 }
 
-/// Settings that commands take of a configuration, whatever else there is.
+/// The keys of a file, and whatever else there is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct OwnSettings {
-    /// Keys of questions: expressions by name.
-    pub(crate) keys: BTreeMap<String, String>,
-    /// Columns and colours of the screen.
-    pub(crate) screen: ScreenSettings,
+struct KeysOnly {
+    keys: BTreeMap<String, String>,
 }
 
-/// Settings in the user's own configuration, then in the machine's, for commands that need no daemon. Files that
-/// are not there, or not for this user to read, have none, nor have those that others may write to.
+/// The settings of the screen, and whatever else there is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ScreenOnly {
+    screen: ScreenSettings,
+}
+
+/// Keys of questions in the user's own configuration, then in the machine's, for commands that need no daemon.
 ///
 /// # Errors
-/// Where a file is not TOML.
-pub(crate) fn own_settings() -> anyhow::Result<OwnSettings> {
+/// Where a file is not TOML, or its keys are no texts.
+pub(crate) fn own_keys() -> anyhow::Result<BTreeMap<String, String>> {
+    let mut keys = BTreeMap::new();
+    for of_file in own::<KeysOnly>()? {
+        for (name, expression) in of_file.keys {
+            keys.entry(name).or_insert(expression);
+        }
+    }
+    Ok(keys)
+}
+
+/// Columns and colours of the screen, likewise.
+///
+/// # Errors
+/// Where a file is not TOML, or there is no such column or theme.
+pub(crate) fn own_screen() -> anyhow::Result<ScreenSettings> {
+    let files = own::<ScreenOnly>()?;
+    Ok(files.iter().fold(ScreenSettings::default(), |all, of_file| all.or(&of_file.screen)))
+}
+
+/// A part of the user's own configuration, then of the machine's. Files that are not there, or not for this user to read,
+/// are left out, and so are those that others may write to.
+fn own<T: DeserializeOwned>() -> anyhow::Result<Vec<T>> {
     let directory = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
     let home = || Some(directory("HOME")?.join(".config"));
     let own = directory("XDG_CONFIG_HOME").or_else(home);
     let own = own.map(|directory| directory.join("dataspace/dataspace.toml"));
-    let mut settings = OwnSettings::default();
+    let mut found = Vec::new();
     for path in own.into_iter().chain([DEFAULT_PATH.into()]) {
         if !path.is_file() {
             continue;
@@ -150,19 +175,15 @@ pub(crate) fn own_settings() -> anyhow::Result<OwnSettings> {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
             Err(error) => {
-                // A question that speaks of none of its keys is not worse for it.
-                tracing::warn!(file = %path.display(), %error, "its keys and columns are not known");
+                // What speaks of none of its settings is not worse for it.
+                tracing::warn!(file = %path.display(), %error, "its settings are not known");
                 continue;
             }
         };
-        let of_file: OwnSettings = toml::from_str(&text)
-            .map_err(|error| fault(&text, &path, error.span(), error.message()))?;
-        for (name, expression) in of_file.keys {
-            settings.keys.entry(name).or_insert(expression);
-        }
-        settings.screen = settings.screen.or(&of_file.screen);
+        let part = toml::from_str(&text);
+        found.push(part.map_err(|error| fault(&text, &path, error.span(), error.message()))?);
     }
-    Ok(settings)
+    Ok(found)
 }
 
 impl Default for DaemonConfig {

@@ -5,6 +5,7 @@ use crate::text::visible;
 use dataspace_proto::memory::Level;
 use dataspace_proto::sample_line::Evidence;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use dataspace_proto::window::Window;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -38,7 +39,8 @@ pub(crate) fn write_fields(
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => quoted(text),
+        // As everywhere, tabs are eight columns.
+        Value::String(text) => quoted(&text.replace('\t', "        ")),
         Value::Array(values) => values.iter().map(field).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
@@ -48,11 +50,11 @@ fn field(value: &Value) -> String {
 const COLUMNS: &str = "id,parent_id,kind,object,name,module,offset,size,samples,loads,stores,latency,tlb_misses,\
                        locked,hitm,remote,threads";
 
-/// Writes the objects of `snapshot` with their sums since the session began.
+/// Writes the objects of `snapshot` with their sums in `window`; threads are those since the session began.
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(snapshot: &Snapshot, window: Window, out: &mut dyn Write) -> io::Result<()> {
     let events = event_names(snapshot);
     out.write_all(COLUMNS.as_bytes())?;
     for kind in Evidence::ALL {
@@ -66,14 +68,19 @@ pub(crate) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> 
     }
     out.write_all(b"\r\n")?;
     for line in &snapshot.objects {
-        write_object(line, &events, out)?;
+        write_object(line, window, &events, out)?;
     }
     out.flush()
 }
 
-fn write_object(line: &ObjectLine, events: &[&str], out: &mut dyn Write) -> io::Result<()> {
+fn write_object(
+    line: &ObjectLine,
+    window: Window,
+    events: &[&str],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let optional = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
-    let (id, all) = (line.id, &line.metrics.all);
+    let (id, all) = (line.id, line.metrics.get(window));
     let kind = serde_json::to_value(line.kind)?;
     let parent = optional(line.parent_id.map(u64::from));
     let (kind, object) = (kind.as_str().unwrap_or_default(), quoted(&line.object));
@@ -89,7 +96,7 @@ fn write_object(line: &ObjectLine, events: &[&str], out: &mut dyn Write) -> io::
         all.locked,
         all.hitm,
         all.remote,
-        Some(all.threads),
+        Some(line.metrics.all.threads),
     ];
     let evidence = Evidence::ALL.iter().map(|kind| all.evidence.get(kind.name()));
     let levels = Level::ALL.iter().map(|level| all.levels.get(level.name()));
@@ -146,7 +153,7 @@ mod tests {
         let mut snapshot = fixture::running();
         snapshot.objects[1].object = "{structure:a<\"b\",c>}".into();
         let mut out = Vec::new();
-        write(&snapshot, &mut out).unwrap();
+        write(&snapshot, Window::All, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let mut lines = text.split_terminator("\r\n").map(fields);
         let head = lines.next().unwrap();

@@ -61,9 +61,12 @@ pub(crate) fn of(rows: &SharingRows) -> Value {
 pub(crate) fn write_csv(rows: &SharingRows, out: &mut dyn Write) -> io::Result<()> {
     csv::write_titles(&COLUMNS, out)?;
     for row in &rows.lines {
-        let line = line(row);
-        for part in row.parts.iter().map(part) {
-            csv::write_fields(&COLUMNS, &json!({ "line": line, "part": part }), out)?;
+        let mut fields = json!({ "line": line(row) });
+        // Each has its own row.
+        fields["line"]["parts"] = Value::Null;
+        for row in &row.parts {
+            fields["part"] = part(row);
+            csv::write_fields(&COLUMNS, &fields, out)?;
         }
     }
     out.flush()

@@ -1,7 +1,7 @@
 //! A part of the samples that the screen is about: those that filters keep, of a window that may have been moved back, put
 //! together by a key. The history answers for it; without any of that the rolling totals do.
 
-use super::variable::{OwnIds, VariableConditions, unfolded};
+use super::variable::{OwnIds, VariableRows, unfolded};
 use crate::answer;
 use crate::arrangement::descendants_first;
 use crate::session::question::quoted;
@@ -93,20 +93,20 @@ impl Lens {
     }
 
     /// `snapshot` as far as the answer to [`Self::query`] has it: sums of the window asked for, in all windows. With it
-    /// the conditions of rows that are of one variable.
+    /// the rows that are of one variable.
     pub(super) fn seen(
         &self,
         snapshot: &Snapshot,
         answer: &QueryAnswer,
-    ) -> (Snapshot, VariableConditions) {
-        let (objects, conditions) = match (&self.group, self.by_variable) {
+    ) -> (Snapshot, VariableRows) {
+        let (objects, variables) = match (&self.group, self.by_variable) {
             (Some(_), _) => (grouped(snapshot, answer), HashMap::new()),
             (None, true) => unfolded(snapshot, answer),
             (None, false) => (kept(snapshot, answer), HashMap::new()),
         };
         let mut seen = Snapshot { objects, ..snapshot.clone() };
         seen.truncated |= answer.truncated;
-        (seen, conditions)
+        (seen, variables)
     }
 }
 

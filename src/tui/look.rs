@@ -5,7 +5,7 @@ use super::page::code::CodeWishes;
 use super::page::object::ObjectWishes;
 use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
 use super::state::ScreenState;
-use super::variable::VariableConditions;
+use super::variable::VariableRows;
 use super::view;
 use crate::annotation::subject::CodeSubject;
 use crate::arrangement::descendants_first;
@@ -32,7 +32,7 @@ pub(super) struct Wish {
     /// The part of it that is seen through the lens.
     shown: Arc<Snapshot>,
     lens: Lens,
-    variables: Arc<VariableConditions>,
+    variables: Arc<VariableRows>,
     window: Window,
     names: Names,
     own_keys: BTreeMap<String, String>,
@@ -51,8 +51,8 @@ pub(super) struct Wish {
 #[derive(Debug)]
 struct Seen {
     snapshot: Arc<Snapshot>,
-    /// Conditions of rows that are of one variable.
-    variables: Arc<VariableConditions>,
+    /// Rows that are of one variable.
+    variables: Arc<VariableRows>,
     /// A word where the history does not have all samples.
     missing: Option<String>,
 }
@@ -219,7 +219,8 @@ impl Wish {
 
     /// The condition that a sample is of an object or of what is inside of it.
     fn condition(&self, object: &ObjectLine) -> String {
-        self.variables.get(&object.id).cloned().unwrap_or_else(|| condition_of(object))
+        let row = self.variables.get(&object.id);
+        row.map_or_else(|| condition_of(object), |row| row.condition.clone())
     }
 
     /// The table through the lens.

@@ -74,6 +74,7 @@ impl Meaning {
             Self::Key(key, KeyValue::Number(number)) => {
                 (format!("{key} == {number}"), format!("{key} {number}"))
             }
+            Self::Key(key, KeyValue::None) => (format!("{key} == null"), format!("no {key}")),
             Self::Key(key, KeyValue::Bool(is_so)) => {
                 (format!("{key} == {is_so}"), format!("{key} {is_so}"))
             }
@@ -140,9 +141,13 @@ impl Page {
         Self { subject, rows: Vec::new(), at: Rows::default(), is_awaited: true }
     }
 
-    /// The last titles of columns above a row.
+    /// The titles of columns above a row, where it is in their table: an empty row ends one.
     pub(super) fn heading_above(&self, row: usize) -> Option<&PageRow> {
-        self.rows[..row].iter().rev().find(|row| row.meaning == Meaning::Heading)
+        let is_empty = |row: &&PageRow| row.segments.is_empty();
+        let from_here = self.rows.get(..=row)?.iter().rev().take_while(|row| !is_empty(row));
+        let heading = from_here.enumerate().find(|(_, row)| row.meaning == Meaning::Heading);
+        // A heading that is in sight needs no other.
+        heading.filter(|(distance, _)| *distance > 0).map(|(_, row)| row)
     }
 
     /// Meaning of the selected row.

@@ -1,20 +1,19 @@
 //! State of the screen, and how keys change it: no widget, no terminal.
 
+mod filter;
 mod opening;
 
 use super::control::{Action, action, is_control};
-use super::lens::{Condition, Lens, condition_of};
-use super::page::{Meaning, Page, Subject};
+use super::lens::{Condition, Lens};
+use super::page::{Page, Subject};
 use super::rows::Rows;
 use super::trend::Trend;
-use super::variable::VariableConditions;
+use super::variable::VariableRows;
 use crate::arrangement::{Arrangement, Fold, Listing};
 use crate::column::Column;
 use crate::config::{Names, TopOptions};
 use crate::header::{Segment, Tone};
-use crate::text::visible;
-use dataspace_proto::query::KeyValue;
-use dataspace_proto::snapshot::{ObjectKind, ObjectLine, Snapshot};
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
 use ratatui::crossterm::event::{
     KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -45,8 +44,8 @@ pub(super) struct ScreenState {
     pub(super) snapshot: Arc<Snapshot>,
     /// The part of the samples that is looked at.
     pub(super) lens: Lens,
-    /// Conditions of rows that are of one variable.
-    pub(super) variables: Arc<VariableConditions>,
+    /// Rows that are of one variable.
+    pub(super) variables: Arc<VariableRows>,
     pub(super) trend: Trend,
     /// The hottest line of each object, by its descriptor.
     pub(super) hot_lines: HashMap<String, String>,
@@ -103,7 +102,7 @@ impl ScreenState {
             pages: Vec::new(),
             columns: options.screen.columns.clone(),
             seen_columns: Vec::new(),
-            own_keys: BTreeMap::new(),
+            own_keys: options.own_keys.clone(),
             missing: None,
             message: None,
             is_stale: false,
@@ -231,10 +230,12 @@ impl ScreenState {
             Action::Columns => self.open(Subject::Columns),
             Action::Time => self.open_time(),
             Action::Threads => self.open(Subject::Threads),
-            Action::Layout => match self.spoken_of().map(|object| Arc::clone(&object.object)) {
-                Some(object) => self.open(Subject::Layout(object)),
-                None => self.tell("no object to show the layout of"),
-            },
+            Action::Layout => {
+                match self.spoken_of().map(|object| Arc::clone(self.descriptor(object))) {
+                    Some(object) => self.open(Subject::Layout(object)),
+                    None => self.tell("no object to show the layout of"),
+                }
+            }
             Action::Code => self.open_code(),
             Action::Open => self.open_selected(),
             Action::Pause => self.is_paused = !self.is_paused,
@@ -272,59 +273,14 @@ impl ScreenState {
             }
             Action::Unfold => self.fold(true),
             Action::Fold => self.fold(false),
+            Action::Variables if !self.pages.is_empty() => {
+                self.tell("variables are told apart in the table: q closes the page");
+            }
             Action::Variables => {
                 self.change_lens(|lens| lens.by_variable = !lens.by_variable);
             }
             Action::UnfoldAll => self.change(|arrangement| arrangement.folds.turn_all()),
         }
-    }
-
-    /// Leaves only samples of what is under the cursor.
-    fn filter_here(&mut self) {
-        let condition = match self.pages.last() {
-            Some(Page { subject: Subject::Object(id), at, .. }) if at.selected == 0 => {
-                self.object(*id).and_then(|object| self.condition(object))
-            }
-            Some(page) => page.selected().condition(),
-            None => self.selected_object().and_then(|object| self.condition(object)),
-        };
-        match condition {
-            Some(condition) if self.lens.conditions.contains(&condition) => {
-                self.tell("that filter is on already; F takes it off");
-            }
-            Some(condition) => {
-                if let Some(page) = self.pages.last_mut() {
-                    page.at = Rows::default();
-                }
-                self.change_lens(|lens| lens.conditions.push(condition));
-            }
-            None => self.tell("nothing under the cursor to filter by"),
-        }
-    }
-
-    /// The condition that samples are of a row of the table.
-    fn condition(&self, object: &ObjectLine) -> Option<Condition> {
-        let label = visible(self.arrangement.names.of(object)).into_owned();
-        if object.kind == ObjectKind::Total {
-            return None;
-        }
-        let is_group = object.parent_id == self.snapshot.objects.first().map(|total| total.id);
-        match &self.lens.group {
-            Some(key) if is_group => group_condition(key, &object.object),
-            _ => Some(Condition { expression: self.expression(object), label }),
-        }
-    }
-
-    /// The expression that is true for samples of an object, or of what is inside of it.
-    pub(super) fn expression(&self, object: &ObjectLine) -> String {
-        self.variables.get(&object.id).cloned().unwrap_or_else(|| condition_of(object))
-    }
-
-    fn unfilter(&mut self) {
-        if self.lens.conditions.is_empty() {
-            return self.tell("no filter is on; f sets one");
-        }
-        self.change_lens(|lens| drop(lens.conditions.pop()));
     }
 
     /// Closes what is open, then takes off what leaves samples out, one after the other.
@@ -474,19 +430,6 @@ impl ScreenState {
         let row = row.filter(|_| self.at.selected > 0).unwrap_or(self.at.selected);
         self.select(row);
     }
-}
-
-/// The condition that a key has the value that is shown so.
-fn group_condition(key: &str, shown: &str) -> Option<Condition> {
-    if shown == "(none)" {
-        let (expression, label) = (format!("{key} == null"), format!("no {key}"));
-        return Some(Condition { expression, label });
-    }
-    let value = match shown {
-        "true" | "false" => KeyValue::Bool(shown == "true"),
-        _ => shown.parse().map_or_else(|_| KeyValue::Text(shown.to_owned()), KeyValue::Number),
-    };
-    Meaning::Key(key.to_owned(), value).condition()
 }
 
 /// The window that is shown: the one chosen, if the session has it, else one of some seconds.

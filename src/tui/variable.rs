@@ -8,9 +8,21 @@ use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Windows;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-/// Condition, by the number of an object, that a sample is of it, where it is one of a variable.
-pub(super) type VariableConditions = HashMap<u32, String>;
+/// Rows that are of one variable, by their numbers.
+pub(super) type VariableRows = HashMap<u32, VariableRow>;
+
+/// A type, or a part of one, of one variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VariableRow {
+    /// The descriptor without the variable.
+    pub(super) descriptor: Arc<str>,
+    /// The condition that a sample is of it, or of what is inside of it.
+    pub(super) condition: String,
+    /// Number of the variable's own row.
+    pub(super) variable: u32,
+}
 
 /// Numbers for rows that the screen makes. A row keeps its number from one answer to the next.
 #[derive(Debug, Default)]
@@ -34,12 +46,12 @@ impl OwnIds {
 pub(super) fn unfolded(
     snapshot: &Snapshot,
     answer: &QueryAnswer,
-) -> (Vec<ObjectLine>, VariableConditions) {
+) -> (Vec<ObjectLine>, VariableRows) {
     let objects = &snapshot.objects;
     let roots = roots(objects);
     let places: HashMap<&str, usize> =
         objects.iter().enumerate().map(|(idx, object)| (&*object.object, idx)).collect();
-    let mut sums: BTreeMap<usize, HashMap<Option<&str>, BTreeMap<usize, Metrics>>> =
+    let mut sums: BTreeMap<usize, BTreeMap<Option<&str>, BTreeMap<usize, Metrics>>> =
         BTreeMap::new();
     for row in &answer.rows {
         let [variable, KeyValue::Text(object)] = &row.key[..] else { continue };
@@ -54,6 +66,7 @@ pub(super) fn unfolded(
     sums.retain(|root, of| {
         objects[*root].kind == ObjectKind::Aggregate && of.keys().any(Option::is_some)
     });
+    let lengths = snapshot.window_lengths();
     let mut lines = kept(snapshot, answer);
     let inside = |idx: usize| roots[idx] != idx && sums.contains_key(&roots[idx]);
     let mut idx = 0;
@@ -62,7 +75,8 @@ pub(super) fn unfolded(
         !inside(idx - 1)
     });
     let upwards = descendants_first(objects);
-    let (mut ids, mut conditions) = (OwnIds::default(), HashMap::new());
+    let parents: HashMap<usize, usize> = upwards.iter().copied().collect();
+    let (mut ids, mut of_variables) = (OwnIds::default(), HashMap::new());
     for (&root, of_root) in &sums {
         for (variable, own) in of_root {
             let mut own = own.clone();
@@ -78,13 +92,25 @@ pub(super) fn unfolded(
                 .map(|&idx| (idx, ids.of((variable, &*objects[idx].object, objects[idx].id))))
                 .collect();
             for (&idx, sum) in &own {
-                let line = of_variable(snapshot, (root, idx), *variable, &id_of, sum);
-                conditions.insert(line.id, condition(&objects[idx], *variable));
-                lines.push(line);
+                let object = &objects[idx];
+                let around = if idx == root { None } else { parents.get(&idx) };
+                let around = around.and_then(|around| id_of.get(around)).copied();
+                lines.push(ObjectLine {
+                    id: id_of[&idx],
+                    parent_id: around.or(Some(object.id)),
+                    metrics: Windows::new(lengths, |_| sum.clone()),
+                    ..of_variable(&objects[root], object, *variable)
+                });
+                let row = VariableRow {
+                    descriptor: Arc::clone(&object.object),
+                    condition: condition(object, *variable),
+                    variable: id_of[&root],
+                };
+                of_variables.insert(id_of[&idx], row);
             }
         }
     }
-    (lines, conditions)
+    (lines, of_variables)
 }
 
 /// By object: the outermost one that it is inside of.
@@ -94,30 +120,19 @@ fn roots(objects: &[ObjectLine]) -> Vec<usize> {
     (0..objects.len()).map(root).collect()
 }
 
-/// The row of the type `root`, or of one of its members, of one variable.
-fn of_variable(
-    snapshot: &Snapshot,
-    (root, idx): (usize, usize),
-    variable: Option<&str>,
-    ids: &HashMap<usize, u32>,
-    metrics: &Metrics,
-) -> ObjectLine {
-    let object = &snapshot.objects[idx];
+/// The names of `object`, which is the type `root` or inside of it, in one variable.
+fn of_variable(root: &ObjectLine, object: &ObjectLine, variable: Option<&str>) -> ObjectLine {
     let told = format!(" · {}", variable.unwrap_or("(no variable)"));
-    let is_root = idx == root;
-    let parent = snapshot.objects.iter().position(|it| Some(it.id) == object.parent_id);
-    let whole = format!("{}{told}", snapshot.objects[root].name);
-    let own = object.name.strip_prefix(&*snapshot.objects[root].name);
+    let with = |whole: &Arc<str>, of_root: &str| match whole.strip_prefix(of_root) {
+        Some(own) => format!("{of_root}{told}{own}").into(),
+        None => Arc::clone(whole),
+    };
+    let is_root = object.id == root.id;
     ObjectLine {
-        id: ids[&idx],
-        parent_id: match is_root {
-            true => Some(object.id),
-            false => parent.and_then(|parent| ids.get(&parent).copied()),
-        },
-        name: own.map_or_else(|| object.name.clone(), |own| format!("{whole}{own}").into()),
-        part: if is_root { Some(told.into()) } else { object.part.clone() },
+        object: with(&object.object, &root.object),
+        name: with(&object.name, &root.name),
+        part: if is_root { Some(told.as_str().into()) } else { object.part.clone() },
         is_elided: object.is_elided && !is_root,
-        metrics: Windows::new(snapshot.window_lengths(), |_| metrics.clone()),
         ..object.clone()
     }
 }
@@ -135,6 +150,7 @@ mod tests {
     use dataspace_proto::query::{Query, QueryMetrics, QueryRow};
 
     const ORDER: &str = "{structure:order}.{long_int price}";
+    const TOLD: &str = "{structure:order} · g_orders.{long_int price}";
     const DEEP: &str = "{structure:order}.{structure:pos_t pos}.{int y}";
 
     fn answer(rows: &[(Option<&str>, &str, u64)]) -> QueryAnswer {
@@ -157,7 +173,7 @@ mod tests {
             (Some("g_orders"), DEEP, 2),
             (None, particle, 4),
         ];
-        let (lines, conditions) = unfolded(&fixture::running(), &answer(&rows));
+        let (lines, rows_of) = unfolded(&fixture::running(), &answer(&rows));
         let of = |name: &str| {
             let mut found = lines.iter().filter(|line| &*line.name == name);
             let line = found.next().unwrap_or_else(|| panic!("{name} is not there"));
@@ -180,12 +196,15 @@ mod tests {
         assert_eq!(of("order · g_orders").parent_id, Some(of("order").id));
         let price = of("order · g_orders.price");
         assert_eq!(price.parent_id, Some(of("order · g_orders").id));
-        for expression in conditions.values() {
-            let filter = Some(expression.clone());
+        for row in rows_of.values() {
+            let filter = Some(row.condition.clone());
             Question::new(Query { filter, ..Query::default() }).unwrap();
         }
-        assert!(conditions[&price.id].ends_with("&& variable == \"g_orders\""));
-        assert!(conditions[&of("order · (no variable)").id].ends_with("&& variable == null"));
+        assert!(rows_of[&price.id].condition.ends_with("&& variable == \"g_orders\""));
+        let elsewhere = &rows_of[&of("order · (no variable)").id];
+        assert!(elsewhere.condition.ends_with("&& variable == null"));
+        assert_eq!((&*price.object, &*rows_of[&price.id].descriptor), (TOLD, ORDER));
+        assert_eq!(rows_of[&price.id].variable, of("order · g_orders").id);
     }
 
     #[test]

@@ -64,7 +64,8 @@ fn draw_page(frame: &mut Frame<'_>, area: Rect, page: &mut Page, theme: &Theme) 
     let block = block.border_set(theme.border());
     let inside = block.inner(area);
     let n_rows = page.rows.len();
-    let first = page.at.fit(n_rows, inside.height.into());
+    let mut without = page.at;
+    let first = without.fit(n_rows, inside.height.into());
     let has_heading =
         inside.height >= MIN_HEIGHT_FOR_HEADING && page.heading_above(first).is_some();
     let body = Rect {

@@ -1,7 +1,7 @@
 //! What becomes of the output: the full screen on a real terminal, lines on a pipe that closes.
 //! The terminal: `script`, from Debian's essential bsdutils, makes it.
 
-use crate::support::{PATIENCE, dataspace, run};
+use crate::support::{PATIENCE, compile, dataspace, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -30,7 +30,15 @@ impl Terminal {
 
     /// Runs it with `args`, and waits until the screen shows an object.
     pub(crate) fn running(args: &str, object: &str) -> Self {
+        Self::configured("", args, object)
+    }
+
+    /// The same of a user who has a configuration.
+    fn configured(configuration: &str, args: &str, object: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("dataspace");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("dataspace.toml"), configuration).unwrap();
         let log = dir.path().join("screen");
         let binary = env!("CARGO_BIN_EXE_dataspace");
         let script = Command::new("script")
@@ -42,6 +50,7 @@ impl Terminal {
             // Else its frames are drawn in ASCII.
             .env("LC_ALL", "C.UTF-8")
             .env("TERM", "xterm")
+            .env("XDG_CONFIG_HOME", dir.path())
             .spawn()
             .unwrap();
         let terminal = Self { script, log, _dir: dir };
@@ -166,6 +175,52 @@ fn a_filter_goes_along_from_view_to_view_and_back() {
     terminal.leads_to("F", &["particle"], &[filter]);
     terminal.press("q");
     assert!(terminal.left_behind().contains("totals are final"));
+}
+
+/// In a worker no file can be opened: settings have to be read before.
+#[test]
+fn columns_and_keys_are_those_of_the_users_configuration() {
+    if !can_sample() {
+        return;
+    }
+    let program = compile("chase", &["-O1", "-g"]);
+    let configuration = "[screen]\ncolumns = [\"rate\", \"samples\"]\n[keys]\nhalf = \"cpu / 2\"";
+    let args = format!("top -- {}", program.display());
+    let mut terminal = Terminal::configured(configuration, &args, "cell");
+    terminal.leads_to("", &["RATE/S", "SAMPLES"], &["SHARE", "EVIDENCE"]);
+    terminal.leads_to("g", &["half"], &[]);
+    terminal.press("qq");
+    terminal.left_behind();
+}
+
+/// A mistake is told before anything runs, and only where a screen is to be drawn.
+#[test]
+fn a_mistake_in_the_screens_configuration_is_told_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = dir.path().join("dataspace");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("dataspace.toml"), "[screen]\ncolumns = [\"weight\"]\n").unwrap();
+    let binary = env!("CARGO_BIN_EXE_dataspace");
+    let on_terminal = Command::new("script")
+        .args([
+            "-q",
+            "-e",
+            "-c",
+            &format!("{binary} top -- touch {}", dir.path().join("ran").display()),
+        ])
+        .arg("/dev/null")
+        .env("XDG_CONFIG_HOME", dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&on_terminal.stdout);
+    assert_eq!(on_terminal.status.code(), Some(2), "{said}");
+    assert!(said.contains("dataspace.toml:2: ") && said.contains("weight"), "{said}");
+    assert!(!fs::exists(dir.path().join("ran")).unwrap(), "the command was started");
+    let mut annotate = dataspace(&["annotate", "main", "-i", "/nowhere", "--where", "cpu == 0"]);
+    let without = annotate.env("XDG_CONFIG_HOME", dir.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&without.stderr);
+    assert!(said.contains("/nowhere") && !said.contains("weight"), "{said}");
 }
 
 #[test]

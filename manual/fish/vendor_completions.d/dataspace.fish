@@ -68,7 +68,7 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l limit -d 'Sh
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l filter -d 'Show only objects whose name or descriptor contains TEXT, whatever the case' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l names -d 'Spell objects for people as the source has them, order.next, or by their types, {structure:order}.{pointer+structure:order next}; programs get both' -r -f -a "source\t'As the source has them: order.next'
 descriptor\t'By their types: {structure:order}.{pointer+structure:order next}'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l columns -d 'Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked, hitm, threads, evidence, line [default: those that there is room for]. `[screen]` of the configuration has others' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l columns -d 'Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked, hitm, threads, evidence, line [default: those that there is room for, or those of `[screen]` in ~/.config/dataspace/dataspace.toml]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l theme -d 'Colours of the screen [default: dark]' -r -f -a "dark\t'For light letters on a dark ground'
 light\t'For dark letters on a light ground'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, event; or an expression over them, as in \'address / 4096\'' -r
@@ -190,7 +190,7 @@ never\t'Never'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l sandbox -d 'Reads what the target controls in a process without privileges; off: in this one' -r -f -a "on\t'One is used'
 off\t'All is done in one process'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -s a -l all -d 'Every process of the machine'
-complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l json -d 'Print JSON: one document a line'
+complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l json -d 'Print one JSON document, of several layouts a line for each'
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l every -d 'Print every description of a type, also those that are alike'
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l no-pager -d 'Do not show long layouts with $DATASPACE_PAGER, $PAGER or less'
@@ -226,7 +226,7 @@ off\t'All is done in one process'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -s a -l all -d 'Every process of the machine'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l by-line -d 'Show source lines without their instructions'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l intel -d 'Write instructions as the manuals do, destination first'
-complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l json -d 'Print JSON: one document a line'
+complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l json -d 'Print one JSON document, of several layouts a line for each'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l no-pager -d 'Do not show long code with $DATASPACE_PAGER, $PAGER or less'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -s v -l verbose -d 'Say more on standard error; twice or thrice for more still'
@@ -242,7 +242,7 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -s F -l fre
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l max-overhead -d 'Sample less where sampling takes more than this share of the target\'s CPU time, or of one CPU: 0.5%, 3%, off [default: 1%, but with -c every Nth fault, breakpoint and tracepoint]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -s m -l mmap-pages -d 'Pages of each CPU\'s ring, a power of two [default: 512 KiB]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l duration -d 'Stop after so long: 5, 0.5, 10s, 1m' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l limit -d 'Show at most N lines [default: 20, for programs all]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l limit -d 'Show at most N lines [default: 20, with --json or --csv all]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l where -d 'Count only samples for which the expression is true: \'type == "order"\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l span -d 'Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l history -d 'Keep the newest samples in so much memory [default: 64M, a million samples; of a recording 256M]' -r
@@ -251,7 +251,7 @@ always\t'Always'
 never\t'Never'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l sandbox -d 'Reads what the target controls in a process without privileges; off: in this one' -r -f -a "on\t'One is used'
 off\t'All is done in one process'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l json -d 'Print JSON: one document a line'
+complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l json -d 'Print one JSON document, of several layouts a line for each'
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l all -d 'Show lines that nobody shares, too'
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -s v -l verbose -d 'Say more on standard error; twice or thrice for more still'
@@ -299,7 +299,7 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l limit -d 'S
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l filter -d 'Show only objects whose name or descriptor contains TEXT, whatever the case' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l names -d 'Spell objects for people as the source has them, order.next, or by their types, {structure:order}.{pointer+structure:order next}; programs get both' -r -f -a "source\t'As the source has them: order.next'
 descriptor\t'By their types: {structure:order}.{pointer+structure:order next}'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l columns -d 'Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked, hitm, threads, evidence, line [default: those that there is room for]. `[screen]` of the configuration has others' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l columns -d 'Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked, hitm, threads, evidence, line [default: those that there is room for, or those of `[screen]` in ~/.config/dataspace/dataspace.toml]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l theme -d 'Colours of the screen [default: dark]' -r -f -a "dark\t'For light letters on a dark ground'
 light\t'For dark letters on a light ground'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, event; or an expression over them, as in \'address / 4096\'' -r

@@ -96,10 +96,7 @@ fn list(heading: &str, keys: &[&str], answer: &QueryAnswer) -> Vec<PageRow> {
             Segment::new(text, Tone::Plain),
         ];
         let key = keys.first().copied().unwrap_or_default().to_owned();
-        let meaning = match value {
-            KeyValue::None => Meaning::Text,
-            value => Meaning::Key(key, value.clone()),
-        };
+        let meaning = Meaning::Key(key, value.clone());
         rows.push(PageRow { segments, meaning });
     }
     if answer.truncated {

@@ -5,6 +5,7 @@ use super::{MAX_PAGES, ScreenState};
 use crate::column::Column;
 use dataspace_proto::query::KeyValue;
 use dataspace_proto::snapshot::{ObjectKind, ObjectLine};
+use std::cmp::Reverse;
 
 impl ScreenState {
     /// Opens a page, or closes it where it is the one that is seen.
@@ -115,8 +116,17 @@ impl ScreenState {
         }
     }
 
+    /// Number of the row of a descriptor: of the variable that is spoken of, else of the one with the most samples.
     pub(super) fn id_of(&self, object: &str) -> Option<u32> {
-        let found = self.snapshot.objects.iter().find(|line| &*line.object == object);
+        let of = self.spoken_of().and_then(|spoken| self.variables.get(&spoken.id));
+        let worth = |line: &&ObjectLine| {
+            let row = self.variables.get(&line.id);
+            let is_of_it = row.is_some() && row.map(|it| it.variable) == of.map(|it| it.variable);
+            let samples = line.metrics.get(self.arrangement.window).samples;
+            (is_of_it, row.is_some(), samples, Reverse(line.id))
+        };
+        let lines = self.snapshot.objects.iter();
+        let found = lines.filter(|line| &**self.descriptor(line) == object).max_by_key(worth);
         found.map(|line| line.id)
     }
 

@@ -7,6 +7,8 @@ use crate::fixture::{self, FakeSource};
 use crate::session::Source;
 use crate::session::inspection::Inspector;
 use crate::tui::look;
+use crate::tui::page::Meaning;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Options of a screen of which nothing else is said.
@@ -21,6 +23,7 @@ pub(in crate::tui) fn options() -> TopOptions {
         names: Names::Source,
         has_color: true,
         screen: ScreenSettings::default(),
+        own_keys: BTreeMap::new(),
         is_ascii: false,
     }
 }

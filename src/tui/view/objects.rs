@@ -103,9 +103,16 @@ pub(in crate::tui) fn columns(state: &ScreenState, width: usize) -> Vec<Column> 
     let is_tree = state.arrangement().is_tree;
     let name_width = if is_tree { MIN_OWN_PART_WIDTH } else { MIN_NAME_WIDTH };
     let mut left = width.saturating_sub(name_width.min(width / 2));
+    // The totals alone tell of these.
+    let is_seen = |column: Column| {
+        let is_of_totals = matches!(column, Column::Trend | Column::HotLine | Column::Threads);
+        !is_of_totals || !state.lens.is_split()
+    };
     if !state.columns.is_empty() {
         let mut chosen = state.columns.clone();
-        chosen.retain(|column| column.is_measured(&state.whole) && take(&mut left, *column));
+        chosen.retain(|column| {
+            is_seen(*column) && column.is_measured(&state.whole) && take(&mut left, *column)
+        });
         return chosen;
     }
     let mut wanted = Vec::new();
@@ -113,9 +120,7 @@ pub(in crate::tui) fn columns(state: &ScreenState, width: usize) -> Vec<Column> 
         if idx == N_NARROW {
             left = left.saturating_sub(GOOD_NAME_WIDTH.saturating_sub(name_width));
         }
-        let is_seen = !state.lens.is_split()
-            || !matches!(column, Column::Trend | Column::HotLine | Column::Threads);
-        if is_seen && column.is_measured(&state.whole) {
+        if is_seen(column) && column.is_measured(&state.whole) {
             if !take(&mut left, column) {
                 break;
             }

@@ -4,6 +4,7 @@ use super::*;
 use crate::config::ThemeName;
 use crate::fixture::sampled::Sampled;
 use crate::session::Source as _;
+use crate::tui::page::{Meaning, Subject};
 use crate::tui::state::tests::{look_at, options, press, press_on};
 use crate::{fixture, golden};
 use dataspace_proto::snapshot::Snapshot;
@@ -11,6 +12,7 @@ use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyModifiers, MouseEvent, MouseEventKind};
 use ratatui::style::{Color, Modifier};
 use std::sync::Arc;
 
@@ -130,6 +132,53 @@ fn titles_of_columns_stay_where_a_page_scrolls() {
     assert!(lines[top + 1].contains("WAITED") && lines[top + 1].contains("ADDRESS"), "{shown}");
     assert_eq!(shown.matches("WAITED").count(), 1, "{shown}");
     assert_eq!(usize::from(state.body.y), top + 2, "a click finds its row");
+    // The wheel comes to the last row as the key did.
+    state.pages.last_mut().unwrap().at.step(isize::MIN, 1000);
+    let wheel = MouseEvent {
+        kind: MouseEventKind::ScrollDown,
+        column: 5,
+        row: 8,
+        modifiers: KeyModifiers::NONE,
+    };
+    for _ in 0..200 {
+        state.point(wheel);
+        terminal.draw(|frame| draw(frame, &mut state, &theme)).unwrap();
+    }
+    assert!(!text(terminal.backend().buffer()).contains(" more "), "rows are left below");
+}
+
+#[test]
+fn variables_lead_to_their_layout_and_back() {
+    let source = Sampled::new();
+    let mut inspector = source.inspector();
+    let mut state = ScreenState::new(source.snapshot(), &options());
+    let mut go = |state: &mut ScreenState, keys: &str| {
+        for key in keys.chars() {
+            press_on(state, key);
+            look_at(state, &source, Some(&mut inspector), 100);
+        }
+    };
+    go(&mut state, "v");
+    let at = |state: &ScreenState| {
+        let rows = state.listing().rows.iter();
+        let mut labels = rows.map(|row| &*state.snapshot.objects[row.object_idx].name);
+        labels.position(|name| name == "stats · g_stats").unwrap()
+    };
+    let down = "j".repeat(at(&state));
+    go(&mut state, &down);
+    go(&mut state, "l");
+    let page = state.pages.last().unwrap();
+    let is_member = |row: &PageRow| matches!(row.meaning, Meaning::Member { .. });
+    let member = page.rows.iter().position(is_member).expect("the layout has measured members");
+    go(&mut state, &"j".repeat(member));
+    go(&mut state, "\n");
+    let Some(Subject::Object(id)) = state.pages.last().map(|page| &page.subject) else {
+        panic!("{:?}", state.message)
+    };
+    let object = state.object(*id).unwrap();
+    assert!(object.name.starts_with("stats · g_stats."), "{}", object.name);
+    assert!(object.object.starts_with("{structure:stats} · g_stats."), "{}", object.object);
+    assert!(!state.descriptor(object).contains('·'));
 }
 
 #[test]
