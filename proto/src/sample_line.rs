@@ -177,6 +177,9 @@ pub struct SampleLine {
     /// True if several instructions may have been the trigger, and this one runs by far most often.
     #[serde(default)]
     pub frequency: bool,
+    /// Name of the thread, as the kernel has it, where it is known.
+    #[serde(default)]
+    pub comm: Option<Arc<str>>,
 }
 
 mod hex {

@@ -67,6 +67,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         votes: None,
         calls_out: None,
         frequency: false,
+        comm: Some("t".into()),
     };
     let json = serde_json::to_string(&line).unwrap();
     let expected = concat!(
@@ -84,7 +85,7 @@ fn a_sample_line_is_as_the_design_fixes_it() {
         r#""hops":1,"blocked":null,"region":"memory3","instruction_latency":7,"#,
         r#""retire_latency":null,"page_size":4096,"code_page_size":null,"phys_addr":"0x1000","#,
         r#""cgroup_id":77,"cgroup":"/a","votes":null,"#,
-        r#""calls_out":null,"frequency":false}"#
+        r#""calls_out":null,"frequency":false,"comm":"t"}"#
     );
     assert_eq!(json, expected);
     let back: SampleLine = serde_json::from_str(&json).unwrap();

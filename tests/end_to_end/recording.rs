@@ -4,6 +4,7 @@ use crate::support::{
     FOR_A_WHILE, assert_balanced, compile, dataspace, perf_record, root, run, samples_of,
 };
 use serde_json::Value;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -172,6 +173,14 @@ fn script_lines_have_the_fixed_keys_and_survive_head() {
     ] {
         assert!(line.get(key).is_some(), "{key} in {line}");
     }
+    let program = compile("chase", &["-O2", "-g"]);
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    // A shell runs it.
+    let of_program = lines.filter(|line| line["member"] == "next");
+    let names: HashSet<String> = of_program.map(|line| line["comm"].to_string()).collect();
+    let cut = format!("{:?}", &name[..name.len().min(15)]);
+    assert_eq!(names, HashSet::from([cut]), "as the kernel cuts it (TASK_COMM_LEN)");
     // A reader that goes away is no error.
     let mut script = dataspace(&["script", "-i", file.to_str().unwrap()])
         .stdout(Stdio::piped())

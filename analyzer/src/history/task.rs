@@ -50,13 +50,18 @@ impl Tasks {
         number
     }
 
+    /// Name of a thread, or else of its process.
+    pub(crate) fn name(&self, pid: i32, tid: i32) -> Option<&Arc<str>> {
+        self.comms.get(&tid).or_else(|| self.comms.get(&pid))
+    }
+
     fn add(
         &mut self,
         (pid, tid): (i32, i32),
         group: Option<NonZeroU64>,
         cgroup: impl FnOnce(u64) -> Option<Arc<str>>,
     ) -> u32 {
-        let comm = self.comms.get(&tid).or_else(|| self.comms.get(&pid)).cloned();
+        let comm = self.name(pid, tid).cloned();
         let cgroup = group.and_then(|group| cgroup(group.get()));
         if self.list.len() >= limit::MAX_HISTORY_TASKS {
             return self.newest.get(&(pid, tid)).map_or(u32::MAX, |(_, number)| *number);

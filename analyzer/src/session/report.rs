@@ -215,6 +215,7 @@ impl Analyzer {
             cgroup: sample.cgroup.and_then(|id| self.cgroups.path(id.get())),
             votes: claim.map(|claim| claim.grounds.votes).filter(|votes| *votes != 0),
             frequency: claim.is_some_and(|claim| claim.grounds.is_by_frequency),
+            comm: self.history.tasks.name(sample.pid, sample.tid).cloned(),
             calls_out: claim.map(|claim| claim.grounds.calls_out).filter(|calls| *calls != 0),
         }
     }
