@@ -2,7 +2,8 @@
 """Times the screen as whoever sits before it sees it: usage `benches/screen/screen.py BINARY`.
 
 The real binary runs in a pseudo-terminal. Of a program of three threads, two million samples a minute are recorded once;
-`report` shows the recording, of which a million samples and more are in the history, and keys are pressed. FRAME is the
+`report` shows the recording, of which a million samples and more are in the history, and keys are pressed. Then a page of
+90,000 rows is scrolled. FRAME is the
 time from a key to the first bytes of the new picture, CONTENT to the last ones before it stands still. Then the first
 screen of `demo` and of `top -p` is timed, from the start of the process to the first row of an object, and what the screen
 of an idle target takes of a core. It prints figures and judges none.
@@ -158,6 +159,29 @@ def keys(binary, recording):
     screen.end()
 
 
+def scroll(binary, directory):
+    """A page of some 90,000 rows: the code of a function of 100,000 instructions, of which 65,536 are listed."""
+    source, program = os.path.join(directory, "long.c"), os.path.join(directory, "long")
+    with open(source, "w", encoding="ascii") as file:
+        file.write("struct order { long price, qty; } g[512]; volatile long sink;\nint main(void) { for (;;) {\n")
+        file.writelines(f"sink += g[{i % 512}].{('qty', 'price')[i % 2]};\n" for i in range(25000))
+        file.write("}}\n")
+    subprocess.run(["gcc", "-O0", "-g", source, "-o", program], check=True)
+    recording = os.path.join(directory, "long.data")
+    command = [binary, "record", "-o", recording, "--duration", "3", "--", program]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    screen = Screen([binary, "report", "-i", recording], 160, 50)
+    screen.until(b"named")
+    _, content = screen.press(b"c")
+    print(f"the code of a function of 100,000 instructions is there after {content:.0f} ms; then, to the whole picture:")
+    moves = [("down", b"j"), ("page down", b"\x1b[6~"), ("end", b"\x1b[F"), ("page up", b"\x1b[5~"),
+             ("home", b"\x1b[H"), ("wheel", b"\x1b[<65;10;10M")]
+    for name, key in moves:
+        times = [screen.press(key) for _ in range(ROUNDS)]
+        print(f"{name:<10} {statistics.median(time[1] for time in times if time):8.1f} ms")
+    screen.end()
+
+
 def first_screens(binary, program):
     for name in ("demo", "top -p"):
         times = []
@@ -199,6 +223,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         program, recording = record(binary, directory)
         keys(binary, recording)
+        scroll(binary, directory)
         first_screens(binary, program)
         idle(binary)
 

@@ -68,6 +68,9 @@ pub(in crate::tui) fn rows(
     rows.push(PageRow::heading(title, Tone::Faint));
     let code = code_rows(&annotation);
     rows.extend(code.iter().map(|row| code_row(row, &annotation, text_width)));
+    if annotation.is_cut {
+        rows.push(PageRow::text("… there are more instructions than are listed", Tone::Faint));
+    }
     Ok(rows)
 }
 
