@@ -107,7 +107,7 @@ impl Scale {
 }
 
 /// Tells whether an event's periods are nanoseconds: the kernel's software clocks, perhaps with modifiers.
-fn is_clock(event: &str) -> bool {
+pub(crate) fn is_clock(event: &str) -> bool {
     let name = event.split([':', '/']).next().unwrap_or(event);
     matches!(name, "cpu-clock" | "task-clock")
 }

@@ -2,6 +2,7 @@
 //! compressed with gzip.
 
 use super::stack::{self, LEFT_OUT, StackFrame, Values, event_names};
+use crate::column::is_clock;
 use crate::session::findings::Findings;
 use crate::text::visible;
 use flate2::Compression;
@@ -111,8 +112,7 @@ fn main_object(findings: &Findings) -> Option<&str> {
 
 /// Clock events count nanoseconds; all others things of their own.
 fn unit_of(event: &str) -> &'static str {
-    let plain = event.split(':').next().unwrap_or_default();
-    if matches!(plain, "cpu-clock" | "task-clock") { "nanoseconds" } else { "count" }
+    if is_clock(event) { "nanoseconds" } else { "count" }
 }
 
 /// Identity of a location: an object, or a function in a load object and unit.

@@ -1,6 +1,7 @@
 //! Questions to a session's history about a type, and the figures that their answers give.
 
 use super::figure::{AlikeSamples, LayoutFigures};
+use crate::column::is_clock;
 use crate::exit::Failure;
 use crate::session::findings::Findings;
 use crate::session::question::{Question, quoted};
@@ -15,16 +16,13 @@ const MAX_ROWS: usize = 1 << 18;
 /// Instances whose alignment is counted, those with the most samples.
 const MAX_INSTANCES: usize = 1 << 17;
 
-/// Events that count time or cycles: their samples lie where the program waits.
-const WAITING: [&str; 5] = ["cpu-clock", "task-clock", "cycles", "cpu-cycles", "cpu/cpu-cycles"];
+/// Events that count cycles.
+const CYCLES: [&str; 3] = ["cycles", "cpu-cycles", "cpu/cpu-cycles"];
 
-/// Those of them whose periods are nanoseconds.
-const CLOCKS: [&str; 2] = ["cpu-clock", "task-clock"];
-
-/// Tells whether `event`, perhaps with modifiers, is one of `names`.
-fn is_one(event: &str, names: &[&str]) -> bool {
+/// Tells whether an event, perhaps with modifiers, counts time or cycles: its samples lie where the program waits.
+fn is_of_waits(event: &str) -> bool {
     let own = event.split(':').next().unwrap_or(event).trim_end_matches('/');
-    names.contains(&own)
+    is_clock(event) || CYCLES.contains(&own)
 }
 
 /// Figures that a session has of a type, and what is to be said about them.
@@ -48,7 +46,7 @@ pub(crate) fn measure(findings: &Findings, layout: &TypeLayout) -> Result<Measur
         return Ok(Measured { figures: None, notes: vec![note.to_owned()] });
     }
     let events = findings.snapshot.events.iter();
-    let is_timed = events.clone().any(|event| is_one(&event.name, &CLOCKS));
+    let is_timed = events.clone().any(|event| is_clock(&event.name));
     if known.first().is_some_and(|known| !is_same(known, layout)) {
         let figures = Some(LayoutFigures::new(BTreeMap::new(), is_timed));
         let note = "the samples are of another type of this name".to_owned();
@@ -148,7 +146,7 @@ fn add(figures: &mut LayoutFigures, row: &QueryRow, arrays: &HashSet<String>) {
     let QueryRow { metrics, .. } = row;
     let member = text(member);
     let (waits, first) = waits(text(level), metrics);
-    let time_ns = metrics.period.iter().filter(|(event, _)| is_one(event, &CLOCKS));
+    let time_ns = metrics.period.iter().filter(|(event, _)| is_clock(event));
     figures.add(&AlikeSamples {
         member,
         offset: number(offset),
@@ -178,7 +176,7 @@ fn waits(level: Option<&str>, metrics: &QueryMetrics) -> (u64, u64) {
         Some("L1") => (0, 0),
         Some("LFB") => (metrics.samples, 0),
         Some(_) => (metrics.samples, metrics.samples),
-        None if metrics.period.keys().all(|event| is_one(event, &WAITING)) => {
+        None if metrics.period.keys().all(|event| is_of_waits(event)) => {
             (metrics.samples, metrics.samples)
         }
         None => (0, 0),
